@@ -1,0 +1,1 @@
+"""Emulates Graphcore's TensorFlow for IPUs on stock `tensorflow-cpu`."""

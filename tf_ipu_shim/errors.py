@@ -1,0 +1,35 @@
+"""Exceptions of this project's own. What Graphcore's users know is raised with Graphcore's exception type instead.
+
+    ShimError
+    ├── UnsupportedError         (NotImplementedError)   a feature that is refused by name
+    ├── MissingModuleError       (ModuleNotFoundError)   a module Graphcore has and this package has not yet
+    ├── MissingAttributeError    (AttributeError)        a name Graphcore has and this package has not yet
+    ├── PluginError              (RuntimeError)          the C++ plugin cannot be built or loaded
+    └── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS holds a flag nobody knows
+"""
+
+from __future__ import annotations
+
+
+class ShimError(Exception):
+    """Base of all exceptions that only this project raises."""
+
+
+class UnsupportedError(ShimError, NotImplementedError):
+    """A feature is refused: the message names it, says why, and what to do instead."""
+
+
+class MissingModuleError(ShimError, ModuleNotFoundError):
+    """A module of Graphcore's TensorFlow that this package does not have yet."""
+
+
+class MissingAttributeError(ShimError, AttributeError):
+    """A name of Graphcore's TensorFlow that this package does not have yet."""
+
+
+class PluginError(ShimError, RuntimeError):
+    """The C++ plugin cannot be built or loaded; the message says what to install or change."""
+
+
+class UnknownFlagError(ShimError, ValueError):
+    """``TF_POPLAR_FLAGS`` holds a flag that no SDK has, or a value that the flag does not take."""

@@ -1,0 +1,47 @@
+"""Which Poplar SDK line is emulated: log lines, defaults and names differ between them."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_SDK"
+OLDEST = (1, 2)
+NEWEST = (3, 4)
+
+
+class SdkVersion(NamedTuple):
+    """A Poplar SDK release, compared like a tuple: ``current() >= (2, 5)``."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+def parse(text: str) -> SdkVersion:
+    """Reads ``"3.4"`` or ``"2.6.0"``.
+
+    Raises:
+        ValueError: if the text is no version, or not one between 1.2 and 3.4.
+    """
+    try:
+        major, minor = (int(part) for part in text.strip().split(".")[:2])
+    except ValueError:
+        raise ValueError(f"SDK version {text!r} is not of the form MAJOR.MINOR, such as 3.4 or 2.6.") from None
+    if not OLDEST <= (major, minor) <= NEWEST:
+        raise ValueError(
+            f"SDK {major}.{minor} is not emulated. Use one from {OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}."
+        )
+    return SdkVersion(major, minor)
+
+
+def current() -> SdkVersion:
+    """The emulated SDK release: ``TF_IPU_SHIM_SDK`` as it is now, else 3.4.
+
+    Example:
+        >>> str(current())
+        '3.4'
+    """
+    return parse(os.environ.get(ENVIRONMENT_VARIABLE) or f"{NEWEST[0]}.{NEWEST[1]}")
