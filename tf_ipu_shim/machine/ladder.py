@@ -1,0 +1,65 @@
+"""Which groups of IPUs a server offers as one Poplar device, and under which ids."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from tf_ipu_shim.machine._records import RECORD
+
+# The order in which the published listing of a 16-IPU server with eight cards joins its IPUs.
+EIGHT_CARDS = (5, 7, 4, 6, 3, 1, 2, 0, 13, 15, 12, 14, 9, 11, 10, 8)
+
+
+@dataclasses.dataclass(**RECORD)
+class PoplarDevice:
+    """One entry of the device list: some IPUs that are attached to as one.
+
+    An IPU is numbered by the id of the device that holds it alone, as in the listing of `gc-info`.
+
+    Example:
+        >>> ladder(range(4))[4]
+        PoplarDevice(id=4, ipus=(0, 1))
+    """
+
+    id: int
+    """Poplar device id: its index in the list, what `select_ipus` takes."""
+    ipus: tuple[int, ...]
+    """Its IPUs, in the order of the device's own numbering (DNC id 0, 1, ...)."""
+
+    @property
+    def num_ipus(self) -> int:
+        """IPUs in the device."""
+        return len(self.ipus)
+
+
+def ladder(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
+    """Lists the devices of a server: every IPU alone, then pairs, fours and so on up to all of them.
+
+    Args:
+        order: IPU numbers in the order in which neighbours are joined; a power of two of them.
+
+    Returns:
+        2n-1 devices in id order.
+
+    Raises:
+        ValueError: if `order` is not 0 to n-1 in some order, or n is not a power of two.
+
+    Source: FACTS section 3, "enumeration", "pairs", "quads", "eights", "POD order".
+
+    Example:
+        >>> ladder(EIGHT_CARDS)[24].ipus
+        (5, 7, 4, 6)
+    """
+    order = tuple(order)
+    n = len(order)
+    if not n or n & (n - 1):
+        raise ValueError(f"A server of {n} IPUs cannot be listed. The number of IPUs must be a power of two.")
+    if sorted(order) != list(range(n)):
+        raise ValueError(f"The IPUs of a server must be numbered 0 to {n - 1}, each once. Received {order}.")
+    groups = [(ipu,) for ipu in range(n)]
+    size = 2
+    while size <= n:
+        groups += [order[start : start + size] for start in range(0, n, size)]
+        size *= 2
+    return tuple(PoplarDevice(id=index, ipus=group) for index, group in enumerate(groups))

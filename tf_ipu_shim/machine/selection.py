@@ -1,0 +1,70 @@
+"""Which IPU of a device a shard runs on: `IPUConfig.selection_order`."""
+
+from __future__ import annotations
+
+ORDERS = ("AUTO", "ZIGZAG", "SNAKE", "HOOF")
+
+
+def shard_order(num_ipus: int, order: str = "AUTO", *, pipelined: bool = False) -> tuple[int, ...]:
+    """Places in a device (its DNC ids) by shard index.
+
+    Args:
+        num_ipus: IPUs that the program is sharded over (of one replica).
+        order: `AUTO`, `ZIGZAG`, `SNAKE` or `HOOF`, the names of Graphcore's `SelectionOrder`. `ZIGZAG` goes up the
+            ladder rung by rung, always left to right; `SNAKE` turns at every rung, so that consecutive shards are
+            neighbours; `HOOF` goes up one side and down the other, so that the first and last are neighbours too.
+        pipelined: whether the program is a pipeline with the default mapping of stages, for which `AUTO` means
+            `SNAKE`; otherwise it means `ZIGZAG`.
+
+    Returns:
+        One place for each shard, a permutation of 0 to n-1.
+
+    Raises:
+        ValueError: if the order's name is unknown or there is no IPU.
+
+    Source: FACTS section 3, "selection_order"; AUTO from Graphcore's poplar_compiler.cc.
+
+    Example:
+        >>> shard_order(8, "HOOF")
+        (0, 2, 4, 6, 7, 5, 3, 1)
+    """
+    if num_ipus < 1:
+        raise ValueError(f"Shards cannot be placed on {num_ipus} IPUs. Give at least 1.")
+    if order not in ORDERS:
+        raise ValueError(f"There is no selection order {order!r}. Use one of: {', '.join(ORDERS)}.")
+    if order == "AUTO":
+        order = "SNAKE" if pipelined else "ZIGZAG"
+    if order == "HOOF":
+        return (*range(0, num_ipus, 2), *reversed(range(1, num_ipus, 2)))
+    if order == "SNAKE":
+        # Every second rung is walked from right to left; a last rung with one IPU has nothing to turn.
+        return tuple(i ^ 1 if i % 4 >= 2 and (i ^ 1) < num_ipus else i for i in range(num_ipus))
+    return tuple(range(num_ipus))
+
+
+def shard_ipus(
+    ipus: tuple[int, ...], order: str = "AUTO", *, pipelined: bool = False, replicas: int = 1
+) -> tuple[tuple[int, ...], ...]:
+    """IPU numbers by replica and shard.
+
+    Args:
+        ipus: The IPUs of a Poplar device, `PoplarDevice.ipus`.
+        order: As in `shard_order`.
+        pipelined: As in `shard_order`.
+        replicas: Copies of the program on the device; each takes as many consecutive IPUs.
+
+    Returns:
+        For each replica, the IPU of each shard: shape `[replica, shard]`.
+
+    Raises:
+        ValueError: if the IPUs cannot be shared out evenly over the replicas.
+
+    Example:
+        >>> shard_ipus((5, 7, 4, 6), "SNAKE")
+        ((5, 7, 6, 4),)
+    """
+    if replicas < 1 or len(ipus) % replicas:
+        raise ValueError(f"{len(ipus)} IPUs cannot be shared out over {replicas} replicas evenly.")
+    shards = len(ipus) // replicas
+    places = shard_order(shards, order, pipelined=pipelined)
+    return tuple(tuple(ipus[replica * shards + place] for place in places) for replica in range(replicas))
