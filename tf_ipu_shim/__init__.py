@@ -1,1 +1,23 @@
-"""Emulates Graphcore's TensorFlow for IPUs on stock `tensorflow-cpu`."""
+"""Emulates Graphcore's TensorFlow for IPUs on stock `tensorflow-cpu`.
+
+Importing this package makes Graphcore's module names importable and loads nothing else; TensorFlow, the C++ plugin and
+the API come with the first name that needs them. The `.pth` line that pip installs imports it when Python starts, so
+keep this file free of imports that cost time.
+
+Example:
+    >>> from tf_ipu_shim import ipu  # the same module objects as `from tensorflow.python import ipu`
+"""
+
+from tf_ipu_shim import names as _names
+
+__version__ = "0.1.0"
+
+_names.install()
+
+
+def __getattr__(name):
+    if name == "memory_report":
+        from tf_ipu_shim import profile
+
+        return profile.memory_report
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

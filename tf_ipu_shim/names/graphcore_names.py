@@ -1,0 +1,34 @@
+"""Every public name of Graphcore's TensorFlow for IPUs and the SDK releases that have it, from `graphcore_names.txt`."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+
+_FILE = pathlib.Path(__file__).with_suffix(".txt")
+
+
+@functools.lru_cache(maxsize=None)
+def _table() -> dict[str, tuple[str, dict[str, str]]]:
+    table: dict[str, tuple[str, dict[str, str]]] = {}
+    _, *paragraphs = _FILE.read_text(encoding="ascii").strip().split("\n\n")
+    for paragraph in paragraphs:
+        head, *lines = paragraph.split("\n")
+        module, releases = head.split()
+        names: dict[str, str] = {}
+        for line in lines:
+            span, _, words = line.partition(":")
+            names.update(dict.fromkeys(words.split(), span))
+        table[module] = (releases, names)
+    return table
+
+
+@functools.lru_cache(maxsize=None)
+def modules() -> dict[str, str]:
+    """Module name as scripts import it -> the SDK releases that have it, such as ``"1.2-2.5"``."""
+    return {module: releases for module, (releases, _) in _table().items()}
+
+
+def attributes(module: str) -> dict[str, str]:
+    """Public names of one module -> the SDK releases that have them; empty for a module nobody knows."""
+    return _table().get(module, ("", {}))[1]

@@ -1,0 +1,99 @@
+"""Refuses by name what Graphcore's TensorFlow has and this package has not yet."""
+
+from __future__ import annotations
+
+import opcode
+import sys
+import types
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.names import graphcore_names
+
+_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+
+
+def knows_module(fullname: str) -> bool:
+    """Whether some SDK has a module of this (Graphcore) name."""
+    return fullname in graphcore_names.modules()
+
+
+def knows_attribute(module: str, name: str) -> bool:
+    """Whether the module of this (Graphcore) name has the attribute in some SDK."""
+    return name in graphcore_names.attributes(module)
+
+
+def describe(fullname: str, releases: str) -> str:
+    """The refusal: what was asked for, where it exists, what to do."""
+    return (
+        f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it yet. "
+        "docs/coverage.md lists what is emulated; CONTRIBUTING.md says how to add a call."
+    )
+
+
+class RefusingLoader:
+    """Raises `MissingModuleError` when the module is really imported; asking for its spec stays harmless."""
+
+    def __init__(self, fullname: str):
+        self.fullname = fullname
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Refuses.
+
+        Raises:
+            MissingModuleError: always. Its `name` is not the imported one: `from package import module` would
+                otherwise take the error for "no such submodule" and drop the message.
+        """
+        releases = graphcore_names.modules()[self.fullname]
+        raise errors.MissingModuleError(describe(self.fullname, releases), name=f"{self.fullname} (emulated)")
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Never reached: `create_module` raises."""
+
+
+def extend_loader(loader: Any, theirs: str) -> None:
+    """Makes `loader` install the refusing `__getattr__` on the module it executes.
+
+    Args:
+        loader: the loader of one of our modules, made for this one import.
+        theirs: the module's Graphcore name, under which errors speak of it.
+    """
+    execute: Callable[[types.ModuleType], None] = loader.exec_module
+
+    def exec_module(module: types.ModuleType) -> None:
+        execute(module)
+        own = module.__dict__.get("__getattr__")
+        module.__dict__["__getattr__"] = _refusing_getattr(module.__name__, theirs, own)
+
+    loader.exec_module = exec_module
+
+
+def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    def __getattr__(name: str) -> Any:
+        if own is not None:
+            try:
+                return own(name)
+            except errors.MissingAttributeError:
+                raise
+            except AttributeError:
+                pass
+        releases = graphcore_names.attributes(theirs).get(name)
+        if releases is None:
+            raise AttributeError(f"module {ours!r} has no attribute {name!r}")
+        message = describe(f"{theirs}.{name}", releases)
+        if _is_import_from(sys._getframe(1)):
+            raise errors.MissingModuleError(message, name=theirs)
+        raise errors.MissingAttributeError(message)
+
+    return __getattr__
+
+
+def _is_import_from(frame: types.FrameType) -> bool:
+    """Whether `frame` stands in a `from module import name` statement.
+
+    That statement replaces an AttributeError by a plain "cannot import name"; an ImportError passes with its message.
+    """
+    code = frame.f_code.co_code
+    return frame.f_lasti >= 0 and code[frame.f_lasti] == _IMPORT_FROM
