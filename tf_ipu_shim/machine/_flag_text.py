@@ -1,0 +1,82 @@
+"""The text form of TensorFlow's flag variables, and the errors about it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+
+from tf_ipu_shim.errors import UnknownFlagError
+
+
+def is_file_name(text: str) -> bool:
+    """Whether the variable names a file of flags instead of holding them."""
+    return bool(text.strip()) and not text.lstrip().startswith("-")
+
+
+def split(text: str, variable: str) -> list[tuple[str, str | None]]:
+    """Names and values in the order given; the value of a bare `--name` is None."""
+    if is_file_name(text):
+        path = os.path.expanduser(text.strip())
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnknownFlagError(
+                f"{variable} is {path!r}. A value that does not begin with '--' must name a readable text file of "
+                f"flags, but it cannot be read: {error}. Write flags as --name=value, separated by blanks."
+            ) from None
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UnknownFlagError(f"{variable} is {text!r}, which cannot be split into flags: {error}.") from None
+    flags: list[tuple[str, str | None]] = []
+    for word in words:
+        name, equals, value = word[2:].partition("=")
+        if not word.startswith("--") or not name:
+            raise UnknownFlagError(
+                f"{variable} holds {word!r}, which is not of the form --name=value or --name. Separate flags by "
+                "blanks, and a flag's value from its name by '=' alone."
+            )
+        flags.append((name, value if equals else None))
+    return flags
+
+
+def unknown(name: str, known: list[str], variable: str) -> UnknownFlagError:
+    """The error for a flag that nobody knows."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean --{near[0]}?" if near else ""
+    return UnknownFlagError(f"{variable} holds the unknown flag --{name}.{hint} The known flags are: {', '.join(known)}.")
+
+
+def bad_value(name: str, received: str | None, expected: str) -> UnknownFlagError:
+    """The error for a value that a flag does not take."""
+    shown = f"--{name}" if received is None else f"--{name}={received}"
+    return UnknownFlagError(f"Flag {shown} is wrong: it needs {expected}.")
+
+
+def boolean(name: str, value: str | None) -> bool:
+    """Reads a flag that is on or off."""
+    if value is None or value in ("true", "1"):
+        return True
+    if value in ("false", "0"):
+        return False
+    raise bad_value(name, value, "true or false (or no value at all, which is true)")
+
+
+def integer(name: str, value: str | None) -> int:
+    """Reads a 64-bit number."""
+    try:
+        number = int(value) if value is not None and "_" not in value else None
+    except ValueError:
+        number = None
+    if number is None or not -(2**63) <= number < 2**63:
+        raise bad_value(name, value, "a whole number, as in --" + name + "=1")
+    return number
+
+
+def string(name: str, value: str | None) -> str:
+    """Reads a text."""
+    if not value:
+        raise bad_value(name, value, "a value, as in --" + name + "=VALUE")
+    return value

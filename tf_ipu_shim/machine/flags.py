@@ -1,0 +1,230 @@
+"""`TF_POPLAR_FLAGS`: every flag of Graphcore's TensorFlow, as one record."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import textwrap
+from typing import Any
+
+from tf_ipu_shim.machine import _flag_text
+from tf_ipu_shim.machine._records import RECORD
+
+ENVIRONMENT_VARIABLE = "TF_POPLAR_FLAGS"
+
+SYNTHETIC_DATA_CATEGORIES = ("infeed", "outfeed", "seed", "hostembedding", "parameters")
+MINIMUM_POLL_MILLISECONDS = 100
+
+
+def _flag(default: Any, what: str, *, unit: str = "", values: str = "", recompiles: bool = False) -> Any:
+    metadata = {"help": what, "unit": unit, "values": values, "recompiles": recompiles}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(**RECORD)
+class PoplarFlags:
+    """The flags in force. Each field bears the name of its flag; `help_text()` says what each one does.
+
+    Source: FACTS section 3, "TF_POPLAR_FLAGS".
+
+    Example:
+        >>> parse("--use_ipu_model --ipu_model_tiles=8").ipu_model_tiles
+        8
+    """
+
+    help: bool = _flag(False, "Print this text.")
+    use_synthetic_data: bool = _flag(
+        False, "Make up all data on the IPU: nothing is moved from or to the host.", recompiles=True
+    )
+    synthetic_data_categories: frozenset[str] = _flag(
+        frozenset(),
+        "Make up only these kinds of data on the IPU.",
+        values="comma-separated list of " + ", ".join(SYNTHETIC_DATA_CATEGORIES),
+        recompiles=True,
+    )
+    synthetic_data_initializer: str = _flag(
+        "",
+        "How made-up data is filled in. Needs use_synthetic_data or synthetic_data_categories.",
+        values="random, uniform, normal or a whole number",
+        recompiles=True,
+    )
+    use_ipu_model: bool = _flag(False, "Run on the IPU Model instead of on IPUs.", recompiles=True)
+    log_cycle_count: int = _flag(
+        -1, "Log the cycles that each run of the main program took on this tile.", unit="tile", recompiles=True
+    )
+    while_loop_brute_force_max_trip_count: int = _flag(
+        128, "How far to follow a while loop when counting its trips at compile time.", unit="trips", recompiles=True
+    )
+    max_compilation_threads: int = _flag(-1, "Threads to compile with; -1 is as many as Poplar likes.", unit="threads")
+    max_infeed_threads: int = _flag(-1, "Threads that feed infeed queues; -1 is no limit.", unit="threads")
+    executable_cache_path: str = _flag("", "Directory in which compiled programs are kept.", values="a path")
+    dump_schedule_as_dot: bool = _flag(False, "Write the schedule as a graph in the DOT language.")
+    tensor_map_file_path: str = _flag("", "Directory for the mapping of tensors to tiles.", values="a path")
+    fallback_scheduler: bool = _flag(False, "Schedule with TensorFlow's own scheduler.", recompiles=True)
+    allow_nans: bool = _flag(False, "Let constant folding go on past NaNs.", recompiles=True)
+    null_data_feed: bool = _flag(False, "Feed queues with uninitialised memory instead of the dataset's elements.")
+    show_progress_bar: str = _flag(
+        "auto", "Show how far a compilation is; auto shows it on a terminal.", values="true, false or auto"
+    )
+    use_on_demand: bool = _flag(False, "Attach to IPUs when they are first used, whatever the configuration says.")
+    on_demand_device_poll_time: int = _flag(
+        1000, f"Time between two tries to attach; at least {MINIMUM_POLL_MILLISECONDS}.", unit="milliseconds"
+    )
+    on_demand_device_timeout: int = _flag(3_600_000, "Time after which trying to attach fails.", unit="milliseconds")
+    ipu_model_tiles: int = _flag(
+        -1, "Tiles of the IPU Model where the configuration names none; -1 is all.", unit="tiles", recompiles=True
+    )
+    sync_replica_start: bool = _flag(False, "Let all replicas begin a run together.", recompiles=True)
+    enable_hlo_verifier: bool = _flag(False, "Check the program after every compiler pass.")
+    disable_poplar_version_check: bool = _flag(
+        False, "Load programs from the cache that another Poplar version compiled.", recompiles=True
+    )
+
+    def is_synthetic(self, category: str) -> bool:
+        """Whether data of this kind is made up on the IPU, so that none is moved.
+
+        Args:
+            category: One of `SYNTHETIC_DATA_CATEGORIES`.
+
+        Raises:
+            ValueError: if there is no such category.
+
+        Example:
+            >>> parse("--synthetic_data_categories=infeed").is_synthetic("outfeed")
+            False
+        """
+        if category not in SYNTHETIC_DATA_CATEGORIES:
+            raise ValueError(
+                f"There is no synthetic data category {category!r}. Use one of: {', '.join(SYNTHETIC_DATA_CATEGORIES)}."
+            )
+        # Naming categories narrows `use_synthetic_data` down to them.
+        if self.synthetic_data_categories:
+            return category in self.synthetic_data_categories
+        return self.use_synthetic_data
+
+    @property
+    def poll_seconds(self) -> float:
+        """Time between two tries to attach on demand, seconds, with the least allowed time applied."""
+        return max(self.on_demand_device_poll_time, MINIMUM_POLL_MILLISECONDS) / 1000
+
+    @property
+    def timeout_seconds(self) -> float:
+        """Time after which attaching on demand fails, seconds."""
+        return self.on_demand_device_timeout / 1000
+
+    @property
+    def compilation_key(self) -> tuple[tuple[str, Any], ...]:
+        """The flags that make a compiled program another one: part of an executable cache's key.
+
+        Source: FACTS section 3, "In the cache hash".
+        """
+        return tuple(
+            (field.name, tuple(sorted(value)) if isinstance(value, frozenset) else value)
+            for field in dataclasses.fields(self)
+            if field.metadata["recompiles"]
+            for value in [getattr(self, field.name)]
+        )
+
+
+def parse(text: str) -> PoplarFlags:
+    """Reads flags as `TF_POPLAR_FLAGS` holds them: `--name=value`, or `--name` for one that is on or off.
+
+    Where a flag is given twice the last one counts. A text that does not begin with a dash names a file that holds
+    the flags, as TensorFlow has it for its flag variables.
+
+    Args:
+        text: The flags, separated by blanks; quotes keep blanks together.
+
+    Raises:
+        UnknownFlagError: if there is no such flag, or it does not take the value; the message names what there is.
+
+    Example:
+        >>> parse("--use_synthetic_data=true").use_synthetic_data
+        True
+    """
+    fields = {field.name: field for field in dataclasses.fields(PoplarFlags)}
+    values: dict[str, Any] = {}
+    for name, value in _flag_text.split(text, ENVIRONMENT_VARIABLE):
+        if name not in fields:
+            raise _flag_text.unknown(name, list(fields), ENVIRONMENT_VARIABLE)
+        values[name] = _READERS.get(name, _READERS[type(fields[name].default).__name__])(name, value)
+    flags = PoplarFlags(**values)
+    if flags.synthetic_data_initializer and not (flags.use_synthetic_data or flags.synthetic_data_categories):
+        raise _flag_text.bad_value(
+            "synthetic_data_initializer",
+            flags.synthetic_data_initializer,
+            "use_synthetic_data or synthetic_data_categories beside it, which say that data is to be made up at all",
+        )
+    return flags
+
+
+def current() -> PoplarFlags:
+    """The flags in `TF_POPLAR_FLAGS` as it is now; scripts change it while they run.
+
+    Raises:
+        UnknownFlagError: as `parse` does.
+
+    Example:
+        >>> current().while_loop_brute_force_max_trip_count
+        128
+    """
+    global _last
+    text = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    known_text, flags = _last
+    if text != known_text:
+        flags = parse(text)
+        # The contents of a file may change without its name, so only flags given in the variable are kept.
+        if not _flag_text.is_file_name(text):
+            _last = (text, flags)
+    return flags
+
+
+_last: tuple[str, PoplarFlags] = ("", PoplarFlags())
+
+
+def help_text() -> str:
+    """What `--help` prints: each flag with its values, unit, default and meaning."""
+    lines = [f"Flags in {ENVIRONMENT_VARIABLE}, separated by blanks:"]
+    for field in dataclasses.fields(PoplarFlags):
+        default = "" if isinstance(field.default, frozenset) else field.default
+        kind = {"bool": "true or false", "int": "a whole number"}.get(type(field.default).__name__, "")
+        facts = [field.metadata["values"] or kind, field.metadata["unit"]]
+        shown = str(default).lower() if isinstance(default, bool) else str(default)
+        facts.append(f"default {shown}" if shown else "unset by default")
+        lines.append(f"  --{field.name}  ({'; '.join(fact for fact in facts if fact)})")
+        lines += textwrap.wrap(field.metadata["help"], 110, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    return "\n".join(lines)
+
+
+def _categories(name: str, value: str | None) -> frozenset[str]:
+    received = [part.strip() for part in _flag_text.string(name, value).split(",")]
+    for part in received:
+        if part not in SYNTHETIC_DATA_CATEGORIES:
+            raise _flag_text.bad_value(name, part, "one or more of: " + ", ".join(SYNTHETIC_DATA_CATEGORIES))
+    return frozenset(received)
+
+
+def _initializer(name: str, value: str | None) -> str:
+    text = _flag_text.string(name, value)
+    if text not in ("random", "uniform", "normal"):
+        try:
+            int(text)
+        except ValueError:
+            raise _flag_text.bad_value(name, text, "random, uniform, normal or a whole number") from None
+    return text
+
+
+def _progress_bar(name: str, value: str | None) -> str:
+    if value not in ("true", "false", "auto"):
+        raise _flag_text.bad_value(name, value, "true, false or auto")
+    return value
+
+
+_READERS: dict[str, Any] = {
+    "bool": _flag_text.boolean,
+    "int": _flag_text.integer,
+    "str": _flag_text.string,
+    "synthetic_data_categories": _categories,
+    "synthetic_data_initializer": _initializer,
+    "show_progress_bar": _progress_bar,
+}

@@ -1,0 +1,59 @@
+"""Which chip a configuration means, on the IPU Model as on IPUs."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.machine import chips
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.flags import PoplarFlags
+
+DEFAULT_VERSION = "ipu2"
+
+
+def chip_for(system_chip: Chip, flags: PoplarFlags, *, version: str = "", tiles_per_ipu: int = 0) -> Chip:
+    """The chip that programs are compiled for.
+
+    On IPUs it is the system's own, whatever `ipu_model` says. On the IPU Model (`--use_ipu_model`) it is the one of
+    `ipu_model.version`, with as many tiles as `ipu_model.tiles_per_ipu` asks for, else `--ipu_model_tiles`, else all.
+
+    Args:
+        system_chip: The simulated system's chip.
+        flags: The flags in force.
+        version: `ipu_model.version`; empty is `ipu2`.
+        tiles_per_ipu: `ipu_model.tiles_per_ipu`, tiles; 0 is not set.
+
+    Raises:
+        ValueError: if there is no such version, or more tiles are asked for than the chip has.
+
+    Source: FACTS section 1, "TF default model".
+
+    Example:
+        >>> chip_for(chips.CHIPS["bow"], PoplarFlags(use_ipu_model=True), tiles_per_ipu=16).tiles
+        16
+    """
+    if not flags.use_ipu_model:
+        return system_chip
+    chip = for_version(system_chip, version or DEFAULT_VERSION)
+    tiles = tiles_per_ipu if tiles_per_ipu > 0 else flags.ipu_model_tiles
+    if tiles > chip.tiles:
+        raise ValueError(
+            f"The IPU Model was asked for {tiles} tiles per IPU, but {chip.target} has {chip.tiles}. Set "
+            "ipu_model.tiles_per_ipu (or --ipu_model_tiles) to at most that, or to 0 for all of them."
+        )
+    return chip.with_tiles(tiles) if tiles > 0 else chip
+
+
+def for_version(system_chip: Chip, version: str) -> Chip:
+    """The chip of a target version: the system's own if it is of that version, as Bow and GC200 share theirs.
+
+    Args:
+        system_chip: The simulated system's chip.
+        version: `ipu1`, `ipu2` or `ipu21`, as in `device_connection.version`.
+
+    Raises:
+        ValueError: if there is no such version.
+
+    Example:
+        >>> for_version(chips.CHIPS["bow"], "ipu2").name
+        'bow'
+    """
+    return system_chip if system_chip.target == version else chips.for_target(version)
