@@ -1,0 +1,111 @@
+"""Protobuf message classes from a schema written as text.
+
+The messages have to work with every protobuf runtime TensorFlow brings (4.25 with 2.15, 7.x with 2.21). Code that
+`protoc` generates is tied to a runtime, and there is no `protoc` where the package is installed; so the schema is
+read here, once, into the descriptor that `protoc` would have made. What is read is the part of proto3 that the
+schemas beside this file use: messages, enums, `oneof`, `repeated` and fields of scalar, message or enum type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Union
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.internal import enum_type_wrapper
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_Scope = Union[descriptor_pb2.FileDescriptorProto, descriptor_pb2.DescriptorProto]
+_SCALARS: Mapping[str, int] = {
+    "bool": _Field.TYPE_BOOL,
+    "int32": _Field.TYPE_INT32,
+    "int64": _Field.TYPE_INT64,
+    "uint32": _Field.TYPE_UINT32,
+    "uint64": _Field.TYPE_UINT64,
+    "float": _Field.TYPE_FLOAT,
+    "double": _Field.TYPE_DOUBLE,
+    "string": _Field.TYPE_STRING,
+    "bytes": _Field.TYPE_BYTES,
+}
+_STATEMENT = re.compile(r"\s*(?:(?P<open>[^;{}]+)\{|(?P<plain>[^;{}]+);|(?P<close>\}))")
+
+
+def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Registers a schema and returns what a generated module would hold.
+
+    Args:
+        name: file name in the descriptor pool, such as `tensorflow/.../config.proto`.
+        package: protobuf package of the messages.
+        text: the schema; `//` starts a comment.
+        imports: files in the pool whose types the schema uses.
+
+    Returns:
+        Message classes, enum wrappers and the values of the enums at the top level, by name, and `DESCRIPTOR`.
+
+    Example:
+        >>> load("doc/point.proto", "doc", "message Point { int32 x = 1; }")["Point"](x=3).x
+        3
+    """
+    file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=imports)
+    pool = descriptor_pool.Default()  # type: ignore[no-untyped-call]
+    enums = {enum for imported in imports for enum in pool.FindFileByName(imported).enum_types_by_name}
+    _parse(file, re.sub(r"//[^\n]*", "", text), enums)
+    pool.AddSerializedFile(file.SerializeToString())
+    descriptor = pool.FindFileByName(name)
+    contents: dict[str, Any] = {"DESCRIPTOR": descriptor}
+    for key, message in descriptor.message_types_by_name.items():
+        contents[key] = message_factory.GetMessageClass(message)
+    for key, enum in descriptor.enum_types_by_name.items():
+        contents[key] = enum_type_wrapper.EnumTypeWrapper(enum)
+        contents.update((value.name, value.number) for value in enum.values)
+    return contents
+
+
+def _parse(file: descriptor_pb2.FileDescriptorProto, text: str, enums: set[str]) -> None:
+    enums = enums | set(re.findall(r"\benum\s+(\w+)", text))
+    scopes: list[Any] = [file]
+    position = 0
+    while text[position:].strip():
+        match = _STATEMENT.match(text, position)
+        if match is None:
+            raise ValueError(f"{file.name}: cannot read {text[position : position + 40]!r}.")
+        position = match.end()
+        if match["close"]:
+            scopes.pop()
+        elif match["open"]:
+            scopes.append(_open(scopes[-1], *match["open"].split()))
+        else:
+            _statement(scopes, match["plain"].split(), enums)
+
+
+def _open(scope: Any, kind: str, name: str) -> Any:
+    if kind == "oneof":
+        scope.oneof_decl.add(name=name)
+        return ("oneof", scope, len(scope.oneof_decl) - 1)
+    at_top = isinstance(scope, descriptor_pb2.FileDescriptorProto)
+    if kind == "enum":
+        return scope.enum_type.add(name=name)
+    return scope.message_type.add(name=name) if at_top else scope.nested_type.add(name=name)
+
+
+def _statement(scopes: list[Any], words: list[str], enums: set[str]) -> None:
+    scope = scopes[-1]
+    if isinstance(scope, descriptor_pb2.EnumDescriptorProto):
+        scope.value.add(name=words[0], number=int(words[2]))
+        return
+    oneof = None
+    if isinstance(scope, tuple):
+        _, scope, oneof = scope
+    repeated = words[0] == "repeated"
+    kind, name, _, number = words[repeated:]
+    field = scope.field.add(
+        name=name, number=int(number), label=_Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
+    )
+    if kind in _SCALARS:
+        field.type = _SCALARS[kind]
+    else:
+        field.type = _Field.TYPE_ENUM if kind in enums else _Field.TYPE_MESSAGE
+        field.type_name = kind
+    if oneof is not None:
+        field.oneof_index = oneof
