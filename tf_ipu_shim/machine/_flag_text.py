@@ -46,7 +46,9 @@ def unknown(name: str, known: list[str], variable: str) -> UnknownFlagError:
     """The error for a flag that nobody knows."""
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --{near[0]}?" if near else ""
-    return UnknownFlagError(f"{variable} holds the unknown flag --{name}.{hint} The known flags are: {', '.join(known)}.")
+    return UnknownFlagError(
+        f"{variable} holds the unknown flag --{name}.{hint} The known flags are: {', '.join(known)}."
+    )
 
 
 def bad_value(name: str, received: str | None, expected: str) -> UnknownFlagError:
@@ -76,7 +78,7 @@ def integer(name: str, value: str | None) -> int:
 
 
 def string(name: str, value: str | None) -> str:
-    """Reads a text."""
-    if not value:
+    """Reads a text; an empty one, as an unset shell variable leaves it, is as good as no flag."""
+    if value is None:
         raise bad_value(name, value, "a value, as in --" + name + "=VALUE")
     return value

@@ -197,7 +197,8 @@ def help_text() -> str:
 
 
 def _categories(name: str, value: str | None) -> frozenset[str]:
-    received = [part.strip() for part in _flag_text.string(name, value).split(",")]
+    text = _flag_text.string(name, value)
+    received = [part.strip() for part in text.split(",")] if text else []
     for part in received:
         if part not in SYNTHETIC_DATA_CATEGORIES:
             raise _flag_text.bad_value(name, part, "one or more of: " + ", ".join(SYNTHETIC_DATA_CATEGORIES))
@@ -206,7 +207,7 @@ def _categories(name: str, value: str | None) -> frozenset[str]:
 
 def _initializer(name: str, value: str | None) -> str:
     text = _flag_text.string(name, value)
-    if text not in ("random", "uniform", "normal"):
+    if text not in ("", "random", "uniform", "normal"):
         try:
             int(text)
         except ValueError:

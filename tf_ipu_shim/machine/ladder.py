@@ -57,7 +57,7 @@ def ladder(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
         raise ValueError(f"A server of {n} IPUs cannot be listed. The number of IPUs must be a power of two.")
     if sorted(order) != list(range(n)):
         raise ValueError(f"The IPUs of a server must be numbered 0 to {n - 1}, each once. Received {order}.")
-    groups = [(ipu,) for ipu in range(n)]
+    groups: list[tuple[int, ...]] = [(ipu,) for ipu in range(n)]
     size = 2
     while size <= n:
         groups += [order[start : start + size] for start in range(0, n, size)]

@@ -1,0 +1,164 @@
+"""Attaching to IPUs: while attached, nobody else can use them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from tf_ipu_shim.machine import locks
+from tf_ipu_shim.machine.locks import Holder, LockDirectoryError
+from tf_ipu_shim.machine.systems import PoplarDevice, System
+
+__all__ = ["Attachment", "Holder", "LockDirectoryError", "attach", "attach_first", "find_free", "in_use", "wait"]
+
+
+class Attachment:
+    """All IPUs of one Poplar device, held by this process until `release()`, or until it ends.
+
+    An object that is lost lets go too. A forked child inherits nothing: its copy counts as released, and releasing
+    it leaves the parent attached.
+    """
+
+    def __init__(self, system: System, device: PoplarDevice, chip_locks: locks.ChipLocks) -> None:
+        """For `attach` only."""
+        self.system = system
+        self.device = device
+        self._locks = chip_locks
+
+    @property
+    def held(self) -> bool:
+        """Whether this process has the IPUs still."""
+        return self._locks.held
+
+    def release(self) -> None:
+        """Lets others use the IPUs again; a second call does nothing."""
+        self._locks.release()
+
+    def __enter__(self) -> Attachment:
+        """Returns itself; leaving the block releases it."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Releases."""
+        self.release()
+
+    def __repr__(self) -> str:
+        """Names system, device and state."""
+        state = "held" if self.held else "released"
+        return f"<Attachment {state}: {self.system.name} device {self.device.id}, IPUs {self.device.ipus}>"
+
+
+def attach(system: System, device: PoplarDevice) -> Attachment | None:
+    """Takes all IPUs of a device, or none; it never waits for one that is busy.
+
+    Args:
+        system: The simulated system.
+        device: One of `system.devices`.
+
+    Returns:
+        The attachment, or None if one of the IPUs is busy in this process or another.
+
+    Raises:
+        ValueError: if the system has no such device.
+        LockDirectoryError: if the directory for lock files cannot be used.
+
+    Example:
+        >>> from tf_ipu_shim.machine import systems
+        >>> system = systems.named("m2000")
+        >>> with attach(system, system.device(4)):
+        ...     attach(system, system.device(6)) is None
+        True
+    """
+    if device.id >= len(system.devices) or system.devices[device.id] != device:
+        raise ValueError(f"{device} is not a device of system {system.name!r}. Use one of its `devices`.")
+    taken = locks.take(system.name, device.ipus, device.id)
+    return None if taken is None else Attachment(system, device, taken)
+
+
+def attach_first(system: System, devices: Iterable[PoplarDevice]) -> Attachment | None:
+    """Attaches to the first of some devices that is free.
+
+    Args:
+        system: The simulated system.
+        devices: Candidates in order of preference, such as `system.devices_with(4)`.
+
+    Returns:
+        The attachment, or None if each has a busy IPU.
+
+    Raises:
+        ValueError: as `attach`.
+        LockDirectoryError: as `attach`.
+    """
+    for device in devices:
+        attachment = attach(system, device)
+        if attachment is not None:
+            return attachment
+    return None
+
+
+def wait(
+    system: System,
+    devices: Iterable[PoplarDevice],
+    *,
+    poll_seconds: float,
+    timeout_seconds: float,
+    on_wait: Callable[[], None] | None = None,
+) -> Attachment | None:
+    """Tries again and again to attach to one of some devices, as an on-demand connection does.
+
+    Args:
+        system: The simulated system.
+        devices: Candidates in order of preference.
+        poll_seconds: Time between two tries, seconds.
+        timeout_seconds: Time after which it gives up, seconds. At least one try is made.
+        on_wait: Called once, when the first try has failed: the place to say that one is waiting.
+
+    Returns:
+        The attachment, or None when time is up.
+
+    Raises:
+        ValueError: as `attach`.
+        LockDirectoryError: as `attach`.
+
+    Source: FACTS section 3, "attach fails", "while waiting".
+    """
+    candidates = tuple(devices)
+    deadline = time.monotonic() + timeout_seconds
+    attachment = attach_first(system, candidates)
+    if attachment is None and on_wait is not None:
+        on_wait()
+    while attachment is None and time.monotonic() < deadline:
+        time.sleep(max(0.0, min(poll_seconds, deadline - time.monotonic())))
+        attachment = attach_first(system, candidates)
+    return attachment
+
+
+def find_free(system: System, num_ipus: int) -> PoplarDevice | None:
+    """The first device with exactly so many IPUs of which none is busy now.
+
+    Another process may take it before the caller does: `attach_first` looks and takes in one.
+
+    Args:
+        system: The simulated system.
+        num_ipus: IPUs in the device.
+
+    Returns:
+        The device; None if all are busy, or if no device has so many IPUs (`System.devices_with` tells).
+    """
+    busy = in_use(system)
+    for device in system.devices_with(num_ipus):
+        if busy.keys().isdisjoint(device.ipus):
+            return device
+    return None
+
+
+def in_use(system: System) -> dict[int, Holder]:
+    """Who holds which IPU: process, command and since when, by IPU number.
+
+    Args:
+        system: The simulated system.
+
+    Returns:
+        Only the IPUs that somebody holds.
+    """
+    return locks.holders(system.name, system.num_ipus)

@@ -1,0 +1,261 @@
+"""Exclusive use of chips, between threads and between processes of one user.
+
+Each IPU has a file; whoever holds the file's `flock` has the IPU. The kernel lets go of it when the holder dies. What
+the file says (process, command, since when) is only for people: it counts while somebody holds the lock.
+
+Several chips are taken together under one short guard lock, so that two takers cannot keep each other out, and a
+look at who holds what is never taken for a holder.
+
+A lock belongs to the open file, which a forked child shares with its parent: a child that outlived its parent would
+keep the chips busy, and one that unlocked would free them. So a child closes its copies first thing, which does
+neither, and no fork happens while locks are being taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Iterator
+
+from tf_ipu_shim.errors import ShimError
+from tf_ipu_shim.machine._records import RECORD
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_LOCK_DIR"
+GUARD_TIMEOUT_SECONDS = 10.0
+
+
+class LockDirectoryError(ShimError, OSError):
+    """The directory in which chips are locked cannot be used; the message says what to set."""
+
+
+@dataclasses.dataclass(**RECORD)
+class Holder:
+    """Who uses an IPU."""
+
+    pid: int
+    """Process id; 0 where the holder wrote none down."""
+    command: str
+    """Its command line."""
+    since: float
+    """When it attached, seconds since 1970."""
+    device_id: int
+    """Poplar device through which it holds the IPU."""
+
+
+class ChipLocks:
+    """Some chips, taken together. `release()` gives them back; so does losing the object or the process."""
+
+    def __init__(self, files: list[int]) -> None:
+        self._files = files
+        _live.add(self)
+
+    @property
+    def held(self) -> bool:
+        """Whether this process holds the chips still."""
+        return bool(self._files)
+
+    def release(self) -> None:
+        """Gives the chips back. Once given back, or in a forked child, there is nothing left to do."""
+        with _process_lock.lock:
+            files, self._files = self._files, []
+            for file in files:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(file, 0)
+                # Unlocking is more than closing: a copy that native code forked off may still be open.
+                fcntl.flock(file, fcntl.LOCK_UN)
+                os.close(file)
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.release()
+
+
+class _ProcessLock:
+    """Held while locks are taken or given back; re-entrant, as a garbage collection in between may give some back."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+
+
+_process_lock = _ProcessLock()
+_live: weakref.WeakSet[ChipLocks] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    _process_lock.lock = threading.RLock()
+    for locks in list(_live):
+        files, locks._files = locks._files, []
+        for file in files:
+            os.close(file)
+
+
+os.register_at_fork(
+    before=lambda: _process_lock.lock.acquire(),
+    after_in_parent=lambda: _process_lock.lock.release(),
+    after_in_child=_after_fork_in_child,
+)
+
+
+def directory(system_name: str) -> pathlib.Path:
+    """Where the chips of a system are locked: a directory of the user's own, or under `TF_IPU_SHIM_LOCK_DIR`.
+
+    Args:
+        system_name: `System.name`.
+    """
+    root = os.environ.get(ENVIRONMENT_VARIABLE)
+    base = pathlib.Path(root) if root else pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"
+    return base / "".join(c if c.isalnum() or c in "-_." else "_" for c in system_name)
+
+
+def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | None:
+    """Takes all of these IPUs, or none.
+
+    Args:
+        system_name: `System.name`.
+        ipus: IPU numbers.
+        device_id: Poplar device they are taken for, noted beside the lock.
+
+    Returns:
+        The locks, or None if somebody has one of the IPUs, in this process or another.
+
+    Raises:
+        LockDirectoryError: if the lock files cannot be written.
+    """
+    folder = directory(system_name)
+    _make_private(folder)
+    holder = Holder(pid=os.getpid(), command=_command_line(), since=time.time(), device_id=device_id)
+    record = json.dumps(dataclasses.asdict(holder)).encode()
+    with _guard(folder):
+        files: list[int] = []
+        try:
+            for ipu in sorted(set(ipus)):
+                file = os.open(_path(folder, ipu), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                files.append(file)
+                if not _try_lock(file):
+                    _close(files)
+                    return None
+            for file in files:
+                os.ftruncate(file, 0)
+                os.pwrite(file, record, 0)
+        except OSError as error:
+            _close(files)
+            raise _unusable(folder, error) from error
+        return ChipLocks(files)
+
+
+def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
+    """Who holds which IPU now; IPUs that nobody holds are left out.
+
+    Args:
+        system_name: `System.name`.
+        num_ipus: IPUs in the system.
+
+    Raises:
+        LockDirectoryError: if there are lock files that cannot be read.
+    """
+    folder = directory(system_name)
+    if not (folder / "guard.lock").exists():
+        return {}
+    found = {}
+    with _guard(folder):
+        for ipu in range(num_ipus):
+            try:
+                file = os.open(_path(folder, ipu), os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise _unusable(folder, error) from error
+            try:
+                if not _try_lock(file):
+                    found[ipu] = _read(os.pread(file, 1 << 16, 0))
+            finally:
+                os.close(file)
+    return found
+
+
+def _path(folder: pathlib.Path, ipu: int) -> pathlib.Path:
+    return folder / f"ipu{ipu}.lock"
+
+
+def _read(record: bytes) -> Holder:
+    try:
+        return Holder(**json.loads(record))
+    except (ValueError, TypeError):
+        return Holder(pid=0, command="", since=0.0, device_id=-1)
+
+
+def _close(files: list[int]) -> None:
+    for file in files:
+        os.close(file)
+
+
+def _try_lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _guard(folder: pathlib.Path) -> Iterator[None]:
+    with _process_lock.lock:
+        try:
+            file = os.open(folder / "guard.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unusable(folder, error) from error
+        try:
+            deadline = time.monotonic() + GUARD_TIMEOUT_SECONDS
+            while not _try_lock(file):
+                if time.monotonic() > deadline:
+                    raise LockDirectoryError(
+                        errno.ETIMEDOUT,
+                        f"Another process has been looking for free IPUs in {folder} for {GUARD_TIMEOUT_SECONDS:g} s, "
+                        f"which takes a moment when it is not stopped. Continue or end it, or set "
+                        f"{ENVIRONMENT_VARIABLE} to a directory of this process's own.",
+                    )
+                time.sleep(0.001)
+            yield
+        except OSError as error:
+            if isinstance(error, LockDirectoryError):
+                raise
+            raise _unusable(folder, error) from error
+        finally:
+            os.close(file)
+
+
+def _make_private(folder: pathlib.Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The shared temporary directory is anybody's to write to: a name we would use may be somebody else's trap.
+        base = folder.parent.lstat()
+    except OSError as error:
+        raise _unusable(folder, error) from error
+    if not os.environ.get(ENVIRONMENT_VARIABLE) and base.st_uid != os.getuid():
+        raise _unusable(folder, PermissionError(errno.EACCES, "it belongs to another user", str(folder.parent)))
+
+
+def _unusable(folder: pathlib.Path, error: OSError) -> LockDirectoryError:
+    return LockDirectoryError(
+        error.errno,
+        f"IPUs are shared between processes through lock files in {folder}, which cannot be used: {error}. Set "
+        f"{ENVIRONMENT_VARIABLE} to a directory that this process may write to.",
+    )
+
+
+def _command_line() -> str:
+    try:
+        words = pathlib.Path("/proc/self/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        return " ".join(word.decode(errors="replace") for word in words)[:4096]
+    except OSError:
+        return " ".join(sys.argv)[:4096]
