@@ -1,0 +1,182 @@
+"""Builds the C++ plugin against the installed TensorFlow, once, and keeps it in a cache.
+
+    python -m tf_ipu_shim.plugin.build      builds now instead of at first use and prints where the library is
+
+A library fits one TensorFlow build only (C++ ABI), so its file name carries a digest of everything it depends on:
+TensorFlow's version and git version, the platform, the flags and the sources, then the compiler. Python's version is
+no part of it: the plugin does not link against Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import os
+import pathlib
+import platform
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.plugin import cache, compiler
+
+SOURCE_DIRECTORY = pathlib.Path(__file__).with_name("csrc")
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorFlowBuild:
+    """What a plugin needs to know of the TensorFlow it is compiled against.
+
+    Args:
+        version: such as ``"2.15.1"``.
+        git_version: tells two builds of one version apart.
+        compile_flags: include path, C++ standard and ABI.
+        link_flags: the libraries the plugin links to; they are in the process already when the plugin is loaded.
+    """
+
+    version: str
+    git_version: str
+    compile_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+
+    @classmethod
+    def installed(cls) -> TensorFlowBuild:
+        """The TensorFlow of this process; checked on 2.15.1 and 2.21.0."""
+        import tensorflow as tf
+
+        return cls(
+            version=tf.version.VERSION,
+            git_version=tf.version.GIT_VERSION,
+            compile_flags=tuple(tf.sysconfig.get_compile_flags()),
+            link_flags=(*tf.sysconfig.get_link_flags(), "-l:libtensorflow_cc.so.2"),
+        )
+
+
+def ensure_built(
+    sources: Sequence[str | os.PathLike[str]] | None = None,
+    *,
+    rebuild: bool = False,
+    directory: pathlib.Path | None = None,
+    tensorflow: TensorFlowBuild | None = None,
+) -> pathlib.Path:
+    """Returns the plugin's library for the installed TensorFlow, compiling it where no intact one is in the cache.
+
+    Two processes that need the library at once build it once; the second waits. A cache file that is cut short or
+    changed is built anew. Where the first place cannot be written, the next is used (see `cache.directories`).
+
+    Args:
+        sources: `.cc` files, and the `.h` files they depend on; those in `plugin/csrc` when left out.
+        rebuild: compile even though the cache has the library, as after a failed load.
+        directory: where to build; the first of `cache.directories` that can be written when left out.
+        tensorflow: what to compile against; the installed TensorFlow when left out.
+
+    Returns:
+        The path of a library that `tf.load_op_library` can load.
+
+    Raises:
+        PluginError: no compiler, the compiler fails, or no directory can be written. The message says what to do.
+
+    Example:
+        >>> ops = tf.load_op_library(str(ensure_built()))
+    """
+    files = _source_files(sources)
+    tensorflow = tensorflow or TensorFlowBuild.installed()
+    stem = f"ipu-plugin-tf{tensorflow.version}-{_digest(tensorflow, files)}"
+    command = compiler.find()
+    if command is None:
+        found = None if rebuild else cache.find_any_compiler(stem)
+        if found is None:
+            raise errors.PluginError(compiler.missing_message())
+        return found
+    name = f"{stem}-{command.digest}.so"
+    if not rebuild:
+        found = cache.find(name)
+        if found is not None:
+            return found
+    directory = cache.writable_directory([directory] if directory else cache.directories())
+    with cache.lock(directory, name):
+        found = None if rebuild else cache.find(name)  # Another process may have built it while this one waited.
+        return found or _build(files, tensorflow, command, directory / name)
+
+
+def _build(
+    files: Sequence[pathlib.Path],
+    tensorflow: TensorFlowBuild,
+    command: compiler.Compiler,
+    target: pathlib.Path,
+) -> pathlib.Path:
+    quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") not in ("", "0")  # The level that hides TensorFlow's own INFO.
+    started = time.monotonic()
+    if not quiet:
+        print(f"Building the IPU plugin for TensorFlow {tensorflow.version} (once) ...", end="", file=sys.stderr)
+        sys.stderr.flush()
+    try:
+        with cache.scratch(target) as scratch:
+            library = compiler.compile_library(
+                command,
+                [file for file in files if file.suffix == ".cc"],
+                tensorflow.compile_flags,
+                tensorflow.link_flags,
+                scratch,
+            )
+            cache.publish(library, target)
+    except OSError as error:
+        raise errors.PluginError(
+            f"The IPU plugin cannot be written to {target.parent}: {error}. Make room or permission there, or set "
+            f"{cache.ENVIRONMENT_VARIABLE} to a directory that can be written."
+        ) from error
+    finally:
+        if not quiet:
+            print(f" {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return target
+
+
+def _source_files(sources: Iterable[str | os.PathLike[str]] | None) -> list[pathlib.Path]:
+    if sources is None:
+        files = sorted([*SOURCE_DIRECTORY.glob("*.cc"), *SOURCE_DIRECTORY.glob("*.h")])
+    else:
+        files = [pathlib.Path(source) for source in sources]
+    if not any(file.suffix == ".cc" for file in files):
+        raise errors.PluginError(
+            f"There is no C++ source to build the IPU plugin from (looked in {SOURCE_DIRECTORY}). "
+            "The installation is incomplete: install tf_ipu_shim again."
+        )
+    return files
+
+
+def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path]) -> str:
+    """Sixteen digits that differ where a library built from one of two inputs must not be used for the other."""
+    # Paths are left out: environments with the same TensorFlow share one library.
+    flags = [flag for flag in tensorflow.compile_flags + tensorflow.link_flags if not flag.startswith(("-I", "-L"))]
+    parts = [tensorflow.git_version, *flags, platform.system(), platform.machine(), *platform.libc_ver()]
+    digest = hashlib.sha256("\0".join([*parts, *compiler.FLAGS]).encode())
+    for file in files:
+        digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Builds the plugin from the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tf_ipu_shim.plugin.build", description="Builds the IPU plugin for the installed TensorFlow."
+    )
+    parser.add_argument("--rebuild", action="store_true", help="compile even though the cache has the library")
+    parser.add_argument(
+        "--into-package",
+        action="store_true",
+        help="keep the library beside the package, for all users of this environment, instead of in the user's cache",
+    )
+    options = parser.parse_args(arguments)
+    directory = cache.PREBUILT_DIRECTORY if options.into_package else None
+    try:
+        print(ensure_built(rebuild=options.rebuild or options.into_package, directory=directory))
+    except errors.PluginError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

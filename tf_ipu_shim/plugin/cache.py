@@ -1,0 +1,137 @@
+"""Where built libraries are kept: which directories, how two processes share one, how a broken file is noticed.
+
+A library ends in a mark with the digest of what stands before it. ELF ignores bytes after its last section, and a
+file that was cut short or changed has no mark that fits. So one rename publishes library and proof together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+
+from tf_ipu_shim import errors
+
+if sys.platform != "win32":
+    import fcntl
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_CACHE"
+_MARK = b"\ntf_ipu_shim sha256 "
+PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
+
+
+def directories() -> list[pathlib.Path]:
+    """The places a library may be built in, best first.
+
+    ``TF_IPU_SHIM_CACHE`` alone where it is set; else the user's cache directory (``XDG_CACHE_HOME`` or ``~/.cache``),
+    then a directory of the user's own below the temporary one.
+    """
+    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
+    if chosen:
+        return [pathlib.Path(chosen).expanduser()]
+    places = []
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(base):  # The specification says to ignore a relative one.
+        places.append(pathlib.Path(base))
+    else:
+        with contextlib.suppress(RuntimeError):  # No home directory.
+            places.append(pathlib.Path.home() / ".cache")
+    places = [place / "tf_ipu_shim" for place in places]
+    return [*places, pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"]
+
+
+def find(name: str) -> pathlib.Path | None:
+    """The intact library of this file name, or None. One shipped beside the package comes first."""
+    for directory in (PREBUILT_DIRECTORY, *directories()):
+        path = directory / name
+        if _is_trusted(directory) and is_intact(path):
+            return path
+    return None
+
+
+def find_any_compiler(stem: str) -> pathlib.Path | None:
+    """An intact library for the same TensorFlow and sources, whichever compiler made it, or None."""
+    for directory in (PREBUILT_DIRECTORY, *directories()):
+        for path in sorted(directory.glob(f"{stem}-*.so")):
+            if _is_trusted(directory) and is_intact(path):
+                return path
+    return None
+
+
+def is_intact(path: pathlib.Path) -> bool:
+    """Whether the file is there and its bytes are those that were published."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    library, mark, digest = content.rpartition(_MARK)
+    return bool(mark) and hashlib.sha256(library).hexdigest().encode() == digest
+
+
+def publish(library: pathlib.Path, target: pathlib.Path) -> None:
+    """Marks `library` and moves it to `target`, both on one file system: readers see the whole file or none."""
+    content = library.read_bytes()
+    with library.open("ab") as file:
+        file.write(_MARK + hashlib.sha256(content).hexdigest().encode())
+        file.flush()
+        os.fsync(file.fileno())
+    library.replace(target)
+
+
+def writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
+    """The first of `places` that can be written; made where it is missing.
+
+    Raises:
+        PluginError: there is none; the message gives the reason for each.
+    """
+    reasons = []
+    for directory in places:
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=directory):
+                pass
+        except OSError as error:
+            reasons.append(f"  {directory}: {error.strerror or error}")
+            continue
+        if _is_trusted(directory):
+            return directory
+        reasons.append(f"  {directory}: others may write to it, so a library in it is not safe to load")
+    raise errors.PluginError(
+        "There is no directory to keep the built IPU plugin in:\n"
+        + "\n".join(reasons)
+        + f"\nSet {ENVIRONMENT_VARIABLE} to a directory that this user alone can write."
+    )
+
+
+def _is_trusted(directory: pathlib.Path) -> bool:
+    """Whether nobody but this user and root can place a library there; matters in a shared temporary directory."""
+    try:
+        status = directory.lstat() if directory.parent == pathlib.Path(tempfile.gettempdir()) else directory.stat()
+    except OSError:
+        return False
+    if stat.S_ISLNK(status.st_mode):
+        return False
+    return status.st_uid in (os.getuid(), 0) and not status.st_mode & stat.S_IWOTH
+
+
+@contextlib.contextmanager
+def scratch(target: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A directory beside `target` to build in, gone afterwards, also when the build is interrupted."""
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=target.parent) as directory:
+        yield pathlib.Path(directory)
+
+
+@contextlib.contextmanager
+def lock(directory: pathlib.Path, name: str) -> Iterator[None]:
+    """Holds the right to build `name` there. The system frees it when the process ends, however it ends."""
+    with (directory / f"{name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:
+            pass  # A file system without locks: two builds at once cost time, but each publishes a whole file.
+        yield

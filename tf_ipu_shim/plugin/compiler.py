@@ -1,0 +1,106 @@
+"""Runs the C++ compiler: one object for each source, in parallel, then the shared library."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import hashlib
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from tf_ipu_shim import errors
+
+ENVIRONMENT_VARIABLE = "CXX"
+FLAGS = ("-O2", "-fPIC", "-fvisibility-inlines-hidden")
+_SHOWN_ERROR_LINES = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler command, such as ``("/usr/bin/g++",)``, and a digest that changes when the program does."""
+
+    command: tuple[str, ...]
+    digest: str
+
+
+def find() -> Compiler | None:
+    """The compiler named by ``CXX``, else ``g++``; None when it is not on the path."""
+    command = shlex.split(os.environ.get(ENVIRONMENT_VARIABLE, "")) or ["g++"]
+    program = shutil.which(command[0])
+    if program is None:
+        return None
+    real = os.path.realpath(program)
+    status = os.stat(real)  # Size and time instead of asking for the version: that costs a process at every start.
+    identity = "\0".join([real, str(status.st_size), str(status.st_mtime_ns), *command[1:]])
+    return Compiler((program, *command[1:]), hashlib.sha256(identity.encode()).hexdigest()[:8])
+
+
+def missing_message() -> str:
+    """Says which compiler was looked for and what to install."""
+    wanted = os.environ.get(ENVIRONMENT_VARIABLE) or "g++"
+    return (
+        f"The IPU plugin must be compiled once for this TensorFlow, and the C++ compiler {wanted!r} was not found. "
+        "Install g++ 9 or newer (Debian and Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; "
+        f"conda: the package gxx), or set {ENVIRONMENT_VARIABLE} to a compiler that takes g++'s options."
+    )
+
+
+def compile_library(
+    compiler: Compiler,
+    sources: Sequence[pathlib.Path],
+    compile_flags: Sequence[str],
+    link_flags: Sequence[str],
+    directory: pathlib.Path,
+) -> pathlib.Path:
+    """Compiles `sources` and links them to one shared library in `directory`.
+
+    Raises:
+        PluginError: the compiler or the linker fails; the message holds the first error lines.
+    """
+    # TensorFlow's headers as system headers: their warnings are none of ours.
+    flags = [*FLAGS, *(f"-isystem{flag[2:]}" if flag.startswith("-I") else flag for flag in compile_flags)]
+    objects = [directory / f"{source.stem}.o" for source in sources]
+
+    def compile_one(source: pathlib.Path, target: pathlib.Path) -> None:
+        _run([*compiler.command, *flags, "-c", str(source), "-o", str(target)], source.name)
+
+    workers = min(len(sources), len(os.sched_getaffinity(0)))
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        jobs = [pool.submit(compile_one, source, target) for source, target in zip(sources, objects)]
+        done, waiting = concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
+        for job in waiting:
+            job.cancel()
+        for job in done:
+            job.result()
+    library = directory / "plugin.so"
+    # A symbol that nothing provides is an error here instead of at load time.
+    command = [*compiler.command, "-shared", "-Wl,-z,defs", *map(str, objects), "-o", str(library), *link_flags]
+    _run(command, "linking")
+    return library
+
+
+def _run(command: Sequence[str], what: str) -> None:
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+    except OSError as error:
+        raise errors.PluginError(
+            f"The IPU plugin cannot be built: {command[0]} does not start ({error}). {missing_message()}"
+        ) from error
+    if process.returncode:
+        raise errors.PluginError(
+            f"The IPU plugin cannot be built: {what} failed with exit status {process.returncode}.\n"
+            f"{_first_errors(process.stderr or process.stdout)}\nThe command was: {shlex.join(command)}"
+        )
+
+
+def _first_errors(output: str) -> str:
+    """The lines from the first error on; all of a short output."""
+    lines = output.strip().splitlines() or ["(the compiler printed nothing)"]
+    marked = [number for number, line in enumerate(lines) if "error" in line or "undefined reference" in line]
+    start = marked[0] if marked else 0
+    return "\n".join(lines[start : start + _SHOWN_ERROR_LINES])
