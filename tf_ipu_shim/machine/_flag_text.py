@@ -59,9 +59,9 @@ def bad_value(name: str, received: str | None, expected: str) -> UnknownFlagErro
 
 def boolean(name: str, value: str | None) -> bool:
     """Reads a flag that is on or off."""
-    if value is None or value in ("true", "1"):
+    if value is None or value == "true":
         return True
-    if value in ("false", "0"):
+    if value == "false":
         return False
     raise bad_value(name, value, "true or false (or no value at all, which is true)")
 

@@ -7,6 +7,7 @@ import os
 import textwrap
 from typing import Any
 
+from tf_ipu_shim.errors import UnknownFlagError
 from tf_ipu_shim.machine import _flag_text
 from tf_ipu_shim.machine._records import RECORD
 
@@ -14,6 +15,10 @@ ENVIRONMENT_VARIABLE = "TF_POPLAR_FLAGS"
 
 SYNTHETIC_DATA_CATEGORIES = ("infeed", "outfeed", "seed", "hostembedding", "parameters")
 MINIMUM_POLL_MILLISECONDS = 100
+
+RETIRED = ("add_all_reduce_copies", "dump_text_reports_to_stdio", "force_replicated_mode", "save_oom_profiler")
+"""Flags of older SDKs that later ones took and ignored, saying so in the log."""
+_REFUSED = ("save_interval_report", "save_vertex_graph")
 
 
 def _flag(default: Any, what: str, *, unit: str = "", values: str = "", recompiles: bool = False) -> Any:
@@ -79,6 +84,8 @@ class PoplarFlags:
     disable_poplar_version_check: bool = _flag(
         False, "Load programs from the cache that another Poplar version compiled.", recompiles=True
     )
+    without_effect: tuple[str, ...] = ()
+    """Retired flags that were given; not a flag itself."""
 
     def is_synthetic(self, category: str) -> bool:
         """Whether data of this kind is made up on the IPU, so that none is moved.
@@ -97,10 +104,7 @@ class PoplarFlags:
             raise ValueError(
                 f"There is no synthetic data category {category!r}. Use one of: {', '.join(SYNTHETIC_DATA_CATEGORIES)}."
             )
-        # Naming categories narrows `use_synthetic_data` down to them.
-        if self.synthetic_data_categories:
-            return category in self.synthetic_data_categories
-        return self.use_synthetic_data
+        return self.use_synthetic_data or category in self.synthetic_data_categories
 
     @property
     def poll_seconds(self) -> float:
@@ -121,7 +125,7 @@ class PoplarFlags:
         return tuple(
             (field.name, tuple(sorted(value)) if isinstance(value, frozenset) else value)
             for field in dataclasses.fields(self)
-            if field.metadata["recompiles"]
+            if field.metadata.get("recompiles")
             for value in [getattr(self, field.name)]
         )
 
@@ -142,13 +146,22 @@ def parse(text: str) -> PoplarFlags:
         >>> parse("--use_synthetic_data=true").use_synthetic_data
         True
     """
-    fields = {field.name: field for field in dataclasses.fields(PoplarFlags)}
+    fields = _fields()
     values: dict[str, Any] = {}
+    retired: list[str] = []
     for name, value in _flag_text.split(text, ENVIRONMENT_VARIABLE):
-        if name not in fields:
+        if name in RETIRED:
+            retired.append(name)
+        elif name in _REFUSED:
+            raise UnknownFlagError(
+                f"{ENVIRONMENT_VARIABLE} holds --{name}, but a simulated IPU has no vertices and no intervals to write "
+                "down. Newer SDKs do not have this flag either: leave it out."
+            )
+        elif name not in fields:
             raise _flag_text.unknown(name, list(fields), ENVIRONMENT_VARIABLE)
-        values[name] = _READERS.get(name, _READERS[type(fields[name].default).__name__])(name, value)
-    flags = PoplarFlags(**values)
+        else:
+            values[name] = _READERS.get(name, _READERS[type(fields[name].default).__name__])(name, value)
+    flags = PoplarFlags(**values, without_effect=tuple(dict.fromkeys(retired)))
     if flags.synthetic_data_initializer and not (flags.use_synthetic_data or flags.synthetic_data_categories):
         raise _flag_text.bad_value(
             "synthetic_data_initializer",
@@ -182,10 +195,14 @@ def current() -> PoplarFlags:
 _last: tuple[str, PoplarFlags] = ("", PoplarFlags())
 
 
+def _fields() -> dict[str, dataclasses.Field[Any]]:
+    return {field.name: field for field in dataclasses.fields(PoplarFlags) if "help" in field.metadata}
+
+
 def help_text() -> str:
     """What `--help` prints: each flag with its values, unit, default and meaning."""
     lines = [f"Flags in {ENVIRONMENT_VARIABLE}, separated by blanks:"]
-    for field in dataclasses.fields(PoplarFlags):
+    for field in _fields().values():
         default = "" if isinstance(field.default, frozenset) else field.default
         kind = {"bool": "true or false", "int": "a whole number"}.get(type(field.default).__name__, "")
         facts = [field.metadata["values"] or kind, field.metadata["unit"]]
@@ -198,7 +215,7 @@ def help_text() -> str:
 
 def _categories(name: str, value: str | None) -> frozenset[str]:
     text = _flag_text.string(name, value)
-    received = [part.strip() for part in text.split(",")] if text else []
+    received = [part.strip() for part in text.split(",") if part.strip()]
     for part in received:
         if part not in SYNTHETIC_DATA_CATEGORIES:
             raise _flag_text.bad_value(name, part, "one or more of: " + ", ".join(SYNTHETIC_DATA_CATEGORIES))

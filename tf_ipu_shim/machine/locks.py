@@ -56,6 +56,7 @@ class ChipLocks:
     """Some chips, taken together. `release()` gives them back; so does losing the object or the process."""
 
     def __init__(self, files: list[int]) -> None:
+        """For `take` only: open files whose locks this process has."""
         self._files = files
         _live.add(self)
 
@@ -71,11 +72,10 @@ class ChipLocks:
             for file in files:
                 with contextlib.suppress(OSError):
                     os.ftruncate(file, 0)
-                # Unlocking is more than closing: a copy that native code forked off may still be open.
-                fcntl.flock(file, fcntl.LOCK_UN)
-                os.close(file)
+            _unlock(files)
 
     def __del__(self) -> None:
+        """An object that is lost gives its chips back."""
         if not sys.is_finalizing():
             self.release()
 
@@ -142,14 +142,14 @@ def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | N
                 file = os.open(_path(folder, ipu), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 files.append(file)
                 if not _try_lock(file):
-                    _close(files)
+                    _unlock(files)
                     return None
             for file in files:
                 os.ftruncate(file, 0)
                 os.pwrite(file, record, 0)
-        except OSError as error:
-            _close(files)
-            raise _unusable(folder, error) from error
+        except BaseException:
+            _unlock(files)
+            raise
         return ChipLocks(files)
 
 
@@ -173,13 +173,11 @@ def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
                 file = os.open(_path(folder, ipu), os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 continue
-            except OSError as error:
-                raise _unusable(folder, error) from error
             try:
                 if not _try_lock(file):
                     found[ipu] = _read(os.pread(file, 1 << 16, 0))
             finally:
-                os.close(file)
+                _unlock([file])
     return found
 
 
@@ -194,8 +192,10 @@ def _read(record: bytes) -> Holder:
         return Holder(pid=0, command="", since=0.0, device_id=-1)
 
 
-def _close(files: list[int]) -> None:
+def _unlock(files: list[int]) -> None:
     for file in files:
+        # Closing alone would leave the lock to a copy that a subprocess has for a moment between fork and exec.
+        fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
 
 
@@ -231,7 +231,7 @@ def _guard(folder: pathlib.Path) -> Iterator[None]:
                 raise
             raise _unusable(folder, error) from error
         finally:
-            os.close(file)
+            _unlock([file])
 
 
 def _make_private(folder: pathlib.Path) -> None:

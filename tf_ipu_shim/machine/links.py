@@ -1,0 +1,220 @@
+"""IPU-Links of a device: who is next to whom, and how long an exchange or a sync between IPUs takes.
+
+The IPUs of a device form a ladder: places 2k and 2k+1 are a rung, and each place is linked to the one two further up
+and the one two further down. These are estimates. Bandwidths and the latency of a sync are those that Graphcore's own
+model of a multi-IPU system assumes; that data is held up at a link as long as a sync is, is our assumption. The ring
+that pods can close between the ends of the ladder is not modelled.
+
+Source: FACTS section 1, "IPUModel struct", rows "link speed" to "global sync".
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Iterable
+
+from tf_ipu_shim.machine.chips import Chip
+
+LINK_BYTES_PER_SECOND = 128 * 2**30 / 8 * 0.85
+"""What one IPU-Link carries one way: 128 Gibit/s at 85 % efficiency."""
+LINKS_OF_LONE_PAIR = 4
+"""Links between two IPUs that are a device by themselves."""
+LINKS_PER_LADDER_EDGE = 2
+"""Links across a rung, up and down in a longer ladder."""
+LATENCY_SECONDS_PER_HOP = 15e-9
+"""Time a signal takes over one link."""
+
+
+def neighbours(place: int, num_ipus: int) -> tuple[int, ...]:
+    """The places that are linked to a place directly.
+
+    Args:
+        place: Place in the device (DNC id).
+        num_ipus: IPUs in the device.
+
+    Raises:
+        ValueError: if there is no such place.
+
+    Example:
+        >>> neighbours(2, 8)
+        (0, 3, 4)
+    """
+    _check(num_ipus, place)
+    return tuple(sorted(n for n in (place ^ 1, place - 2, place + 2) if 0 <= n < num_ipus))
+
+
+def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
+    """The places data passes through: across the rung first, then along the side.
+
+    Args:
+        src: Place that sends.
+        dst: Place that receives.
+        num_ipus: IPUs in the device.
+
+    Returns:
+        Places from `src` to `dst`, both included.
+
+    Raises:
+        ValueError: if there is no such place.
+
+    Example:
+        >>> route(0, 5, 8)
+        (0, 1, 3, 5)
+    """
+    _check(num_ipus, src, dst)
+    places = [src]
+    if (src ^ dst) & 1:
+        places.append(src ^ 1)
+    while places[-1] != dst:
+        places.append(places[-1] + (2 if dst > places[-1] else -2))
+    return tuple(places)
+
+
+def hops(src: int, dst: int, num_ipus: int) -> int:
+    """Links between two places.
+
+    Args:
+        src: Place that sends.
+        dst: Place that receives.
+        num_ipus: IPUs in the device.
+
+    Raises:
+        ValueError: if there is no such place.
+
+    Example:
+        >>> hops(0, 15, 16)
+        8
+    """
+    return len(route(src, dst, num_ipus)) - 1
+
+
+def link_bytes_per_second(num_ipus: int) -> float:
+    """What two neighbours can send each other, one way.
+
+    Args:
+        num_ipus: IPUs in the device.
+
+    Raises:
+        ValueError: if there is only one IPU, which has no neighbour.
+
+    Example:
+        >>> round(link_bytes_per_second(2) / 1e9, 1)
+        58.4
+    """
+    if num_ipus < 2:
+        raise ValueError(f"A device of {num_ipus} IPUs has no IPU-Links between its IPUs.")
+    links = LINKS_OF_LONE_PAIR if num_ipus == 2 else LINKS_PER_LADDER_EDGE
+    return LINK_BYTES_PER_SECOND * links
+
+
+def exchange_seconds(num_bytes: int, src: int, dst: int, num_ipus: int) -> float:
+    """How long a copy from one IPU to another takes, without the sync before it.
+
+    Args:
+        num_bytes: Bytes to move.
+        src: Place that sends.
+        dst: Place that receives.
+        num_ipus: IPUs in the device.
+
+    Returns:
+        Seconds; 0 for a copy that stays on its IPU or moves nothing.
+
+    Raises:
+        ValueError: if there is no such place, or the number of bytes is negative.
+
+    Example:
+        >>> round(exchange_seconds(29_205_777_612, 0, 2, 4), 3)
+        1.0
+    """
+    return phase_seconds([(num_bytes, src, dst)], num_ipus)
+
+
+def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> float:
+    """How long an exchange phase takes in which several copies go on at a time.
+
+    The busiest link decides, in the busier of its two directions, together with the longest way.
+
+    Args:
+        transfers: Bytes, sending place and receiving place of each copy.
+        num_ipus: IPUs in the device.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        ValueError: if there is no such place, or a number of bytes is negative.
+
+    Example:
+        >>> one = exchange_seconds(1 << 20, 0, 2, 4)
+        >>> phase_seconds([(1 << 20, 0, 2), (1 << 20, 1, 3)], 4) == one
+        True
+    """
+    load: collections.Counter[tuple[int, int]] = collections.Counter()
+    longest = 0
+    for num_bytes, src, dst in transfers:
+        if num_bytes < 0:
+            raise ValueError(f"An exchange cannot move {num_bytes} bytes. Give 0 or more.")
+        places = route(src, dst, num_ipus)
+        if num_bytes:
+            load.update({edge: num_bytes for edge in zip(places, places[1:])})
+            longest = max(longest, len(places) - 1)
+    if not load:
+        return 0.0
+    return max(load.values()) / link_bytes_per_second(num_ipus) + longest * LATENCY_SECONDS_PER_HOP
+
+
+def exchange_cycles(chip: Chip, num_bytes: int, src: int, dst: int, num_ipus: int) -> int:
+    """As `exchange_seconds`, in tile clock cycles of the chip, rounded up.
+
+    Args:
+        chip: Chip whose clock counts.
+        num_bytes: Bytes to move.
+        src: Place that sends.
+        dst: Place that receives.
+        num_ipus: IPUs in the device.
+
+    Raises:
+        ValueError: as `exchange_seconds`.
+    """
+    return chip.cycles(exchange_seconds(num_bytes, src, dst, num_ipus))
+
+
+def sync_hops(num_ipus: int) -> int:
+    """Links a sync over all IPUs of a device passes one way: half the ladder's length and its rung.
+
+    Args:
+        num_ipus: IPUs in the device.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    _check(num_ipus)
+    return 1 + num_ipus // 2 // 2
+
+
+def sync_cycles(chip: Chip, num_ipus: int) -> int:
+    """How long a sync over all IPUs of a device takes, there and back, in tile clock cycles.
+
+    Args:
+        chip: Chip whose clock counts.
+        num_ipus: IPUs in the device.
+
+    Raises:
+        ValueError: if there is none.
+
+    Example:
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> sync_cycles(CHIPS["gc2"], 16)
+        240
+    """
+    # Rounded to femtoseconds first, or the error of binary fractions would round 240.00000000000003 cycles up.
+    return math.ceil(round(LATENCY_SECONDS_PER_HOP * sync_hops(num_ipus) * 2 * chip.clock_hz, 6))
+
+
+def _check(num_ipus: int, *places: int) -> None:
+    if num_ipus < 1:
+        raise ValueError(f"A device of {num_ipus} IPUs has no places. Give at least 1.")
+    for place in places:
+        if not 0 <= place < num_ipus:
+            raise ValueError(f"There is no place {place} in a device of {num_ipus} IPUs: they are 0 to {num_ipus - 1}.")
