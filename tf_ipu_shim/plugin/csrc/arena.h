@@ -1,0 +1,40 @@
+// Memory of one simulated chip: TensorFlow's CPU allocator with every byte counted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "tensorflow/core/framework/allocator.h"
+
+namespace tf_ipu_shim {
+
+// Bytes that live tensors asked for, now and at most. Alignment and bookkeeping are the host's, and not counted.
+class Arena : public tensorflow::Allocator {
+ public:
+  Arena(int device_ordinal, int chip);
+
+  std::string Name() override { return name_; }
+  void* AllocateRaw(size_t alignment, size_t num_bytes) override;
+  void DeallocateRaw(void* pointer) override;
+  bool TracksAllocationSizes() const override { return true; }
+  size_t RequestedSize(const void* pointer) const override;
+  size_t AllocatedSize(const void* pointer) const override { return RequestedSize(pointer); }
+
+  int64_t live_bytes() const { return live_.load(std::memory_order_relaxed); }
+  int64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
+  void ResetPeak() { peak_.store(live_bytes(), std::memory_order_relaxed); }
+
+ private:
+  const std::string name_;
+  std::atomic<int64_t> live_{0};
+  std::atomic<int64_t> peak_{0};
+};
+
+// The arena of a chip of a TensorFlow device. Made at first use and never destroyed: tensors may outlive devices.
+Arena* ArenaOf(int device_ordinal, int chip);
+
+inline constexpr int kMaxDevices = 64;
+inline constexpr int kMaxChips = 64;
+
+}  // namespace tf_ipu_shim

@@ -1,0 +1,43 @@
+// What moved, and how long kernels ran: counted where it happens, read by the reports.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "arena.h"
+
+namespace tf_ipu_shim {
+
+struct TransferCounter {
+  std::atomic<int64_t> bytes{0};
+  std::atomic<int64_t> transfers{0};
+
+  void Add(int64_t moved) {
+    bytes.fetch_add(moved, std::memory_order_relaxed);
+    transfers.fetch_add(1, std::memory_order_relaxed);
+  }
+  void Reset() {
+    bytes = 0;
+    transfers = 0;
+  }
+};
+
+struct DeviceCounters {
+  TransferCounter host_to_device;
+  TransferCounter device_to_host;
+  TransferCounter exchange[kMaxChips][kMaxChips];  // [source chip][destination chip]
+  std::atomic<int64_t> kernel_nanoseconds[kMaxChips];
+  std::atomic<int64_t> kernels[kMaxChips];
+  std::atomic<int64_t> programs_lowered{0};
+  std::atomic<int64_t> programs_run{0};
+};
+
+// The counters of one TensorFlow device, made at first use and kept for the life of the process.
+DeviceCounters& CountersOf(int device_ordinal);
+
+void ResetCounters(int device_ordinal);
+
+// Timing each kernel costs two clock reads a kernel, so it is off unless asked for.
+extern std::atomic<bool> kernel_timing_enabled;
+
+}  // namespace tf_ipu_shim

@@ -1,0 +1,222 @@
+#include "device.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "counters.h"
+#include "tensorflow/core/common_runtime/copy_tensor.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using namespace tensorflow;  // NOLINT: this file is TensorFlow's device interface, filled in
+
+constexpr int64_t kReportedMemoryBytes = int64_t{1472} * 638976;  // a GC200; the plan uses the configured chip
+
+void CopyBuffer(const Tensor* input, Tensor* output) {
+  if (DataTypeCanUseMemcpy(input->dtype())) {
+    const auto source = input->tensor_data();
+    if (!source.empty()) std::memcpy(const_cast<char*>(output->tensor_data().data()), source.data(), source.size());
+  } else {
+    *output = *input;
+  }
+}
+
+// Sees each copy between host and IPU that TensorFlow makes.
+class TransferContext : public DeviceContext {
+ public:
+  explicit TransferContext(int ordinal) : counters_(CountersOf(ordinal)) {}
+
+  void CopyCPUTensorToDevice(const Tensor* host, Device*, Tensor* device_tensor, StatusCallback done,
+                             bool) const override {
+    counters_.host_to_device.Add(host->TotalBytes());
+    CopyBuffer(host, device_tensor);
+    done(OkStatus());
+  }
+  void CopyDeviceTensorToCPU(const Tensor* device_tensor, StringPiece, Device*, Tensor* host,
+                             StatusCallback done) override {
+    counters_.device_to_host.Add(device_tensor->TotalBytes());
+    CopyBuffer(device_tensor, host);
+    done(OkStatus());
+  }
+  void CopyTensorInSameDevice(const Tensor* input, Device*, Tensor* output, StatusCallback done) const override {
+    CopyBuffer(input, output);
+    done(OkStatus());
+  }
+
+ private:
+  DeviceCounters& counters_;
+};
+
+// Two TensorFlow devices are two systems to Graphcore's TensorFlow: what goes between them passes through the host.
+void CopyBetweenDevices(DeviceContext*, DeviceContext*, Device* source, Device* destination,
+                        const AllocatorAttributes, const AllocatorAttributes, const Tensor* input, Tensor* output, int,
+                        StatusCallback done) {
+  if (IpuDevice* from = AsIpuDevice(source)) CountersOf(from->ordinal()).device_to_host.Add(input->TotalBytes());
+  if (IpuDevice* to = AsIpuDevice(destination)) CountersOf(to->ordinal()).host_to_device.Add(input->TotalBytes());
+  CopyBuffer(input, output);
+  done(OkStatus());
+}
+
+CopyTensor::Registration register_copy(DeviceType{kDeviceType}, DeviceType{kDeviceType}, CopyBetweenDevices);
+
+DeviceAttributes AsCpu(DeviceAttributes attributes) {
+  attributes.set_device_type("CPU");
+  return attributes;
+}
+
+int ChipOf(const OpKernel* kernel) {
+  const auto& attributes = kernel->def().attr();
+  const auto found = attributes.find(kChipAttr);
+  return found == attributes.end() ? 0 : static_cast<int>(found->second.i());
+}
+
+// Adds the time from construction to destruction to a chip's total, where timing is on.
+class KernelTimer {
+ public:
+  KernelTimer(int ordinal, int chip)
+      : enabled_(kernel_timing_enabled.load(std::memory_order_relaxed)), ordinal_(ordinal), chip_(chip) {
+    if (enabled_) start_ = std::chrono::steady_clock::now();
+  }
+  void Stop() const {
+    if (!enabled_) return;
+    DeviceCounters& counters = CountersOf(ordinal_);
+    counters.kernel_nanoseconds[chip_] +=
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+    ++counters.kernels[chip_];
+  }
+
+ private:
+  const bool enabled_;
+  const int ordinal_, chip_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+std::atomic<int> device_count{1};
+
+class IpuDeviceFactory : public DeviceFactory {
+ public:
+  Status ListPhysicalDevices(std::vector<string>* devices) override {
+    for (int ordinal = 0; ordinal < DeviceCount(); ++ordinal) {
+      devices->push_back("/physical_device:IPU:" + std::to_string(ordinal));
+    }
+    return OkStatus();
+  }
+  Status CreateDevices(const SessionOptions& options, const string& name_prefix,
+                       std::vector<std::unique_ptr<Device>>* devices) override {
+    return CreateIpuDevices(options, name_prefix, 0, devices);
+  }
+};
+
+// Above 50, so that TensorFlow's placer prefers it to no accelerator of its own, and below the CPU's 70.
+REGISTER_LOCAL_DEVICE_FACTORY("IPU", IpuDeviceFactory, 60);
+
+}  // namespace
+
+ChipDevice::ChipDevice(const SessionOptions& options, const DeviceAttributes& attributes, Arena* arena)
+    : LocalDevice(options, attributes),
+      arena_(arena),
+      scoped_allocators_(std::make_unique<ScopedAllocatorMgr>(attributes.name())) {}
+
+Allocator* ChipDevice::GetAllocator(AllocatorAttributes attributes) {
+  if (attributes.on_host()) return cpu_allocator();
+  return arena_;
+}
+
+Allocator* ChipDevice::GetScopedAllocator(AllocatorAttributes attributes, int64_t) { return GetAllocator(attributes); }
+
+Status ChipDevice::MakeTensorFromProto(const TensorProto& proto, AllocatorAttributes attributes, Tensor* tensor) {
+  if (proto.dtype() <= 0 || proto.dtype() > DataType_MAX) {
+    return errors::InvalidArgument("A constant for ", name(), " has no valid dtype: ", proto.dtype());
+  }
+  Tensor parsed(proto.dtype());
+  if (!parsed.FromProto(GetAllocator(attributes), proto)) {
+    return errors::InvalidArgument("Cannot read a ", DataTypeString(proto.dtype()), " constant for ", name());
+  }
+  *tensor = std::move(parsed);
+  return OkStatus();
+}
+
+void ChipDevice::CopyTensorInSameDevice(const Tensor* input, Tensor* output, const DeviceContext*,
+                                        StatusCallback done) {
+  CopyBuffer(input, output);
+  done(OkStatus());
+}
+
+IpuDevice::IpuDevice(const SessionOptions& options, const DeviceAttributes& attributes, int ordinal)
+    : ChipDevice(options, attributes, ArenaOf(ordinal, 0)),
+      options_(options),
+      ordinal_(ordinal),
+      transfers_(new TransferContext(ordinal)) {}
+
+IpuDevice::~IpuDevice() {
+  for (auto& chip : chips_) delete chip.load();
+  transfers_->Unref();
+}
+
+ChipDevice* IpuDevice::Chip(int index) {
+  if (index < 0 || index >= kMaxChips) return nullptr;
+  if (ChipDevice* chip = chips_[index].load(std::memory_order_acquire)) return chip;
+  mutex_lock lock(mutex_);
+  if (chips_[index].load() == nullptr) {
+    chips_[index].store(new ChipDevice(options_, AsCpu(attributes()), ArenaOf(ordinal_, index)));
+  }
+  return chips_[index].load();
+}
+
+void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
+  const int index = ChipOf(kernel);
+  ChipDevice* chip = Chip(index);
+  OP_REQUIRES(context, chip != nullptr,
+              errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips));
+  DeviceBase* const device = context->params()->device;
+  const KernelTimer timer(ordinal_, index);
+  context->params()->device = chip;
+  kernel->Compute(context);
+  context->params()->device = device;
+  timer.Stop();
+}
+
+void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, AsyncOpKernel::DoneCallback done) {
+  const int index = ChipOf(kernel);
+  ChipDevice* chip = Chip(index);
+  OP_REQUIRES_ASYNC(
+      context, chip != nullptr,
+      errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips), done);
+  DeviceBase* const device = context->params()->device;
+  const KernelTimer timer(ordinal_, index);
+  context->params()->device = chip;
+  kernel->ComputeAsync(context, [context, device, timer, done = std::move(done)]() {
+    context->params()->device = device;
+    timer.Stop();
+    done();
+  });
+}
+
+Status IpuDevice::TryGetDeviceContext(DeviceContext** context) {
+  transfers_->Ref();
+  *context = transfers_;
+  return OkStatus();
+}
+
+void SetDeviceCount(int count) { device_count = count; }
+int DeviceCount() { return device_count; }
+
+Status CreateIpuDevices(const SessionOptions& options, const std::string& name_prefix, int first,
+                        std::vector<std::unique_ptr<Device>>* devices) {
+  for (int ordinal = first; ordinal < DeviceCount(); ++ordinal) {
+    const DeviceAttributes attributes = Device::BuildDeviceAttributes(
+        name_prefix + "/device:IPU:" + std::to_string(ordinal), DeviceType(kDeviceType), Bytes(kReportedMemoryBytes),
+        DeviceLocality(), "simulated Graphcore IPU");
+    devices->push_back(std::make_unique<IpuDevice>(options, attributes, ordinal));
+  }
+  return OkStatus();
+}
+
+IpuDevice* AsIpuDevice(DeviceBase* device) { return dynamic_cast<IpuDevice*>(device); }
+
+}  // namespace tf_ipu_shim

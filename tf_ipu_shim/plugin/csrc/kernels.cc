@@ -1,0 +1,78 @@
+// Every CPU kernel becomes a kernel of the IPU: its factory makes the CPU kernel, and the chip's arena feeds it.
+#include <set>
+#include <string>
+
+#include "device.h"
+#include "tensorflow/core/framework/kernel_def.pb.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using namespace tensorflow;  // NOLINT: this file is TensorFlow's kernel registry, walked
+
+// Reference variables have no kernel on the IPU: the placer then prints the error of the tutorial's
+// troubleshooting section, word for word.
+const std::set<std::string>& RefusedOps() {
+  static const auto* ops = new std::set<std::string>{
+      "Variable",   "VariableV2", "TemporaryVariable", "DestroyTemporaryVariable", "Assign",
+      "AssignAdd",  "AssignSub",  "CountUpTo",         "ScatterUpdate",            "ScatterAdd",
+      "ScatterSub", "ScatterMul", "ScatterDiv",        "IsVariableInitialized"};
+  return *ops;
+}
+
+class DelegateFactory : public kernel_factory::OpKernelFactory {
+ public:
+  OpKernel* Create(OpKernelConstruction* construction) override {
+    const OpDef* op_def = nullptr;
+    Status status = OpRegistry::Global()->LookUpOpDef(construction->def().op(), &op_def);
+    OpKernel* kernel = nullptr;
+    if (status.ok()) {
+      const auto types = [](DataTypeSlice slice) { return DataTypeVector(slice.begin(), slice.end()); };
+      const auto properties = std::make_shared<NodeProperties>(
+          op_def, construction->def(), types(construction->input_types()), types(construction->output_types()));
+      // XLA's launch kernels take their platform from the device they are made for.
+      DeviceBase* device = construction->device();
+      if (IpuDevice* ipu = AsIpuDevice(device)) device = ipu->Chip(0);
+      status = CreateOpKernel(DeviceType("CPU"), device, construction->device()->GetAllocator(AllocatorAttributes()),
+                              construction->function_library(), construction->resource_manager(), properties,
+                              construction->graph_def_version(), &kernel);
+    }
+    if (!status.ok()) {
+      construction->CtxFailure(status);
+      return nullptr;
+    }
+    return kernel;
+  }
+};
+
+bool RegisterDelegates() {
+  const KernelList all = GetAllRegisteredKernels();
+  std::set<std::string> with_cpu_kernel;
+  std::set<std::string> with_ipu_kernel;
+  for (const KernelDef& kernel : all.kernel()) {
+    if (kernel.device_type() == "CPU") with_cpu_kernel.insert(kernel.op());
+    if (kernel.device_type() == kDeviceType) with_ipu_kernel.insert(kernel.op());
+  }
+  for (const KernelDef& kernel : all.kernel()) {
+    // Control flow (`Enter`, `NextIteration`, ...) is registered for any device, and for no device in particular.
+    const bool for_any_device = kernel.device_type() == "DEFAULT" && !with_cpu_kernel.count(kernel.op());
+    if (kernel.device_type() != "CPU" && !for_any_device) continue;
+    if (RefusedOps().count(kernel.op()) || with_ipu_kernel.count(kernel.op())) continue;
+    auto* definition = new KernelDef(kernel);  // the registrar takes it
+    definition->set_device_type(kDeviceType);
+    // There is one memory here: a host argument would only add copies, and would split loops between devices
+    // ("N nodes in a cycle").
+    definition->clear_host_memory_arg();
+    kernel_factory::OpKernelRegistrar registrar(definition, "IpuDelegate", std::make_unique<DelegateFactory>());
+  }
+  return true;
+}
+
+}  // namespace
+
+// Called once by the library's entry point, after TensorFlow's own kernels have registered.
+void RegisterKernels() { static const bool registered = RegisterDelegates(); (void)registered; }
+
+}  // namespace tf_ipu_shim

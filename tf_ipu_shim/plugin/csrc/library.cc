@@ -1,0 +1,129 @@
+// What Python calls through ctypes. No exception and no abort crosses this boundary: errors are returned as text.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "counters.h"
+#include "device.h"
+#include "lowering_call.h"
+#include "tensorflow/c/eager/immediate_execution_context.h"
+#include "tensorflow/c/eager/tfe_context_internal.h"
+#include "tensorflow/core/common_runtime/function.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/kernel_def.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tensorflow {
+
+// Exported by TensorFlow; its own header needs MLIR headers that the wheel leaves out. Checked on 2.15.1 and 2.21.0.
+Status GetBodyAndConstantsAndResources(FunctionLibraryRuntime* runtime, const NameAttrList& function,
+                                       const FunctionBody** body, std::vector<int>* constants,
+                                       std::vector<int>* resources);
+
+}  // namespace tensorflow
+
+namespace tf_ipu_shim {
+
+void RegisterKernels();
+void RegisterJitCalls();
+
+namespace {
+
+// Text for Python lives until the next call on the same thread.
+const char* Keep(std::string text) {
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();
+}
+
+const char* Keep(const tensorflow::Status& status) {
+  return status.ok() ? nullptr : Keep(std::string(status.message()));
+}
+
+}  // namespace
+}  // namespace tf_ipu_shim
+
+using namespace tf_ipu_shim;  // NOLINT: the C interface of that namespace
+
+extern "C" {
+
+void ipu_register() {
+  RegisterKernels();
+  RegisterJitCalls();
+}
+
+void ipu_set_device_count(int32_t count) { SetDeviceCount(count); }
+
+// Gives a running eager context the devices it lacks. Returns null, or what went wrong.
+const char* ipu_extend_context(void* context, int32_t present) {
+  std::vector<std::unique_ptr<tensorflow::Device>> devices;
+  tensorflow::Status status = CreateIpuDevices(tensorflow::SessionOptions(), "/job:localhost/replica:0/task:0",
+                                               present, &devices);
+  if (status.ok() && !devices.empty()) {
+    status = tensorflow::unwrap(static_cast<TFE_Context*>(context))->AddDevices(std::move(devices));
+  }
+  return Keep(status);
+}
+
+void ipu_set_lower_function(LowerFunction function) { SetLowerFunction(function); }
+void ipu_new_epoch() { NewEpoch(); }
+
+void ipu_answer(LoweringCall* call, const char* bytes, int64_t size) {
+  call->answer.assign(bytes, static_cast<size_t>(size));
+}
+
+// The arguments of a function that XLA must know at compile time, one flag an argument. `library` is a serialised
+// FunctionDefLibrary that holds the function. Returns null, or what went wrong.
+const char* ipu_constant_arguments(LoweringCall* call, const char* library, int64_t size, const char* function,
+                                   uint8_t* flags, int32_t arguments) {
+  tensorflow::FunctionDefLibrary functions;
+  if (!functions.ParseFromArray(library, static_cast<int>(size))) return Keep(std::string("not a function library"));
+  tensorflow::Status status = AddFunctions(call->runtime, functions);
+  std::vector<int> constants, resources;
+  if (status.ok()) {
+    tensorflow::NameAttrList name;
+    name.set_name(function);
+    const tensorflow::FunctionBody* body = nullptr;
+    status = tensorflow::GetBodyAndConstantsAndResources(call->runtime, name, &body, &constants, &resources);
+  }
+  if (!status.ok()) return Keep(status);
+  std::memset(flags, 0, arguments);
+  for (const int constant : constants) {
+    if (constant < arguments) flags[constant] = 1;
+  }
+  return nullptr;
+}
+
+// The names of the nodes that XLA has no kernel for, a line each. `graph` is a serialised GraphDef.
+const char* ipu_uncompilable(const char* graph, int64_t size) {
+  tensorflow::GraphDef nodes;
+  if (!nodes.ParseFromArray(graph, static_cast<int>(size))) return Keep(std::string());
+  std::string names;
+  for (const tensorflow::NodeDef& node : nodes.node()) {
+    if (!tensorflow::FindKernelDef(tensorflow::DeviceType("XLA_CPU_JIT"), node, nullptr, nullptr).ok()) {
+      names += node.name() + "\n";
+    }
+  }
+  return Keep(std::move(names));
+}
+
+int64_t ipu_live_bytes(int32_t device, int32_t chip) { return ArenaOf(device, chip)->live_bytes(); }
+int64_t ipu_peak_bytes(int32_t device, int32_t chip) { return ArenaOf(device, chip)->peak_bytes(); }
+int64_t ipu_host_to_device_bytes(int32_t device) { return CountersOf(device).host_to_device.bytes; }
+int64_t ipu_host_to_device_transfers(int32_t device) { return CountersOf(device).host_to_device.transfers; }
+int64_t ipu_device_to_host_bytes(int32_t device) { return CountersOf(device).device_to_host.bytes; }
+int64_t ipu_device_to_host_transfers(int32_t device) { return CountersOf(device).device_to_host.transfers; }
+int64_t ipu_exchange_bytes(int32_t device, int32_t source, int32_t destination) {
+  return CountersOf(device).exchange[source][destination].bytes;
+}
+int64_t ipu_exchange_transfers(int32_t device, int32_t source, int32_t destination) {
+  return CountersOf(device).exchange[source][destination].transfers;
+}
+int64_t ipu_kernel_nanoseconds(int32_t device, int32_t chip) { return CountersOf(device).kernel_nanoseconds[chip]; }
+int64_t ipu_kernels(int32_t device, int32_t chip) { return CountersOf(device).kernels[chip]; }
+int64_t ipu_programs_lowered(int32_t device) { return CountersOf(device).programs_lowered; }
+int64_t ipu_programs_run(int32_t device) { return CountersOf(device).programs_run; }
+void ipu_reset_counters(int32_t device) { ResetCounters(device); }
+void ipu_time_kernels(int32_t enabled) { kernel_timing_enabled = enabled != 0; }
+
+}  // extern "C"

@@ -1,0 +1,50 @@
+#include "lowering_call.h"
+
+#include "tensorflow/core/platform/errors.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using tensorflow::Status;
+
+std::atomic<LowerFunction> lower_function{nullptr};
+std::atomic<int64_t> epoch{0};
+
+}  // namespace
+
+void SetLowerFunction(LowerFunction function) { lower_function = function; }
+int64_t CurrentEpoch() { return epoch; }
+void NewEpoch() { ++epoch; }
+
+Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::GraphDef& request,
+             tensorflow::GraphDef* lowered) {
+  const LowerFunction function = lower_function;
+  if (function == nullptr) {
+    return tensorflow::errors::FailedPrecondition(
+        "An IPU program needs the Python package tf_ipu_shim, which is not loaded in this process. "
+        "Import tf_ipu_shim before running the graph.");
+  }
+  std::string bytes;
+  if (!request.SerializeToString(&bytes)) {
+    return tensorflow::errors::ResourceExhausted("The traced function is too large to hand over: protobuf allows 2 GiB");
+  }
+  LoweringCall call{runtime, {}};
+  const int32_t code = function(&call, bytes.data(), static_cast<int64_t>(bytes.size()));
+  if (code != 0) return Status(static_cast<absl::StatusCode>(code), call.answer);
+  if (!lowered->ParseFromString(call.answer) || lowered->node_size() != 1) {
+    return tensorflow::errors::Internal("tf_ipu_shim's lowering returned no program");
+  }
+  return tensorflow::OkStatus();
+}
+
+Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::FunctionDefLibrary& functions) {
+  // The runtime hands its library out as const only because callers seldom extend it; the library locks itself.
+  auto* library = const_cast<tensorflow::FunctionLibraryDefinition*>(runtime->GetFunctionLibraryDefinition());
+  for (const tensorflow::FunctionDef& function : functions.function()) {
+    if (library->Contains(function.signature().name())) continue;
+    TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
+  }
+  return tensorflow::OkStatus();
+}
+
+}  // namespace tf_ipu_shim

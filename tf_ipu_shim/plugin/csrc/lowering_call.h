@@ -1,0 +1,39 @@
+// The one place where C++ asks Python: "what does this traced function run as, on the system as configured now?"
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/platform/status.h"
+
+namespace tf_ipu_shim {
+
+// What a call of the Python side can reach while it runs: the answer it fills in, and the runtime it may question.
+struct LoweringCall {
+  tensorflow::FunctionLibraryRuntime* runtime;
+  std::string answer;  // a serialised GraphDef, or the message of the error
+};
+
+// Returns 0, or a TensorFlow status code with the message in `call->answer`. `request` is a serialised GraphDef: one
+// node, the call, and the functions it reaches.
+using LowerFunction = int32_t (*)(LoweringCall* call, const char* request, int64_t size);
+
+void SetLowerFunction(LowerFunction function);
+
+// Programs lowered under an older epoch are lowered again at their next run.
+int64_t CurrentEpoch();
+void NewEpoch();
+
+// Lowers `request`. On success `*lowered` holds one node, what to run, and the functions it needs.
+tensorflow::Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::GraphDef& request,
+                         tensorflow::GraphDef* lowered);
+
+// Adds functions to the library that `runtime` looks them up in. Those it has already are left as they are.
+tensorflow::Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime,
+                                const tensorflow::FunctionDefLibrary& functions);
+
+}  // namespace tf_ipu_shim

@@ -1,0 +1,231 @@
+"""The plugin as Python sees it: op wrappers, devices, counters, and the call back into the lowering."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.plugin import live_context
+
+MAXIMUM_DEVICES = 64
+MAXIMUM_CHIPS = 64
+
+_LOWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_INT64_OF_DEVICE = (
+    "ipu_host_to_device_bytes",
+    "ipu_host_to_device_transfers",
+    "ipu_device_to_host_bytes",
+    "ipu_device_to_host_transfers",
+    "ipu_programs_lowered",
+    "ipu_programs_run",
+)
+_INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes", "ipu_kernel_nanoseconds", "ipu_kernels")
+_INT64_OF_LINK = ("ipu_exchange_bytes", "ipu_exchange_transfers")
+_UNKNOWN_ERROR = 2  # TensorFlow's status code for what no other code says
+
+
+@dataclasses.dataclass(frozen=True)
+class Transfers:
+    """What moved one way.
+
+    Args:
+        bytes: their sum.
+        transfers: how many tensors that were.
+    """
+
+    bytes: int
+    transfers: int
+
+
+class Library:
+    """The loaded plugin.
+
+    Args:
+        path: the shared library, built for the TensorFlow of this process.
+
+    Attributes:
+        ops: TensorFlow's Python wrappers of the plugin's ops (`ipu_program`, `ipu_inter_copy`, ...).
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        import tensorflow as tf
+
+        self.path = pathlib.Path(path)
+        self.ops: Any = tf.load_op_library(str(path))
+        self._c = ctypes.CDLL(str(path))
+        self._declare()
+        self._c.ipu_register()
+        self._device_chips: tuple[int, ...] = (1,)
+        self._lower: Any = None  # ctypes keeps no reference to a callback of its own
+        live_context.extend(self._c)
+
+    def _declare(self) -> None:
+        for names, arguments in ((_INT64_OF_DEVICE, 1), (_INT64_OF_CHIP, 2), (_INT64_OF_LINK, 3)):
+            for name in names:
+                function = getattr(self._c, name)
+                function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_int32] * arguments
+        self._c.ipu_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
+        self._c.ipu_constant_arguments.restype = ctypes.c_char_p
+        self._c.ipu_constant_arguments.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_char_p,
+            ctypes.c_int64,
+            ctypes.c_char_p,
+            ctypes.POINTER(ctypes.c_uint8),
+            ctypes.c_int32,
+        ]
+        self._c.ipu_uncompilable.restype = ctypes.c_char_p
+        self._c.ipu_uncompilable.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+
+    @property
+    def device_chips(self) -> tuple[int, ...]:
+        """IPUs in each TensorFlow device, `/device:IPU:0` first."""
+        return self._device_chips
+
+    def set_devices(self, chips: Sequence[int]) -> None:
+        """Says which TensorFlow devices there are. New sessions and a live eager context get them at once.
+
+        Args:
+            chips: number of IPUs in each TensorFlow device, `/device:IPU:0` first.
+
+        Raises:
+            ValueError: there are more devices, or more IPUs in one, than the plugin has room for.
+        """
+        if not 1 <= len(chips) <= MAXIMUM_DEVICES or not all(1 <= count <= MAXIMUM_CHIPS for count in chips):
+            raise ValueError(
+                f"{list(chips)} IPUs were asked for. There can be 1 to {MAXIMUM_DEVICES} TensorFlow devices "
+                f"with 1 to {MAXIMUM_CHIPS} IPUs each."
+            )
+        self._device_chips = tuple(chips)
+        self._c.ipu_set_device_count(len(chips))
+        live_context.extend(self._c)
+
+    def new_epoch(self) -> None:
+        """Has every program lowered again at its next run, as after a new configuration."""
+        self._c.ipu_new_epoch()
+
+    def set_lowering(self, lower: Callable[[Call, bytes], bytes]) -> None:
+        """Installs the function that turns a traced call into what runs (see `lowering.entry`).
+
+        Args:
+            lower: takes the call and a serialised `GraphDef` (the call as its only node, and the functions it
+                reaches), returns a serialised `GraphDef` (one node to run, and its functions). What it raises becomes
+                the status of the op: a `tf.errors.OpError` with its own code, anything else as unknown.
+        """
+
+        def entry(call: int, request: int, size: int) -> int:
+            try:
+                answer, code = lower(Call(self._c, call), ctypes.string_at(request, size)), 0
+            except BaseException as error:  # nothing may cross into C++
+                answer, code = str(error).encode(), int(getattr(error, "error_code", None) or _UNKNOWN_ERROR)
+                if code == _UNKNOWN_ERROR:
+                    answer = f"{type(error).__name__}: {error}".encode()
+            self._c.ipu_answer(call, answer, len(answer))
+            return code
+
+        self._lower = _LOWER(entry)
+        self._c.ipu_set_lower_function(self._lower)
+
+    def uncompilable(self, graph: bytes) -> list[str]:
+        """Names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""
+        return self._c.ipu_uncompilable(graph, len(graph)).decode().split()
+
+    def live_bytes(self, ordinal: int, chip: int) -> int:
+        """Bytes that tensors hold now in the memory of one IPU of `/device:IPU:<ordinal>`."""
+        return self._c.ipu_live_bytes(ordinal, chip)
+
+    def peak_bytes(self, ordinal: int, chip: int) -> int:
+        """The most bytes that were held at once since the counters were reset."""
+        return self._c.ipu_peak_bytes(ordinal, chip)
+
+    def host_to_device(self, ordinal: int) -> Transfers:
+        """What went from the host to the device."""
+        return Transfers(self._c.ipu_host_to_device_bytes(ordinal), self._c.ipu_host_to_device_transfers(ordinal))
+
+    def device_to_host(self, ordinal: int) -> Transfers:
+        """What went from the device to the host."""
+        return Transfers(self._c.ipu_device_to_host_bytes(ordinal), self._c.ipu_device_to_host_transfers(ordinal))
+
+    def exchange(self, ordinal: int, source: int, destination: int) -> Transfers:
+        """What went from one IPU of the device to another."""
+        return Transfers(
+            self._c.ipu_exchange_bytes(ordinal, source, destination),
+            self._c.ipu_exchange_transfers(ordinal, source, destination),
+        )
+
+    def programs_lowered(self, ordinal: int) -> int:
+        """How many programs were lowered for the device since the counters were reset."""
+        return self._c.ipu_programs_lowered(ordinal)
+
+    def programs_run(self, ordinal: int) -> int:
+        """How many times a program was run on the device since the counters were reset."""
+        return self._c.ipu_programs_run(ordinal)
+
+    def kernel_microseconds(self, ordinal: int, chip: int) -> float:
+        """Time that kernels took on one IPU while `time_kernels(True)` was in force."""
+        return self._c.ipu_kernel_nanoseconds(ordinal, chip) / 1000
+
+    def kernels(self, ordinal: int, chip: int) -> int:
+        """How many kernels that time is of."""
+        return self._c.ipu_kernels(ordinal, chip)
+
+    def time_kernels(self, enabled: bool) -> None:
+        """Switches the timing of kernels per IPU on or off; it costs two clock reads a kernel."""
+        self._c.ipu_time_kernels(int(enabled))
+
+    def reset_counters(self, ordinal: int) -> None:
+        """Sets the device's counters to zero and its peaks to what is live now."""
+        self._c.ipu_reset_counters(ordinal)
+
+
+class Call:
+    """One call of the lowering: lets it question the TensorFlow runtime that waits for the answer."""
+
+    def __init__(self, c_library: ctypes.CDLL, pointer: int) -> None:
+        self._c = c_library
+        self._pointer = pointer
+
+    def constant_arguments(self, library: bytes, function: str, arguments: int) -> list[bool]:
+        """Which arguments of a function XLA must know at compile time, such as a shape or an axis.
+
+        Args:
+            library: a serialised `FunctionDefLibrary` that holds the function and what it calls.
+            function: its name.
+            arguments: how many arguments it has.
+
+        Raises:
+            RuntimeError: TensorFlow cannot make the function; its own message.
+        """
+        flags = (ctypes.c_uint8 * arguments)()
+        problem = self._c.ipu_constant_arguments(
+            self._pointer, library, len(library), function.encode(), flags, arguments
+        )
+        if problem is not None:
+            raise RuntimeError(problem.decode())
+        return [bool(flag) for flag in flags]
+
+
+def open_library(ensure_built: Callable[..., pathlib.Path]) -> Library:
+    """Loads the library of the build cache, building it anew once where the one found does not load.
+
+    Raises:
+        PluginError: TensorFlow does not load a freshly built library either.
+    """
+    from tensorflow.python.framework import errors_impl
+
+    try:
+        return Library(ensure_built())
+    except (OSError, errors_impl.NotFoundError):
+        pass  # such as a file cut short, or built against other shared libraries
+    try:
+        return Library(ensure_built(rebuild=True))
+    except (OSError, errors_impl.NotFoundError) as error:
+        raise errors.PluginError(
+            f"TensorFlow does not load the freshly built IPU plugin: {error}. Check that one TensorFlow only is "
+            "installed in this environment, and remove the plugin's cache directory."
+        ) from error

@@ -1,0 +1,35 @@
+"""Gives a running eager context the IPU devices it lacks.
+
+TensorFlow fixes a context's device list when the context is first used. A notebook that ran an op before it imported
+`ipu`, and a script that configures more devices later on, get theirs here. Uses `context._context_handle`,
+`_initialize_logical_devices` and `_initialize_physical_devices`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+
+def extend(c_library: ctypes.CDLL) -> None:
+    """Adds the devices that the plugin has and the context has not. Does nothing before the context's first use.
+
+    Raises:
+        RuntimeError: TensorFlow refuses the devices; its own message.
+    """
+    from tensorflow.python.eager import context as eager_context
+
+    context = eager_context.context()
+    if context._physical_devices is not None:
+        context._initialize_physical_devices(True)  # `reinitialize`: the list was read before the plugin was there
+    handle = context._context_handle
+    if handle is None:
+        return
+    present = sum(device.device_type == "IPU" for device in context._logical_devices)
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    c_library.ipu_extend_context.restype = ctypes.c_char_p
+    c_library.ipu_extend_context.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+    problem = c_library.ipu_extend_context(pointer_of(handle, None), present)
+    if problem is not None:
+        raise RuntimeError(f"TensorFlow does not take the IPU devices: {problem.decode()}")
+    context._initialize_logical_devices()
