@@ -1,0 +1,46 @@
+"""Class decorators that mark attributes of a configuration as deprecated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def deprecate_config_attribute(name: str, msg: str) -> Callable[[_Class], _Class]:
+    """Marks one attribute of a configuration class: assigning to it warns.
+
+    A category may be marked too; then all that lies in it warns.
+
+    Args:
+        name: the attribute, as the class's constructor creates it.
+        msg: what to use instead.
+
+    Returns:
+        A class decorator.
+
+    Source: `tensorflow.python.ipu.config`.
+
+    Example:
+        >>> @deprecate_config_attribute("old", "use new")
+        ... class Options(_ConfigBase):
+        ...     def __init__(self):
+        ...         self.old = 1
+        >>> Options().get_attribute_metadata("old").deprecated_msg
+        'use new'
+    """
+    return deprecate_config_attributes({name: msg})
+
+
+def deprecate_config_attributes(to_deprecate: Mapping[str, str]) -> Callable[[_Class], _Class]:
+    """Marks several attributes of a configuration class, from name to what to use instead.
+
+    Source: `tensorflow.python.ipu.config`.
+    """
+
+    def decorate(cls: _Class) -> _Class:
+        cls._deprecations = {**cls._deprecations, **to_deprecate}  # type: ignore[attr-defined]
+        return cls
+
+    return decorate

@@ -1,0 +1,90 @@
+"""Types of options: how each is written in messages, and the exact check a value has to pass.
+
+An option of type `int` takes an `int` and nothing else: no bool, no NumPy scalar, no subclass. Lists and tuples may
+be subclasses (not in SDK 2.1), their items may not.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Union
+
+from tf_ipu_shim import sdk
+
+_NAMES = {list: "List", tuple: "Tuple"}
+
+
+def type_name(annotation: Any) -> str:
+    """How a type is written in messages and metadata.
+
+    Args:
+        annotation: a class, `list[T]`, `tuple[T, ...]`, `tuple[T, U]` or a `Union` of those.
+
+    Raises:
+        Exception: for any other annotation.
+
+    Example:
+        >>> type_name(Union[int, list[int], tuple[int, ...]])
+        'typing.Union[int, typing.List[int], typing.Tuple[int, ...]]'
+    """
+    if annotation is Ellipsis:
+        return "..."
+    origin = typing.get_origin(annotation)
+    if origin is None:
+        if isinstance(annotation, type):
+            return annotation.__qualname__ if annotation.__module__ == "builtins" else annotation.__name__
+        raise Exception(
+            f"Unhandled {annotation!r} when converting type hint to text. "
+            "Use a class, typing.List, typing.Tuple or typing.Union."
+        )
+    _check_origin(annotation, origin)
+    arguments = ", ".join(type_name(argument) for argument in typing.get_args(annotation))
+    return f"typing.{_NAMES.get(origin, 'Union')}[{arguments}]"
+
+
+def checker(annotation: Any) -> Callable[[Any], bool]:
+    """The test a value has to pass for an option of this type.
+
+    Raises:
+        ValueError: for a `Union` of `int` and an `Enum`, which a JSON file could not tell apart.
+        Exception: for an annotation other than those of `type_name`.
+    """
+    origin = typing.get_origin(annotation)
+    if origin is None:
+        type_name(annotation)
+        return lambda value: type(value) is annotation
+    _check_origin(annotation, origin)
+    arguments = typing.get_args(annotation)
+    if origin is Union:
+        enums = [argument for argument in arguments if isinstance(argument, type) and issubclass(argument, Enum)]
+        if int in arguments and enums:
+            raise ValueError(f"cannot have a Union of int and {type_name(enums[0])}: integers stand for its members.")
+        checks = [checker(argument) for argument in arguments]
+        return lambda value: any(check(value) for check in checks)
+    fixed = origin is tuple and arguments[-1] is not Ellipsis
+    items = [checker(argument) for argument in arguments if argument is not Ellipsis]
+
+    def check(value: Any) -> bool:
+        is_container = type(value) is origin if sdk.current() < (2, 2) else isinstance(value, origin)
+        if not is_container or (fixed and len(value) != len(items)):
+            return False
+        return all(items[index if fixed else 0](item) for index, item in enumerate(value))
+
+    return check
+
+
+def enum_of(annotation: Any) -> type[Enum] | None:
+    """The `Enum` whose members an option holds, alone or as part of a `Union`; None if it holds none."""
+    for candidate in (annotation, *typing.get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, Enum):
+            return candidate
+    return None
+
+
+def _check_origin(annotation: Any, origin: Any) -> None:
+    if origin is not Union and origin not in _NAMES:
+        raise Exception(
+            f"Unsupported 'typing' attribute in {annotation!r}: options take typing.List, typing.Tuple and typing.Union."
+        )

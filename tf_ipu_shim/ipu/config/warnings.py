@@ -1,0 +1,16 @@
+"""Warnings of the configuration, through TensorFlow's own log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+
+def warn(message: str) -> None:
+    """Logs a warning as `tf.get_logger()` would, without importing TensorFlow for it."""
+    if "tensorflow" in sys.modules:
+        from tensorflow.python.platform import tf_logging
+
+        tf_logging.warning(message)
+    else:
+        logging.getLogger("tensorflow").warning(message)
