@@ -82,8 +82,8 @@ class Chip:
             ValueError: if the chip has no such arithmetic.
 
         Example:
-            >>> round(CHIPS["gc200"].peak_flops("fp32") / 1e12, 1)
-            62.7
+            >>> round(CHIPS["gc200"].peak_flops("fp16") / 1e12)
+            251
         """
         rate = getattr(self, f"amp_flop_per_cycle_{kind}", 0)
         if not rate:

@@ -160,7 +160,7 @@ def parse(text: str) -> PoplarFlags:
         elif name not in fields:
             raise _flag_text.unknown(name, list(fields), ENVIRONMENT_VARIABLE)
         else:
-            values[name] = _READERS.get(name, _READERS[type(fields[name].default).__name__])(name, value)
+            values[name] = (_READERS.get(name) or _READERS[type(fields[name].default).__name__])(name, value)
     flags = PoplarFlags(**values, without_effect=tuple(dict.fromkeys(retired)))
     if flags.synthetic_data_initializer and not (flags.use_synthetic_data or flags.synthetic_data_categories):
         raise _flag_text.bad_value(

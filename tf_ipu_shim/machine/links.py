@@ -34,7 +34,7 @@ def neighbours(place: int, num_ipus: int) -> tuple[int, ...]:
         num_ipus: IPUs in the device.
 
     Raises:
-        ValueError: if there is no such place.
+        ValueError: if there is no such place, or no device of so many IPUs.
 
     Example:
         >>> neighbours(2, 8)
@@ -56,7 +56,7 @@ def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
         Places from `src` to `dst`, both included.
 
     Raises:
-        ValueError: if there is no such place.
+        ValueError: if there is no such place, or no device of so many IPUs.
 
     Example:
         >>> route(0, 5, 8)
@@ -80,7 +80,7 @@ def hops(src: int, dst: int, num_ipus: int) -> int:
         num_ipus: IPUs in the device.
 
     Raises:
-        ValueError: if there is no such place.
+        ValueError: if there is no such place, or no device of so many IPUs.
 
     Example:
         >>> hops(0, 15, 16)
@@ -215,6 +215,8 @@ def sync_cycles(chip: Chip, num_ipus: int) -> int:
 def _check(num_ipus: int, *places: int) -> None:
     if num_ipus < 1:
         raise ValueError(f"A device of {num_ipus} IPUs has no places. Give at least 1.")
+    if num_ipus > 1 and num_ipus % 2:
+        raise ValueError(f"A ladder cannot be built from {num_ipus} IPUs: each rung has two. Give an even number.")
     for place in places:
         if not 0 <= place < num_ipus:
             raise ValueError(f"There is no place {place} in a device of {num_ipus} IPUs: they are 0 to {num_ipus - 1}.")

@@ -1,0 +1,88 @@
+"""Links and syncs against the figures of Graphcore's multi-IPU model: FACTS section 1."""
+
+import collections
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tf_ipu_shim.machine import links
+from tf_ipu_shim.machine.chips import CHIPS
+
+
+def test_link_graph_as_published():
+    edges = {(i, j) for i in range(16) for j in links.neighbours(i, 16) if i < j}
+    assert edges == {(i, i + 1) for i in range(0, 16, 2)} | {(i, i + 2) for i in range(14)}
+
+
+def _distances(num_ipus, start):
+    graph = collections.defaultdict(set)
+    for i in range(num_ipus):
+        for j in (i + 1,) * (i % 2 == 0) + (i + 2,):
+            if j < num_ipus:
+                graph[i].add(j)
+                graph[j].add(i)
+    found, queue = {start: 0}, [start]
+    for i in queue:
+        for j in graph[i] - found.keys():
+            found[j] = found[i] + 1
+            queue.append(j)
+    return found
+
+
+@pytest.mark.parametrize("num_ipus", [2, 4, 16])
+def test_routes_are_the_shortest(num_ipus):
+    for src in range(num_ipus):
+        distances = _distances(num_ipus, src)
+        for dst in range(num_ipus):
+            assert links.hops(src, dst, num_ipus) == distances[dst]
+
+
+def test_the_rung_comes_first():
+    assert links.route(6, 1, 8) == (6, 7, 5, 3, 1)
+
+
+@pytest.mark.parametrize(("num_ipus", "gb_s"), [(2, 58.4), (4, 29.2), (16, 29.2)])
+def test_bandwidth(num_ipus, gb_s):
+    assert links.link_bytes_per_second(num_ipus) / 1e9 == pytest.approx(gb_s, abs=0.05)
+
+
+@pytest.mark.parametrize(("chip", "num_ipus", "cycles"), [("gc2", 2, 48), ("gc2", 16, 240), ("gc200", 4, 80)])
+def test_sync(chip, num_ipus, cycles):
+    assert links.sync_cycles(CHIPS[chip], num_ipus) == cycles
+
+
+def test_a_gibibyte_over_one_rung():
+    seconds = 2**30 / (4 * 128 * 2**30 / 8 * 0.85) + 15e-9
+    assert links.exchange_seconds(2**30, 0, 1, 2) == pytest.approx(seconds)
+    assert links.exchange_cycles(CHIPS["gc2"], 2**30, 0, 1, 2) == pytest.approx(seconds * 1.6e9, abs=1)
+
+
+def test_what_stays_takes_no_time():
+    assert links.exchange_seconds(10**9, 3, 3, 4) == 0
+    assert links.exchange_seconds(0, 0, 3, 4) == 0
+
+
+def test_copies_share_a_link_in_one_direction_only():
+    alone = links.exchange_seconds(1 << 30, 0, 2, 4)
+    assert links.phase_seconds([(1 << 30, 0, 2), (1 << 30, 2, 0)], 4) == alone
+    assert links.phase_seconds([(1 << 30, 0, 2), (1 << 30, 0, 2)], 4) == pytest.approx(2 * alone, rel=1e-6)
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 40), st.integers(0, 7), st.integers(0, 7))
+def test_more_bytes_never_take_less_time(few, more, src, dst):
+    few, more = sorted((few, more))
+    assert links.exchange_seconds(few, src, dst, 8) <= links.exchange_seconds(more, src, dst, 8)
+
+
+def test_refused():
+    with pytest.raises(ValueError, match="no place 4 in a device of 4 IPUs: they are 0 to 3"):
+        links.hops(0, 4, 4)
+    with pytest.raises(ValueError, match="cannot move -1 bytes"):
+        links.exchange_seconds(-1, 0, 1, 2)
+    with pytest.raises(ValueError, match="ladder cannot be built from 3 IPUs"):
+        links.route(0, 1, 3)
+    with pytest.raises(ValueError, match="1 IPUs has no IPU-Links"):
+        links.link_bytes_per_second(1)
+    with pytest.raises(ValueError, match="0 IPUs has no places"):
+        links.sync_hops(0)

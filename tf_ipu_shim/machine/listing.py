@@ -1,0 +1,179 @@
+"""The simulated system as text and as plain data, in the manner of Graphcore's `gc-info`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tf_ipu_shim.machine.locks import Holder
+from tf_ipu_shim.machine.systems import PoplarDevice, System
+
+# Addresses of the published listing of a 16-IPU server.
+_SIXTEEN = "1a 1b 23 24 3d 3e 43 44 8b 8c 8e 8f b8 b9 ba bb".split()
+_PARTITION = "p1"
+
+
+def address(system: System, ipu: int) -> str:
+    """Where an IPU is found: a PCI address for a card, a network address for an IPU-Machine.
+
+    Args:
+        system: The simulated system.
+        ipu: IPU number.
+    """
+    if system.fabric:
+        return f"10.1.5.{10 + system.board_of(ipu)}"
+    # No listing of C600 servers was published: theirs are made up.
+    bus = _SIXTEEN[ipu] if system.num_ipus == len(_SIXTEEN) else f"{0x1A + ipu:02x}"
+    return f"0000:{bus}:00.0"
+
+
+def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None) -> str:
+    """What `gc-info -l` prints.
+
+    Args:
+        system: The simulated system.
+        devices: The devices to list; all when not given.
+
+    Source: FACTS section 3, "card line", "multi line", "POD line".
+
+    Example:
+        >>> from tf_ipu_shim.machine import systems
+        >>> print(device_list(systems.named("c600")))
+        Graphcore device listing:
+        <BLANKLINE>
+        -+- Id: [0], type:      [PCIe], PCI Domain: [0000:1a:00.0]
+    """
+    lines = ["Graphcore device listing:", f"Partition: {_PARTITION} [active]" if system.fabric else ""]
+    for device in system.devices if devices is None else devices:
+        lines += _device_lines(system, device)
+    return "\n".join(lines)
+
+
+def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> str:
+    """What `gc-info -d ID -i` prints, as far as a simulated IPU has such attributes.
+
+    Args:
+        system: The simulated system.
+        device: The device to describe.
+        holders: Who holds which IPU, from `attach.in_use`.
+    """
+    chip = system.chip
+    facts: dict[str, Any] = {"id": device.id}
+    if device.num_ipus > 1:
+        facts["target"] = "Multi IPU"
+        facts["number of ipus"] = device.num_ipus
+        facts["ipu ids"] = ", ".join(map(str, device.ipus))
+    else:
+        ipu = device.ipus[0]
+        facts["target"] = "Fabric" if system.fabric else "PCIe"
+        facts["board ipu index"] = system.index_on_board(ipu)
+        facts["ipuof host" if system.fabric else "pci domain"] = address(system, ipu)
+    facts |= {
+        "board type": system.board,
+        "chip": chip.title,
+        "clock": f"{chip.clock_hz / 1e6:.0f}MHz",
+        "ipu architecture": chip.target,
+        "memory per ipu (bytes)": chip.total_bytes,
+        "memory per tile (bytes)": chip.bytes_per_tile,
+        "remote buffers supported": 1,
+        "tiles per ipu": chip.tiles,
+        "worker contexts per tile": chip.worker_contexts,
+    }
+    users = sorted({holders[ipu].pid for ipu in device.ipus if ipu in holders})
+    facts["in use by process"] = ", ".join(map(str, users)) or "none"
+    return "\n".join(["Device Info:", *(f"  {name}: {value}" for name, value in facts.items())])
+
+
+def summary(system: System) -> str:
+    """The system in a few lines."""
+    chip = system.chip
+    return "\n".join(
+        (
+            f"Simulated system: {system.name} ({system.title})",
+            f"IPUs:             {system.num_ipus} x {chip.title}, target {chip.target}, {chip.clock_hz / 1e6:.0f} MHz",
+            f"Memory of each:   {chip.total_bytes / 2**20:.0f} MiB, {chip.tiles} tiles of "
+            f"{chip.bytes_per_tile // 1024} KiB",
+            f"Poplar devices:   ids 0 to {len(system.devices) - 1}; `tf-ipu info -l` lists them",
+        )
+    )
+
+
+def processes(holders: Mapping[int, Holder], now: float | None = None) -> str:
+    """Which process has attached to which IPUs, as a table.
+
+    Args:
+        holders: Who holds which IPU, from `attach.in_use`.
+        now: Seconds since 1970; the present when not given.
+    """
+    if not holders:
+        return "No process is attached to an IPU."
+    moment = time.time() if now is None else now
+    lines = ["Attached processes:", f"  {'PID':>8}  {'Device':>6}  {'Time':>8}  {'IPUs':<16}  Command"]
+    for holder in sorted(set(holders.values()), key=lambda h: (h.since, h.pid)):
+        ipus = ",".join(str(ipu) for ipu in sorted(holders) if holders[ipu] == holder)
+        if not holder.pid:
+            lines.append(f"  {'?':>8}  {'?':>6}  {'?':>8}  {ipus:<16}  ?")
+            continue
+        held_for = _duration(moment - holder.since)
+        lines.append(f"  {holder.pid:>8}  {holder.device_id:>6}  {held_for:>8}  {ipus:<16}  {holder.command}")
+    return "\n".join(lines)
+
+
+def as_data(system: System, devices: tuple[PoplarDevice, ...], holders: Mapping[int, Holder]) -> dict[str, Any]:
+    """The same as plain data, ready for JSON.
+
+    Args:
+        system: The simulated system.
+        devices: The devices to list.
+        holders: Who holds which IPU, from `attach.in_use`.
+    """
+    chip = system.chip
+    return {
+        "system": {"name": system.name, "title": system.title, "ipus": system.num_ipus, "board": system.board},
+        "chip": {
+            "name": chip.name,
+            "target": chip.target,
+            "tiles": chip.tiles,
+            "bytes_per_tile": chip.bytes_per_tile,
+            "total_bytes": chip.total_bytes,
+            "clock_hz": chip.clock_hz,
+        },
+        "devices": [{"id": device.id, "ipus": list(device.ipus)} for device in devices],
+        "in_use": [
+            {"ipu": ipu, "pid": h.pid, "command": h.command, "since": h.since, "device": h.device_id}
+            for ipu, h in sorted(holders.items())
+            if any(ipu in device.ipus for device in devices)
+        ],
+    }
+
+
+def _device_lines(system: System, device: PoplarDevice) -> list[str]:
+    id_width = len(f"[{len(system.devices) - 1}]")
+    kind = "target" if system.fabric else "type"
+
+    def place(ipu: int) -> str:
+        if system.fabric:
+            return f"IPU-M host: [{address(system, ipu)}], IPU#: [{system.index_on_board(ipu)}]"
+        return f"PCI Domain: [{address(system, ipu)}]"
+
+    head = f"-+- Id: {f'[{device.id}]':>{id_width}}, {kind}: "
+    if device.num_ipus == 1:
+        single = "[Fabric]" if system.fabric else f"{'[PCIe]':>11}"
+        return [f"{head}{single}, {place(device.ipus[0])}"]
+    member = " |--- " if system.fabric else " |--- PCIe "
+    ipu_width = len(f"[{system.num_ipus - 1}]")
+    return [
+        f"{head}[Multi IPU]",
+        *(
+            f"{member}Id: {f'[{ipu}]':>{ipu_width}}, DNC Id: [{index}], {place(ipu)}"
+            for index, ipu in enumerate(device.ipus)
+        ),
+    ]
+
+
+def _duration(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    return f"{whole // 60}m{whole % 60:02}s" if whole < 3600 else f"{whole // 3600}h{whole // 60 % 60:02}m"
