@@ -1,45 +1,58 @@
 """Graphcore's module names, served by this package: the part that runs when Python starts.
 
-`install()` puts one finder on `sys.meta_path`. Until a name of `PREFIXES` is imported it compares strings and does
-nothing else. This file imports nothing: the `.pth` line runs it in every Python process of the environment.
+`install()` puts two finders on `sys.meta_path`. The first takes this package's modules and their aliases before Python
+looks for files; the last is asked only for modules that nobody else has found. Both compare strings and do nothing
+else until a name of theirs is imported. This file imports nothing: the `.pth` line runs it in every Python process.
 """
 
-PREFIXES = (
+FIRST_PREFIXES = (
     "tensorflow.python.ipu",
-    "tensorflow.compiler.plugin",
+    "tensorflow.compiler.plugin.",
     "tf_ipu_shim.ipu",
     "tf_ipu_shim.poplar",
-    "keras.ipu",
-    "ipu_tensorflow_addons",
+    # Modules below packages that stock TensorFlow has moved.
+    "keras.engine.",
+    "keras.optimizer_v2.",
+    "tensorflow.compiler.xla.experimental.",
+    "tensorflow.python.keras.applications.",
+    "tensorflow.python.keras.datasets.",
+    "tensorflow.python.keras.preprocessing.",
+    "tensorflow.python.training.tracking.",
 )
+LAST_RESORT_PREFIXES = ("tensorflow.", "keras.", "ipu_tensorflow_addons")
 
 
 class NamesFinder:
-    """The entry on `sys.meta_path`; hands names of `PREFIXES` to `names.finder`, which is loaded for the first one."""
+    """An entry on `sys.meta_path`; hands names with its prefixes to a function of `names.finder`, loaded then."""
+
+    def __init__(self, prefixes, function):
+        self.prefixes = prefixes
+        self.function = function
 
     def find_spec(self, fullname, path=None, target=None):
         """Answers as `importlib.abc.MetaPathFinder.find_spec` does: a spec for a name of ours, else None."""
-        if not fullname.startswith(PREFIXES):
+        if not fullname.startswith(self.prefixes):
             return None
         from tf_ipu_shim.names import finder
 
-        return finder.find_spec(fullname, path)
+        return getattr(finder, self.function)(fullname, path)
 
 
-_finder = NamesFinder()
+_first = NamesFinder(FIRST_PREFIXES, "find_own")
+_last = NamesFinder(LAST_RESORT_PREFIXES, "find_last_resort")
 
 
 def install():
     """Serves Graphcore's module names from now on; calling it again changes nothing."""
     import sys
 
-    if _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)
+    if _first not in sys.meta_path:
+        sys.meta_path.insert(0, _first)
+        sys.meta_path.append(_last)
 
 
 def uninstall():
-    """Takes the finder off `sys.meta_path`; modules already imported stay."""
+    """Takes the finders off `sys.meta_path`; modules already imported stay."""
     import sys
 
-    if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)
+    sys.meta_path[:] = [entry for entry in sys.meta_path if entry not in (_first, _last)]

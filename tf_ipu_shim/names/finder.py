@@ -16,10 +16,8 @@ ALIASES = {
     "tensorflow.python.ipu": "tf_ipu_shim.ipu",
     "tensorflow.compiler.plugin.poplar": "tf_ipu_shim.poplar",
 }
-# Packages that stock TensorFlow lacks and that hold nothing but one of the names above.
-EMPTY_PACKAGES = ("tensorflow.compiler.plugin",)
-# Our packages whose modules say so when Graphcore has a name and they do not.
-OWN_PACKAGES = tuple(ALIASES.values())
+# Packages that stock TensorFlow lacks and that hold nothing but names served here.
+EMPTY_PACKAGES = ("tensorflow.compiler.plugin", "tensorflow.compiler.xla.experimental")
 
 
 def own_name(fullname: str) -> str | None:
@@ -43,28 +41,40 @@ def graphcore_name(fullname: str) -> str | None:
     return None
 
 
-def find_spec(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """The spec of a module that this package serves, or None to let Python's own finders answer.
+def find_own(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    """The spec of one of our modules under either name, or None to let Python's own finders answer.
 
     A Graphcore wheel that really has the module wins: where Python finds a file for it, this finder stays away.
     """
     theirs = graphcore_name(fullname)
     if theirs is not None:
-        return _find_own(fullname, theirs, path)
+        return _find_under_own_name(fullname, theirs, path)
     ours = own_name(fullname)
     if ours is not None:
         return _find_alias(fullname, ours, path)
-    if fullname in EMPTY_PACKAGES:
-        return None if _installed(fullname, path) else ModuleSpec(fullname, _EmptyPackageLoader(), is_package=True)
-    stock = stock_aliases.find(fullname)
-    if stock is not None:
-        return None if _installed(fullname, path) else ModuleSpec(fullname, AliasLoader(stock))
-    if missing.knows_module(fullname) and not _installed(fullname, path):
-        return ModuleSpec(fullname, missing.RefusingLoader(fullname))
+    parent = fullname.rpartition(".")[0]
+    if sys.modules[parent].__name__ != parent:
+        # The parent is an alias. Python would find the file in its directory and execute it a second time.
+        return _find_moved(fullname)
     return None
 
 
-def _find_own(fullname: str, theirs: str, path: Sequence[str] | None) -> ModuleSpec | None:
+def find_last_resort(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    """The spec of a module nobody else has: one that stock TensorFlow has moved, or one to refuse by name."""
+    if fullname in EMPTY_PACKAGES:
+        return ModuleSpec(fullname, _EmptyPackageLoader(), is_package=True)
+    if missing.knows_module(fullname):
+        return ModuleSpec(fullname, missing.RefusingLoader(fullname))
+    return _find_moved(fullname)
+
+
+def _find_moved(fullname: str) -> ModuleSpec | None:
+    moved = stock_aliases.find(fullname)
+    target = _find_spec(moved) if moved else None
+    return _alias_spec(fullname, target) if target else None
+
+
+def _find_under_own_name(fullname: str, theirs: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """The ordinary spec of one of our modules, its loader extended by the refusal of missing names."""
     spec = PathFinder.find_spec(fullname, path)
     if spec is None:
@@ -81,16 +91,26 @@ def _find_alias(fullname: str, ours: str, path: Sequence[str] | None) -> ModuleS
             return None
     elif sys.modules.get(parent) is not sys.modules.get(ours.rpartition(".")[0], parent):
         return None  # The parent is Graphcore's own package, and so are the modules in it.
-    target = importlib.util.find_spec(ours)
+    target = _find_spec(ours)
     if target is None:
         return None
     if isinstance(target.loader, missing.RefusingLoader):
         return ModuleSpec(fullname, target.loader)
-    return ModuleSpec(fullname, AliasLoader(ours), origin=target.origin, is_package=_is_package(target))
+    return _alias_spec(fullname, target)
 
 
-def _is_package(spec: ModuleSpec) -> bool:
-    return spec.submodule_search_locations is not None
+def _find_spec(fullname: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(fullname)
+    except ModuleNotFoundError as error:  # A parent package is missing, such as an optional Keras.
+        if error.name and fullname.startswith(error.name):
+            return None
+        raise
+
+
+def _alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
+    is_package = target.submodule_search_locations is not None
+    return ModuleSpec(fullname, AliasLoader(target.name), origin=target.origin, is_package=is_package)
 
 
 def _installed(fullname: str, path: Sequence[str] | None) -> bool:
@@ -107,6 +127,8 @@ class AliasLoader:
         """Imports the target; importlib registers it under `spec.name` too and sets it on the parent package."""
         module = importlib.import_module(self.target)
         self._own_spec = module.__spec__
+        if spec.name == "tensorflow.python.ipu":
+            stock_aliases.install_attributes()
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Every public name of Graphcore's TensorFlow for IPUs and the SDK releases that have it, from `graphcore_names.txt`."""
+"""Every public name of Graphcore's TensorFlow and the SDK releases that have it, read from `graphcore_names.txt`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pathlib
 _FILE = pathlib.Path(__file__).with_suffix(".txt")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _table() -> dict[str, tuple[str, dict[str, str]]]:
     table: dict[str, tuple[str, dict[str, str]]] = {}
     _, *paragraphs = _FILE.read_text(encoding="ascii").strip().split("\n\n")
@@ -23,7 +23,7 @@ def _table() -> dict[str, tuple[str, dict[str, str]]]:
     return table
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def modules() -> dict[str, str]:
     """Module name as scripts import it -> the SDK releases that have it, such as ``"1.2-2.5"``."""
     return {module: releases for module, (releases, _) in _table().items()}

@@ -1,11 +1,135 @@
-"""Stock TensorFlow modules that moved since IPU-era scripts were written, under the names those scripts use."""
+"""Names of TensorFlow 1.15 to 2.6 that stock TensorFlow has moved since, as IPU-era scripts spell them.
+
+Modules are found only where the installed TensorFlow has none of that name; attributes are added, when `ipu` is first
+imported, only to modules that lack them. Every entry was checked to be missing, and its target to exist, on
+tensorflow-cpu 2.15.1 and 2.21.0.
+"""
 
 from __future__ import annotations
 
-# Old name -> where stock TensorFlow has it now. A name that the installed TensorFlow still has is left alone.
-MOVED: dict[str, str] = {}
+import importlib
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+# Old module -> where it is now. Names below an entry map to the same names below its target.
+_MODULES = {
+    "tensorflow.python.keras.applications": "tensorflow.keras.applications",
+    "tensorflow.python.keras.datasets": "tensorflow.keras.datasets",
+    "tensorflow.python.keras.preprocessing": "tensorflow.keras.preprocessing",
+    "tensorflow.python.distribute.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
+    "tensorflow.python.training.device_util": "tensorflow.python.distribute.device_util",
+    "tensorflow.python.training.distribute": "tensorflow.python.distribute.distribute_lib",
+    "tensorflow.python.training.tracking.tracking": "tensorflow.python.trackable.autotrackable",
+    "tensorflow.python.training.tracking.util": "tensorflow.python.checkpoint.checkpoint",
+    "tensorflow.python.training.tracking": "tensorflow.python.trackable",
+    "tensorflow.compiler.xla.experimental.xla_sharding": "tensorflow.python.compiler.xla.experimental",
+}
+
+# Modules of Keras 2 that were public once; below `keras.src` or, where `keras` is Keras 3, below `tf_keras.src`.
+_KERAS_MODULES = {
+    "keras.engine": "engine",
+    "keras.optimizer_v2.learning_rate_schedule": "optimizers.schedules.learning_rate_schedule",
+    "keras.optimizer_v2": "optimizers.legacy",
+    "keras.utils.generic_utils": "utils.generic_utils",
+    "keras.utils.np_utils": "utils.np_utils",
+}
+
+# What `from tensorflow.python import NAME` gave, by the package below `tensorflow.python` that holds it.
+_TOP_LEVEL = {
+    "client": "device_lib session timeline",
+    "data.ops": "dataset_ops iterator_ops",
+    "eager": "backprop context def_function",
+    "framework": "constant_op dtypes errors errors_impl function graph_util importer load_library meta_graph "
+    "random_seed sparse_tensor tensor_shape tensor_spec tensor_util test_util",
+    "ops": "array_ops check_ops clip_ops control_flow_ops custom_gradient data_flow_ops functional_ops gradients "
+    "gradients_impl image_ops init_ops io_ops linalg_ops logging_ops lookup_ops math_ops metrics nn nn_ops "
+    "random_ops resource_variable_ops rnn rnn_cell standard_ops state_ops string_ops variable_scope variables",
+    "ops.losses": "losses losses_impl",
+    "platform": "app flags gfile googletest resource_loader test tf_logging",
+    "training": "adam gradient_descent momentum saver training_util",
+    "util": "nest",
+}
+
+# Attributes that left these modules below `tensorflow.python`: name -> module that has it now, and its name there.
+_ATTRIBUTES = {
+    "data.ops.dataset_ops": {"Options": "data.ops.options.Options"},
+    "framework.graph_util": {
+        "convert_variables_to_constants": (
+            "framework.convert_to_constants.convert_variables_to_constants_from_session_graph"
+        ),
+    },
+    "framework.ops": {
+        "IndexedSlices": "framework.indexed_slices.IndexedSlices",
+        "Tensor": "framework.tensor.Tensor",
+        "register_tensor_conversion_function": (
+            "framework.tensor_conversion_registry.register_tensor_conversion_function"
+        ),
+    },
+    "ops.array_ops": {"stack": "ops.array_ops_stack.stack", "unstack": "ops.array_ops_stack.unstack"},
+    "ops.control_flow_ops": {
+        "Assert": "ops.control_flow_assert.Assert",
+        "case": "ops.control_flow_case.case",
+        "cond": "ops.cond.cond",
+        "cond_v2": "ops.cond.cond_for_tf_v2",
+        "switch_case": "ops.control_flow_switch_case.switch_case",
+        "while_loop": "ops.while_loop.while_loop",
+        "while_loop_v2": "ops.while_loop.while_loop_v2",
+    },
+    "ops.functional_ops": {"map_fn": "ops.map_fn.map_fn", "map_fn_v2": "ops.map_fn.map_fn_v2"},
+    "ops.nn": {"dynamic_rnn": "ops.rnn.dynamic_rnn", "static_rnn": "ops.rnn.static_rnn"},
+    "ops.variables": {"RefVariable": "ops.ref_variable.RefVariable", "VariableV1": "ops.variable_v1.VariableV1"},
+    "util.nest": {"is_sequence": "util.nest.is_nested"},
+}
 
 
 def find(fullname: str) -> str | None:
-    """Where the module that scripts call `fullname` is today, or None when it has not moved."""
-    return MOVED.get(fullname)
+    """Where the module that scripts call `fullname` is today, or None when it is not in the tables.
+
+    Example:
+        >>> find("tensorflow.python.dtypes")
+        'tensorflow.python.framework.dtypes'
+    """
+    package, _, name = fullname.rpartition(".")
+    if package == "tensorflow.python":
+        for holder, names in _TOP_LEVEL.items():
+            if name in names.split():
+                return f"tensorflow.python.{holder}.{name}"
+    below = _below(fullname, _MODULES)
+    if below is not None:
+        return below
+    below = _below(fullname, _KERAS_MODULES)
+    return None if below is None else f"{_keras_2()}.src.{below}"
+
+
+def _below(fullname: str, table: dict[str, str]) -> str | None:
+    for old, new in table.items():
+        if fullname == old or fullname.startswith(old + "."):
+            return new + fullname[len(old) :]
+    return None
+
+
+def _keras_2() -> str:
+    return "keras" if importlib.import_module("keras").__version__.startswith("2.") else "tf_keras"
+
+
+def install_attributes() -> None:
+    """Makes the attributes that left TensorFlow's modules reachable there again, each looked up when asked for.
+
+    TensorFlow is imported already: `import tensorflow` loads all modules of the table.
+    """
+    for module_name, attributes in _ATTRIBUTES.items():
+        module = sys.modules.get(f"tensorflow.python.{module_name}")
+        if module is not None and "__getattr__" not in module.__dict__:
+            module.__dict__["__getattr__"] = _moved_getattr(module, attributes)
+
+
+def _moved_getattr(module: types.ModuleType, attributes: dict[str, str]) -> Callable[[str], Any]:
+    def __getattr__(name: str) -> Any:
+        if name not in attributes:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        holder, _, attribute = attributes[name].rpartition(".")
+        return getattr(importlib.import_module(f"tensorflow.python.{holder}"), attribute)
+
+    return __getattr__
