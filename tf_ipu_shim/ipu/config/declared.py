@@ -28,7 +28,7 @@ class Declaration(NamedTuple):
     doc: str
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def read(cls: type) -> dict[str, Declaration]:
     """The declarations in the constructors of a class and its bases, by attribute name.
 
@@ -66,8 +66,9 @@ def _target(statement: ast.stmt) -> tuple[str | None, ast.expr | None]:
         target, annotation = statement.targets[0], None
     else:
         return None, None
-    is_attribute = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
-    return (target.attr if is_attribute and isinstance(target, ast.Attribute) else None), annotation
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+        return target.attr, annotation
+    return None, None
 
 
 def _evaluate(annotation: ast.expr, constructor: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.ipu.config import checks, warnings
-from tf_ipu_shim.ipu.config.base import _ConfigBase
+from tf_ipu_shim.ipu.config.tree import IPUConfig
 from tf_ipu_shim.poplar.driver import config_pb2
 
 
@@ -34,7 +34,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     """
     from tf_ipu_shim.runtime import devices
 
-    options = config._to_protobuf() if isinstance(config, _ConfigBase) and hasattr(type(config), "_to_protobuf") else config
+    options = config._to_protobuf() if isinstance(config, IPUConfig) else config
     if not isinstance(options, config_pb2.IpuOptions):
         raise TypeError(
             f"`config` must be an IpuOptions instance or an IPUConfig; received {type(config).__name__}. "
@@ -75,6 +75,7 @@ def get_ipu_config(session: Any = None) -> list[Any]:
     Source: `tensorflow.python.ipu.config`.
     """
     from tensorflow.python.eager import context
+
     from tf_ipu_shim.runtime import devices
 
     if session is not None and context.executing_eagerly():

@@ -432,9 +432,7 @@ OPTIONS: tuple[Option, ...] = (
             ),
         )
     ),
-    Option(
-        "_verified_transfers.enabled", False, "Verify transfers.", "verified_transfers.enabled", until=(2, 2)
-    ),
+    Option("_verified_transfers.enabled", False, "Verify transfers.", "verified_transfers.enabled", until=(2, 2)),
     Option("_verified_transfers.key_id_pairs", VerificationOptions, "The keys of the streams.", until=(2, 2)),
 )
 

@@ -67,7 +67,8 @@ def set_field(options: Any, field: str, value: Any, path: str) -> None:
     if isinstance(value, Mapping):
         set_flags(getattr(options, name), value, path)
     elif path == "_profiling.profile_execution" and isinstance(value, bool):
-        setattr(options, name, (ExecutionProfileType.DEVICE_PROFILE if value else ExecutionProfileType.NO_PROFILE).value)
+        profile = ExecutionProfileType.DEVICE_PROFILE if value else ExecutionProfileType.NO_PROFILE
+        setattr(options, name, profile.value)
     elif isinstance(value, Enum):
         setattr(options, name, value.value)
     elif field.startswith("!"):
@@ -81,7 +82,7 @@ def set_number(message: Any, name: str, value: Any, path: str) -> None:
     try:
         setattr(message, name, value)
     except ValueError as error:
-        raise ValueError(f"{path} is {value!r}, which is out of range: {error}. Use a smaller or positive number.") from None
+        raise ValueError(f"{path} is {value!r}, which its protobuf field {name} cannot hold: {error}") from None
 
 
 def set_flags(flags: Any, values: Mapping[str, str], path: str) -> None:

@@ -86,5 +86,5 @@ def enum_of(annotation: Any) -> type[Enum] | None:
 def _check_origin(annotation: Any, origin: Any) -> None:
     if origin is not Union and origin not in _NAMES:
         raise Exception(
-            f"Unsupported 'typing' attribute in {annotation!r}: options take typing.List, typing.Tuple and typing.Union."
+            f"Unsupported 'typing' attribute in {annotation!r}. Use typing.List, typing.Tuple or typing.Union."
         )

@@ -1,0 +1,183 @@
+"""One TensorFlow device of this process, and the IPUs it is attached to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from tf_ipu_shim.machine import attach, flags, ipu_model, selection
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.systems import PoplarDevice, System
+from tf_ipu_shim.runtime import log
+
+ALWAYS, ON_DEMAND, NEVER, PRE_COMPILE = range(4)
+
+
+class IpuDevice:
+    """`/device:IPU:<ordinal>`: how many IPUs it has, of which chip, and which ones once it is attached.
+
+    Args:
+        ordinal: its number in TensorFlow.
+        num_ipus: IPUs in it.
+        options: the `IpuOptions` it was configured with.
+        system: the simulated server.
+        candidates: the Poplar devices that fit, in order of preference; none where it never attaches.
+
+    Attributes:
+        chip: the chip programs are compiled for.
+        connection: `ALWAYS`, `ON_DEMAND`, `NEVER` or `PRE_COMPILE`, with the flag `--use_on_demand` applied.
+        on_model: whether it is an IPU model, which needs no IPU to attach to.
+
+    Raises:
+        ValueError: if the options name a chip that there is none of, or too many tiles.
+    """
+
+    def __init__(
+        self, ordinal: int, num_ipus: int, options: Any, system: System, candidates: tuple[PoplarDevice, ...]
+    ) -> None:
+        in_force = flags.current()
+        self.ordinal = ordinal
+        self.num_ipus = num_ipus
+        self.options = options
+        self.on_model = in_force.use_ipu_model
+        self.connection = ON_DEMAND if in_force.use_on_demand else int(options.device_connection_type)
+        self.chip = _chip(system.chip, options, self.connection)
+        self._system = system
+        self._candidates = candidates
+        self._attachment: attach.Attachment | None = None
+        self._model_attached = False
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+
+    def __repr__(self) -> str:
+        where = f"Poplar device {self.poplar_id}" if self.attached else "not attached"
+        return f"<IpuDevice /device:IPU:{self.ordinal}: {self.num_ipus} x {self.chip.name}, {where}>"
+
+    @property
+    def name(self) -> str:
+        """The TensorFlow device string."""
+        return f"/device:IPU:{self.ordinal}"
+
+    @property
+    def attached(self) -> bool:
+        """Whether it holds its IPUs now."""
+        attachment = self._attachment
+        return self._model_attached or (attachment is not None and attachment.held)
+
+    @property
+    def poplar_id(self) -> int | None:
+        """Id of the Poplar device it is attached to; 0 on the IPU model; None while not attached."""
+        attachment = self._attachment
+        if self._model_attached:
+            return 0
+        return attachment.device.id if attachment is not None and attachment.held else None
+
+    @property
+    def physical_ipus(self) -> tuple[int, ...]:
+        """Numbers of its IPUs in the order shards take by default; counted from 0 while it is not attached."""
+        attachment = self._attachment
+        if attachment is not None and attachment.held:
+            return attachment.device.ipus
+        return tuple(range(self.num_ipus))
+
+    def shard_order(self, shards: int, pipelined: bool = False) -> tuple[int, ...]:
+        """Which IPU of the device (or of a replica in it) each shard runs on, by `selection_order`.
+
+        Args:
+            shards: IPUs that one replica of the program is sharded over.
+            pipelined: whether the program is a pipeline with the default mapping of stages.
+
+        Returns:
+            A permutation of 0 to shards-1, by shard.
+        """
+        return selection.shard_order(shards, selection.ORDERS[self.options.selection_order], pipelined=pipelined)
+
+    @property
+    def compiles_only(self) -> bool:
+        """Whether programs are compiled and never run: connection types NEVER and PRE_COMPILE."""
+        return self.connection in (NEVER, PRE_COMPILE)
+
+    def attach(self) -> None:
+        """Attaches to the first free candidate; waits for one if the connection is on demand.
+
+        Nothing happens when it is attached already, or never attaches.
+
+        Raises:
+            tf.errors.InternalError: if all candidates are busy, or stayed so until time was up.
+            tf.errors.CancelledError: if the configuration was reset while it waited.
+        """
+        if self.compiles_only:
+            return
+        with self._lock:
+            if self.attached:
+                return
+            if self._closed.is_set():
+                raise self._reset_error()
+            if self.on_model:
+                self._model_attached = True
+            elif self.connection == ON_DEMAND:
+                self._attachment = self._wait()
+            else:
+                self._attachment = attach.attach_first(self._system, self._candidates)
+                if self._attachment is None:
+                    raise self._unavailable("Could not find an available device for TensorFlow virtual device")
+            log.attached(self.ordinal, self.num_ipus, self.poplar_id or 0)
+
+    def close(self) -> None:
+        """Releases the IPUs for good and wakes whoever waits for them; a second call does nothing."""
+        self._closed.set()
+        with self._lock:
+            self._model_attached = False
+            if self._attachment is not None:
+                self._attachment.release()
+                self._attachment = None
+
+    def _wait(self) -> attach.Attachment:
+        in_force = flags.current()
+        deadline = time.monotonic() + in_force.timeout_seconds
+        announced = False
+        while True:
+            attachment = attach.attach_first(self._system, self._candidates)
+            if attachment is not None:
+                return attachment
+            if not announced:
+                log.waiting(self.ordinal)
+                announced = True
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise self._unavailable("Timed out trying to find an available device for TensorFlow virtual device")
+            if self._closed.wait(min(in_force.poll_seconds, remaining)):
+                raise self._reset_error()
+
+    def _unavailable(self, phrase: str) -> Exception:
+        from tensorflow.python.framework import errors
+
+        holders = attach.in_use(self._system)
+        busy = "; ".join(f"IPU {ipu}: process {holder.pid}" for ipu, holder in sorted(holders.items()))
+        ids = ", ".join(str(device.id) for device in self._candidates)
+        return errors.InternalError(
+            None,
+            None,
+            f"{phrase} {self.name}. This device was expected to have {self.num_ipus} IPU(s). "
+            f"Poplar devices that would do: {ids}. In use: {busy or 'none any more'}. "
+            "Let the process that holds them end, ask for fewer IPUs, choose others with `select_ipus`, or wait for "
+            "them with device_connection.type = DeviceConnectionType.ON_DEMAND.",
+        )
+
+    def _reset_error(self) -> Exception:
+        from tensorflow.python.framework import errors
+
+        return errors.CancelledError(
+            None, None, f"The IPU configuration was reset while {self.name} was waiting to attach. Run it again."
+        )
+
+
+def _chip(system_chip: Chip, options: Any, connection: int) -> Chip:
+    model = options.ipu_model_config
+    in_force = flags.current()
+    if connection in (NEVER, PRE_COMPILE) and options.ipu_version and not in_force.use_ipu_model:
+        return ipu_model.for_version(system_chip, options.ipu_version)
+    return ipu_model.chip_for(
+        system_chip, in_force, version=model.ipu_model_version, tiles_per_ipu=int(model.tiles_per_ipu)
+    )

@@ -1,0 +1,171 @@
+"""Which TensorFlow devices this process has configured.
+
+There is one configuration at a time. Every function may be called from any thread; after an exception nothing is
+configured and nothing attached, so that the next call starts afresh.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tf_ipu_shim.poplar.driver import config_pb2
+from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime.device import ALWAYS, IpuDevice
+from tf_ipu_shim.runtime.requests import requested
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.plugin.library import Library
+
+
+def _load_plugin() -> Library:
+    from tf_ipu_shim import plugin
+
+    return plugin.load()
+
+
+load_library: Callable[[], Any] = _load_plugin
+"""Gives the plugin; tests put a stand-in here."""
+
+_lock = threading.RLock()
+_options: Any = None
+_devices: tuple[IpuDevice, ...] = ()
+
+
+def configure(options: Any) -> None:
+    """Makes this process's TensorFlow devices, and attaches them if the connection type says so.
+
+    An equal configuration that is active already stays as it is.
+
+    Args:
+        options: an `IpuOptions`; it is copied.
+
+    Raises:
+        tf.errors.FailedPreconditionError: if another configuration is active, or the system has no device with so
+            many IPUs.
+        tf.errors.InvalidArgumentError: if the system has no device with a chosen id.
+        tf.errors.InternalError: if all fitting devices are in use.
+        ValueError: if the options name a chip that there is none of, or too many tiles or devices.
+
+    Source: `tensorflow.compiler.plugin.poplar` (C++ driver), FACTS section 3.
+
+    Example:
+        >>> options = config_pb2.IpuOptions()
+        >>> options.device_config.add().auto_count = 4
+        >>> configure(options)
+        >>> get(0).poplar_id
+        24
+    """
+    global _options
+    with _lock:
+        if _options is not None:
+            if _options == options:
+                return
+            from tensorflow.python.framework import errors
+
+            raise errors.FailedPreconditionError(
+                None,
+                None,
+                "IPU system configuration can only be set once. Call ipu.config.reset_ipu_configuration() before "
+                "configuring it anew.",
+            )
+        _release()
+        _start(_copy(options))
+        _options = _copy(options)
+
+
+def reset() -> None:
+    """Detaches from all IPUs and forgets the configuration; nothing happens when there is none.
+
+    Programs are lowered again when they next run.
+    """
+    global _options
+    with _lock:
+        active = _options is not None or bool(_devices)
+        _options = None
+        _release()
+        if active:
+            load_library().new_epoch()
+
+
+def configured() -> Any:
+    """A copy of the active `IpuOptions`; None when nothing was configured."""
+    with _lock:
+        return None if _options is None else _copy(_options)
+
+
+def count() -> int:
+    """Number of TensorFlow devices; 1 when nothing was configured, as then there will be the default one."""
+    return len(_devices) or 1
+
+
+def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
+    """The TensorFlow device with this number, attached if it ever is.
+
+    When nothing is configured, `/device:IPU:0` is made with a single IPU.
+
+    Args:
+        ordinal: the number in `/device:IPU:<ordinal>`.
+        attach: attach it now if it is not yet; waits if the connection is on demand.
+
+    Returns:
+        The device.
+
+    Raises:
+        tf.errors.InvalidArgumentError: if there is no such device.
+        tf.errors.InternalError: if its IPUs are in use.
+    """
+    with _lock:
+        if not _devices:
+            _start(config_pb2.IpuOptions())
+        devices = _devices
+    if not 0 <= ordinal < len(devices):
+        from tensorflow.python.framework import errors
+
+        names = ", ".join(device.name for device in devices)
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"There is no TensorFlow device /device:IPU:{ordinal}: configured are {names}. Give `auto_select_ipus` "
+            "or `select_ipus` one entry for each TensorFlow device.",
+        )
+    if attach:
+        # Outside the lock: an on-demand device may wait for an hour, and others must be able to work, or to reset.
+        devices[ordinal].attach()
+    return devices[ordinal]
+
+
+def _start(options: Any) -> None:
+    global _devices
+    library = load_library()
+    devices = requested(options)
+    log.poplar_version()
+    try:
+        for device in devices:
+            if device.connection == ALWAYS:
+                device.attach()
+        library.set_devices([device.num_ipus for device in devices])
+        library.new_epoch()
+    except BaseException:
+        for device in devices:
+            device.close()
+        raise
+    _devices = tuple(devices)
+
+
+def _release() -> None:
+    global _devices
+    devices, _devices = _devices, ()
+    for device in devices:
+        device.close()
+
+
+def _copy(options: Any) -> Any:
+    duplicate = type(options)()
+    duplicate.CopyFrom(options)
+    return duplicate
+
+
+atexit.register(_release)

@@ -1,0 +1,69 @@
+"""The log lines of Graphcore's driver, as TensorFlow's C++ log writes them: on stderr, silent from level 1 up."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+
+from tf_ipu_shim import sdk
+
+_DRIVER = "tensorflow/compiler/plugin/poplar/driver"
+# SDK 2.4 and older name this file and line when a device attaches; newer lines are not published, so one is chosen.
+_EXECUTOR_UNTIL_2_4 = (f"{_DRIVER}/executor.cc", 660)
+_EXECUTOR = (f"{_DRIVER}/poplar_executor.cc", 1619)
+_PLATFORM = (f"{_DRIVER}/poplar_platform.cc", 43)
+
+
+def info(message: str, source: tuple[str, int] | None = None) -> None:
+    """Writes one line with TensorFlow's own prefix, unless `TF_CPP_MIN_LOG_LEVEL` is 1 or more.
+
+    Args:
+        message: the text after the bracket.
+        source: file and line in the bracket; the executor's, as the emulated SDK names it, if None.
+    """
+    if enabled() and sys.stderr is not None:
+        file, line = source or (_EXECUTOR_UNTIL_2_4 if sdk.current() <= (2, 4) else _EXECUTOR)
+        now = datetime.datetime.now().isoformat(sep=" ", timespec="microseconds")
+        sys.stderr.write(f"{now}: I {file}:{line}] {message}\n")
+        sys.stderr.flush()
+
+
+def enabled() -> bool:
+    """Whether information is logged: `TF_CPP_MIN_LOG_LEVEL`, as it is now, is 0 or not set."""
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "").strip()
+    return not (level.isdigit() and int(level) >= 1)
+
+
+def attached(ordinal: int, num_ipus: int, poplar_id: int) -> None:
+    """Says which IPUs a TensorFlow device got.
+
+    Example:
+        >>> attached(0, 4, 24)  # ...] TensorFlow device /device:IPU:0 attached to 4 IPUs with Poplar device ID: 24
+    """
+    plural = "" if num_ipus == 1 else "s"
+    if sdk.current() <= (2, 4):
+        info(f"Device /device:IPU:{ordinal} attached to IPU{plural}: {poplar_id}")
+    else:
+        info(
+            f"TensorFlow device /device:IPU:{ordinal} attached to {num_ipus} IPU{plural} "
+            f"with Poplar device ID: {poplar_id}"
+        )
+
+
+def poplar_version() -> None:
+    """Names the Poplar release that is emulated."""
+    info(f"Poplar version: {sdk.current()}.0 (simulated) Poplar package: tf_ipu_shim", _PLATFORM)
+
+
+def default_device(ordinal: int) -> None:
+    """Says that nothing was configured, so that the device has a single IPU."""
+    info(f"No IPU device was configured for /device:IPU:{ordinal}, creating a device with a single IPU.")
+
+
+def waiting(ordinal: int) -> None:
+    """Says that an on-demand device waits until IPUs are free."""
+    info(
+        f"Currently there is no available device for the TensorFlow virtual device /device:IPU:{ordinal}. "
+        "Waiting for one to become available."
+    )

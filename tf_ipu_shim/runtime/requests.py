@@ -1,0 +1,70 @@
+"""From a configuration to the TensorFlow devices it asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime.device import IpuDevice
+
+
+def requested(options: Any) -> list[IpuDevice]:
+    """Makes the TensorFlow devices of a configuration; none is attached yet.
+
+    Args:
+        options: an `IpuOptions`; without devices in it, there will be one with a single IPU.
+
+    Returns:
+        One device for each entry of `device_config`.
+
+    Raises:
+        tf.errors.FailedPreconditionError: if the system has no device with so many IPUs.
+        tf.errors.InvalidArgumentError: if the system has no device with that id.
+        ValueError: if the options name a chip that there is none of, or too many tiles.
+    """
+    system = systems.current()
+    selections = [
+        (selection.WhichOneof("selection"), int(selection.auto_count), int(selection.cfg_index))
+        for selection in options.device_config
+    ]
+    if not selections:
+        log.default_device(0)
+        selections = [("auto_count", 1, 0)]
+    return [
+        _by_id(ordinal, index, options, system) if kind == "cfg_index" else _by_count(ordinal, count, options, system)
+        for ordinal, (kind, count, index) in enumerate(selections)
+    ]
+
+
+def _by_count(ordinal: int, num_ipus: int, options: Any, system: systems.System) -> IpuDevice:
+    candidates = system.devices_with(num_ipus)
+    device = IpuDevice(ordinal, num_ipus, options, system, candidates)
+    # A model, or a program that is only compiled, may have any number of IPUs: nothing has to be found for it.
+    if num_ipus < 1 or not (candidates or device.on_model or device.compiles_only):
+        from tensorflow.python.framework import errors
+
+        sizes = sorted({len(candidate.ipus) for candidate in system.devices})
+        raise errors.FailedPreconditionError(
+            None,
+            None,
+            f"Unsupported number of IPUs requested - could not find an IPU device with {num_ipus} IPUs for the "
+            f"TensorFlow virtual device /device:IPU:{ordinal}. Use `gc-info -l` to list the devices of the system: "
+            f"those of {system.name} have {', '.join(map(str, sizes))} IPUs.",
+        )
+    return device
+
+
+def _by_id(ordinal: int, index: int, options: Any, system: systems.System) -> IpuDevice:
+    if index >= len(system.devices):
+        from tensorflow.python.framework import errors
+
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"Requested device configuration index {index}, but {len(system.devices)} configurations are available "
+            f"for the TensorFlow virtual device /device:IPU:{ordinal}: ids 0 to {len(system.devices) - 1} of "
+            f"{system.name}. Use `gc-info -l` to list them.",
+        )
+    device = system.devices[index]
+    return IpuDevice(ordinal, len(device.ipus), options, system, (device,))
