@@ -10,14 +10,11 @@ FIRST_PREFIXES = (
     "tensorflow.compiler.plugin.",
     "tf_ipu_shim.ipu",
     "tf_ipu_shim.poplar",
-    # Modules below packages that stock TensorFlow has moved.
+    # Modules in packages that stock TensorFlow has moved as a whole.
     "keras.engine.",
-    "keras.optimizer_v2.",
-    "tensorflow.compiler.xla.experimental.",
     "tensorflow.python.keras.applications.",
     "tensorflow.python.keras.datasets.",
     "tensorflow.python.keras.preprocessing.",
-    "tensorflow.python.training.tracking.",
 )
 LAST_RESORT_PREFIXES = ("tensorflow.", "keras.", "ipu_tensorflow_addons")
 

@@ -17,7 +17,7 @@ ALIASES = {
     "tensorflow.compiler.plugin.poplar": "tf_ipu_shim.poplar",
 }
 # Packages that stock TensorFlow lacks and that hold nothing but names served here.
-EMPTY_PACKAGES = ("tensorflow.compiler.plugin", "tensorflow.compiler.xla.experimental")
+EMPTY_PACKAGES = ("tensorflow.compiler.plugin", *stock_aliases.EMPTY_PACKAGES)
 
 
 def own_name(fullname: str) -> str | None:

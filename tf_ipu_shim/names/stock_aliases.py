@@ -13,6 +13,14 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+# Packages whose modules have gone to several places; nothing else was in them.
+EMPTY_PACKAGES = (
+    "keras.optimizer_v2",
+    "tensorflow.compiler.xla.experimental",
+    "tensorflow.compiler.xla.experimental.xla_sharding",
+    "tensorflow.python.training.tracking",
+)
+
 # Old module -> where it is now. Names below an entry map to the same names below its target.
 _MODULES = {
     "tensorflow.python.keras.applications": "tensorflow.keras.applications",
@@ -24,7 +32,9 @@ _MODULES = {
     "tensorflow.python.training.tracking.tracking": "tensorflow.python.trackable.autotrackable",
     "tensorflow.python.training.tracking.util": "tensorflow.python.checkpoint.checkpoint",
     "tensorflow.python.training.tracking": "tensorflow.python.trackable",
-    "tensorflow.compiler.xla.experimental.xla_sharding": "tensorflow.python.compiler.xla.experimental",
+    "tensorflow.compiler.xla.experimental.xla_sharding.xla_sharding": (
+        "tensorflow.python.compiler.xla.experimental.xla_sharding"
+    ),
 }
 
 # Modules of Keras 2 that were public once; below `keras.src` or, where `keras` is Keras 3, below `tf_keras.src`.
