@@ -44,7 +44,7 @@ class PoplarFlags:
     synthetic_data_categories: frozenset[str] = _flag(
         frozenset(),
         "Make up only these kinds of data on the IPU.",
-        values="comma-separated list of " + ", ".join(SYNTHETIC_DATA_CATEGORIES),
+        values="comma-separated: " + ", ".join(SYNTHETIC_DATA_CATEGORIES),
         recompiles=True,
     )
     synthetic_data_initializer: str = _flag(

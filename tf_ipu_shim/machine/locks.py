@@ -236,7 +236,8 @@ def _guard(folder: pathlib.Path) -> Iterator[None]:
 
 def _make_private(folder: pathlib.Path) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         # The shared temporary directory is anybody's to write to: a name we would use may be somebody else's trap.
         base = folder.parent.lstat()
     except OSError as error:

@@ -112,7 +112,7 @@ def _machines(name: str, title: str, chip: str, num_ipus: int, board: str) -> Sy
 
 def _all() -> dict[str, System]:
     systems = [
-        _cards("ipu16", "16 IPUs with the ids of the DSS8440, GC200 chips", "gc200", ladder.EIGHT_CARDS, "PCIe card", 2),
+        _cards("ipu16", "16 GC200 chips under the ids of a DSS8440", "gc200", ladder.EIGHT_CARDS, "PCIe card", 2),
         _cards("dss8440", "Dell DSS8440: eight C2 cards, 16 GC2 chips", "gc2", ladder.EIGHT_CARDS, "C2", 2),
         _machines("m2000", "IPU-M2000: 4 GC200 chips", "gc200", 4, "M2000"),
         _machines("bow-2000", "Bow-2000: 4 Bow chips", "bow", 4, "Bow-2000"),
