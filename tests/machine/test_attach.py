@@ -14,6 +14,9 @@ import pytest
 
 from tf_ipu_shim.machine import attach, locks, systems
 
+# Python 3.12 warns of every fork beside threads, which is the very thing to be tried here.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 SYSTEM = systems.named("ipu16")
 
 HOLD = """
@@ -226,9 +229,7 @@ if {how == "released"}:
     print("released", flush=True)
 sys.stdin.read()
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     child = int(process.stdout.readline())
     try:
         if how == "released":
@@ -334,6 +335,14 @@ class TestDirectory:
         monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(folder))
         with pytest.raises(attach.LockDirectoryError, match="Set TF_IPU_SHIM_LOCK_DIR"):
             attach.attach(SYSTEM, device(0))
+
+    def test_not_searchable(self, monkeypatch):
+        def refuse(*_args, **_kwargs):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(pathlib.Path, "exists", refuse)
+        with pytest.raises(attach.LockDirectoryError, match="Set TF_IPU_SHIM_LOCK_DIR"):
+            attach.in_use(SYSTEM)
 
     def test_somebody_elses(self, monkeypatch, tmp_path):
         monkeypatch.delenv("TF_IPU_SHIM_LOCK_DIR")

@@ -164,8 +164,11 @@ def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
         LockDirectoryError: if there are lock files that cannot be read.
     """
     folder = directory(system_name)
-    if not (folder / "guard.lock").exists():
-        return {}
+    try:
+        if not (folder / "guard.lock").exists():
+            return {}
+    except OSError as error:
+        raise _unusable(folder, error) from error
     found = {}
     with _guard(folder):
         for ipu in range(num_ipus):
