@@ -1,0 +1,10 @@
+"""`python -m tf_ipu_shim SCRIPT ARGS...`: runs a script with Graphcore's names in place."""
+
+from __future__ import annotations
+
+import sys
+
+from tf_ipu_shim import runner
+
+if __name__ == "__main__":
+    sys.exit(runner.run(sys.argv[1:]))

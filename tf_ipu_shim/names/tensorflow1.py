@@ -1,0 +1,80 @@
+"""`--tf1`: lets `import tensorflow` mean TensorFlow 1, for scripts written for the 1.15 wheel.
+
+`sys.modules["tensorflow"]` becomes a module that answers with `tensorflow.compat.v1`'s names. Everything below it
+(`tensorflow.python`, `tensorflow.core`, `tensorflow.compat`, ...) stays the installed TensorFlow's.
+Checked on 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import logging
+import os
+import sys
+import types
+from typing import Any
+
+# What Graphcore's TensorFlow 1 reports; scripts choose their TensorFlow 1 branch by it.
+VERSION = "1.15.5"
+# Libraries that bind `tensorflow` when they are imported, expect version 2 there, and are loaded lazily by its API.
+_LIBRARIES = ("tensorflow_estimator.python.estimator.api._v1.estimator",)
+
+
+class TensorFlow1(types.ModuleType):
+    """Stands for `tensorflow` and looks every name up in `tensorflow.compat.v1`."""
+
+    def __init__(self, tensorflow: types.ModuleType, v1: types.ModuleType):
+        super().__init__("tensorflow", tensorflow.__doc__)
+        self.__file__ = tensorflow.__file__
+        self.__spec__ = tensorflow.__spec__
+        self.__loader__ = tensorflow.__loader__
+        self.__package__ = "tensorflow"
+        # The version 1 directories come first: `tensorflow.keras.layers` is that of version 1.
+        self.__path__ = [*v1.__path__, *(path for path in tensorflow.__path__ if path not in v1.__path__)]
+        self.__version__ = self.VERSION = VERSION
+        self.compat = tensorflow.compat
+        self._v1 = v1
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(self.__dict__["_v1"], name)
+        except AttributeError:
+            raise AttributeError(f"module 'tensorflow' has no attribute {name!r} (TensorFlow 1 mode, --tf1)") from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._v1)})
+
+
+def activate() -> None:
+    """Puts TensorFlow 1 in the place of `tensorflow`, with version 2 behaviour off; a second call changes nothing.
+
+    It must come before the script imports TensorFlow. Keras 3 has no version 1 API: where it is installed beside
+    `tf_keras`, the latter is chosen.
+    """
+    if isinstance(sys.modules.get("tensorflow"), TensorFlow1):
+        return
+    if "tensorflow" not in sys.modules and importlib.util.find_spec("tf_keras") is not None:
+        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import tensorflow
+    import tensorflow.compat.v1 as v1
+
+    with _without_deprecation_notes(tensorflow):
+        v1.disable_v2_behavior()
+    for library in _LIBRARIES:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(library)
+    sys.modules["tensorflow"] = TensorFlow1(tensorflow, v1)
+
+
+@contextlib.contextmanager
+def _without_deprecation_notes(tensorflow: types.ModuleType) -> Any:
+    """TensorFlow advises against what the caller has asked for; the advice is no use to the script's user."""
+    logger: logging.Logger = tensorflow.get_logger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
