@@ -6,7 +6,8 @@ import threading
 import time
 from typing import Any
 
-from tf_ipu_shim.machine import attach, flags, ipu_model, selection
+from tf_ipu_shim.machine import flags, ipu_model, selection
+from tf_ipu_shim.machine.attach import Attachment, attach_first, in_use
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 from tf_ipu_shim.runtime import log
@@ -45,7 +46,7 @@ class IpuDevice:
         self.chip = _chip(system.chip, options, self.connection)
         self._system = system
         self._candidates = candidates
-        self._attachment: attach.Attachment | None = None
+        self._attachment: Attachment | None = None
         self._model_attached = False
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -119,7 +120,7 @@ class IpuDevice:
             elif self.connection == ON_DEMAND:
                 self._attachment = self._wait()
             else:
-                self._attachment = attach.attach_first(self._system, self._candidates)
+                self._attachment = attach_first(self._system, self._candidates)
                 if self._attachment is None:
                     raise self._unavailable("Could not find an available device for TensorFlow virtual device")
             log.attached(self.ordinal, self.num_ipus, self.poplar_id or 0)
@@ -133,12 +134,12 @@ class IpuDevice:
                 self._attachment.release()
                 self._attachment = None
 
-    def _wait(self) -> attach.Attachment:
+    def _wait(self) -> Attachment:
         in_force = flags.current()
         deadline = time.monotonic() + in_force.timeout_seconds
         announced = False
         while True:
-            attachment = attach.attach_first(self._system, self._candidates)
+            attachment = attach_first(self._system, self._candidates)
             if attachment is not None:
                 return attachment
             if not announced:
@@ -153,10 +154,10 @@ class IpuDevice:
     def _unavailable(self, phrase: str) -> Exception:
         from tensorflow.python.framework import errors
 
-        holders = attach.in_use(self._system)
+        holders = in_use(self._system)
         busy = "; ".join(f"IPU {ipu}: process {holder.pid}" for ipu, holder in sorted(holders.items()))
         ids = ", ".join(str(device.id) for device in self._candidates)
-        return errors.InternalError(
+        error: Exception = errors.InternalError(
             None,
             None,
             f"{phrase} {self.name}. This device was expected to have {self.num_ipus} IPU(s). "
@@ -164,13 +165,15 @@ class IpuDevice:
             "Let the process that holds them end, ask for fewer IPUs, choose others with `select_ipus`, or wait for "
             "them with device_connection.type = DeviceConnectionType.ON_DEMAND.",
         )
+        return error
 
     def _reset_error(self) -> Exception:
         from tensorflow.python.framework import errors
 
-        return errors.CancelledError(
+        error: Exception = errors.CancelledError(
             None, None, f"The IPU configuration was reset while {self.name} was waiting to attach. Run it again."
         )
+        return error
 
 
 def _chip(system_chip: Chip, options: Any, connection: int) -> Chip:

@@ -60,6 +60,8 @@ def _read_constructor(constructor: Any) -> Iterator[tuple[str, Declaration]]:
 
 
 def _target(statement: ast.stmt) -> tuple[str | None, ast.expr | None]:
+    target: ast.expr
+    annotation: ast.expr | None
     if isinstance(statement, ast.AnnAssign):
         target, annotation = statement.target, statement.annotation
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:

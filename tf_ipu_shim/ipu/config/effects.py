@@ -8,6 +8,7 @@ from typing import Any
 from tf_ipu_shim import sdk
 from tf_ipu_shim.ipu.config import table
 from tf_ipu_shim.ipu.config.tree import IPUConfig
+from tf_ipu_shim.ipu.config.verification import VerificationOptions
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,6 @@ def effects(config: IPUConfig | None = None, changed_only: bool = False) -> list
     line = max(sdk.current(), (2, 1))
     for option in table.options_of(line):
         if option.path in values:
-            changed = values[option.path] != option.at(line)[1] and option.default is not table.VerificationOptions
+            changed = values[option.path] != option.at(line)[1] and option.default is not VerificationOptions
             listed.append(Effect(option.path, values[option.path], changed, option.effect))
     return [effect for effect in listed if effect.changed or not changed_only]

@@ -48,7 +48,7 @@ def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> d
         3
     """
     file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=imports)
-    pool = descriptor_pool.Default()  # type: ignore[no-untyped-call]
+    pool = descriptor_pool.Default()
     enums = {enum for imported in imports for enum in pool.FindFileByName(imported).enum_types_by_name}
     _parse(file, re.sub(r"//[^\n]*", "", text), enums)
     pool.AddSerializedFile(file.SerializeToString())
