@@ -146,6 +146,7 @@ globals().update(
           bool enable_dynamic_slice_replacement = 67;
           int64 max_scheduler_lookahead_depth = 68;
           int64 max_scheduler_search_space_size = 69;
+          bool disable_graph_convolution_caching = 70;
         }
         """,
         imports=(_option_flag.FILE, _threestate.FILE),

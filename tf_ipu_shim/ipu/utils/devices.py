@@ -1,0 +1,76 @@
+"""Questions and orders to one TensorFlow device."""
+
+from __future__ import annotations
+
+import re
+
+_DEVICE = re.compile(r"(?:^|/)(?:device:)?IPU:(\d+)$", re.IGNORECASE)
+
+
+def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
+    """How many IPUs a TensorFlow device has.
+
+    Args:
+        ipu_device: the device, such as `/device:IPU:0`.
+        device: the CPU device that Graphcore's op ran on; any will do here.
+
+    Returns:
+        The number of IPUs; 1 for `/device:IPU:0` when nothing is configured.
+
+    Raises:
+        tf.errors.InvalidArgumentError: if there is no such device.
+
+    Source: `tensorflow.python.ipu.utils` (SDK 1.3 and newer).
+
+    Example:
+        >>> get_num_of_ipus_in_device("/device:IPU:0")
+        1
+    """
+    from tf_ipu_shim.runtime import devices
+
+    return devices.get(_ordinal(ipu_device), attach=False).num_ipus
+
+
+def reset_ipu_seed(
+    seed: int,
+    device: str = "/device:IPU:0",
+    cpu_device: str = "cpu",
+    experimental_identical_replicas: bool = False,
+) -> None:
+    """Sets the seed of the random numbers that a device draws, at once, in graph mode too.
+
+    Args:
+        seed: any integer.
+        device: the device, such as `/device:IPU:0`.
+        cpu_device: the CPU device that Graphcore's op ran on; any will do here.
+        experimental_identical_replicas: whether all replicas draw the same numbers.
+
+    Raises:
+        TypeError: if the seed is no integer.
+        tf.errors.InvalidArgumentError: if the text names no IPU device.
+
+    Source: `tensorflow.python.ipu.utils`.
+
+    Example:
+        >>> reset_ipu_seed(42)
+    """
+    import operator
+
+    from tf_ipu_shim.runtime import seed as seeds
+
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"`seed` must be an integer; received {seed!r}, a {type(seed).__name__}.") from None
+    seeds.reset(_ordinal(device), number, bool(experimental_identical_replicas))
+
+
+def _ordinal(device: str) -> int:
+    match = _DEVICE.search(device) if isinstance(device, str) else None
+    if match is None:
+        from tensorflow.python.framework import errors
+
+        raise errors.InvalidArgumentError(
+            None, None, f"{device!r} is no IPU device. Use a device string such as /device:IPU:0."
+        )
+    return int(match[1])

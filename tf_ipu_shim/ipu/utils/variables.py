@@ -1,0 +1,57 @@
+"""Initial values of variables, computed on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_XLA_ATTRIBUTES = ("_class", "_XlaCompile", "_XlaScope", "_XlaSharding")
+
+
+def move_variable_initialization_to_cpu(graph: Any = None) -> None:
+    """Has the initial values of a graph's variables computed on the CPU, so that no program is compiled for them.
+
+    The variables stay where they are; their initial values are then sent to them. Call it when the graph is
+    complete. Values that depend on other variables stay with these.
+
+    Args:
+        graph: a graph; the default one if None.
+
+    Source: `tensorflow.python.ipu.utils`.
+
+    Example:
+        >>> with tf.Graph().as_default() as graph:
+        ...     with tf.device("/device:IPU:0"):
+        ...         v = tf.compat.v1.get_variable("v", [2], use_resource=True)
+        ...     move_variable_initialization_to_cpu()
+        ...     v.initializer.inputs[1].device
+        '/device:CPU:0'
+    """
+    from tensorflow.python.framework import ops
+
+    graph = graph if graph is not None else ops.get_default_graph()
+    keys = (ops.GraphKeys.GLOBAL_VARIABLES, ops.GraphKeys.LOCAL_VARIABLES)
+    variables = [variable for key in keys for variable in graph.get_collection(key)]
+    pending = [variable.initializer for variable in variables if getattr(variable, "initializer", None) is not None]
+    seen = set(pending)
+    while pending:
+        for tensor in pending.pop().inputs:
+            if tensor.op not in seen and not _touches_variable(tensor.op):
+                seen.add(tensor.op)
+                pending.append(tensor.op)
+                _move(tensor.op)
+
+
+def _touches_variable(op: Any) -> bool:
+    from tensorflow.python.framework import dtypes
+
+    return any(t.dtype == dtypes.resource or t.dtype._is_ref_dtype for t in (*op.inputs, *op.outputs))
+
+
+def _move(op: Any) -> None:
+    from tensorflow.python.framework.device_spec import DeviceSpecV2
+
+    spec = DeviceSpecV2.from_string(op.device or "")
+    op._set_device(spec.replace(device_type="CPU", device_index=0).to_string())
+    for name in _XLA_ATTRIBUTES:
+        if name in op.node_def.attr:
+            op._clear_attr(name)
