@@ -1,0 +1,51 @@
+# Every target sets up what it needs: Python 3.9 to 3.11 with venv, and g++, are enough.
+#   make demo      runs the sharding tutorial with its memory table
+#   make test      checks style and runs all tests on TensorFlow 2.15.1
+#   make test-221  runs the tests that need no Estimator on TensorFlow 2.21.0 (Python 3.10 to 3.13)
+#   make lint, make wheel, make bench
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BIN := .venv/bin
+BIN_221 := .venv-221/bin
+PIP := -m pip --disable-pip-version-check -q
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: demo test test-221 lint wheel bench clean
+
+demo: $(BIN)/.ready
+	$(BIN)/tf-ipu run --memory tutorials/sharding.py
+
+test: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The rooms without TensorFlow have nothing that a second TensorFlow could change.
+test-221: $(BIN_221)/.ready
+	TF_USE_LEGACY_KERAS=1 $(BIN_221)/python -m pytest -m "not estimator" \
+	    --ignore tests/machine --ignore tests/slow $(PYTEST_ARGS)
+
+lint: $(BIN)/.ready
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+wheel: $(BIN)/.ready
+	$(BIN)/python $(PIP) wheel --no-deps --wheel-dir dist .
+
+bench: $(BIN)/.ready
+	$(BIN)/python -m benchmarks
+
+$(BIN)/.ready: setup.cfg pyproject.toml tools/build_backend.py
+	$(PYTHON) -m venv .venv
+	$(BIN)/python $(PIP) install tensorflow-cpu==2.15.1 -e .[test]
+	$(BIN)/python -m tf_ipu_shim.plugin.build
+	touch $@
+
+$(BIN_221)/.ready: setup.cfg pyproject.toml tools/build_backend.py
+	$(PYTHON) -m venv .venv-221
+	$(BIN_221)/python $(PIP) install tensorflow-cpu==2.21.0 tf_keras==2.21.0 -e .[test]
+	$(BIN_221)/python -m tf_ipu_shim.plugin.build
+	touch $@
+
+clean:
+	rm -rf .venv .venv-221 build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
