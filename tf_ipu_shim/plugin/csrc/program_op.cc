@@ -168,7 +168,8 @@ class IpuProgramOp : public AsyncOpKernel {
     return OkStatus();
   }
 
-  Status MakeKernel(OpKernelContext* context, const NodeDef& node, std::unique_ptr<OpKernel>* kernel) {
+  Status MakeKernel(OpKernelContext* context, NodeDef node, std::unique_ptr<OpKernel>* kernel) {
+    for (size_t i = 0; i < input_types_.size(); ++i) node.add_input(strings::StrCat("input:", i));
     const OpDef* op_def = nullptr;
     TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
     const auto properties = std::make_shared<NodeProperties>(op_def, node, input_types_, output_types_);

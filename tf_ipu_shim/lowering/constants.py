@@ -1,0 +1,61 @@
+"""Small constant expressions. As on the real system they are cloned to every IPU that needs them, not exchanged."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+
+# Shape arithmetic. Cloning one costs nothing: XLA folds it when it compiles.
+_FOLDABLE = frozenset(
+    {
+        "Add",
+        "AddV2",
+        "BroadcastArgs",
+        "BroadcastGradientArgs",
+        "Cast",
+        "ConcatOffset",
+        "ConcatV2",
+        "ExpandDims",
+        "Fill",
+        "FloorDiv",
+        "FloorMod",
+        "GatherV2",
+        "Identity",
+        "InvertPermutation",
+        "Maximum",
+        "Minimum",
+        "Mul",
+        "Pack",
+        "Prod",
+        "Range",
+        "RealDiv",
+        "Reshape",
+        "Select",
+        "SelectV2",
+        "Slice",
+        "Squeeze",
+        "StridedSlice",
+        "Sub",
+        "Transpose",
+        "Unpack",
+        "ZerosLike",
+        "OnesLike",
+    }
+)
+
+
+def constant_nodes(graph: FunctionGraph) -> set[Node]:
+    """The nodes whose value is known before anything runs, and that may stand in several programs.
+
+    Only what hangs on no control edge qualifies: a clone may then run at any time.
+    """
+    constant: set[Node] = set()
+    for node in graph.nodes:
+        if node.controls:
+            continue
+        if node.op == "Const" or (
+            node.op in _FOLDABLE and node.producers and all(producer in constant for producer in node.producers)
+        ):
+            if not op_types.is_stateful(node.op):
+                constant.add(node)
+    return constant

@@ -1,0 +1,280 @@
+"""The functions that run: launches of XLA programs, exchanges between IPUs, ops on the host.
+
+Every node gets an explicit device, loop conditions and counters included: a loop whose parts land on two devices by
+accident does not partition.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
+
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.emit_cluster import ClusterFunction, Unmarked, strip
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
+from tf_ipu_shim.lowering.placement import HOST, Placement, Placer
+from tf_ipu_shim.lowering.program import Cluster, Exchange
+
+CHIP_ATTRIBUTE = "_ipu"
+HOST_DEVICE = "/device:CPU:0"
+_INTEGERS = frozenset({3, 9})  # DT_INT32, DT_INT64: what shapes, axes and indices are made of
+_serial = itertools.count()
+
+# Tells which arguments of a function XLA must know when it compiles: (function, number of arguments) -> flags.
+ConstantArguments = Callable[[function_pb2.FunctionDef, int], Sequence[bool]]
+
+
+class Emitter:
+    """Emits functions, those of sharded loops and branches included.
+
+    Args:
+        graphs: all traced functions by name.
+        unmarked: names, and makes, the functions that are shown to XLA.
+        device: of the IPU ops, such as `/device:IPU:0`.
+        constant_arguments: asks TensorFlow's analysis.
+
+    Attributes:
+        functions: what was emitted.
+        clusters: the XLA programs.
+        exchanges: the exchanges between IPUs.
+    """
+
+    def __init__(
+        self,
+        graphs: Mapping[str, FunctionGraph],
+        unmarked: Unmarked,
+        device: str,
+        constant_arguments: ConstantArguments,
+    ) -> None:
+        self.graphs = graphs
+        self.unmarked = unmarked
+        self.device = device
+        self.constant_arguments = constant_arguments
+        self.functions: list[function_pb2.FunctionDef] = []
+        self.clusters: list[Cluster] = []
+        self.exchanges: list[Exchange] = []
+
+    def emit(self, name: str, placement: Placement, argument_ipus: Mapping[str, int]) -> tuple[str, list[int | None]]:
+        """Emits one function.
+
+        Args:
+            name: the traced function.
+            placement: where its ops run.
+            argument_ipus: the IPU that holds a value when the function starts; arguments from the host are not in it.
+
+        Returns:
+            The emitted function's name, and the IPU that holds each result (None for the host or several).
+        """
+        return _FunctionEmitter(self, self.graphs[name], placement, argument_ipus).run()
+
+
+class _FunctionEmitter:
+    """The state of emitting one function."""
+
+    def __init__(
+        self, emitter: Emitter, graph: FunctionGraph, placement: Placement, argument_ipus: Mapping[str, int]
+    ) -> None:
+        self._all = emitter
+        self._graph = graph
+        self._placement = placement
+        self._phases = phases_of(graph, placement)
+        self._reads = clone_reads(graph, placement, self._phases)
+        self._clusters = clusters_of(placement, self._phases)
+        self._serial = next(_serial)
+        self._function = function_pb2.FunctionDef()
+        self._names: dict[str, str] = {}  # tensor of the traced function -> tensor of the emitted one
+        self._ipus: dict[str, int] = dict(argument_ipus)  # tensor of the traced function -> the IPU that holds it
+        self._units: dict[Node, str] = {}  # node of the traced function -> node of the emitted one
+        self._copies: dict[tuple[str, int], str] = {}
+        self._cloned: dict[tuple[Node, str], str] = {}
+        self._last_on: dict[int, str] = {}
+
+    def run(self) -> tuple[str, list[int | None]]:
+        """Emits the function."""
+        graph, function = self._graph, self._function
+        function.signature.name = f"{graph.name}_lowered_{self._serial}"
+        function.signature.is_stateful = True
+        for argument in graph.definition.signature.input_arg:
+            function.signature.input_arg.add().CopyFrom(argument)
+        for index, attributes in graph.definition.arg_attr.items():
+            function.arg_attr[index].CopyFrom(attributes)
+        self._names.update((argument, argument) for argument in graph.arguments)
+        cluster_of = {node: key for key, nodes in self._clusters.items() for node in nodes}
+        emitted: set[tuple[int, int]] = set()
+        for node in sorted(self._placement.locations, key=lambda node: (self._phases[node], node.index)):
+            key = cluster_of.get(node)
+            if key is None:
+                self._emit_node(node)
+            elif key not in emitted:
+                emitted.add(key)
+                self._emit_cluster(*key)
+        for argument, tensor in zip(graph.definition.signature.output_arg, graph.returns):
+            function.signature.output_arg.add(name=argument.name, type=argument.type)
+            function.ret[argument.name] = self._tensor(tensor, None, self._all.device)
+        for unit in dict.fromkeys(self._unit(node) for node in graph.control_returns):
+            if unit is not None:
+                function.signature.control_output.append(unit)
+                function.control_ret[unit] = unit
+        self._all.functions.append(function)
+        return function.signature.name, [self._ipus.get(tensor) for tensor in graph.returns]
+
+    def _emit_cluster(self, ipu: int, phase: int) -> None:
+        nodes = self._clusters[ipu, phase]
+        own = set(nodes)
+        reads = {node for node, phases in self._reads.items() if phase in phases}
+        cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.unmarked)
+        outputs = self._outputs_of(own, phase)
+        name = f"{self._graph.name}_ipu{ipu}_phase{phase}_{self._serial}"
+        order = cut.input_order({})
+        definition = cut.definition(name, order, outputs)
+        constants = 0
+        if any(cut.inputs[tensor] in _INTEGERS for tensor in order):
+            flags = dict(zip(order, self._all.constant_arguments(definition, len(order))))
+            constants = sum(flags.values())
+            if constants:
+                order = cut.input_order(flags)
+                definition = cut.definition(f"{name}_ordered", order, outputs)
+        self._all.functions.append(definition)
+
+        launch = self._function.node_def.add(name=f"ipu{ipu}_phase{phase}", op="XlaLaunch", device=self._all.device)
+        launch.attr[CHIP_ATTRIBUTE].i = ipu
+        launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
+        types = [cut.inputs[tensor] for tensor in order]
+        resources = types.count(op_types.RESOURCE)
+        launch.attr["Tconstants"].list.type.extend(types[:constants])
+        launch.attr["Targs"].list.type.extend(types[constants : len(types) - resources])
+        launch.attr["Nresources"].i = resources
+        launch.attr["Tresults"].list.type.extend(self._graph.type_of(tensor) for tensor in outputs)
+        launch.attr["function"].func.name = definition.signature.name
+        # One IPU runs its programs one after the other, whether or not data connects them.
+        before = {self._last_on[ipu]} if ipu in self._last_on else set()
+        before |= {unit for control in cut.outside_controls if (unit := self._unit(control)) is not None}
+        launch.input.extend(f"^{unit}" for unit in sorted(before))
+        self._last_on[ipu] = launch.name
+        for index, tensor in enumerate(outputs):
+            self._names[tensor] = f"{launch.name}:results:{index}"
+            self._ipus[tensor] = ipu
+        self._units.update(dict.fromkeys(nodes, launch.name))
+        self._all.clusters.append(
+            Cluster(ipu, phase, definition.signature.name, order, types, outputs, constants, self._graph.name)
+        )
+
+    def _outputs_of(self, own: set[Node], phase: int) -> list[str]:
+        """Tensors that a cluster makes and others use, in order."""
+        returned = set(self._graph.returns)
+        used: dict[str, None] = {}
+        for node in sorted(own, key=lambda node: node.index):
+            names: dict[str, None] = {}
+            for user in node.users:
+                if user in own:
+                    continue
+                if node in self._reads and self._placement.locations.get(user) == self._placement.locations[node]:
+                    if self._phases[user] in self._reads[node]:
+                        continue  # that program reads the variable itself
+                names.update(
+                    (text, None) for text, producer in zip(user.inputs, user.producers) if producer is node
+                )
+            names.update((text, None) for text in returned if self._graph.producer(text) is node)
+            used.update(dict.fromkeys(sorted(names)))
+        return list(used)
+
+    def _emit_node(self, node: Node) -> None:
+        """An op of its own: on the host, or control flow over several IPUs."""
+        on_host = self._placement.locations[node] == HOST
+        device = HOST_DEVICE if on_host else self._all.device
+        proto = self._function.node_def.add()
+        proto.CopyFrom(node.proto)
+        strip(proto, lambda name: name)
+        proto.device = device
+        del proto.input[:]
+        proto.input.extend(self._tensor(text, None, device) for text in node.inputs)
+        proto.input.extend(
+            f"^{unit}" for unit in dict.fromkeys(self._unit(control) for control in node.controls) if unit is not None
+        )
+        self._units[node] = node.name
+        results: Sequence[int | None] = []
+        if not on_host:
+            results = self._emit_functions(node, proto)
+        outputs = [f"{node.name}:{name}:{i}" for name, types in op_types.output_types(node.proto).items() for i in range(len(types))]
+        for index, tensor in enumerate(outputs):
+            self._names[tensor] = tensor
+            if index < len(results) and results[index] is not None:
+                self._ipus[tensor] = results[index]  # type: ignore[assignment]
+
+    def _emit_functions(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
+        """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
+        values = [self._ipus.get(text) for text in Placer.call_inputs(node)]
+        results: Sequence[int | None] = []
+        if node.op in op_types.LOOPS:
+            # What a loop carries is where its body leaves it, from the second iteration on.
+            body = node.proto.attr["body"].func.name
+            values = self._carried(body, values)
+        emitted: dict[str, str] = {}
+        for called in dict.fromkeys(op_types.called_functions(node.proto)):
+            arguments = self._graph_of(called).arguments
+            held = {name: ipu for name, ipu in zip(arguments, values) if ipu is not None}
+            emitted[called], left = self._all.emit(called, self._placement.functions[called], held)
+            if node.op not in op_types.LOOPS or called == node.proto.attr["body"].func.name:
+                results = left
+        for name in op_types.FUNCTION_ATTRIBUTES[node.op]:
+            value = proto.attr[name]
+            for function in [value.func] if value.HasField("func") else value.list.func:
+                function.name = emitted[function.name]
+        if node.op not in op_types.CALLS:
+            # Only loops and branches that are taken apart can have parts on several devices.
+            proto.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
+        return results
+
+    def _carried(self, body: str, initial: Sequence[int | None]) -> list[int | None]:
+        graph, placement = self._graph_of(body), self._placement.functions[body]
+        carried: list[int | None] = []
+        for start, tensor in zip(initial, graph.returns):
+            producer = graph.producer(tensor)
+            location = start if producer is None else placement.locations.get(producer)
+            carried.append(location if location is not None and location >= 0 else None)
+        return carried
+
+    def _graph_of(self, name: str) -> FunctionGraph:
+        return self._all.graphs[name]
+
+    def _tensor(self, text: str, ipu: int | None, device: str) -> str:
+        """The name under which a tensor is to be had on an IPU (None: anywhere), exchanged where it is elsewhere."""
+        producer = self._graph.producer(text)
+        if producer is not None and producer in self._placement.constants:
+            return self._clone_constant(producer, device) + text[len(producer.name) :]
+        name = self._names[text]
+        source = self._ipus.get(text)
+        if ipu is None or source is None or source == ipu or self._graph.type_of(text) == op_types.RESOURCE:
+            return name
+        if (text, ipu) not in self._copies:
+            copy = self._function.node_def.add(
+                name=f"exchange_{len(self._copies)}", op="IpuInterCopy", device=self._all.device, input=[name]
+            )
+            copy.attr["T"].type = self._graph.type_of(text)
+            copy.attr["source"].i, copy.attr["destination"].i = source, ipu
+            copy.attr[CHIP_ATTRIBUTE].i = source
+            self._copies[text, ipu] = f"{copy.name}:output:0"
+            self._all.exchanges.append(Exchange(text, source, ipu, self._graph.name))
+        return self._copies[text, ipu]
+
+    def _clone_constant(self, node: Node, device: str) -> str:
+        """A constant expression that an op outside the XLA programs needs; returns the clone's name."""
+        key = (node, device)
+        if key not in self._cloned:
+            inputs = [self._tensor(text, None, device) for text in node.inputs]
+            proto = self._function.node_def.add()
+            proto.CopyFrom(node.proto)
+            strip(proto, lambda name: name)
+            proto.device = device
+            proto.name = f"constant_{len(self._cloned)}"
+            del proto.input[:]
+            proto.input.extend(inputs)
+            self._cloned[key] = proto.name
+        return self._cloned[key]
+
+    def _unit(self, node: Node) -> str | None:
+        """The emitted node that stands for a node; None for a constant, which nothing has to wait for."""
+        return None if node in self._placement.constants else self._units.get(node)

@@ -1,0 +1,143 @@
+"""The FunctionDef of one XLA program, cut out of a traced function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.lowering import marks, op_types
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+
+
+class ClusterFunction:
+    """Collects the nodes of one XLA program, and what crosses its border.
+
+    Args:
+        graph: the traced function.
+        nodes: the program's own nodes, in topological order.
+        constants: nodes to clone into it where needed.
+        reads: reads of variables to repeat in it where needed.
+        rename: gives the name under which a called function is shown to XLA.
+
+    Attributes:
+        inputs: tensor name to `DataType`, for what comes from outside.
+        outside_controls: nodes outside that must have run before.
+    """
+
+    def __init__(
+        self,
+        graph: FunctionGraph,
+        nodes: Sequence[Node],
+        constants: set[Node],
+        reads: set[Node],
+        rename: Callable[[str], str],
+    ) -> None:
+        self._graph = graph
+        self._rename = rename
+        own = set(nodes)
+        clones: dict[Node, None] = {}
+        self.inputs: dict[str, int] = {}
+        self.outside_controls: dict[Node, None] = {}
+
+        def take(node: Node) -> None:
+            for text, producer in zip(node.inputs, node.producers):
+                if producer in own or producer in clones:
+                    continue
+                if producer is not None and (producer in constants or producer in reads):
+                    take(producer)
+                    clones[producer] = None
+                else:
+                    self.inputs.setdefault(text, graph.type_of(text))
+
+        for node in nodes:
+            take(node)
+        self._members = own.union(clones)
+        for node in nodes:
+            for control in node.controls:
+                if control not in self._members and control not in constants:
+                    self.outside_controls[control] = None
+        self._nodes = [*clones, *nodes]
+
+    def input_order(self, constant: Mapping[str, bool]) -> list[str]:
+        """The inputs as XLA's launch op wants them: compile-time constants, values, resources."""
+        rank = {name: 2 if kind == op_types.RESOURCE else 0 if constant.get(name) else 1 for name, kind in self.inputs.items()}
+        return sorted(self.inputs, key=rank.__getitem__)
+
+    def definition(self, name: str, order: Sequence[str], outputs: Iterable[str]) -> function_pb2.FunctionDef:
+        """The FunctionDef with its arguments in the given order."""
+        function = function_pb2.FunctionDef()
+        function.signature.name = name
+        names = {tensor: f"input_{index}" for index, tensor in enumerate(order)}
+        for tensor in order:
+            function.signature.input_arg.add(name=names[tensor], type=self.inputs[tensor])
+        for index, tensor in enumerate(outputs):
+            function.signature.output_arg.add(name=f"output_{index}", type=self._graph.type_of(tensor))
+            function.ret[f"output_{index}"] = tensor
+        function.signature.is_stateful = any(op_types.is_stateful(node.op) for node in self._nodes)
+        for node in self._nodes:
+            self._add(function, node, names)
+        return function
+
+    def _add(self, function: function_pb2.FunctionDef, node: Node, names: Mapping[str, str]) -> None:
+        proto = function.node_def.add()
+        proto.CopyFrom(node.proto)
+        strip(proto, self._rename)
+        del proto.input[:]
+        proto.input.extend(names.get(text, text) for text in node.inputs)
+        proto.input.extend(f"^{control.name}" for control in dict.fromkeys(node.controls) if control in self._members)
+        if op_types.is_stateful(node.op):
+            function.signature.control_output.append(node.name)
+            function.control_ret[node.name] = node.name
+
+
+def strip(proto: object, rename: Callable[[str], str]) -> None:
+    """Takes off a `NodeDef` what is meant for this lowering or for a placer, and renames the functions it calls."""
+    proto.device = ""  # type: ignore[attr-defined]
+    attributes = proto.attr  # type: ignore[attr-defined]
+    for name in marks.PRIVATE_ATTRIBUTES:
+        if name in attributes:
+            del attributes[name]
+    for name in op_types.FUNCTION_ATTRIBUTES.get(proto.op, ()):  # type: ignore[attr-defined]
+        value = attributes[name]
+        for function in [value.func] if value.HasField("func") else value.list.func:
+            function.name = rename(function.name)
+
+
+class Unmarked:
+    """Copies of functions without marks: tf2xla stops with a RET_CHECK on a function that is sharded in part.
+
+    Args:
+        library: all functions by name.
+
+    Attributes:
+        functions: the copies made.
+    """
+
+    def __init__(self, library: Mapping[str, function_pb2.FunctionDef]) -> None:
+        self._library = library
+        self._names: dict[str, str] = {}
+        self.functions: list[function_pb2.FunctionDef] = []
+
+    def __call__(self, name: str) -> str:
+        if name not in self._names:
+            self._names[name] = name  # for recursive functions
+            if self._is_marked(name, set()):
+                self._names[name] = f"{name}_unmarked"
+                copy = function_pb2.FunctionDef()
+                copy.CopyFrom(self._library[name])
+                copy.signature.name = self._names[name]
+                for node in copy.node_def:
+                    strip(node, self)
+                self.functions.append(copy)
+        return self._names[name]
+
+    def _is_marked(self, name: str, seen: set[str]) -> bool:
+        if name in seen or name not in self._library:
+            return False
+        seen.add(name)
+        return any(
+            any(attribute in node.attr for attribute in marks.PRIVATE_ATTRIBUTES)
+            or any(self._is_marked(called, seen) for called in op_types.called_functions(node))
+            for node in self._library[name].node_def
+        )

@@ -1,0 +1,140 @@
+"""What the plugin calls when a program runs for the first time under a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensorflow.core.framework import function_pb2, graph_pb2
+
+
+from tf_ipu_shim.lowering.emit import Emitter
+from tf_ipu_shim.lowering.emit_cluster import Unmarked
+from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.lowering.placement import Placement, Placer
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.plugin.library import Call, Library
+
+# Ops that have to run on the host although no script says so.
+HOST_OPS = frozenset[str]()
+
+
+def install(library: Library, num_ipus: Callable[[int], int]) -> None:
+    """Has the plugin lower its programs here.
+
+    Args:
+        library: the loaded plugin.
+        num_ipus: gives the number of IPUs of a TensorFlow device by its ordinal, attaching to them if need be.
+    """
+
+    def lower_bytes(call: Call, request: bytes) -> bytes:
+        parsed = parse_request(graph_pb2.GraphDef.FromString(request))
+        return answer_of(lower(call, parsed, num_ipus(parsed.ordinal))).SerializeToString()
+
+    library.set_lowering(lower_bytes)
+
+
+def lower(call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
+    """Turns a traced function into XLA programs, exchanges and host ops.
+
+    Args:
+        call: lets the lowering question the TensorFlow runtime.
+        request: the traced function and its arguments.
+        num_ipus: IPUs that the program may use.
+
+    Raises:
+        InvalidArgumentError: a mark names an IPU that there is not.
+    """
+    graphs = _Graphs(request)
+    placement = Placer(graphs, num_ipus, HOST_OPS).place(request.function)
+    unmarked = Unmarked(request.library)
+
+    def constant_arguments(definition: function_pb2.FunctionDef, arguments: int) -> list[bool]:
+        library = function_pb2.FunctionDefLibrary(function=[*unmarked.functions, definition])
+        return call.constant_arguments(library.SerializeToString(), definition.signature.name, arguments)
+
+    device = f"/device:IPU:{request.ordinal}"
+    emitter = Emitter(graphs, unmarked, device, constant_arguments)
+    name, _ = emitter.emit(request.function, placement, {})
+    program = LoweredProgram(
+        graph_pb2.GraphDef().node.add(),
+        [*unmarked.functions, *emitter.functions],
+        _variable_ipus(graphs[request.function], placement),
+        emitter.clusters,
+        emitter.exchanges,
+    )
+    node = program.node
+    node.name, node.device = request.name, device
+    single = _single_launch(emitter, name, graphs[request.function])
+    if single is not None:
+        node.MergeFrom(single)
+        node.name = request.name
+        return program
+    node.op = "StatefulPartitionedCall"
+    node.attr["Tin"].list.type.extend(request.arg_types)
+    node.attr["Tout"].list.type.extend(graphs[request.function].return_types)
+    node.attr["f"].func.name = name
+    node.attr["config"].s = node.attr["config_proto"].s = node.attr["executor_type"].s = b""
+    return program
+
+
+def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> graph_pb2.NodeDef | None:
+    """The launch itself where it is all there is, and takes and gives what the call does: saves a function call."""
+    emitted = next(function for function in emitter.functions if function.signature.name == name)
+    if len(emitted.node_def) != 1 or emitted.node_def[0].op != "XlaLaunch":
+        return None
+    launch = emitted.node_def[0]
+    results = [f"{launch.name}:results:{index}" for index in range(len(graph.returns))]
+    returned = [emitted.ret[result.name] for result in emitted.signature.output_arg]
+    if list(launch.input) != list(graph.arguments) or returned != results:
+        return None
+    copy = graph_pb2.NodeDef()
+    copy.CopyFrom(launch)
+    del copy.input[:]
+    return copy
+
+
+def _variable_ipus(graph: FunctionGraph, placement: Placement) -> list[int]:
+    homes = [placement.variable_homes.get(name) for name in graph.arguments]
+    return [-1 if home is None or home < 0 else home for home in homes]
+
+
+def parse_request(graph: graph_pb2.GraphDef) -> ProgramRequest:
+    """Reads what the plugin sends (see `program_op.cc`)."""
+    (node,) = graph.node
+
+    def shape(proto: object) -> tuple[int, ...]:
+        return tuple(dim.size for dim in proto.dim)  # type: ignore[attr-defined]
+
+    return ProgramRequest(
+        name=node.name,
+        function=node.attr["f"].func.name,
+        ordinal=node.attr["_ordinal"].i,
+        library={function.signature.name: function for function in graph.library.function},
+        arg_types=list(node.attr["Tin"].list.type),
+        arg_shapes=[shape(proto) for proto in node.attr["_arg_shapes"].list.shape],
+        variable_names=[name.decode() for name in node.attr["_variable_names"].list.s],
+        variable_types=list(node.attr["_variable_types"].list.type),
+        variable_shapes=[shape(proto) for proto in node.attr["_variable_shapes"].list.shape],
+    )
+
+
+def answer_of(program: LoweredProgram) -> graph_pb2.GraphDef:
+    """Writes what the plugin reads."""
+    answer = graph_pb2.GraphDef(node=[program.node])
+    answer.node[0].attr["_variable_chips"].list.i.extend(program.variable_ipus)
+    answer.library.function.extend(program.functions)
+    return answer
+
+
+class _Graphs(dict[str, FunctionGraph]):
+    """Function graphs by name, parsed when first asked for: most bodies are never looked into."""
+
+    def __init__(self, request: ProgramRequest) -> None:
+        super().__init__()
+        self._library = request.library
+
+    def __missing__(self, name: str) -> FunctionGraph:
+        graph = self[name] = FunctionGraph(self._library[name])
+        return graph
+
+

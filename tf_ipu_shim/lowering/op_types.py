@@ -1,0 +1,83 @@
+"""Facts about TensorFlow ops that the lowering needs: their outputs, their types, which are control flow."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import op_def_registry
+
+# Attributes that name the functions an op runs. An op here runs on several IPUs where its functions do.
+FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "PartitionedCall": ("f",),
+    "StatefulPartitionedCall": ("f",),
+    "While": ("cond", "body"),
+    "StatelessWhile": ("cond", "body"),
+    "If": ("then_branch", "else_branch"),
+    "StatelessIf": ("then_branch", "else_branch"),
+    "Case": ("branches",),
+    "StatelessCase": ("branches",),
+}
+LOOPS = frozenset({"While", "StatelessWhile"})
+BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+# Ops that tell of a tensor's shape, not of its values: they stay with the tensor, which need not move for them.
+SHAPE_QUERIES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+
+
+@functools.lru_cache(maxsize=None)
+def op_def(op: str) -> Any:
+    """TensorFlow's definition of an op.
+
+    Raises:
+        LookupError: no loaded library registers it.
+    """
+    found = op_def_registry.get(op)
+    if found is None:
+        raise LookupError(f"Op type {op} is not registered in this process.")
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def is_stateful(op: str) -> bool:
+    """Whether running the op twice, or not at all, can be told from running it once."""
+    return op_def(op).is_stateful
+
+
+def output_types(node: node_def_pb2.NodeDef) -> dict[str, list[int]]:
+    """The dtypes (`DataType` values) of a node's outputs by the name of the output argument.
+
+    Example:
+        A `Split` node into two gives `{"output": [DT_FLOAT, DT_FLOAT]}`.
+    """
+    return {argument.name: _argument_types(node, argument) for argument in op_def(node.op).output_arg}
+
+
+def input_types(node: node_def_pb2.NodeDef) -> list[int]:
+    """The dtypes (`DataType` values) of a node's inputs, in order."""
+    types: list[int] = []
+    for argument in op_def(node.op).input_arg:
+        types.extend(_argument_types(node, argument))
+    return types
+
+
+def _argument_types(node: node_def_pb2.NodeDef, argument: Any) -> list[int]:
+    if argument.type_list_attr:
+        return list(node.attr[argument.type_list_attr].list.type)
+    kind = argument.type or node.attr[argument.type_attr].type
+    return [kind] * (node.attr[argument.number_attr].i if argument.number_attr else 1)
+
+
+def called_functions(node: node_def_pb2.NodeDef) -> list[str]:
+    """Names of the functions that a control-flow op or a call runs, in the order of its attributes."""
+    names: list[str] = []
+    for attribute in FUNCTION_ATTRIBUTES.get(node.op, ()):
+        value = node.attr[attribute]
+        names.extend([value.func.name] if value.HasField("func") else [f.name for f in value.list.func])
+    return names
+
+
+RESOURCE = types_pb2.DT_RESOURCE
+VARIANT = types_pb2.DT_VARIANT

@@ -1,0 +1,66 @@
+"""Which ops of one IPU make one XLA program.
+
+An IPU's ops fall into phases: between two of them something has to arrive from elsewhere. The phase of an op is the
+largest number of crossings on a way to it. Programs of one IPU run in order of phase; programs of different IPUs run
+at the same time wherever no exchange orders them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.placement import Placement
+
+
+def phases_of(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
+    """The phase of every placed node; for nodes on the host or on several IPUs a place in the same order.
+
+    Invariant: an edge from one unit (an IPU's phase, or a single other node) to another never goes to a lower phase,
+    and from or to an IPU it goes to a higher one, so units never wait for each other in a circle.
+    """
+    locations = placement.locations
+    phases: dict[Node, int] = {}
+    for node, location in locations.items():
+        phase = 0
+        for before in node.predecessors():
+            if before in placement.constants:
+                continue
+            there = locations[before]
+            crossing = there != location if there >= 0 or location >= 0 else False
+            phase = max(phase, phases[before] + crossing)
+        phases[node] = phase
+    return phases
+
+
+def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, int]) -> dict[Node, frozenset[int]]:
+    """For each plain read of a variable: the phases of its IPU in which the program reads the variable itself.
+
+    Reading again costs nothing, handing the value from phase to phase would copy it. A read is repeated only up to
+    the phase of the variable's first write.
+    """
+    first_write: dict[str, int] = {}
+    for node, phase in phases.items():
+        if node.op != "ReadVariableOp" and op_types.is_stateful(node.op):
+            for text in node.inputs:
+                if ":" not in text and graph.arguments.get(text) == op_types.RESOURCE:
+                    first_write[text] = min(phase, first_write.get(text, phase))
+    reads: dict[Node, frozenset[int]] = {}
+    for node, phase in phases.items():
+        location = placement.locations[node]
+        if node.op != "ReadVariableOp" or location < 0 or node.controls or node.producers[0] is not None:
+            continue
+        last = first_write.get(node.inputs[0])
+        wanted = {phases[user] for user in node.users if placement.locations.get(user) == location}
+        reads[node] = frozenset(at for at in wanted if at > phase and (last is None or at <= last))
+    return reads
+
+
+def clusters_of(placement: Placement, phases: dict[Node, int]) -> dict[tuple[int, int], list[Node]]:
+    """The nodes of each XLA program by (IPU, phase), in the order in which the programs can run."""
+    clusters: dict[tuple[int, int], list[Node]] = defaultdict(list)
+    for node, location in placement.locations.items():
+        if location >= 0:
+            clusters[location, phases[node]].append(node)
+    return {key: clusters[key] for key in sorted(clusters, key=lambda key: (key[1], key[0]))}

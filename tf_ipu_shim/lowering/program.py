@@ -1,0 +1,96 @@
+"""What the lowering hands on: the XLA programs of a function, and where everything lives."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramRequest:
+    """A call of a traced function, with what is known of its arguments when it first runs.
+
+    Args:
+        name: of the op that calls it.
+        function: the function's name.
+        ordinal: of the TensorFlow device.
+        library: all functions it reaches by name.
+        arg_types: `DataType` of each argument.
+        arg_shapes: shape of each argument; `()` for resources.
+        variable_names: for resources the variable's name, else `""`.
+        variable_types: for resources the variable's `DataType`, 0 where unknown.
+        variable_shapes: for resources the variable's shape.
+    """
+
+    name: str
+    function: str
+    ordinal: int
+    library: Mapping[str, function_pb2.FunctionDef]
+    arg_types: Sequence[int]
+    arg_shapes: Sequence[tuple[int, ...]]
+    variable_names: Sequence[str]
+    variable_types: Sequence[int]
+    variable_shapes: Sequence[tuple[int, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """One XLA program: what one IPU does in one phase.
+
+    Args:
+        ipu: the IPU (shard) it runs on.
+        phase: its place among the programs of that IPU.
+        function: the name of its FunctionDef, whose arguments are constants, then values, then resources.
+        inputs: the tensors it takes, in the order of the function's arguments, named as in the caller.
+        input_types: their `DataType`s.
+        outputs: the tensors it gives, named as in the traced function.
+        constants: how many inputs XLA must know when it compiles.
+        scope: the traced function that its ops come from.
+    """
+
+    ipu: int
+    phase: int
+    function: str
+    inputs: Sequence[str]
+    input_types: Sequence[int]
+    outputs: Sequence[str]
+    constants: int
+    scope: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """A tensor that goes from one IPU to another.
+
+    Args:
+        tensor: its name in the traced function.
+        source: the IPU that makes it.
+        destination: the IPU that uses it.
+        scope: the traced function that it is in.
+    """
+
+    tensor: str
+    source: int
+    destination: int
+    scope: str
+
+
+@dataclasses.dataclass
+class LoweredProgram:
+    """What a traced function runs as.
+
+    Args:
+        node: the op to run instead of the call.
+        functions: the functions that it needs and that the request has not.
+        variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
+        clusters: all XLA programs, those of loop bodies included.
+        exchanges: all exchanges between IPUs, those of loop bodies included.
+    """
+
+    node: node_def_pb2.NodeDef
+    functions: list[function_pb2.FunctionDef]
+    variable_ipus: list[int]
+    clusters: list[Cluster] = dataclasses.field(default_factory=list)
+    exchanges: list[Exchange] = dataclasses.field(default_factory=list)
