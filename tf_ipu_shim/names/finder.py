@@ -53,7 +53,7 @@ def find_own(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
     if ours is not None:
         return _find_alias(fullname, ours, path)
     parent = fullname.rpartition(".")[0]
-    if sys.modules[parent].__name__ != parent:
+    if getattr(sys.modules.get(parent), "__name__", parent) != parent:
         # The parent is an alias. Python would find the file in its directory and execute it a second time.
         return _find_moved(fullname)
     return None

@@ -1,0 +1,61 @@
+"""What all tests share: quiet TensorFlow, markers by folder, and Python processes of a test's own."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MARKED_FOLDERS = ("slow", "subprocess", "tensorflow")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        folder = item.path.relative_to(ROOT / "tests").parts[0] if item.path.is_relative_to(ROOT / "tests") else ""
+        if folder in MARKED_FOLDERS:
+            item.add_marker(folder)
+
+
+class Python:
+    """Starts Python in a process of its own, in a directory of its own, with this checkout importable."""
+
+    def __init__(self, directory: pathlib.Path):
+        self.directory = directory
+
+    def __call__(self, *arguments, executable=sys.executable, stdin=None, environment=None, timeout=120):
+        """Runs `python ARGUMENTS`; a variable set to None in `environment` is taken out."""
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+        return subprocess.run(
+            [str(executable), *map(str, arguments)],
+            cwd=self.directory,
+            env={name: value for name, value in variables.items() if value is not None},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def succeeds(self, *arguments, **options) -> str:
+        """Runs `python ARGUMENTS`, which must end with status 0; returns what it printed."""
+        process = self(*arguments, **options)
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process.stdout
+
+    def script(self, text: str, name: str = "script.py") -> pathlib.Path:
+        """Writes a script into the process's directory."""
+        path = self.directory / name
+        path.write_text(text)
+        return path
+
+
+@pytest.fixture
+def python(tmp_path) -> Python:
+    directory = tmp_path / "process"
+    directory.mkdir()
+    return Python(directory)

@@ -1,0 +1,152 @@
+"""`python -m tf_ipu_shim`: what the script sees, and what its user sees."""
+
+import textwrap
+
+import pytest
+
+from tf_ipu_shim import runner
+
+MODULE = ("-m", "tf_ipu_shim")
+
+
+def test_script_sees_what_python_would_give_it(python):
+    text = """
+import atexit, os, sys
+import beside
+def later(): print("later", GLOBAL)
+GLOBAL = 7
+atexit.register(later)
+print(sys.argv, __name__, os.path.basename(__file__), sys.path[0], sys.modules["__main__"].GLOBAL)
+"""
+    (python.directory / "scripts").mkdir()
+    script = python.script(text, "scripts/script.py")
+    python.script("", "scripts/beside.py")
+    arguments = ("scripts/script.py", "--tf1", "-m", "--", "x y")
+    expected = python.succeeds(*arguments)
+    assert python.succeeds(*MODULE, *arguments) == expected
+    assert str(script.parent) in expected
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "message"),
+    [
+        ("import sys; sys.exit(3)", 3, ""),
+        ("import sys; sys.exit('no luck')", 1, "no luck\n"),
+        ("raise SystemExit", 0, ""),
+        ("pass", 0, ""),
+    ],
+)
+def test_exit_status_is_the_scripts(python, text, status, message):
+    process = python(*MODULE, python.script(text))
+    assert (process.returncode, process.stderr) == (status, message)
+
+
+@pytest.mark.parametrize("text", ["def f():\n    return 1 / 0\n\nf()\n", "def f(:\n", "import no_such_module\n"])
+def test_traceback_is_the_one_python_prints(python, text):
+    script = python.script(text)
+    expected = python(script)
+    process = python(*MODULE, script)
+    assert (process.returncode, process.stderr) == (expected.returncode, expected.stderr)
+
+
+def test_module_and_directory(python):
+    python.script("import sys; print(__name__, sys.argv[1:], sys.path[0])", "module.py")
+    expected = python.succeeds("-m", "module", "a", "-m")
+    assert python.succeeds(*MODULE, "-m", "module", "a", "-m") == expected
+    (python.directory / "package").mkdir()
+    python.script("import sys; print(__name__, sys.argv)", "package/__main__.py")
+    assert python.succeeds(*MODULE, "package", "a") == python.succeeds("package", "a")
+
+
+def test_options_reach_the_environment(python):
+    script = python.script("import os; print(os.environ['TF_IPU_SHIM_SDK'], os.environ['TF_IPU_SHIM_SYSTEM'])")
+    assert python.succeeds(*MODULE, "--sdk", "2.6.0", "--system", "pod16", script) == "2.6 pod16\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "a SCRIPT or -m MODULE is needed"),
+        (["-m"], "a SCRIPT or -m MODULE is needed"),
+        (["--sdk", "3.5", "x.py"], "SDK 3.5 is not emulated. Use one from 1.2 to 3.4"),
+        (["--sdk", "newest", "x.py"], "'newest' is not of the form MAJOR.MINOR"),
+        (["--system", "abacus", "x.py"], "There is no simulated system 'abacus'"),
+        (["no_such_file.py"], "can't open file 'no_such_file.py'"),
+    ],
+)
+def test_wrong_command_line(arguments, message, capsys):
+    assert runner.run(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_tensorflow_1(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            import sys
+            import tensorflow as tf
+            import tensorflow.compat.v1 as v1
+            from tensorflow import keras
+            from tensorflow.compat import v2
+            from tensorflow.keras.layers import LSTM
+            from tensorflow.python.framework import ops
+            from tensorflow.python import ipu
+
+            assert tf is sys.modules["tensorflow"]
+            assert tf.__version__.startswith("1.15") and tf.VERSION == tf.__version__
+            assert not tf.executing_eagerly() and not ops.executing_eagerly_outside_functions()
+            assert tf.placeholder is v1.placeholder and tf.compat.v1 is v1 and tf.compat.v2 is v2
+            assert keras.layers.LSTM is LSTM is v1.keras.layers.LSTM
+            assert v2.Variable is not tf.Variable
+            assert "Session" in dir(tf) and "placeholder" in dir(tf)
+            for statement in ("import tensorflow.contrib", "from tensorflow import contrib"):
+                try:
+                    exec(statement)
+                except ImportError:
+                    pass
+                else:
+                    raise SystemExit("there is a tf.contrib")
+            try:
+                tf.contrib
+            except AttributeError as error:
+                assert "contrib" in str(error)
+
+            x = tf.placeholder(tf.float32, [2])
+            assert x.shape[0].value == 2  # Dimension objects, as in version 1
+            with tf.variable_scope("scope"):
+                v = tf.get_variable("v", [2], initializer=tf.ones_initializer())
+            with tf.Session() as session:
+                session.run(tf.global_variables_initializer())
+                assert session.run(x + v, {x: [1, 2]}).tolist() == [2, 3]
+            print(v.name)
+            """
+        )
+    )
+    assert python.succeeds(*MODULE, "--tf1", script) == "scope/v:0\n"
+
+
+@pytest.mark.estimator
+def test_tensorflow_1_has_an_estimator_that_works(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            import tensorflow as tf
+
+            def model_fn(features, labels, mode):
+                w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+                loss = tf.reduce_mean(tf.square(features * w - labels))
+                step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+                return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
+
+            def input_fn():
+                return tf.data.Dataset.from_tensors(([1.0], [2.0])).repeat()
+
+            tf.logging.set_verbosity(tf.logging.ERROR)
+            estimator = tf.estimator.Estimator(model_fn, "model")
+            estimator.train(input_fn, steps=2)
+            # w starts at 0; each step moves it by 0.1 * 2 * (2 - w): 0.4, then 0.72.
+            assert abs(estimator.get_variable_value("w") - 0.72) < 1e-6
+            """
+        )
+    )
+    python.succeeds(*MODULE, "--tf1", script)
