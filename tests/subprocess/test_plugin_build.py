@@ -1,0 +1,217 @@
+"""How the plugin's library is built and cached. A stand-in for TensorFlow and a few lines of C++ keep it fast."""
+
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import shlex
+import stat
+
+import pytest
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.plugin import build, cache, compiler
+
+TENSORFLOW = build.TensorFlowBuild("9.9.9", "v9.9.9-0-gabc", ("-std=c++17",), ())
+GOOD = 'extern "C" int answer() { return 42; }\n'
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    """Only directories of the test's own are used."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(cache, "PREBUILT_DIRECTORY", tmp_path / "prebuilt")
+    monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE, raising=False)
+    monkeypatch.delenv(compiler.ENVIRONMENT_VARIABLE, raising=False)
+
+
+@pytest.fixture
+def compiler_runs(tmp_path, monkeypatch):
+    """A compiler that writes a line for each run; returns a function that counts them."""
+    log = tmp_path / "runs"
+    program = tmp_path / "counting-g++"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(log))}\nsleep 0.2\nexec g++ "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("CXX", str(program))
+    return lambda: len(log.read_text().splitlines()) if log.exists() else 0
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "good.cc"
+    path.write_text(GOOD)
+    return path
+
+
+def built(*sources, **options):
+    return build.ensure_built(sources, tensorflow=options.pop("tensorflow", TENSORFLOW), **options)
+
+
+def answer(library: pathlib.Path) -> int:
+    import ctypes
+
+    return ctypes.CDLL(str(library)).answer()
+
+
+def test_builds_once_and_says_so_once(source, compiler_runs, capfd, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    library = built(source)
+    assert answer(library) == 42
+    assert capfd.readouterr().err.startswith("Building the IPU plugin for TensorFlow 9.9.9 (once) ...")
+    runs = compiler_runs()
+    assert built(source) == library
+    assert compiler_runs() == runs
+    assert capfd.readouterr().err == ""
+
+
+def test_is_quiet_where_tensorflow_is(source, capfd, monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+    built(source)
+    assert capfd.readouterr().err == ""
+
+
+def test_several_sources_make_one_library(source, tmp_path):
+    other = tmp_path / "other.cc"
+    other.write_text('#include "other.h"\nextern "C" int twice() { return 2 * answer(); }\n')
+    header = tmp_path / "other.h"
+    header.write_text('extern "C" int answer();\n')
+    import ctypes
+
+    assert ctypes.CDLL(str(built(source, other, header))).twice() == 84
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": "9.9.8"},
+        {"git_version": "v9.9.9-1-gdef"},
+        {"compile_flags": ("-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0")},
+    ],
+)
+def test_library_of_another_tensorflow_is_not_used(source, changes):
+    other = dataclasses.replace(TENSORFLOW, **changes)
+    assert built(source) != built(source, tensorflow=other)
+
+
+def test_changed_source_or_header_is_built_anew(source, tmp_path):
+    header = tmp_path / "value.h"
+    header.write_text("#define VALUE 1\n")
+    source.write_text('#include "value.h"\nextern "C" int answer() { return VALUE; }\n')
+    first = built(source, header)
+    header.write_text("#define VALUE 2\n")
+    second = built(source, header)
+    assert (answer(first), answer(second)) == (1, 2)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF", "half", "flipped"])
+def test_broken_cache_file_is_built_anew(source, content):
+    library = built(source)
+    whole = library.read_bytes()
+    if content == "half":
+        content = whole[: len(whole) // 2]
+    elif content == "flipped":
+        content = whole[:1000] + bytes([whole[1000] ^ 1]) + whole[1001:]
+    library.unlink()
+    library.write_bytes(content)
+    assert built(source) == library
+    assert library.read_bytes() != content
+    assert answer(library) == 42
+
+
+def test_two_processes_at_once_build_once(source, compiler_runs, python):
+    code = (
+        "import sys, pathlib\nfrom tf_ipu_shim.plugin import build\n"
+        "tensorflow = build.TensorFlowBuild('9.9.9', 'v9.9.9-0-gabc', ('-std=c++17',), ())\n"
+        f"print(build.ensure_built([{str(source)!r}], tensorflow=tensorflow))\n"
+    )
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        paths = set(pool.map(lambda _: python.succeeds("-c", code), range(3)))
+    assert len(paths) == 1
+    assert compiler_runs() == 2  # one object, one link
+
+
+def test_no_compiler(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(errors.PluginError, match=r"'g\+\+' was not found.*apt-get install g\+\+"):
+        built(source)
+
+
+def test_no_compiler_is_needed_once_built(source, tmp_path, monkeypatch):
+    library = built(source)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert built(source) == library
+
+
+def test_failing_compiler_shows_its_first_errors(source):
+    source.write_text("int f() { return nonsense; }\n")
+    with pytest.raises(errors.PluginError, match=r"good\.cc failed with exit status 1(.|\n)*'nonsense' was not declared"):
+        built(source)
+    assert list(cache.directories()[0].glob(".building-*")) == []
+
+
+def test_undefined_symbol_is_found_when_building(source):
+    source.write_text('int missing();\nextern "C" int answer() { return missing(); }\n')
+    with pytest.raises(errors.PluginError, match=r"linking failed(.|\n)*missing"):
+        built(source)
+
+
+def test_compiler_that_does_not_start(source, tmp_path, monkeypatch):
+    program = tmp_path / "text"
+    program.write_text("\x00")
+    program.chmod(0o755)
+    monkeypatch.setenv("CXX", str(program))
+    with pytest.raises(errors.PluginError, match="does not start"):
+        built(source)
+
+
+def test_no_sources(tmp_path):
+    with pytest.raises(errors.PluginError, match="install tf_ipu_shim again"):
+        built(tmp_path / "only.h")
+
+
+def test_next_place_is_used_where_the_first_cannot_be_written(source, tmp_path, monkeypatch):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where a directory should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    library = built(source)
+    assert library.parent == tmp_path / f"tf_ipu_shim-{os.getuid()}"
+    assert stat.S_IMODE(library.parent.stat().st_mode) == 0o700
+
+
+def test_no_place_at_all(source, tmp_path, monkeypatch):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(blocked / "below"))
+    with pytest.raises(errors.PluginError, match="no directory to keep(.|\n)*blocked(.|\n)*Set TF_IPU_SHIM_CACHE"):
+        built(source)
+
+
+def test_chosen_place_is_used(source, tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path / "chosen"))
+    assert built(source).parent == tmp_path / "chosen"
+
+
+def test_library_that_others_can_place_is_not_trusted(source):
+    library = built(source)
+    library.parent.chmod(0o777)
+    assert built(source) != library
+
+
+def test_library_beside_the_package_comes_first(source):
+    library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    assert library.parent == cache.PREBUILT_DIRECTORY
+    assert built(source) == library
+
+
+def test_rebuild_compiles_again(source, compiler_runs):
+    built(source)
+    runs = compiler_runs()
+    built(source, rebuild=True)
+    assert compiler_runs() == 2 * runs
+
+
+def test_command_line_reports_the_error(monkeypatch, capsys):
+    monkeypatch.setattr(build, "ensure_built", lambda **_: (_ for _ in ()).throw(errors.PluginError("no compiler")))
+    assert build.main([]) == 1
+    assert capsys.readouterr().err == "no compiler\n"
