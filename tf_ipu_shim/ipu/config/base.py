@@ -93,14 +93,14 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
     def _unknown(self, name: str) -> ValueError:
         attributes: dict[str, AttributeMetadata] = self.__dict__.get("_attributes", {})
         message = f"'{name}' is not a valid attribute of this config."
-        close = difflib.get_close_matches(name, attributes, n=1)
+        paths = {entry.name.rpartition(".")[2]: entry.name for _, entry in self._walk()} if attributes else {}
+        close = difflib.get_close_matches(name, attributes, n=1) or difflib.get_close_matches(name, paths, n=1)
+        if name in paths:  # the right name in the wrong category
+            close = [name]
         if close:
-            return ValueError(f"{message} Did you mean '{attributes[close[0]].name}'?")
-        if attributes:
-            deeper = {metadata.name.rpartition(".")[2]: metadata.name for _, metadata in self._walk()}
-            close = difflib.get_close_matches(name, deeper, n=1)
-            if close:
-                return ValueError(f"{message} Did you mean '{deeper[close[0]]}'?")
+            path = attributes[close[0]].name if close[0] in attributes else paths[close[0]]
+            message += f" Did you mean '{path}'?"
+        elif attributes:
             message += f" It has: {', '.join(attributes)}."
         return ValueError(message)
 

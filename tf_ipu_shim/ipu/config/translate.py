@@ -43,6 +43,8 @@ def to_protobuf(config: Any) -> Any:
         for number in getattr(config, path):
             set_number(options.device_config.add(), field, number, path)
     _set_floating_point(options.floating_point_behaviour, config.floating_point_behaviour)
+    if "_profiling" in config._attributes and config._profiling.profiling:
+        options.profiling.enable_io_trace = options.profiling.enable_ipu_trace_events = True
     if "_verified_transfers" in config._attributes:
         set_verification(options.verified_transfers, config._verified_transfers.key_id_pairs)
     return options

@@ -7,6 +7,7 @@ from typing import Any
 from tf_ipu_shim.ipu.config import translate
 from tf_ipu_shim.ipu.config.enums import MergeRemoteBuffersBehaviour
 from tf_ipu_shim.ipu.config.verification import VerificationOptions
+from tf_ipu_shim.ipu.config.warnings import warn
 from tf_ipu_shim.ipu.utils.deprecation import replaced_by_ipu_config
 
 
@@ -124,13 +125,15 @@ def set_recomputation_options(
     Args:
         opts: an `IpuOptions`; it is changed.
         allow_recompute: whether they are.
-        allow_stateful_recompute: taken and ignored, as in SDK 1.4 where it was deprecated.
+        allow_stateful_recompute: has no effect and warns, as in SDK 1.4.
 
     Returns:
         `opts`.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
     """
+    if allow_stateful_recompute is not None:
+        warn("`allow_stateful_recompute` has no effect: it is deprecated. Leave it out.")
     opts.speed_size_config.allow_recompute = allow_recompute
     return opts
 

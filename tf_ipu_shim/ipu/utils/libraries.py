@@ -86,8 +86,9 @@ def set_gcl_options(opts: Any, gcl_options: _Options | int | None = None, num_io
         TypeError: if the options are no dictionary of texts.
     """
     if isinstance(gcl_options, int) and not isinstance(gcl_options, bool):
-        # The order of SDK 1.4: num_io_tiles, then the options.
-        num_io_tiles, gcl_options = gcl_options, num_io_tiles if isinstance(num_io_tiles, dict) else None
+        first: Any = gcl_options
+        second: Any = num_io_tiles
+        num_io_tiles, gcl_options = first, second or None
     _append(opts.gcl_options, gcl_options, "gcl_options", TypeError)
     if num_io_tiles:
         translate.set_number(opts, "num_io_tiles", num_io_tiles, "`num_io_tiles`")

@@ -31,14 +31,17 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
     graph = graph if graph is not None else ops.get_default_graph()
     keys = (ops.GraphKeys.GLOBAL_VARIABLES, ops.GraphKeys.LOCAL_VARIABLES)
     variables = [variable for key in keys for variable in graph.get_collection(key)]
-    pending = [variable.initializer for variable in variables if getattr(variable, "initializer", None) is not None]
-    seen = set(pending)
+    initializers = [op for op in (getattr(variable, "initializer", None) for variable in variables) if op is not None]
+    # An initial value has no device of its own but that of the variable it is colocated with: hand that on.
+    pending = [(initializer, initializer.device) for initializer in initializers]
+    seen = set(initializers)
     while pending:
-        for tensor in pending.pop().inputs:
+        user, device = pending.pop()
+        for tensor in user.inputs:
             if tensor.op not in seen and not _touches_variable(tensor.op):
                 seen.add(tensor.op)
-                pending.append(tensor.op)
-                _move(tensor.op)
+                pending.append((tensor.op, device))
+                _move(tensor.op, tensor.op.device or device)
 
 
 def _touches_variable(op: Any) -> bool:
@@ -47,10 +50,10 @@ def _touches_variable(op: Any) -> bool:
     return any(t.dtype == dtypes.resource or t.dtype._is_ref_dtype for t in (*op.inputs, *op.outputs))
 
 
-def _move(op: Any) -> None:
+def _move(op: Any, device: str) -> None:
     from tensorflow.python.framework.device_spec import DeviceSpecV2
 
-    spec = DeviceSpecV2.from_string(op.device or "")
+    spec = DeviceSpecV2.from_string(device or "")
     op._set_device(spec.replace(device_type="CPU", device_index=0).to_string())
     for name in _XLA_ATTRIBUTES:
         if name in op.node_def.attr:

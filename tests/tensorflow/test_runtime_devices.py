@@ -1,0 +1,346 @@
+"""Which TensorFlow devices a process has, and which IPUs they hold. A stand-in takes the plugin's place."""
+
+import os
+import re
+import threading
+import time
+
+import pytest
+import tensorflow as tf
+
+from tf_ipu_shim.ipu import config as ipu_config
+from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
+from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.runtime import devices
+
+
+class StandIn:
+    def __init__(self):
+        self.chips = None
+        self.epochs = 0
+
+    def set_devices(self, chips):
+        self.chips = list(chips)
+
+    def new_epoch(self):
+        self.epochs += 1
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch, tmp_path):
+    """Each test begins and ends with nothing configured."""
+    for name in ("TF_IPU_SHIM_SYSTEM", "TF_POPLAR_FLAGS", "TF_IPU_SHIM_SDK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
+    stand_in = StandIn()
+    monkeypatch.setattr(devices, "load_library", lambda: stand_in)
+    devices.reset()
+    yield stand_in
+    devices.reset()
+
+
+@pytest.fixture
+def logged(monkeypatch, capsys):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    return lambda: capsys.readouterr().err
+
+
+def configured(**values):
+    config = IPUConfig()
+    for path, value in values.items():
+        owner = config
+        *categories, name = path.split("__")
+        for category in categories:
+            owner = getattr(owner, category)
+        setattr(owner, name, value)
+    config.configure_ipu_system()
+    return config
+
+
+def test_four_ipus_are_device_24(library):
+    configured(auto_select_ipus=4)
+    device = devices.get(0)
+    assert (device.ordinal, device.num_ipus, device.poplar_id) == (0, 4, 24)
+    assert device.physical_ipus == (5, 7, 4, 6)
+    assert device.chip.name == "gc200"
+    assert library.chips == [4] and library.epochs == 1
+
+
+def test_several_devices_take_different_ipus(library):
+    configured(auto_select_ipus=[4, 4, 1])
+    assert library.chips == [4, 4, 1]
+    assert [devices.get(ordinal).poplar_id for ordinal in range(3)] == [24, 25, 8]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no TensorFlow device /device:IPU:3"):
+        devices.get(3)
+
+
+def test_selection_by_id():
+    configured(select_ipus=[30])
+    assert devices.get(0).num_ipus == 16
+    configured(select_ipus=[1, 16])
+    assert [devices.get(ordinal).physical_ipus for ordinal in range(2)] == [(1,), (5, 7)]
+
+
+def test_selection_order_of_shards():
+    configured(auto_select_ipus=8, selection_order=ipu_config.SelectionOrder.HOOF)
+    assert devices.get(0).shard_order(8) == (0, 2, 4, 6, 7, 5, 3, 1)
+    configured(auto_select_ipus=8, selection_order=ipu_config.SelectionOrder.ZIGZAG)
+    assert devices.get(0).shard_order(4) == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("number", [0, 3, 32])
+def test_numbers_that_no_device_has(number):
+    with pytest.raises(
+        tf.errors.FailedPreconditionError, match=f"^Unsupported number of IPUs requested.* {number} IPUs"
+    ):
+        configured(auto_select_ipus=number)
+    assert devices.configured() is None
+    configured(auto_select_ipus=2)
+
+
+def test_ids_that_do_not_exist():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="configuration index 31, but 31 configurations"):
+        configured(select_ipus=31)
+
+
+def test_busy_ipus_are_refused_and_nothing_is_kept(library):
+    system = systems.current()
+    with attach.attach(system, system.device(24)):
+        with pytest.raises(
+            tf.errors.InternalError,
+            match=r"^Could not find an available device for TensorFlow virtual device /device:IPU:2\. "
+            r"This device was expected to have 8 IPU\(s\)\.",
+        ):
+            configured(auto_select_ipus=[4, 8, 8])
+        assert devices.configured() is None
+        assert sorted(attach.in_use(system)) == [4, 5, 6, 7]
+        assert library.chips is None
+    configured(auto_select_ipus=[8, 8])
+
+
+def test_a_second_device_skips_busy_ones():
+    system = systems.current()
+    with attach.attach(system, system.device(24)):
+        configured(auto_select_ipus=4)
+        assert devices.get(0).poplar_id == 25
+
+
+def test_reset_releases(library):
+    configured(auto_select_ipus=16)
+    ipu_config.reset_ipu_configuration()
+    assert attach.in_use(systems.current()) == {}
+    assert devices.configured() is None
+    assert library.epochs == 2
+    ipu_config.reset_ipu_configuration()
+    assert library.epochs == 2
+    configured(auto_select_ipus=16)
+
+
+def test_an_equal_configuration_stays(library, caplog):
+    configured(auto_select_ipus=2)
+    first = devices.get(0)
+    configured(auto_select_ipus=2)
+    assert devices.get(0) is first and library.epochs == 1
+    assert "Resetting" not in caplog.text
+
+
+def test_another_configuration_resets_first(library, monkeypatch):
+    messages = []
+    monkeypatch.setattr("tf_ipu_shim.ipu.config.warnings.warn", messages.append)
+    configured(auto_select_ipus=2)
+    configured(auto_select_ipus=4)
+    assert messages == ["Resetting existing IPU configuration before applying new configuration"]
+    assert devices.get(0).num_ipus == 4 and library.epochs == 3
+
+
+def test_without_reset_a_second_configuration_fails():
+    config = configured(auto_select_ipus=2)
+    config.auto_select_ipus = 4
+    with pytest.raises(tf.errors.FailedPreconditionError, match="can only be set once"):
+        ipu_config.configure_ipu_system(config, reset_configuration=False)
+    assert devices.get(0).num_ipus == 2
+
+
+def test_what_is_configured_can_be_read():
+    with pytest.raises(RuntimeError, match="^No IPU devices configured"):
+        ipu_config.get_ipu_config()
+    configured(auto_select_ipus=[1, 2])
+    one, two = ipu_config.get_ipu_config()
+    assert one == two and [device.auto_count for device in one.device_config] == [1, 2]
+    one.ClearField("device_config")
+    assert len(devices.configured().device_config) == 2
+    with pytest.raises(AssertionError, match="session"):
+        ipu_config.get_ipu_config(session=object())
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        assert len(ipu_config.get_ipu_config(session)) == 2
+
+
+@pytest.mark.parametrize("wrong", [None, {}, "cpu", 4])
+def test_only_configurations_configure(wrong):
+    with pytest.raises(TypeError, match="^`config` must be an IpuOptions instance"):
+        ipu_config.configure_ipu_system(wrong)
+
+
+def test_nothing_configured_gives_one_ipu(library, logged):
+    assert devices.get(0).num_ipus == 1
+    assert devices.get(0).poplar_id == 0
+    assert library.chips == [1]
+    assert devices.configured() is None
+    assert "No IPU device was configured for /device:IPU:0, creating a device with a single IPU." in logged()
+    configured(auto_select_ipus=2)
+    assert devices.get(0).num_ipus == 2
+
+
+def test_a_configuration_without_devices_gives_one_ipu(logged):
+    configured(allow_recompute=True)
+    assert devices.get(0).num_ipus == 1 and devices.get(0).options.speed_size_config.allow_recompute
+    assert "creating a device with a single IPU" in logged()
+
+
+PREFIX = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: I tensorflow/compiler/plugin/poplar/driver/"
+
+
+@pytest.mark.parametrize(
+    ("sdk", "number", "line"),
+    [
+        ("2.4", 1, r"executor\.cc:660\] Device /device:IPU:0 attached to IPU: 0$"),
+        ("1.4", 4, r"executor\.cc:660\] Device /device:IPU:0 attached to IPUs: 24$"),
+        (
+            "2.5",
+            1,
+            r"poplar_executor\.cc:\d+\] TensorFlow device /device:IPU:0 attached to 1 IPU with Poplar device ID: 0$",
+        ),
+        (
+            "3.4",
+            4,
+            r"poplar_executor\.cc:\d+\] TensorFlow device /device:IPU:0 attached to 4 IPUs with Poplar device ID: 24$",
+        ),
+    ],
+)
+def test_attach_lines(monkeypatch, logged, sdk, number, line):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", sdk)
+    configured(auto_select_ipus=number)
+    assert re.search(PREFIX + line, logged(), re.MULTILINE)
+
+
+def test_log_lines_can_be_silenced(monkeypatch, capsys):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+    configured(auto_select_ipus=1)
+    assert capsys.readouterr().err == ""
+
+
+def test_on_demand_attaches_at_first_use(logged):
+    configured(auto_select_ipus=4, device_connection__type=DeviceConnectionType.ON_DEMAND)
+    assert attach.in_use(systems.current()) == {}
+    assert devices.get(0, attach=False).poplar_id is None
+    assert "attached" not in logged()
+    assert devices.get(0).poplar_id == 24
+
+
+def test_the_flag_forces_on_demand(monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_on_demand")
+    configured(auto_select_ipus=4)
+    assert not devices.get(0, attach=False).attached
+
+
+def test_on_demand_waits(monkeypatch, logged):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--on_demand_device_poll_time=100")
+    system = systems.current()
+    attachment = attach.attach(system, system.device(30))
+    configured(auto_select_ipus=1, device_connection__type=DeviceConnectionType.ON_DEMAND)
+    timer = threading.Timer(0.15, attachment.release)
+    timer.start()
+    assert devices.get(0).poplar_id == 0
+    assert "Currently there is no available device for" in logged()
+    timer.join()
+
+
+def test_on_demand_times_out(monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--on_demand_device_poll_time=100 --on_demand_device_timeout=150")
+    system = systems.current()
+    with attach.attach(system, system.device(30)):
+        configured(auto_select_ipus=1, device_connection__type=DeviceConnectionType.ON_DEMAND)
+        with pytest.raises(
+            tf.errors.InternalError, match=f"^Timed out trying to find an available device.*{os.getpid()}"
+        ):
+            devices.get(0)
+    assert devices.get(0).poplar_id == 0
+
+
+def test_reset_ends_a_wait():
+    system = systems.current()
+    caught = []
+
+    def use():
+        try:
+            devices.get(0)
+        except tf.errors.CancelledError as error:
+            caught.append(error)
+
+    with attach.attach(system, system.device(30)):
+        configured(auto_select_ipus=1, device_connection__type=DeviceConnectionType.ON_DEMAND)
+        thread = threading.Thread(target=use)
+        thread.start()
+        time.sleep(0.1)
+        devices.reset()
+        thread.join(5)
+    assert not thread.is_alive()
+    assert len(caught) == 1 and "was reset while" in str(caught[0])
+
+
+@pytest.mark.parametrize("kind", [DeviceConnectionType.NEVER, DeviceConnectionType.PRE_COMPILE])
+def test_devices_that_never_attach(kind):
+    configured(auto_select_ipus=4, device_connection__type=kind, device_connection__version="ipu1")
+    device = devices.get(0)
+    assert not device.attached and device.compiles_only and device.poplar_id is None
+    assert device.chip.name == "gc2"
+    assert attach.in_use(systems.current()) == {}
+
+
+def test_unknown_versions_are_refused():
+    with pytest.raises(ValueError, match="ipu9"):
+        configured(device_connection__type=DeviceConnectionType.NEVER, device_connection__version="ipu9")
+    assert devices.configured() is None
+
+
+def test_the_ipu_model_needs_no_ipu(monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
+    system = systems.current()
+    with attach.attach(system, system.device(30)):
+        configured(auto_select_ipus=4, ipu_model__tiles_per_ipu=8, ipu_model__version="ipu1")
+        device = devices.get(0)
+        assert device.on_model and device.attached and device.poplar_id == 0
+        assert (device.chip.target, device.chip.tiles) == ("ipu1", 8)
+        assert device.physical_ipus == (0, 1, 2, 3)
+
+
+def test_threads_share_one_device():
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(devices.get(0))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8 and len(set(map(id, found))) == 1
+
+
+def test_a_plugin_that_does_not_load_leaves_nothing(monkeypatch, library):
+    def fail():
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(devices, "load_library", fail)
+    with pytest.raises(RuntimeError, match="no compiler"):
+        configured(auto_select_ipus=1)
+    assert devices.configured() is None and attach.in_use(systems.current()) == {}
+    monkeypatch.setattr(devices, "load_library", lambda: library)
+    configured(auto_select_ipus=1)
+
+
+def test_too_many_devices_leave_nothing(monkeypatch, library):
+    def refuse(chips):
+        raise ValueError("too many")
+
+    monkeypatch.setattr(library, "set_devices", refuse)
+    with pytest.raises(ValueError, match="too many"):
+        configured(auto_select_ipus=[1, 1])
+    assert devices.configured() is None and attach.in_use(systems.current()) == {}
