@@ -17,7 +17,7 @@ _names.install()
 
 def __getattr__(name):
     if name == "memory_report":
-        from tf_ipu_shim import profile
+        import importlib
 
-        return profile.memory_report
+        return importlib.import_module("tf_ipu_shim.profile").memory_report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Runs an unchanged script or module as `python SCRIPT` would, with Graphcore's names and the asked-for SDK in place."""
+"""Runs an unchanged script or module as `python SCRIPT` would, with Graphcore's names and the chosen SDK in place."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="for scripts written for TensorFlow 1.15: `import tensorflow` gives the version 1 API in graph mode",
     )
-    parser.add_argument("--sdk", metavar="VERSION", type=_sdk, help="emulate this Poplar SDK, such as 2.6 (default 3.4)")
-    parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine (default: 16 IPUs)")
+    parser.add_argument("--sdk", metavar="VERSION", type=_sdk, help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4)")
+    parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine, such as pod4")
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")

@@ -54,7 +54,8 @@ def test_graphcore_names_do_not_invent():
 def stand_in(tmp_path, monkeypatch):
     """A module of ours that has next to nothing of what Graphcore's `ipu.utils` has."""
     file = tmp_path / "stand_in.py"
-    file.write_text("here = 1\ndef __getattr__(name):\n    if name == 'own': return 2\n    raise AttributeError(name)\n")
+    own = "def __getattr__(name):\n    if name == 'own':\n        return 2\n    raise AttributeError(name)\n"
+    file.write_text("here = 1\n" + own)
     spec = importlib.util.spec_from_file_location("stand_in", file)
     missing.extend_loader(spec.loader, "tensorflow.python.ipu.utils")
     module = importlib.util.module_from_spec(spec)

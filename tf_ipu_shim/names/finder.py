@@ -7,6 +7,7 @@ import importlib.util
 import sys
 import types
 from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 
 from tf_ipu_shim.names import missing, stock_aliases
@@ -117,7 +118,7 @@ def _installed(fullname: str, path: Sequence[str] | None) -> bool:
     return PathFinder.find_spec(fullname, path) is not None
 
 
-class AliasLoader:
+class AliasLoader(Loader):
     """Loads a module by giving out the one that exists under another name."""
 
     def __init__(self, target: str):
@@ -136,7 +137,7 @@ class AliasLoader:
         module.__spec__ = self._own_spec
 
 
-class _EmptyPackageLoader:
+class _EmptyPackageLoader(Loader):
     def create_module(self, spec: ModuleSpec) -> None:
         return None
 

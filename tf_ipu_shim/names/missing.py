@@ -6,6 +6,7 @@ import opcode
 import sys
 import types
 from collections.abc import Callable
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from typing import Any
 
@@ -33,7 +34,7 @@ def describe(fullname: str, releases: str) -> str:
     )
 
 
-class RefusingLoader:
+class RefusingLoader(Loader):
     """Raises `MissingModuleError` when the module is really imported; asking for its spec stays harmless."""
 
     def __init__(self, fullname: str):
