@@ -1,0 +1,13 @@
+"""The drop-in `tensorflow.python.ipu`. Importing it loads the plugin, so that TensorFlow has its IPU device."""
+
+from __future__ import annotations
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes, sharding, utils
+from tf_ipu_shim.lowering import entry
+from tf_ipu_shim.runtime import devices
+
+entry.install(plugin.load(), devices.get)
+sharding.enable_sharded_gradient_tape()
+
+__all__ = ["config", "ipu_compiler", "scopes", "sharding", "utils"]

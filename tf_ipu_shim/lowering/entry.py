@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorflow.core.framework import function_pb2, graph_pb2
+from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
 
 from tf_ipu_shim.lowering.emit import Emitter
@@ -13,22 +13,24 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.runtime.device import IpuDevice
 
 # Ops that have to run on the host although no script says so.
 HOST_OPS = frozenset[str]()
 
 
-def install(library: Library, num_ipus: Callable[[int], int]) -> None:
+def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
     """Has the plugin lower its programs here.
 
     Args:
         library: the loaded plugin.
-        num_ipus: gives the number of IPUs of a TensorFlow device by its ordinal, attaching to them if need be.
+        device_of: gives a TensorFlow device by its ordinal, attached to its IPUs.
     """
 
     def lower_bytes(call: Call, request: bytes) -> bytes:
         parsed = parse_request(graph_pb2.GraphDef.FromString(request))
-        return answer_of(lower(call, parsed, num_ipus(parsed.ordinal))).SerializeToString()
+        device = device_of(parsed.ordinal)
+        return answer_of(lower(call, parsed, device.num_ipus)).SerializeToString()
 
     library.set_lowering(lower_bytes)
 
@@ -56,7 +58,7 @@ def lower(call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
     emitter = Emitter(graphs, unmarked, device, constant_arguments)
     name, _ = emitter.emit(request.function, placement, {})
     program = LoweredProgram(
-        graph_pb2.GraphDef().node.add(),
+        node_def_pb2.NodeDef(),
         [*unmarked.functions, *emitter.functions],
         _variable_ipus(graphs[request.function], placement),
         emitter.clusters,
@@ -77,7 +79,7 @@ def lower(call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
     return program
 
 
-def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> graph_pb2.NodeDef | None:
+def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> node_def_pb2.NodeDef | None:
     """The launch itself where it is all there is, and takes and gives what the call does: saves a function call."""
     emitted = next(function for function in emitter.functions if function.signature.name == name)
     if len(emitted.node_def) != 1 or emitted.node_def[0].op != "XlaLaunch":
@@ -87,7 +89,7 @@ def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> graph_p
     returned = [emitted.ret[result.name] for result in emitted.signature.output_arg]
     if list(launch.input) != list(graph.arguments) or returned != results:
         return None
-    copy = graph_pb2.NodeDef()
+    copy = node_def_pb2.NodeDef()
     copy.CopyFrom(launch)
     del copy.input[:]
     return copy

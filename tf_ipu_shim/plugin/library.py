@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import os
 import pathlib
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ _INT64_OF_DEVICE = (
 )
 _INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes", "ipu_kernel_nanoseconds", "ipu_kernels")
 _INT64_OF_LINK = ("ipu_exchange_bytes", "ipu_exchange_transfers")
-_UNKNOWN_ERROR = 2  # TensorFlow's status code for what no other code says
+_INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 3, 12, 13  # TensorFlow's status codes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,16 +116,15 @@ class Library:
         Args:
             lower: takes the call and a serialised `GraphDef` (the call as its only node, and the functions it
                 reaches), returns a serialised `GraphDef` (one node to run, and its functions). What it raises becomes
-                the status of the op: a `tf.errors.OpError` with its own code, anything else as unknown.
+                the status of the op: a `tf.errors.OpError` has a code, a `NotImplementedError` is unimplemented, a
+                `ValueError` an invalid argument, anything else internal.
         """
 
         def entry(call: int, request: int, size: int) -> int:
             try:
                 answer, code = lower(Call(self._c, call), ctypes.string_at(request, size)), 0
             except BaseException as error:  # nothing may cross into C++
-                answer, code = str(error).encode(), int(getattr(error, "error_code", None) or _UNKNOWN_ERROR)
-                if code == _UNKNOWN_ERROR:
-                    answer = f"{type(error).__name__}: {error}".encode()
+                answer, code = _status_of(error)
             self._c.ipu_answer(call, answer, len(answer))
             return code
 
@@ -181,6 +181,16 @@ class Library:
     def reset_counters(self, ordinal: int) -> None:
         """Sets the device's counters to zero and its peaks to what is live now."""
         self._c.ipu_reset_counters(ordinal)
+
+
+def _status_of(error: BaseException) -> tuple[bytes, int]:
+    code = getattr(error, "error_code", None)
+    if code is not None:
+        return error.message.encode(), int(code)  # type: ignore[attr-defined]
+    if isinstance(error, (NotImplementedError, ValueError)):
+        return str(error).encode(), _UNIMPLEMENTED if isinstance(error, NotImplementedError) else _INVALID_ARGUMENT
+    where = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return f"{type(error).__name__}: {error}\n{where}".encode(), _INTERNAL
 
 
 class Call:

@@ -1,0 +1,173 @@
+"""`tensorflow.python.ipu.ipu_compiler`: compiles a function for the IPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensorflow.python.eager import context, def_function
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import errors_impl, ops
+from tensorflow.python.ops import array_ops, control_flow_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.lowering import tracing
+
+
+def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Any:
+    """Builds an op that runs a function on the IPU, compiled with XLA.
+
+    What the function runs as, and on how many IPUs, is decided when the op first runs: the system may be configured
+    after the graph is built.
+
+    Args:
+        computation: a Python function of as many arguments as there are inputs. It returns tensors, then operations
+            to run with them.
+        inputs: a list of what can be converted to tensors, or of nested structures of it.
+
+    Returns:
+        As Graphcore's: a list of tensors for a tensor or a flat sequence of tensors; an operation where the function
+        returns operations only, or None; the same structure for a nested one.
+
+    Raises:
+        TypeError: `inputs` is no list.
+        ValueError: the function returns operations before tensors, or something that is no tensor.
+        Exception: none of its ops is on an IPU device: use `ipu_scope`.
+
+    Source: `tensorflow.python.ipu.ipu_compiler.compile`.
+
+    Example:
+        >>> with ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     result = ipu.ipu_compiler.compile(lambda a, b: a + b, [a, b])
+    """
+    if context.executing_eagerly():
+        return def_function.function(lambda: _compile(computation, inputs), autograph=False)()
+    return _compile(computation, inputs)
+
+
+def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Any:
+    if inputs is None:
+        inputs = []
+    if not isinstance(inputs, Sequence):
+        raise TypeError(f"inputs must be a list, not {type(inputs).__name__}. Put a single input into a list.")
+    flat = [ops.convert_to_tensor(value) for value in nest.flatten(inputs)]
+    result = _Result()
+
+    def function(*arguments: Any) -> None:
+        result.take(computation(*nest.pack_sequence_as(inputs, list(arguments))))
+
+    name = ops.get_default_graph().unique_name("cluster", mark_as_used=False)
+    graph, _ = tracing.trace(name, function, flat)
+    _refuse_reference_variables(graph)
+    if all(operation.type == "NoOp" for operation in graph.get_operations()):
+        return control_flow_ops.no_op(name="output_0")  # nothing to compile, so it matters not where
+    program = tracing.call(graph, _ipu_device_of(graph), result.tensors, result.operations, name)
+    return result.outside(program)
+
+
+class _Result:
+    """What a compiled function returned, inside and outside of it."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Any] = []
+        self.operations: list[Any] = []
+        self._structure: Any = None
+        self._is_flat = True
+
+    def take(self, returned: Any) -> None:
+        """Sorts what was returned, in the function's graph."""
+        self._refuse_estimator_spec(returned)
+        self._structure = returned
+        self._is_flat = not _is_nested(returned)
+        values = _as_list(returned) if self._is_flat else nest.flatten(returned)
+        for value in values:
+            if isinstance(value, ops.Operation):
+                if not self._is_flat:
+                    raise ValueError(
+                        "A compiled function does not support an Operation as a return value in a non-flat output "
+                        f"structure, and {value.name} is one. Return it beside the tensors in one flat list, or make "
+                        "it a control dependency of a returned tensor."
+                    )
+                self.operations.append(value)
+                continue
+            if self.operations:
+                raise ValueError(
+                    "XLA computation function must return zero or more Tensor values followed by zero or more "
+                    f"Operations; {value!r} follows the operation {self.operations[-1].name}."
+                )
+            try:
+                tensor = ops.convert_to_tensor(value)
+            except Exception as error:
+                raise ValueError(
+                    "XLA computation function return values must all either be Operations or convertible to Tensors. "
+                    f"{value!r} is neither: {error}"
+                ) from error
+            self.tensors.append(array_ops.identity(tensor))
+
+    def outside(self, program: Any) -> Any:
+        """The same in the caller's graph."""
+        if not self.tensors:
+            with ops.control_dependencies([program]):
+                return control_flow_ops.no_op(name="output_0")
+        with ops.device(program.device):
+            tensors = [array_ops.identity(tensor, name=f"output_{i}") for i, tensor in enumerate(program.outputs)]
+        return tensors if self._is_flat else nest.pack_sequence_as(self._structure, tensors)
+
+    @staticmethod
+    def _refuse_estimator_spec(returned: Any) -> None:
+        if any(type(value).__name__ in ("EstimatorSpec", "IPUEstimatorSpec") for value in _as_list(returned)):
+            raise ValueError(
+                "Your computation output contains an EstimatorSpec or is one, which is no tensor. Use IPUEstimator, "
+                "or return the spec's loss and train_op."
+            )
+
+
+def _as_list(returned: Any) -> list[Any]:
+    if returned is None:
+        return []
+    if isinstance(returned, Sequence) and not isinstance(returned, (str, bytes)) and not hasattr(returned, "_fields"):
+        return list(returned)
+    return [returned]
+
+
+def _is_nested(returned: Any) -> bool:
+    def structured(value: Any) -> bool:
+        is_sequence = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+        return is_sequence or isinstance(value, Mapping) or hasattr(type(value), "__attrs_attrs__")
+
+    if isinstance(returned, Sequence) and not isinstance(returned, (str, bytes)):
+        return any(structured(value) for value in returned)
+    return structured(returned)
+
+
+def _ipu_device_of(graph: Any) -> str:
+    """The IPU device that the function's ops are on.
+
+    Raises:
+        Exception: on none; Graphcore's type.
+    """
+    operations = graph.get_operations()
+    for operation in operations:
+        if _is_ipu(operation.device):
+            return operation.device
+    raise Exception(
+        "A computation has been compiled, however it was not placed on an IPU device: none of its "
+        f"{len(operations)} ops is. Compile it inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`."
+    )
+
+
+def _is_ipu(device: str) -> bool:
+    return bool(device) and device_lib.DeviceSpec.from_string(device).device_type == "IPU"
+
+
+def _refuse_reference_variables(graph: Any) -> None:
+    for tensor in graph.external_captures:
+        if tensor.dtype._is_ref_dtype:
+            raise errors_impl.InvalidArgumentError(
+                None,
+                tensor.op,
+                f"Cannot assign a device for operation {tensor.op.name}: Could not satisfy explicit device "
+                "specification because no supported kernel for IPU devices is available. "
+                f"{tensor.op.type} makes no resource variable. Create the variable inside the ipu_scope, or with "
+                "tf.compat.v1.get_variable(..., use_resource=True).",
+            )

@@ -1,0 +1,150 @@
+"""Traces a Python function into a function of its own, whose one op in the user's graph the plugin lowers.
+
+Uses `FuncGraph`, `control_flow_util_v2.create_new_tf_function` and `Graph._attr_scope`; checked on TensorFlow 2.15.1
+and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2, tensor_shape_pb2
+from tensorflow.python.framework import func_graph, ops
+from tensorflow.python.ops import array_ops, control_flow_util_v2, variable_scope
+
+
+_serial = itertools.count()
+_traced: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+
+
+class IpuFuncGraph(func_graph.FuncGraph):
+    """The graph of a function that is compiled for the IPU. Loops and branches in it are functional ones."""
+
+    ipu_compilation = True
+
+
+def in_compilation(graph: Any = None) -> bool:
+    """Whether a graph, or one it is nested in, is being compiled for the IPU.
+
+    Args:
+        graph: the current default graph when left out.
+    """
+    graph = ops.get_default_graph() if graph is None else graph
+    while graph is not None:
+        if getattr(graph, "ipu_compilation", False):
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False
+
+
+def traced_graph(function_name: str) -> Any:
+    """The graph that a function was traced from; None once it is gone, or if somebody else traced it."""
+    return _traced.get(function_name)
+
+
+@contextmanager
+def attributes(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]:
+    """Gives every op made inside these attributes; does nothing where ops run at once."""
+    with ExitStack() as stack:
+        graph = ops.get_default_graph()
+        if not _runs_eagerly():
+            stack.enter_context(graph._attr_scope(dict(values)))
+        yield
+
+
+@contextmanager
+def resource_variables() -> Iterator[None]:
+    """Makes resource variables of those created inside: there are no others on an IPU."""
+    if _runs_eagerly():
+        yield
+        return
+    scope = variable_scope.get_variable_scope()
+    before = scope.use_resource
+    scope._use_resource = True  # `set_use_resource` cannot put None back
+    try:
+        yield
+    finally:
+        scope._use_resource = before
+
+
+def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[IpuFuncGraph, Any]:
+    """Calls a Python function with placeholders in a graph of its own.
+
+    Args:
+        name: for the function; a number makes it unique.
+        function: takes one tensor for each argument.
+        arguments: tensors of the current graph.
+
+    Returns:
+        The graph, without outputs yet, and what the function returned. Inside it the default device and the
+        variable scopes are those of the caller.
+    """
+    graph = IpuFuncGraph(f"{name}_ipu_program_{next(_serial)}")
+    # Loops in the function order their side effects as the script does, as `tf.function` has them.
+    graph._add_control_dependencies = True
+    # TensorFlow's own functions take the caller's device only where it is a Python function.
+    graph._device_function_stack = ops.get_default_graph()._device_function_stack.copy()
+    with graph.as_default(), resource_variables():
+        placeholders = [graph.capture(argument) for argument in arguments]
+        returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
+    _traced[graph.name] = graph
+    return graph, returned
+
+
+def call(graph: IpuFuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str) -> Any:
+    """Adds the op that runs a traced function to the graph around it.
+
+    Args:
+        graph: the traced function.
+        device: the IPU device it runs on.
+        outputs: tensors of `graph` that it returns.
+        controls: ops of `graph` that must run although no output needs them.
+        name: of the op.
+
+    Returns:
+        The op; its outputs stand for `outputs`.
+    """
+    graph.outputs = list(outputs)
+    graph.control_outputs = list(dict.fromkeys(controls))
+    function = control_flow_util_v2.create_new_tf_function(graph)
+    shapes = [tensor.shape.as_proto() for tensor in outputs] or [tensor_shape_pb2.TensorShapeProto(unknown_rank=True)]
+    with ops.device(device):
+        # The op is made by hand: the generated wrapper returns the outputs, and there may be none.
+        op = ops.get_default_graph()._create_op_internal(
+            "IpuProgram",
+            graph.external_captures,
+            [tensor.dtype for tensor in outputs],
+            name=name,
+            attrs={
+                "Tin": _types(graph.external_captures),
+                "Tout": _types(outputs),
+                "f": attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=function)),
+                "output_shapes": attr_value_pb2.AttrValue(
+                    list=attr_value_pb2.AttrValue.ListValue(shape=shapes if outputs else [])
+                ),
+            },
+        )
+    for inner, outer in zip(outputs, op.outputs):
+        outer.set_shape(inner.shape)
+    return op
+
+
+
+
+def _types(tensors: Sequence[Any]) -> attr_value_pb2.AttrValue:
+    kinds = [tensor.dtype.base_dtype.as_datatype_enum for tensor in tensors]
+    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=kinds))
+
+
+def _is_value(tensor: Any) -> bool:
+    return tensor.dtype.name not in ("resource", "variant")
+
+
+def _runs_eagerly() -> bool:
+    from tensorflow.python.eager import context
+
+    return context.executing_eagerly()
