@@ -14,6 +14,8 @@ _EXECUTOR_UNTIL_2_4 = (f"{_DRIVER}/executor.cc", 660)
 _EXECUTOR = (f"{_DRIVER}/poplar_executor.cc", 1619)
 _PLATFORM = (f"{_DRIVER}/poplar_platform.cc", 43)
 
+_version_named = False
+
 
 def info(message: str, source: tuple[str, int] | None = None) -> None:
     """Writes one line with TensorFlow's own prefix, unless `TF_CPP_MIN_LOG_LEVEL` is 1 or more.
@@ -52,8 +54,11 @@ def attached(ordinal: int, num_ipus: int, poplar_id: int) -> None:
 
 
 def poplar_version() -> None:
-    """Names the Poplar release that is emulated."""
-    info(f"Poplar version: {sdk.current()}.0 (simulated) Poplar package: tf_ipu_shim", _PLATFORM)
+    """Names the Poplar release that is emulated, once a process."""
+    global _version_named
+    if not _version_named:
+        _version_named = True
+        info(f"Poplar version: {sdk.current()}.0 (simulated) Poplar package: tf_ipu_shim", _PLATFORM)
 
 
 def default_device(ordinal: int) -> None:
