@@ -3,6 +3,7 @@
 #   make test      checks style and runs all tests on TensorFlow 2.15.1
 #   make test-221  runs the tests that need no Estimator on TensorFlow 2.21.0 (Python 3.10 to 3.13)
 #   make lint, make wheel, make bench
+#   make coverage  writes docs/coverage.md, the list of names that are emulated
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -12,7 +13,7 @@ PIP := -m pip --disable-pip-version-check -q
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-221 lint wheel bench clean
+.PHONY: demo test test-221 lint wheel bench coverage clean
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
@@ -34,6 +35,9 @@ wheel: $(BIN)/.ready
 
 bench: $(BIN)/.ready
 	$(BIN)/python -m benchmarks
+
+coverage: $(BIN)/.ready
+	$(BIN)/python tools/generate_coverage.py
 
 $(BIN)/.ready: setup.cfg pyproject.toml tools/build_backend.py
 	$(PYTHON) -m venv .venv
