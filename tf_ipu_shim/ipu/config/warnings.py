@@ -8,7 +8,7 @@ import sys
 
 def warn(message: str) -> None:
     """Logs a warning as `tf.get_logger()` would, without importing TensorFlow for it."""
-    if "tensorflow" in sys.modules:
+    if sys.modules.get("tensorflow") is not None:
         from tensorflow.python.platform import tf_logging
 
         tf_logging.warning(message)
