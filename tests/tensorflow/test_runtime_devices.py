@@ -29,7 +29,7 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def library(monkeypatch, tmp_path):
     """Each test begins and ends with nothing configured."""
-    for name in ("TF_IPU_SHIM_SYSTEM", "TF_POPLAR_FLAGS", "TF_IPU_SHIM_SDK"):
+    for name in ("TF_IPU_SHIM_SYSTEM", "TF_POPLAR_FLAGS", "TF_IPU_SHIM_SDK", "POPLAR_ENGINE_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
     stand_in = StandIn()
@@ -312,6 +312,12 @@ def test_the_ipu_model_needs_no_ipu(monkeypatch):
         assert device.on_model and device.attached and device.poplar_id == 0
         assert (device.chip.target, device.chip.tiles) == ("ipu1", 8)
         assert device.physical_ipus == (0, 1, 2, 3)
+
+
+def test_engine_options(monkeypatch):
+    configured(compilation_poplar_options={"debug.allowOutOfMemory": "true", "opt.enableInlining": "false"})
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"opt.enableInlining": "true"}')
+    assert devices.get(0).engine_options == {"debug.allowOutOfMemory": "true", "opt.enableInlining": "true"}
 
 
 def test_threads_share_one_device():

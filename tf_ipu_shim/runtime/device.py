@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from tf_ipu_shim.machine import flags, ipu_model, selection
+from tf_ipu_shim.machine import engine_options, flags, ipu_model, selection
 from tf_ipu_shim.machine.attach import Attachment, attach_first, in_use
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.systems import PoplarDevice, System
@@ -93,6 +93,11 @@ class IpuDevice:
             A permutation of 0 to shards-1, by shard.
         """
         return selection.shard_order(shards, selection.ORDERS[self.options.selection_order], pipelined=pipelined)
+
+    @property
+    def engine_options(self) -> dict[str, str]:
+        """Poplar engine options in force: the configuration's, overridden by `POPLAR_ENGINE_OPTIONS`."""
+        return engine_options.merged({flag.option: flag.value for flag in self.options.compilation_options})
 
     @property
     def compiles_only(self) -> bool:
