@@ -1,8 +1,11 @@
-"""Runs the C++ compiler: one object for each source, in parallel, then the shared library."""
+"""Runs the C++ compiler: all sources as one translation unit, then the shared library.
+
+TensorFlow's headers take most of the time, so they are read once: 13 seconds instead of 45 for TensorFlow 2.15. The
+sources are written for it: names that are local to a file differ from those of the other files.
+"""
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import hashlib
 import os
@@ -63,22 +66,21 @@ def compile_library(
     """
     # TensorFlow's headers as system headers: their warnings are none of ours.
     flags = [*FLAGS, *(f"-isystem{flag[2:]}" if flag.startswith("-I") else flag for flag in compile_flags)]
-    objects = [directory / f"{source.stem}.o" for source in sources]
-
-    def compile_one(source: pathlib.Path, target: pathlib.Path) -> None:
-        _run([*compiler.command, *flags, "-c", str(source), "-o", str(target)], source.name)
-
-    workers = min(len(sources), len(os.sched_getaffinity(0)))
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(compile_one, source, target) for source, target in zip(sources, objects)]
-        done, waiting = concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
-        for job in waiting:
-            job.cancel()
-        for job in done:
-            job.result()
+    unit = directory / "plugin.cc"
+    unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in sources))
+    what = ", ".join(source.name for source in sources)
+    _run([*compiler.command, *flags, "-c", str(unit), "-o", str(unit.with_suffix(".o"))], what)
     library = directory / "plugin.so"
     # A symbol that nothing provides is an error here instead of at load time.
-    command = [*compiler.command, "-shared", "-Wl,-z,defs", *map(str, objects), "-o", str(library), *link_flags]
+    command = [
+        *compiler.command,
+        "-shared",
+        "-Wl,-z,defs",
+        str(unit.with_suffix(".o")),
+        "-o",
+        str(library),
+        *link_flags,
+    ]
     _run(command, "linking")
     return library
 
