@@ -125,10 +125,24 @@ def test_two_processes_at_once_build_once(source, compiler_runs, python):
         "tensorflow = build.TensorFlowBuild('9.9.9', 'v9.9.9-0-gabc', ('-std=c++17',), ())\n"
         f"print(build.ensure_built([{str(source)!r}], tensorflow=tensorflow))\n"
     )
+    loud = {"TF_CPP_MIN_LOG_LEVEL": "0"}
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        paths = set(pool.map(lambda _: python.succeeds("-c", code), range(3)))
-    assert len(paths) == 1
+        processes = list(pool.map(lambda _: python("-c", code, environment=loud), range(3)))
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len({process.stdout for process in processes}) == 1
     assert compiler_runs() == 2  # one object, one link
+    said = [process.stderr for process in processes]
+    assert sum("Building the IPU plugin" in text for text in said) == 1
+    assert all("Waiting for another process" in text or "Building" in text for text in said if text)
+
+
+def test_what_a_killed_build_left_is_cleared(source):
+    library = built(source)
+    left = library.parent / f".building-{library.stem}-abc"
+    left.mkdir()
+    (left / "good.o").touch()
+    built(source, rebuild=True)
+    assert not left.exists()
 
 
 def test_no_compiler(source, tmp_path, monkeypatch):

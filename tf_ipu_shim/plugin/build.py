@@ -96,7 +96,7 @@ def ensure_built(
         if found is not None:
             return found
     directory = cache.writable_directory([directory] if directory else cache.directories())
-    with cache.lock(directory, name):
+    with cache.lock(directory, name, lambda: _say("Waiting for another process to build the IPU plugin ...\n")):
         found = None if rebuild else cache.find(name)  # Another process may have built it while this one waited.
         return found or _build(files, tensorflow, command, directory / name)
 
@@ -107,11 +107,8 @@ def _build(
     command: compiler.Compiler,
     target: pathlib.Path,
 ) -> pathlib.Path:
-    quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") not in ("", "0")  # The level that hides TensorFlow's own INFO.
     started = time.monotonic()
-    if not quiet:
-        print(f"Building the IPU plugin for TensorFlow {tensorflow.version} (once) ...", end="", file=sys.stderr)
-        sys.stderr.flush()
+    _say(f"Building the IPU plugin for TensorFlow {tensorflow.version} (once) ...")
     try:
         with cache.scratch(target) as scratch:
             library = compiler.compile_library(
@@ -128,9 +125,15 @@ def _build(
             f"{cache.ENVIRONMENT_VARIABLE} to a directory that can be written."
         ) from error
     finally:
-        if not quiet:
-            print(f" {time.monotonic() - started:.0f} s", file=sys.stderr)
+        _say(f" {time.monotonic() - started:.0f} s\n")
     return target
+
+
+def _say(text: str) -> None:
+    """Tells the user why it takes so long, except where TensorFlow's own INFO lines are hidden."""
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") in ("", "0"):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def _source_files(sources: Iterable[str | os.PathLike[str]] | None) -> list[pathlib.Path]:

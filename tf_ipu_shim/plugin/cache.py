@@ -10,10 +10,11 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tf_ipu_shim import errors
 
@@ -121,16 +122,25 @@ def _is_trusted(directory: pathlib.Path) -> bool:
 
 @contextlib.contextmanager
 def scratch(target: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A directory beside `target` to build in, gone afterwards, also when the build is interrupted."""
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=target.parent) as directory:
+    """A directory beside `target` to build in, gone afterwards, also when the build is interrupted.
+
+    What a killed process has left goes too: the caller holds the lock, so nobody else is building this target.
+    """
+    prefix = f".building-{target.stem}-"
+    for left in target.parent.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=target.parent) as directory:
         yield pathlib.Path(directory)
 
 
 @contextlib.contextmanager
-def lock(directory: pathlib.Path, name: str) -> Iterator[None]:
+def lock(directory: pathlib.Path, name: str, before_waiting: Callable[[], None]) -> Iterator[None]:
     """Holds the right to build `name` there. The system frees it when the process ends, however it ends."""
     with (directory / f"{name}.lock").open("w") as file:
         try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            before_waiting()
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError:
             pass  # A file system without locks: two builds at once cost time, but each publishes a whole file.
