@@ -108,7 +108,7 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
         ...         text = tf.strings.as_string(y)
     """
     graph = ops.get_default_graph()
-    if not tracing.in_compilation(graph):
+    if not tracing.in_compilation():
         raise ValueError(
             "outside_compilation_scope is only allowed in XLA context: use it in a function that "
             "ipu_compiler.compile or IPUStrategy.run compiles."

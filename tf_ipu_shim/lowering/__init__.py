@@ -1,11 +1,11 @@
 """From a traced function to what runs: one XLA program per IPU and phase, exchanges between them, host steps.
 
-    entry       what the plugin calls; reads the request, drives the steps below, writes the answer
-    function_graph  a FunctionDef as nodes and edges
-    marks       the shard that a script gave an op
-    constants   small constant expressions, which are cloned instead of exchanged
-    placement   a location (an IPU, the host, or several) for every op
-    phases      which ops of one IPU make one XLA program
-    emit        the FunctionDefs that run
-    diagnostics the user's own source line of an op
+entry       what the plugin calls; reads the request, drives the steps below, writes the answer
+function_graph  a FunctionDef as nodes and edges
+marks       the shard that a script gave an op
+constants   small constant expressions, which are cloned instead of exchanged
+placement   a location (an IPU, the host, or several) for every op
+phases      which ops of one IPU make one XLA program
+emit        the FunctionDefs that run
+diagnostics the user's own source line of an op
 """

@@ -174,9 +174,7 @@ class _FunctionEmitter:
                 if node in self._reads and self._placement.locations.get(user) == self._placement.locations[node]:
                     if self._phases[user] in self._reads[node]:
                         continue  # that program reads the variable itself
-                names.update(
-                    (text, None) for text, producer in zip(user.inputs, user.producers) if producer is node
-                )
+                names.update((text, None) for text, producer in zip(user.inputs, user.producers) if producer is node)
             names.update((text, None) for text in returned if self._graph.producer(text) is node)
             used.update(dict.fromkeys(sorted(names)))
         return list(used)
@@ -198,7 +196,11 @@ class _FunctionEmitter:
         results: Sequence[int | None] = []
         if not on_host:
             results = self._emit_functions(node, proto)
-        outputs = [f"{node.name}:{name}:{i}" for name, types in op_types.output_types(node.proto).items() for i in range(len(types))]
+        outputs = [
+            f"{node.name}:{name}:{i}"
+            for name, types in op_types.output_types(node.proto).items()
+            for i in range(len(types))
+        ]
         for index, tensor in enumerate(outputs):
             self._names[tensor] = tensor
             if index < len(results) and results[index] is not None:

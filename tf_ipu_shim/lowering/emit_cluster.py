@@ -61,7 +61,10 @@ class ClusterFunction:
 
     def input_order(self, constant: Mapping[str, bool]) -> list[str]:
         """The inputs as XLA's launch op wants them: compile-time constants, values, resources."""
-        rank = {name: 2 if kind == op_types.RESOURCE else 0 if constant.get(name) else 1 for name, kind in self.inputs.items()}
+        rank = {
+            name: 2 if kind == op_types.RESOURCE else 0 if constant.get(name) else 1
+            for name, kind in self.inputs.items()
+        }
         return sorted(self.inputs, key=rank.__getitem__)
 
     def definition(self, name: str, order: Sequence[str], outputs: Iterable[str]) -> function_pb2.FunctionDef:
@@ -120,6 +123,7 @@ class Unmarked:
         self.functions: list[function_pb2.FunctionDef] = []
 
     def __call__(self, name: str) -> str:
+        """The name of the function without marks: its own where it has none."""
         if name not in self._names:
             self._names[name] = name  # for recursive functions
             if self._is_marked(name, set()):

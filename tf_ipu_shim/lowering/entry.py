@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
-
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -109,7 +108,7 @@ def parse_request(graph: graph_pb2.GraphDef) -> ProgramRequest:
 
     return ProgramRequest(
         name=node.name,
-        function=node.attr["f"].func.name,
+        function=node.attr["_function"].s.decode(),
         ordinal=node.attr["_ordinal"].i,
         library={function.signature.name: function for function in graph.library.function},
         arg_types=list(node.attr["Tin"].list.type),
@@ -138,5 +137,3 @@ class _Graphs(dict[str, FunctionGraph]):
     def __missing__(self, name: str) -> FunctionGraph:
         graph = self[name] = FunctionGraph(self._library[name])
         return graph
-
-

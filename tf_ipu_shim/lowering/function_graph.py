@@ -1,7 +1,7 @@
 """A FunctionDef as nodes and edges.
 
-Ops that no result needs, and that need not run, are left out. The nodes keep their `NodeDef`: what is not cut is copied as it stands. A tensor is named as in a FunctionDef:
-`"argument"`, or `"node:output:index"`.
+Ops that no result needs, and that need not run, are left out. The nodes keep their `NodeDef`: what is not cut is
+copied as it stands. A tensor is named as in a FunctionDef: `"argument"`, or `"node:output:index"`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 SHAPE_QUERIES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def op_def(op: str) -> Any:
     """TensorFlow's definition of an op.
 
@@ -40,7 +40,7 @@ def op_def(op: str) -> Any:
     return found
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_stateful(op: str) -> bool:
     """Whether running the op twice, or not at all, can be told from running it once."""
     return op_def(op).is_stateful

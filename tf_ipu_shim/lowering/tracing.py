@@ -1,7 +1,7 @@
 """Traces a Python function into a function of its own, whose one op in the user's graph the plugin lowers.
 
-Uses `FuncGraph`, `control_flow_util_v2.create_new_tf_function` and `Graph._attr_scope`; checked on TensorFlow 2.15.1
-and 2.21.0.
+Uses `FuncGraph`, `atomic_function.from_func_graph`, `Graph._attr_scope` and the XLA control flow context; checked on
+TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -12,33 +12,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2, tensor_shape_pb2
+from tensorflow.core.framework import attr_value_pb2, function_pb2
+from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import func_graph, ops
-from tensorflow.python.ops import array_ops, control_flow_util_v2, variable_scope
-
+from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
 _serial = itertools.count()
 _traced: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
-class IpuFuncGraph(func_graph.FuncGraph):
-    """The graph of a function that is compiled for the IPU. Loops and branches in it are functional ones."""
-
-    ipu_compilation = True
-
-
-def in_compilation(graph: Any = None) -> bool:
-    """Whether a graph, or one it is nested in, is being compiled for the IPU.
-
-    Args:
-        graph: the current default graph when left out.
-    """
-    graph = ops.get_default_graph() if graph is None else graph
-    while graph is not None:
-        if getattr(graph, "ipu_compilation", False):
-            return True
-        graph = getattr(graph, "outer_graph", None)
-    return False
+def in_compilation() -> bool:
+    """Whether the current graph, or one it is nested in, is being compiled."""
+    return control_flow_ops.get_enclosing_xla_context() is not None
 
 
 def traced_graph(function_name: str) -> Any:
@@ -71,7 +56,7 @@ def resource_variables() -> Iterator[None]:
         scope._use_resource = before
 
 
-def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[IpuFuncGraph, Any]:
+def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[func_graph.FuncGraph, Any]:
     """Calls a Python function with placeholders in a graph of its own.
 
     Args:
@@ -83,11 +68,13 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
         variable scopes are those of the caller.
     """
-    graph = IpuFuncGraph(f"{name}_ipu_program_{next(_serial)}")
+    graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}")
     # Loops in the function order their side effects as the script does, as `tf.function` has them.
     graph._add_control_dependencies = True
     # TensorFlow's own functions take the caller's device only where it is a Python function.
     graph._device_function_stack = ops.get_default_graph()._device_function_stack.copy()
+    # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
+    graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
     with graph.as_default(), resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
@@ -95,7 +82,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     return graph, returned
 
 
-def call(graph: IpuFuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str) -> Any:
+def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str) -> Any:
     """Adds the op that runs a traced function to the graph around it.
 
     Args:
@@ -110,8 +97,10 @@ def call(graph: IpuFuncGraph, device: str, outputs: Sequence[Any], controls: Seq
     """
     graph.outputs = list(outputs)
     graph.control_outputs = list(dict.fromkeys(controls))
-    function = control_flow_util_v2.create_new_tf_function(graph)
-    shapes = [tensor.shape.as_proto() for tensor in outputs] or [tensor_shape_pb2.TensorShapeProto(unknown_rank=True)]
+    function = atomic_function.from_func_graph(graph.name, graph, {})
+    library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
+    library.function.append(function.definition)
+    shapes = [tensor.shape.as_proto() for tensor in outputs]
     with ops.device(device):
         # The op is made by hand: the generated wrapper returns the outputs, and there may be none.
         op = ops.get_default_graph()._create_op_internal(
@@ -122,17 +111,14 @@ def call(graph: IpuFuncGraph, device: str, outputs: Sequence[Any], controls: Seq
             attrs={
                 "Tin": _types(graph.external_captures),
                 "Tout": _types(outputs),
-                "f": attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=function)),
-                "output_shapes": attr_value_pb2.AttrValue(
-                    list=attr_value_pb2.AttrValue.ListValue(shape=shapes if outputs else [])
-                ),
+                "function": attr_value_pb2.AttrValue(s=graph.name.encode()),
+                "library": attr_value_pb2.AttrValue(s=library.SerializeToString(deterministic=True)),
+                "output_shapes": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(shape=shapes)),
             },
         )
     for inner, outer in zip(outputs, op.outputs):
         outer.set_shape(inner.shape)
     return op
-
-
 
 
 def _types(tensors: Sequence[Any]) -> attr_value_pb2.AttrValue:

@@ -18,20 +18,15 @@ class IpuKernelCreator : public XlaKernelCreator {
     IpuDevice* device = AsIpuDevice(runtime->device());
     if (device == nullptr) return XlaKernelCreator::CreateKernel(runtime, properties, kernel);
     const NodeDef& call = properties->node_def;
-    AttrValue function;
     const auto named = call.attr().find("f");
-    if (named != call.attr().end() && named->second.has_func()) {
-      function = named->second;
-    } else {
-      function.mutable_func()->set_name(call.op());
-      *function.mutable_func()->mutable_attr() = call.attr();
-    }
+    const bool is_call_op = named != call.attr().end() && named->second.has_func();
     NodeDef node;
     node.set_name(call.name());
     node.set_op("IpuProgram");
     node.set_device(call.device());
     *node.mutable_input() = call.input();
-    AddNodeAttr("f", function, &node);
+    AddNodeAttr("function", is_call_op ? named->second.func().name() : call.op(), &node);
+    AddNodeAttr("library", "", &node);
     AddNodeAttr("Tin", properties->input_types, &node);
     AddNodeAttr("Tout", properties->output_types, &node);
     AddNodeAttr("output_shapes", std::vector<PartialTensorShape>(), &node);

@@ -24,7 +24,11 @@ REGISTER_OP("IpuProgram")
     .Output("output: Tout")
     .Attr("Tin: list(type) >= 0")
     .Attr("Tout: list(type) >= 0")
-    .Attr("f: func")
+    .Attr("function: string")
+    // The function and all it calls, as a serialised FunctionDefLibrary. Were they in the graph's own library, grappler
+    // would rewrite them for op-by-op execution (loops taken apart, fused kernels) and XLA could not compile them.
+    // Empty where `function` is in the runtime's library: a jit-compiled call, which grappler leaves alone.
+    .Attr("library: string = ''")
     .Attr("output_shapes: list(shape) >= 0 = []")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
@@ -53,7 +57,11 @@ class IpuProgramOp : public AsyncOpKernel {
  public:
   explicit IpuProgramOp(OpKernelConstruction* context)
       : AsyncOpKernel(context), graph_def_version_(context->graph_def_version()) {
-    OP_REQUIRES_OK(context, context->GetAttr("f", &function_));
+    OP_REQUIRES_OK(context, context->GetAttr("function", &function_));
+    string library;
+    OP_REQUIRES_OK(context, context->GetAttr("library", &library));
+    OP_REQUIRES(context, library_.ParseFromString(library),
+                errors::InvalidArgument("IpuProgram ", name(), " holds no readable function library"));
     OP_REQUIRES_OK(context, context->GetAttr("Tin", &input_types_));
     OP_REQUIRES_OK(context, context->GetAttr("Tout", &output_types_));
   }
@@ -64,16 +72,16 @@ class IpuProgramOp : public AsyncOpKernel {
                       errors::FailedPrecondition("IpuProgram ", name(), " is placed on ",
                                                  context->function_library()->device()->name(), ", not on an IPU"),
                       done);
-    std::shared_ptr<LoweredProgram> program;
+    LoweredProgram* program = nullptr;
     OP_REQUIRES_OK_ASYNC(context, Lowered(context, device, &program), done);
-    OP_REQUIRES_OK_ASYNC(context, BringVariablesHome(context, device, program.get()), done);
+    OP_REQUIRES_OK_ASYNC(context, BringVariablesHome(context, device, program), done);
     ++CountersOf(device->ordinal()).programs_run;
 
     // The program takes over this op's context: same inputs, same outputs.
     const OpKernel* const self = context->params()->op_kernel;
     OpKernel* const kernel = program->kernel.get();
     context->params()->op_kernel = kernel;
-    auto finish = [context, self, program, done = std::move(done)]() {
+    auto finish = [context, self, done = std::move(done)]() {
       context->params()->op_kernel = const_cast<OpKernel*>(self);
       done();
     };
@@ -86,16 +94,15 @@ class IpuProgramOp : public AsyncOpKernel {
   }
 
  private:
-  Status Lowered(OpKernelContext* context, IpuDevice* device, std::shared_ptr<LoweredProgram>* program) {
+  Status Lowered(OpKernelContext* context, IpuDevice* device, LoweredProgram** program) {
     mutex_lock lock(mutex_);
-    const int64_t epoch = CurrentEpoch();
-    if (program_ == nullptr || program_->epoch != epoch) {
-      program_.reset();
+    if (programs_.empty() || programs_.back()->epoch != CurrentEpoch()) {
       GraphDef request, lowered;
+      TF_RETURN_IF_ERROR(AddFunctions(context->function_library(), library_));
       TF_RETURN_IF_ERROR(Request(context, device, &request));
       TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &lowered));
       TF_RETURN_IF_ERROR(AddFunctions(context->function_library(), lowered.library()));
-      auto fresh = std::make_shared<LoweredProgram>(input_types_.size());
+      auto fresh = std::make_unique<LoweredProgram>(input_types_.size());
       // Configuring happens on the way (the default device is made at first use), so the epoch is read again.
       fresh->epoch = CurrentEpoch();
       TF_RETURN_IF_ERROR(GetNodeAttr(lowered.node(0), "_variable_chips", &fresh->variable_chips));
@@ -105,31 +112,28 @@ class IpuProgramOp : public AsyncOpKernel {
       }
       TF_RETURN_IF_ERROR(MakeKernel(context, lowered.node(0), &fresh->kernel));
       ++CountersOf(device->ordinal()).programs_lowered;
-      program_ = std::move(fresh);
+      programs_.push_back(std::move(fresh));
     }
-    *program = program_;
+    *program = programs_.back().get();
     return OkStatus();
   }
 
   // The call as a node, with what is known of its arguments now, and all functions it reaches.
   Status Request(OpKernelContext* context, IpuDevice* device, GraphDef* request) {
-    const FunctionLibraryDefinition* library = context->function_library()->GetFunctionLibraryDefinition();
-    const FunctionDef* function = library->Find(function_.name());
-    if (function == nullptr) return errors::NotFound("IpuProgram ", name(), " has no function ", function_.name());
-    *request->mutable_library() = library->ReachableDefinitions(*function).ToProto();
-    bool listed = false;
-    for (const FunctionDef& reached : request->library().function()) {
-      listed |= reached.signature().name() == function_.name();
+    if (library_.function_size() > 0) {
+      *request->mutable_library() = library_;
+    } else {
+      const FunctionLibraryDefinition* library = context->function_library()->GetFunctionLibraryDefinition();
+      const FunctionDef* function = library->Find(function_);
+      if (function == nullptr) return errors::NotFound("IpuProgram ", name(), " has no function ", function_);
+      *request->mutable_library() = library->ReachableDefinitions(*function).ToProto();
+      *request->mutable_library()->add_function() = *function;  // a function does not reach itself
     }
-    if (!listed) *request->mutable_library()->add_function() = *function;
-
     NodeDef* node = request->add_node();
     node->set_name(name());
     node->set_op("IpuProgram");
     node->set_device(def().device());
-    AttrValue called;
-    *called.mutable_func() = function_;
-    AddNodeAttr("f", called, node);
+    AddNodeAttr("_function", function_, node);
     AddNodeAttr("Tin", input_types_, node);
     AddNodeAttr("Tout", output_types_, node);
     AddNodeAttr("_ordinal", device->ordinal(), node);
@@ -220,10 +224,12 @@ class IpuProgramOp : public AsyncOpKernel {
   }
 
   const int graph_def_version_;
-  NameAttrList function_;
+  string function_;
+  FunctionDefLibrary library_;
   DataTypeVector input_types_, output_types_;
   mutex mutex_;
-  std::shared_ptr<LoweredProgram> program_ TF_GUARDED_BY(mutex_);
+  // Kept until the op goes: once a run calls `done` the session may be gone, and a kernel must not outlive it.
+  std::vector<std::unique_ptr<LoweredProgram>> programs_ TF_GUARDED_BY(mutex_);
 };
 
 REGISTER_KERNEL_BUILDER(Name("IpuProgram").Device(kDeviceType), IpuProgramOp);
