@@ -1,0 +1,33 @@
+"""How much memory a program needs on each IPU, known before it runs. Never imports TensorFlow.
+
+    description     a program as values, and the steps that make and use them
+    liveness        what is alive at each step: always-live, and the largest not-always-live step
+    schedule        an order of the steps that keeps little alive
+    tiles           spreading over the tiles of a chip
+    plan            `MemoryPlan`: the figures of a program, IPU by IPU
+    out_of_memory   whether it fits, and the text of the error where it does not
+"""
+
+from __future__ import annotations
+
+from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
+from tf_ipu_shim.machine.memory.liveness import Liveness, live, smallest
+from tf_ipu_shim.machine.memory.out_of_memory import out_of_memory_text, worst
+from tf_ipu_shim.machine.memory.plan import CATEGORIES, IpuPlan, MemoryPlan, Owner, plan_of
+
+__all__ = [
+    "CATEGORIES",
+    "Block",
+    "IpuPlan",
+    "Liveness",
+    "MemoryPlan",
+    "Mode",
+    "Owner",
+    "Step",
+    "Value",
+    "live",
+    "out_of_memory_text",
+    "plan_of",
+    "smallest",
+    "worst",
+]

@@ -1,0 +1,124 @@
+"""Which memory each value is in while steps run in some order. Liveness and scheduling both go by this."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.machine.memory.description import Block, Mode, Step
+
+_OUTSIDE = (Mode.ALWAYS, Mode.CARRIED, Mode.BORROWED)  # in memory that is there whatever the block does
+
+
+class Buffers:
+    """The memory of one block's values at some point of a run through its steps.
+
+    Linear: every step costs a time in proportion to the values it touches.
+
+    Args:
+        block: the block.
+
+    Attributes:
+        bytes: size of each buffer.
+        value: the value each buffer was made for.
+        live: bytes alive now, without always-live ones and those of the caller.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self._values = block.values
+        self._uses = [0] * len(block.values)
+        for step in block.steps:
+            for value in step.takes:
+                self._uses[value] += 1
+        for value in block.results:
+            self._uses[value] += 1
+        self._of: list[tuple[int, ...]] = [()] * len(block.values)
+        self._pending: list[int] = []
+        self._outside: list[bool] = []
+        self.bytes: list[int] = []
+        self.value: list[int] = []
+        self.live = 0
+        for number, value in enumerate(block.values):
+            if value.mode in _OUTSIDE:
+                self._of[number] = (self._new(number, outside=True),)
+
+    def _new(self, number: int, outside: bool = False) -> int:
+        self.bytes.append(self._values[number].bytes)
+        self.value.append(number)
+        self._outside.append(outside)
+        self._pending.append(self._uses[number])
+        return len(self.bytes) - 1
+
+    def take(self, step: Step) -> None:
+        """The step reads its values."""
+        for number in step.takes:
+            for buffer in self._of[number]:
+                self._pending[buffer] -= 1
+
+    def give(self, step: Step) -> list[int]:
+        """The step's values come into being; returns the buffers that are made for them."""
+        made = []
+        for number in step.gives:
+            value = self._values[number]
+            if value.mode is Mode.VIEW:
+                found: tuple[int, ...] = tuple({buffer: None for of in value.of for buffer in self._of[of]})
+            else:
+                found = self._overwritable(number) if value.mode is Mode.IN_PLACE else ()
+                if not found:
+                    buffer = self._new(number)
+                    self._of[number] = (buffer,)
+                    self.live += value.bytes
+                    made.append(buffer)
+                    continue
+            self._of[number] = found
+            for buffer in found:
+                self._pending[buffer] += self._uses[number]
+        return made
+
+    def _overwritable(self, number: int) -> tuple[int, ...]:
+        """The buffer of an operand that dies, is as large, and may be written to; else nothing."""
+        value = self._values[number]
+        for operand in value.of:
+            buffers = self._of[operand]
+            if len(buffers) == 1 and self._dies_with(operand, buffers[0], value.bytes, value.home):
+                return buffers
+        return ()
+
+    def _dies_with(self, operand: int, buffer: int, size: int, home: int) -> bool:
+        if self._pending[buffer] or not self.bytes[buffer] == size == self._values[operand].bytes:
+            return False
+        if not self._outside[buffer]:
+            return True
+        mode = self._values[self.value[buffer]].mode
+        return mode is Mode.CARRIED or (mode is Mode.ALWAYS and self.value[buffer] == home)
+
+    def free(self, step: Step, made: list[int]) -> list[int]:
+        """After the step: returns the buffers that nobody needs any more, and takes them off."""
+        freed = []
+        for buffer in {buffer for number in step.takes for buffer in self._of[number]}.union(made):
+            if not self._pending[buffer] and not self._outside[buffer]:
+                self.live -= self.bytes[buffer]
+                freed.append(buffer)
+        return freed
+
+    def change(self, step: Step) -> int:
+        """By how many bytes the step would change what is alive, if it ran now."""
+        taken: dict[int, int] = {}
+        for number in step.takes:
+            for buffer in self._of[number]:
+                taken[buffer] = taken.get(buffer, 0) + 1
+        dying = {b for b, n in taken.items() if self._pending[b] == n and not self._outside[b]}
+        change = 0
+        for number in step.gives:
+            value = self._values[number]
+            if value.mode is Mode.VIEW:
+                dying.difference_update(buffer for of in value.of for buffer in self._of[of])
+            elif value.mode is Mode.IN_PLACE:
+                change += value.bytes
+                for operand in value.of:
+                    buffers = self._of[operand]
+                    if len(buffers) == 1 and taken.get(buffers[0]) == self._pending[buffers[0]]:
+                        if self.bytes[buffers[0]] == value.bytes == self._values[operand].bytes:
+                            dying.discard(buffers[0])
+                            change -= value.bytes
+                            break
+            else:
+                change += value.bytes
+        return change - sum(self.bytes[buffer] for buffer in dying)

@@ -1,0 +1,117 @@
+"""A program as values, and the steps that make and use them: all that its memory depends on."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.machine.memory.liveness import Liveness
+
+
+class Mode(enum.Enum):
+    """Where a value's bytes are.
+
+    `ALWAYS`: in memory of its own, from before the program starts until after it ends. `NEW`: in memory of its own,
+    while it is needed. `VIEW`: in the memory of the values it is made of, as a reshape or a slice is. `IN_PLACE`: in
+    the memory of an operand that nobody needs any more, else in new memory. `CARRIED`: an argument of a block, in
+    memory of the caller's that the block may write to. `BORROWED`: the same, but read only.
+    """
+
+    ALWAYS = "always"
+    NEW = "new"
+    VIEW = "view"
+    IN_PLACE = "in place"
+    CARRIED = "carried"
+    BORROWED = "borrowed"
+
+
+class Value(NamedTuple):
+    """A tensor.
+
+    Args:
+        bytes: its size.
+        owner: the name of what needs it: a variable, or the op that makes it.
+        kind: one of `plan.CATEGORIES`.
+        mode: where its bytes are.
+        of: for a view the values it is made of, for an in-place value the operands it may overwrite, by number.
+        home: for a value that is stored to an always-live one (a variable's next value): that one's number, else -1.
+    """
+
+    bytes: int
+    owner: str
+    kind: str
+    mode: Mode = Mode.NEW
+    of: tuple[int, ...] = ()
+    home: int = -1
+
+
+class Step(NamedTuple):
+    """What an IPU does at a time.
+
+    Args:
+        owner: the name of the op.
+        takes: numbers of the values it reads.
+        gives: numbers of the values it makes.
+        inside: blocks that run during the step, one at a time: a loop's condition and body, the branches of a
+            conditional, a called function.
+        loops: whether the blocks run over what the step gives (a loop), or make it (a branch or a call).
+    """
+
+    owner: str
+    takes: tuple[int, ...]
+    gives: tuple[int, ...]
+    inside: tuple[Block, ...] = ()
+    loops: bool = False
+
+
+class Block:
+    """Steps that run one after the other, and the values between them.
+
+    Args:
+        name: for reports.
+
+    Attributes:
+        values: all values, by number.
+        steps: in an order in which they can run.
+        segments: numbers of steps before which all earlier ones must have run, ascending.
+        results: numbers of the values that are needed when the block ends.
+        liveness: what was found about it, once that is known.
+
+    Example:
+        >>> block = Block("double")
+        >>> x = block.add(Value(400, "x", "argument"))
+        >>> y = block.add(Value(400, "double", "temporary"))
+        >>> block.run("x", (), (x,))
+        >>> block.run("double", (x,), (y,))
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.values: list[Value] = []
+        self.steps: list[Step] = []
+        self.segments: list[int] = []
+        self.results: list[int] = []
+        self.liveness: Liveness | None = None
+
+    def add(self, value: Value) -> int:
+        """Adds a value; returns its number."""
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def run(
+        self,
+        owner: str,
+        takes: Sequence[int],
+        gives: Sequence[int],
+        inside: Sequence[Block] = (),
+        loops: bool = False,
+    ) -> None:
+        """Adds a step; see `Step` for the arguments."""
+        self.steps.append(Step(owner, tuple(takes), tuple(gives), tuple(inside), loops))
+
+    def begin_segment(self) -> None:
+        """Later steps run after all that there are now."""
+        if self.steps and self.segments[-1:] != [len(self.steps)]:
+            self.segments.append(len(self.steps))

@@ -1,0 +1,82 @@
+"""Whether a program fits, and what to say where it does not."""
+
+from __future__ import annotations
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.machine.memory.plan import IpuPlan, MemoryPlan
+
+_OWNERS_SHOWN = 5
+_EXCEPTION_NAMES_SINCE = (2, 3)
+
+
+def worst(plan: MemoryPlan) -> IpuPlan | None:
+    """The IPU whose fullest tile is over by most; None where the program fits.
+
+    Example:
+        >>> worst(plan) is None
+        True
+    """
+    over = [ipu for ipu in plan.ipus if not ipu.fits]
+    return max(over, key=lambda ipu: (ipu.max_tile_bytes - ipu.bytes_per_tile, -ipu.ipu), default=None)
+
+
+def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion) -> str:
+    """What Graphcore's compiler says about a program that does not fit, then where and why, and what to try.
+
+    Args:
+        plan: of the program.
+        line: the SDK that is emulated: from 2.3 on the message begins otherwise.
+
+    Returns:
+        The text; empty where the program fits.
+
+    Source: FACTS section 2, "OOM".
+
+    Example:
+        >>> out_of_memory_text(plan, sdk.parse("3.4")).splitlines()[0]
+        '[Poplar][Compile engine] graph_memory_allocation_error: Out of memory on tile 0: 1024 bytes used but ...'
+    """
+    full = worst(plan)
+    if full is None:
+        return ""
+    origin = "[Error][Compile engine] "
+    if line >= _EXCEPTION_NAMES_SINCE:
+        origin = "[Poplar][Compile engine] graph_memory_allocation_error: "
+    over = sum(max(0, size - full.bytes_per_tile) for size in full.tile_bytes)
+    lines = [
+        f"{origin}Out of memory on tile {full.max_tile}: {full.max_tile_bytes} bytes used but tiles only have "
+        f"{full.bytes_per_tile} bytes of memory",
+        f"Program {plan.program} on {plan.device} ({plan.chip}) needs {full.peak_bytes:,} bytes on IPU {full.ipu} "
+        f"(shard {full.ipu}), which has {full.limit_bytes:,}: {over:,} bytes over, on "
+        f"{sum(size > full.bytes_per_tile for size in full.tile_bytes)} of {len(full.tile_bytes)} tiles.",
+        f"Always live: {full.always_live_bytes:,} bytes. Not always live: {full.not_always_live_bytes:,} bytes, at "
+        f"step {full.largest_step or '(none)'}. Code and stacks are not counted.",
+        "Largest owners:",
+    ]
+    for owner in full.owners[:_OWNERS_SHOWN]:
+        where = f", {owner.line}" if owner.line else ""
+        lines.append(f"  {owner.bytes:>15,} bytes  {owner.kind:<10}  {owner.name} (shard {full.ipu}{where})")
+    others = [ipu.ipu for ipu in plan.ipus if not ipu.fits and ipu is not full]
+    if others:
+        lines.append(f"Also too full: IPU {', '.join(map(str, others))}.")
+    lines.append(f"What to try: {'; '.join(_advice(plan, full))}.")
+    return "\n".join(lines)
+
+
+def _advice(plan: MemoryPlan, full: IpuPlan) -> list[str]:
+    sizes = full.categories
+    advice = []
+    if len(plan.ipus) == 1:
+        advice.append("shard the model over more IPUs (ipu.scopes.ipu_shard, auto_select_ipus)")
+    else:
+        advice.append("move layers to another shard, or shard over more IPUs")
+    if sizes["activation"] + sizes["temporary"] + sizes["argument"] >= sizes["variable"]:
+        advice.append("a smaller batch")
+    if sizes["activation"]:
+        advice.append("recomputation (allow_recompute)")
+    advice.append("float16 instead of float32")
+    advice.append(
+        'or look at the whole report with the engine option "debug.allowOutOfMemory": "true" and '
+        "tf_ipu_shim.memory_report()"
+    )
+    return advice

@@ -1,0 +1,177 @@
+"""The memory figures of a program: what the report shows, and what is decided on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from tf_ipu_shim.machine._records import RECORD
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.memory.description import Block, Value
+from tf_ipu_shim.machine.memory.liveness import smallest
+from tf_ipu_shim.machine.memory.tiles import Tiles
+
+CATEGORIES = ("variable", "constant", "argument", "exchange", "activation", "gradient", "temporary")
+"""What memory is for. `argument`: fed for a run; `exchange`: copied from another IPU; `activation`: kept for the
+backward pass; `temporary`: everything else that is computed."""
+
+ALWAYS_LIVE = frozenset({"variable", "constant"})
+_OWNERS_KEPT = 50
+
+
+@dataclasses.dataclass(**RECORD)
+class Owner:
+    """Who needs memory at the largest step.
+
+    Args:
+        name: a variable's name, or an op's.
+        kind: one of `CATEGORIES`.
+        bytes: all it needs then.
+        line: the user's own source line, such as `train.py:12`; None where it is not known.
+    """
+
+    name: str
+    kind: str
+    bytes: int
+    line: str | None = None
+
+
+@dataclasses.dataclass(**RECORD)
+class IpuPlan:
+    """What a program needs on one IPU at its largest step.
+
+    Args:
+        ipu: the shard.
+        always_live_bytes: variables and constants: there at every step.
+        not_always_live_bytes: the rest at the largest step.
+        largest_step: the op that runs then.
+        categories: bytes at that step by category; their sum is `peak_bytes`.
+        owners: the largest owners at that step, largest first; no more than 50.
+        tile_bytes: bytes on each tile at that step.
+        bytes_per_tile: memory of one tile.
+
+    Example:
+        >>> plan.ipus[0].percent < 100
+        True
+    """
+
+    ipu: int
+    always_live_bytes: int
+    not_always_live_bytes: int
+    largest_step: str
+    categories: Mapping[str, int]
+    owners: tuple[Owner, ...]
+    tile_bytes: tuple[int, ...]
+    bytes_per_tile: int
+
+    @property
+    def peak_bytes(self) -> int:
+        """Always-live plus not-always-live bytes."""
+        return self.always_live_bytes + self.not_always_live_bytes
+
+    @property
+    def limit_bytes(self) -> int:
+        """Memory of the IPU."""
+        return self.bytes_per_tile * len(self.tile_bytes)
+
+    @property
+    def percent(self) -> float:
+        """Peak as a part of the limit."""
+        return 100 * self.peak_bytes / self.limit_bytes
+
+    @property
+    def max_tile(self) -> int:
+        """The tile with most bytes; the first of several."""
+        return self.tile_bytes.index(max(self.tile_bytes))
+
+    @property
+    def max_tile_bytes(self) -> int:
+        """Bytes on that tile."""
+        return max(self.tile_bytes)
+
+    @property
+    def fits(self) -> bool:
+        """Whether no tile has more than it can hold."""
+        return self.max_tile_bytes <= self.bytes_per_tile
+
+
+@dataclasses.dataclass(**RECORD)
+class MemoryPlan:
+    """What a program needs on each IPU, known before it runs.
+
+    Args:
+        program: the name of the op that runs it.
+        device: the TensorFlow device, such as `/device:IPU:0`.
+        chip: title of the chip.
+        ipus: one for each IPU that the program uses, in order.
+        variables: bytes of each variable by (IPU, name).
+        exchanges: bytes a run copies from IPU to IPU, by (source, destination); those of a loop's body once.
+        coarse: names of the XLA programs that could not be looked into, with the reason: of those only variables,
+            arguments and results are counted.
+    """
+
+    program: str
+    device: str
+    chip: str
+    ipus: tuple[IpuPlan, ...]
+    variables: Mapping[tuple[int, str], int] = dataclasses.field(default_factory=dict)
+    exchanges: Mapping[tuple[int, int], int] = dataclasses.field(default_factory=dict)
+    coarse: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether the program fits on all its IPUs."""
+        return all(ipu.fits for ipu in self.ipus)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Sum of the IPUs' peaks."""
+        return sum(ipu.peak_bytes for ipu in self.ipus)
+
+
+def plan_of(ipu: int, block: Block, chip: Chip, lines: Mapping[str, str | None] | None = None) -> IpuPlan:
+    """The figures of one IPU.
+
+    Args:
+        ipu: the shard.
+        block: all that it runs.
+        chip: of which kind it is.
+        lines: the user's source line by owner.
+
+    Returns:
+        The figures at the largest step. Code, stacks and exchange code are not in them.
+
+    Example:
+        >>> plan_of(0, block, CHIPS["gc200"]).fits
+        True
+    """
+    found = smallest(block)
+    alive = [*found.always, *found.at_peak]
+    tiles = Tiles(chip.tiles)
+    tiles.place(value.bytes for value in alive)
+    return IpuPlan(
+        ipu=ipu,
+        always_live_bytes=sum(value.bytes for value in found.always),
+        not_always_live_bytes=found.peak_bytes,
+        largest_step=found.peak_step,
+        categories=_by_category(alive),
+        owners=_largest(alive, lines or {}),
+        tile_bytes=tuple(tiles.bytes()),
+        bytes_per_tile=chip.bytes_per_tile,
+    )
+
+
+def _by_category(alive: Iterable[Value]) -> dict[str, int]:
+    sums = dict.fromkeys(CATEGORIES, 0)
+    for value in alive:
+        sums[value.kind] += value.bytes
+    return sums
+
+
+def _largest(alive: Iterable[Value], lines: Mapping[str, str | None]) -> tuple[Owner, ...]:
+    sums: dict[tuple[str, str], int] = {}
+    for value in alive:
+        if value.bytes:
+            sums[value.owner, value.kind] = sums.get((value.owner, value.kind), 0) + value.bytes
+    owners = [Owner(name=name, kind=kind, bytes=size, line=lines.get(name)) for (name, kind), size in sums.items()]
+    return tuple(sorted(owners, key=lambda owner: (-owner.bytes, owner.name, owner.kind))[:_OWNERS_KEPT])

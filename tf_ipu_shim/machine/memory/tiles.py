@@ -1,0 +1,67 @@
+"""Spreading over the tiles of a chip: a model of Poplar's linear mapping, not Poplar's own mapping.
+
+Poplar maps convolutions and matrix products by plans of its own, so one tile of a real program may hold more than
+here. Exact here: the sum over the tiles, and that the same program is always spread the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MINIMUM_BYTES_PER_TILE = 128
+GRAIN_BYTES = 8  # the width of a tile's data path
+
+
+class Tiles:
+    """Bytes on each tile of one IPU.
+
+    A tensor is cut into equal pieces, one a tile: at least 128 bytes each, in steps of 8, the last one with what is
+    left. The first piece goes to the tile after the one with the last tensor's last piece.
+
+    Args:
+        tiles: how many there are.
+
+    Source: PopLibs `poputil/TileMapping.cpp` (`calcLinearTileMapping`), and the linear mapping with an offset that
+    Graphcore's TensorFlow uses (`tools/mapping_helper.cc`).
+
+    Example:
+        >>> tiles = Tiles(4)
+        >>> tiles.place([256, 1000])
+        >>> tiles.bytes()
+        [384, 360, 256, 256]
+    """
+
+    def __init__(self, tiles: int) -> None:
+        self._tiles = tiles
+        self._changes = [0] * (tiles + 1)  # differences from tile to tile, so that a tensor costs a constant time
+        self._next = 0
+
+    def place(self, sizes: Iterable[int]) -> None:
+        """Adds tensors of so many bytes, in this order."""
+        for size in sizes:
+            if size <= 0:
+                continue
+            share = -(-size // self._tiles)
+            piece = max(MINIMUM_BYTES_PER_TILE, -(-share // GRAIN_BYTES) * GRAIN_BYTES)
+            full, rest = divmod(size, piece)
+            self._add(self._next, full, piece)
+            if rest:
+                self._add((self._next + full) % self._tiles, 1, rest)
+            self._next = (self._next + full + (rest > 0)) % self._tiles
+
+    def _add(self, first: int, count: int, size: int) -> None:
+        """`size` bytes on each of `count` tiles, round the end; `count` is at most the number of tiles."""
+        end = first + count
+        self._changes[first] += size
+        self._changes[min(end, self._tiles)] -= size
+        if end > self._tiles:
+            self._changes[0] += size
+            self._changes[end - self._tiles] -= size
+
+    def bytes(self) -> list[int]:
+        """Bytes on each tile, tile 0 first."""
+        found, here = [], 0
+        for change in self._changes[:-1]:
+            here += change
+            found.append(here)
+        return found
