@@ -5,9 +5,10 @@ from __future__ import annotations
 from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes, sharding, utils
 from tf_ipu_shim.lowering import entry
-from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.runtime import devices, driver
 
 entry.install(plugin.load(), devices.get)
+driver.install(plugin.load())
 sharding.enable_sharded_gradient_tape()
 
 __all__ = ["config", "ipu_compiler", "scopes", "sharding", "utils"]

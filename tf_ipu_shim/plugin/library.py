@@ -7,7 +7,7 @@ import dataclasses
 import os
 import pathlib
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim import errors
@@ -17,12 +17,14 @@ MAXIMUM_DEVICES = 64
 MAXIMUM_CHIPS = 64
 
 _LOWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64)
 _INT64_OF_DEVICE = (
     "ipu_host_to_device_bytes",
     "ipu_host_to_device_transfers",
     "ipu_device_to_host_bytes",
     "ipu_device_to_host_transfers",
     "ipu_programs_lowered",
+    "ipu_programs_compiled",
     "ipu_programs_run",
 )
 _INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes", "ipu_kernel_nanoseconds", "ipu_kernels")
@@ -63,6 +65,7 @@ class Library:
         self._c.ipu_register()
         self._device_chips: tuple[int, ...] = (1,)
         self._lower: Any = None  # ctypes keeps no reference to a callback of its own
+        self._handle: Any = None
         live_context.extend(self._c)
 
     def _declare(self) -> None:
@@ -71,6 +74,7 @@ class Library:
                 function = getattr(self._c, name)
                 function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_int32] * arguments
         self._c.ipu_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
+        self._c.ipu_python_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
         self._c.ipu_constant_arguments.restype = ctypes.c_char_p
         self._c.ipu_constant_arguments.argtypes = [
             ctypes.c_void_p,
@@ -107,7 +111,9 @@ class Library:
         live_context.extend(self._c)
 
     def new_epoch(self) -> None:
-        """Has every program lowered again at its next run, as after a new configuration."""
+        """Begins a new configuration: programs are lowered again at their next run, devices asked for at their next
+        use, and trace events that nobody fetched are forgotten.
+        """
         self._c.ipu_new_epoch()
 
     def set_lowering(self, lower: Callable[[Call, bytes], bytes]) -> None:
@@ -130,6 +136,25 @@ class Library:
 
         self._lower = _LOWER(entry)
         self._c.ipu_set_lower_function(self._lower)
+
+    def set_handlers(self, handlers: Mapping[str, Callable[[bytes], bytes]]) -> None:
+        """Installs what the plugin's ops ask of Python (see `runtime.driver`).
+
+        Args:
+            handlers: by name, functions from a request to an answer. What one raises becomes the status of the op, as
+                with `set_lowering`.
+        """
+
+        def entry(call: int, name: bytes, request: int, size: int) -> int:
+            try:
+                answer, code = handlers[name.decode()](ctypes.string_at(request, size)), 0
+            except BaseException as error:  # nothing may cross into C++
+                answer, code = _status_of(error)
+            self._c.ipu_python_answer(call, answer, len(answer))
+            return code
+
+        self._handle = _CALL(entry)
+        self._c.ipu_set_python_function(self._handle)
 
     def uncompilable(self, graph: bytes) -> list[str]:
         """Names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""
@@ -161,6 +186,10 @@ class Library:
     def programs_lowered(self, ordinal: int) -> int:
         """How many programs were lowered for the device since the counters were reset."""
         return self._c.ipu_programs_lowered(ordinal)
+
+    def programs_compiled(self, ordinal: int) -> int:
+        """How many of those had something to compile: not those that give constants or hand on what they are given."""
+        return self._c.ipu_programs_compiled(ordinal)
 
     def programs_run(self, ordinal: int) -> int:
         """How many times a program was run on the device since the counters were reset."""

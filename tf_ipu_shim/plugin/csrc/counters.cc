@@ -27,6 +27,7 @@ void ResetCounters(int device_ordinal) {
     ArenaOf(device_ordinal, source)->ResetPeak();
   }
   counters.programs_lowered = 0;
+  counters.programs_compiled = 0;
   counters.programs_run = 0;
 }
 

@@ -29,6 +29,7 @@ struct DeviceCounters {
   std::atomic<int64_t> kernel_nanoseconds[kMaxChips];
   std::atomic<int64_t> kernels[kMaxChips];
   std::atomic<int64_t> programs_lowered{0};
+  std::atomic<int64_t> programs_compiled{0};  // of those lowered, the ones that have something to compile
   std::atomic<int64_t> programs_run{0};
 };
 

@@ -3,7 +3,10 @@
 #include <chrono>
 #include <cstring>
 
+#include "compile_watch.h"
 #include "counters.h"
+#include "first_use.h"
+#include "trace.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_factory.h"
@@ -29,7 +32,7 @@ void CopyBuffer(const Tensor* input, Tensor* output) {
 // Sees each copy between host and IPU that TensorFlow makes.
 class TransferContext : public DeviceContext {
  public:
-  explicit TransferContext(int ordinal) : counters_(CountersOf(ordinal)) {}
+  explicit TransferContext(int ordinal) : counters_(CountersOf(ordinal)), trace_(EngineTraceOf(ordinal)) {}
 
   void CopyCPUTensorToDevice(const Tensor* host, Device*, Tensor* device_tensor, StatusCallback done,
                              bool) const override {
@@ -40,6 +43,7 @@ class TransferContext : public DeviceContext {
   void CopyDeviceTensorToCPU(const Tensor* device_tensor, StringPiece, Device*, Tensor* host,
                              StatusCallback done) override {
     counters_.device_to_host.Add(device_tensor->TotalBytes());
+    if (host_reads_traced.load(std::memory_order_relaxed)) trace_.HostReads(device_tensor->data());
     CopyBuffer(device_tensor, host);
     done(OkStatus());
   }
@@ -50,6 +54,7 @@ class TransferContext : public DeviceContext {
 
  private:
   DeviceCounters& counters_;
+  EngineTrace& trace_;
 };
 
 // Two TensorFlow devices are two systems to Graphcore's TensorFlow: what goes between them passes through the host.
@@ -173,12 +178,16 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
   ChipDevice* chip = Chip(index);
   OP_REQUIRES(context, chip != nullptr,
               errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips));
+  Use use = Use::kRun;
+  if (!RunsFreely(ordinal_)) OP_REQUIRES_OK(context, CheckUse(*kernel, &use));
   DeviceBase* const device = context->params()->device;
+  const LaunchScope launch(kernel);
   const KernelTimer timer(ordinal_, index);
   context->params()->device = chip;
   kernel->Compute(context);
   context->params()->device = device;
   timer.Stop();
+  if (use == Use::kZeros && context->status().ok()) OP_REQUIRES_OK(context, ZeroOutputs(context));
 }
 
 void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, AsyncOpKernel::DoneCallback done) {
@@ -187,14 +196,27 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
   OP_REQUIRES_ASYNC(
       context, chip != nullptr,
       errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips), done);
+  Use use = Use::kRun;
+  if (!RunsFreely(ordinal_)) OP_REQUIRES_OK_ASYNC(context, CheckUse(*kernel, &use), done);
   DeviceBase* const device = context->params()->device;
+  const LaunchScope launch(kernel);
   const KernelTimer timer(ordinal_, index);
   context->params()->device = chip;
-  kernel->ComputeAsync(context, [context, device, timer, done = std::move(done)]() {
+  kernel->ComputeAsync(context, [context, device, timer, use, done = std::move(done)]() {
     context->params()->device = device;
     timer.Stop();
+    if (use == Use::kZeros && context->status().ok()) OP_REQUIRES_OK_ASYNC(context, ZeroOutputs(context), done);
     done();
   });
+}
+
+Status IpuDevice::CheckUse(const OpKernel& kernel, Use* use) const {
+  TF_RETURN_IF_ERROR(UseOf(ordinal_, use));
+  if (*use == Use::kRun) return OkStatus();
+  const bool exempt = NeedsNoEngine(kernel);
+  if (*use == Use::kCompileOnly && !exempt) return CompileOnlyError(kernel);
+  if (exempt) *use = Use::kRun;
+  return OkStatus();
 }
 
 Status IpuDevice::TryGetDeviceContext(DeviceContext** context) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arena.h"
+#include "first_use.h"
 #include "tensorflow/core/common_runtime/local_device.h"
 #include "tensorflow/core/common_runtime/scoped_allocator_mgr.h"
 #include "tensorflow/core/framework/device_base.h"
@@ -57,6 +58,9 @@ class IpuDevice : public ChipDevice {
   int ordinal() const { return ordinal_; }
 
  private:
+  // What the configuration lets a kernel do; attaches the device at its first use.
+  tensorflow::Status CheckUse(const tensorflow::OpKernel& kernel, Use* use) const;
+
   const tensorflow::SessionOptions options_;
   const int ordinal_;
   tensorflow::DeviceContext* const transfers_;  // reference counted

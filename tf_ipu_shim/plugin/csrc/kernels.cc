@@ -22,6 +22,15 @@ const std::set<std::string>& RefusedOps() {
   return *ops;
 }
 
+// Questions and orders to the driver: they run on the host, as Graphcore's do.
+const std::set<std::string>& HostOps() {
+  static const auto* ops = new std::set<std::string>{
+      "IpuConfigureHardware", "IpuClearAllXlaCompilationCaches", "IpuResetDevices",  "IpuResetSeed",
+      "IpuEventTrace",        "IpuModelUsed",                    "IpuGetConfiguration", "IpuGetNumDevices",
+      "IpuUseSyntheticDataFor"};
+  return *ops;
+}
+
 class DelegateFactory : public kernel_factory::OpKernelFactory {
  public:
   OpKernel* Create(OpKernelConstruction* construction) override {
@@ -59,7 +68,8 @@ bool RegisterDelegates() {
     // Control flow (`Enter`, `NextIteration`, ...) is registered for any device, and for no device in particular.
     const bool for_any_device = kernel.device_type() == "DEFAULT" && !with_cpu_kernel.count(kernel.op());
     if (kernel.device_type() != "CPU" && !for_any_device) continue;
-    if (RefusedOps().count(kernel.op()) || with_ipu_kernel.count(kernel.op())) continue;
+    if (RefusedOps().count(kernel.op()) || HostOps().count(kernel.op())) continue;
+    if (with_ipu_kernel.count(kernel.op())) continue;
     auto* definition = new KernelDef(kernel);  // the registrar takes it
     definition->set_device_type(kDeviceType);
     // There is one memory here: a host argument would only add copies, and would split loops between devices

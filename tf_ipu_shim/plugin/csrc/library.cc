@@ -6,6 +6,8 @@
 #include "counters.h"
 #include "device.h"
 #include "lowering_call.h"
+#include "python_call.h"
+#include "trace.h"
 #include "tensorflow/c/eager/immediate_execution_context.h"
 #include "tensorflow/c/eager/tfe_context_internal.h"
 #include "tensorflow/core/common_runtime/function.h"
@@ -66,7 +68,15 @@ const char* ipu_extend_context(void* context, int32_t present) {
 }
 
 void ipu_set_lower_function(LowerFunction function) { SetLowerFunction(function); }
-void ipu_new_epoch() { NewEpoch(); }
+void ipu_new_epoch() {
+  NewEpoch();
+  ResetTrace();
+}
+
+void ipu_set_python_function(PythonFunction function) { SetPythonFunction(function); }
+void ipu_python_answer(PythonCall* call, const char* bytes, int64_t size) {
+  call->answer.assign(bytes, static_cast<size_t>(size));
+}
 
 void ipu_answer(LoweringCall* call, const char* bytes, int64_t size) {
   call->answer.assign(bytes, static_cast<size_t>(size));
@@ -122,6 +132,7 @@ int64_t ipu_exchange_transfers(int32_t device, int32_t source, int32_t destinati
 int64_t ipu_kernel_nanoseconds(int32_t device, int32_t chip) { return CountersOf(device).kernel_nanoseconds[chip]; }
 int64_t ipu_kernels(int32_t device, int32_t chip) { return CountersOf(device).kernels[chip]; }
 int64_t ipu_programs_lowered(int32_t device) { return CountersOf(device).programs_lowered; }
+int64_t ipu_programs_compiled(int32_t device) { return CountersOf(device).programs_compiled; }
 int64_t ipu_programs_run(int32_t device) { return CountersOf(device).programs_run; }
 void ipu_reset_counters(int32_t device) { ResetCounters(device); }
 void ipu_time_kernels(int32_t enabled) { kernel_timing_enabled = enabled != 0; }

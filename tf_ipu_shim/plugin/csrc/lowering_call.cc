@@ -8,13 +8,13 @@ namespace {
 using tensorflow::Status;
 
 std::atomic<LowerFunction> lower_function{nullptr};
-std::atomic<int64_t> epoch{0};
 
 }  // namespace
 
+std::atomic<int64_t> configuration_epoch{1};
+
 void SetLowerFunction(LowerFunction function) { lower_function = function; }
-int64_t CurrentEpoch() { return epoch; }
-void NewEpoch() { ++epoch; }
+void NewEpoch() { ++configuration_epoch; }
 
 Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::GraphDef& request,
              tensorflow::GraphDef* lowered) {

@@ -24,8 +24,10 @@ using LowerFunction = int32_t (*)(LoweringCall* call, const char* request, int64
 
 void SetLowerFunction(LowerFunction function);
 
-// Programs lowered under an older epoch are lowered again at their next run.
-int64_t CurrentEpoch();
+// Counts configurations, from 1. Programs lowered in an older epoch are lowered again at their next run, and devices are
+// asked for anew at their next use.
+extern std::atomic<int64_t> configuration_epoch;
+inline int64_t CurrentEpoch() { return configuration_epoch.load(std::memory_order_acquire); }
 void NewEpoch();
 
 // Lowers `request`. On success `*lowered` holds one node, what to run, and the functions it needs.

@@ -1,0 +1,108 @@
+#include "compile_watch.h"
+
+#include <exception>
+
+#include "trace.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+struct WatchedLaunches {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<CompileWatch>> by_function;
+};
+
+WatchedLaunches& Watched() {
+  static auto* const watched = new WatchedLaunches;
+  return *watched;
+}
+
+thread_local LaunchScope* running_launch = nullptr;  // that is not known to be compiled yet
+
+}  // namespace
+
+std::atomic<int> compile_watches{0};
+
+std::shared_ptr<CompileWatch> CompileWatch::Begin(const std::string& module, const std::vector<std::string>& launches,
+                                                  bool show_bar, int64_t start_micros) {
+  std::shared_ptr<CompileWatch> watch(new CompileWatch(start_micros));
+  for (const std::string& launch : launches) watch->compiled_[launch] = false;
+  watch->end_micros_ = NowMicros();
+  if (show_bar) {
+    // The lowering, which is done, is a step like each launch.
+    try {
+      watch->bar_ = std::make_unique<ProgressBar>(module, start_micros, static_cast<int>(launches.size()) + 1);
+      watch->bar_->SetDone(1);
+    } catch (const std::exception&) {
+      // The system gives no thread: the program compiles without a bar.
+    }
+  }
+  {
+    std::lock_guard<std::mutex> lock(Watched().mutex);
+    for (const std::string& launch : launches) Watched().by_function[launch] = watch;
+  }
+  ++compile_watches;
+  return watch;
+}
+
+CompileWatch::~CompileWatch() {
+  --compile_watches;
+  std::lock_guard<std::mutex> lock(Watched().mutex);
+  for (const auto& launch : compiled_) Watched().by_function.erase(launch.first);
+}
+
+void CompileWatch::LaunchCompiled(const std::string& function) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool& compiled = compiled_[function];
+  if (compiled) return;
+  compiled = true;
+  end_micros_ = NowMicros();
+  int done = 1;
+  for (const auto& launch : compiled_) done += launch.second;
+  if (bar_ == nullptr) return;
+  bar_->SetDone(done);
+  if (done > static_cast<int>(compiled_.size())) {
+    bar_->Finish();
+    bar_.reset();
+  }
+}
+
+void CompileWatch::Finish() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (bar_ != nullptr) bar_->Finish();
+  bar_.reset();
+}
+
+int64_t CompileWatch::end_micros() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return end_micros_;
+}
+
+void LaunchScope::Begin(const tensorflow::OpKernel* kernel) {
+  if (kernel->def().op() != "XlaLaunch") return;
+  const auto function = kernel->def().attr().find("function");
+  if (function == kernel->def().attr().end()) return;
+  {
+    std::lock_guard<std::mutex> lock(Watched().mutex);
+    const auto found = Watched().by_function.find(function->second.func().name());
+    if (found != Watched().by_function.end()) watch_ = found->second.lock();
+  }
+  if (watch_ == nullptr) return;
+  function_ = function->second.func().name();
+  outer_ = running_launch;
+  running_launch = this;
+}
+
+void LaunchScope::End() {
+  running_launch = outer_;
+  watch_->LaunchCompiled(function_);
+}
+
+void LaunchScope::NoteAllocation() {
+  LaunchScope* const launch = running_launch;
+  if (launch == nullptr) return;
+  running_launch = nullptr;
+  launch->watch_->LaunchCompiled(launch->function_);
+}
+
+}  // namespace tf_ipu_shim

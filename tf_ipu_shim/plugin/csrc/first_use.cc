@@ -1,0 +1,85 @@
+#include "first_use.h"
+
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "python_call.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+constexpr int kUseBits = 2;
+
+// One lock a device: a device that waits for its IPUs must not keep ops on another from running.
+std::mutex& AskingFor(int ordinal) {
+  static std::mutex* const mutexes = new std::mutex[kMaxDevices];
+  return mutexes[ordinal];
+}
+
+bool Known(int ordinal, int64_t epoch, Use* use) {
+  const int64_t known = known_uses[ordinal].load(std::memory_order_acquire);
+  if (known >> kUseBits != epoch) return false;
+  *use = static_cast<Use>(known & 3);
+  return true;
+}
+
+}  // namespace
+
+std::atomic<int64_t> known_uses[kMaxDevices] = {};  // of epoch 0, which never is
+
+tensorflow::Status UseOf(int ordinal, Use* use) {
+  if (!HasPythonFunction()) {  // the plugin alone, without configurations
+    *use = Use::kRun;
+    return tensorflow::OkStatus();
+  }
+  if (Known(ordinal, CurrentEpoch(), use)) return tensorflow::OkStatus();
+  std::lock_guard<std::mutex> lock(AskingFor(ordinal));
+  for (;;) {
+    // Making the default device begins an epoch, and so does another thread that configures meanwhile: what was
+    // answered in an older one is asked again.
+    const int64_t epoch = CurrentEpoch();
+    if (Known(ordinal, epoch, use)) return tensorflow::OkStatus();
+    std::string answer;
+    TF_RETURN_IF_ERROR(CallPython("attach", std::to_string(ordinal), &answer));
+    if (answer.size() != 1 || answer[0] < '0' || answer[0] > '2') {
+      return tensorflow::errors::Internal("tf_ipu_shim's runtime gave no use for /device:IPU:", ordinal);
+    }
+    if (CurrentEpoch() != epoch) continue;
+    known_uses[ordinal].store(epoch << kUseBits | (answer[0] - '0'), std::memory_order_release);
+  }
+}
+
+bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
+  static const auto* const ops = new std::set<std::string>{
+      "Const", "Placeholder", "NoOp", "Identity", "IdentityN", "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval",
+      "_Send", "_Recv", "_HostSend", "_HostRecv", "VarHandleOp", "_VarHandlesOp", "ReadVariableOp",
+      "AssignVariableOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "Switch", "RefSwitch", "Merge",
+      "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "PartitionedCall", "StatefulPartitionedCall",
+      "If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "IpuProgram", "IpuInterCopy"};
+  return ops->count(kernel.def().op()) > 0;
+}
+
+tensorflow::Status CompileOnlyError(const tensorflow::OpKernel& kernel) {
+  return tensorflow::errors::InvalidArgument(
+      "Trying to run an executable on a device that was configured for compilation only. Op ", kernel.name(), " (",
+      kernel.def().op(),
+      ") cannot run under device_connection.type = DeviceConnectionType.NEVER; use ALWAYS or ON_DEMAND to run it.");
+}
+
+tensorflow::Status ZeroOutputs(tensorflow::OpKernelContext* context) {
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    tensorflow::Tensor* output = context->mutable_output(i);
+    if (output == nullptr || !tensorflow::DataTypeCanUseMemcpy(output->dtype())) continue;
+    // A result may share its memory with an input, which keeps its value.
+    tensorflow::Tensor zeros;
+    TF_RETURN_IF_ERROR(context->allocate_temp(output->dtype(), output->shape(), &zeros));
+    if (zeros.TotalBytes() > 0) std::memset(zeros.data(), 0, zeros.TotalBytes());
+    *output = zeros;
+  }
+  return tensorflow::OkStatus();
+}
+
+}  // namespace tf_ipu_shim
