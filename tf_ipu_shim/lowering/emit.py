@@ -15,12 +15,14 @@ from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.emit_cluster import ClusterFunction, Unmarked, strip
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
-from tf_ipu_shim.lowering.placement import HOST, Placement, Placer
+from tf_ipu_shim.lowering.placement import HOST, LOOSE, SEVERAL, Placement, Placer
 from tf_ipu_shim.lowering.program import Cluster, Exchange
+from tf_ipu_shim.lowering.variants import loosen
 
 CHIP_ATTRIBUTE = "_ipu"
 HOST_DEVICE = "/device:CPU:0"
 _INTEGERS = frozenset({3, 9})  # DT_INT32, DT_INT64: what shapes, axes and indices are made of
+_HANDLES = frozenset({op_types.RESOURCE, op_types.VARIANT})
 _serial = itertools.count()
 
 # Tells which arguments of a function XLA must know when it compiles: (function, number of arguments) -> flags.
@@ -79,7 +81,7 @@ class _FunctionEmitter:
     ) -> None:
         self._all = emitter
         self._graph = graph
-        self._placement = placement
+        self._placement = placement = loosen(graph, placement)
         self._phases = phases_of(graph, placement)
         self._reads = clone_reads(graph, placement, self._phases)
         self._clusters = clusters_of(placement, self._phases)
@@ -180,31 +182,30 @@ class _FunctionEmitter:
         return list(used)
 
     def _emit_node(self, node: Node) -> None:
-        """An op of its own: on the host, or control flow over several IPUs."""
-        on_host = self._placement.locations[node] == HOST
-        device = HOST_DEVICE if on_host else self._all.device
+        """An op of its own: on the host, alone on an IPU, or control flow over several IPUs."""
+        location = self._placement.locations[node]
+        device = HOST_DEVICE if location == HOST else self._all.device
+        ipu = self._placement.loose_ipus.get(node)
         proto = self._function.node_def.add()
         proto.CopyFrom(node.proto)
-        strip(proto, lambda name: name)
+        strip(proto, self._all.unmarked if location == LOOSE else lambda name: name)
         proto.device = device
+        if ipu is not None:
+            proto.attr[CHIP_ATTRIBUTE].i = ipu
         del proto.input[:]
-        proto.input.extend(self._tensor(text, None, device) for text in node.inputs)
+        proto.input.extend(self._tensor(text, ipu, device) for text in node.inputs)
         proto.input.extend(
             f"^{unit}" for unit in dict.fromkeys(self._unit(control) for control in node.controls) if unit is not None
         )
         self._units[node] = node.name
-        results: Sequence[int | None] = []
-        if not on_host:
-            results = self._emit_functions(node, proto)
-        outputs = [
-            f"{node.name}:{name}:{i}"
-            for name, types in op_types.output_types(node.proto).items()
-            for i in range(len(types))
-        ]
-        for index, tensor in enumerate(outputs):
+        results: Sequence[int | None] = self._emit_functions(node, proto) if location == SEVERAL else []
+        outputs = op_types.output_types(node.proto).items()
+        tensors = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
+        for index, tensor in enumerate(tensors):
             self._names[tensor] = tensor
-            if index < len(results) and results[index] is not None:
-                self._ipus[tensor] = results[index]  # type: ignore[assignment]
+            held = results[index] if index < len(results) else ipu
+            if held is not None:
+                self._ipus[tensor] = held
 
     def _emit_functions(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
         """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
@@ -249,7 +250,7 @@ class _FunctionEmitter:
             return self._clone_constant(producer, device) + text[len(producer.name) :]
         name = self._names[text]
         source = self._ipus.get(text)
-        if ipu is None or source is None or source == ipu or self._graph.type_of(text) == op_types.RESOURCE:
+        if ipu is None or source is None or source == ipu or self._graph.type_of(text) in _HANDLES:
             return name
         if (text, ipu) not in self._copies:
             copy = self._function.node_def.add(

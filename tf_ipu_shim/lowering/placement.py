@@ -18,6 +18,7 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
 HOST = -1
 SEVERAL = -2  # a loop, branch or call whose functions run on more than one IPU, or on an IPU and the host
+LOOSE = -3  # an op on one IPU that is in no XLA program (see `variants`)
 ALL_IPUS = -1  # as a mark: on every IPU
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
@@ -28,25 +29,18 @@ class Placement:
     """Where a function's ops run.
 
     Args:
-        locations: for each node an IPU (0 and up), `HOST` or `SEVERAL`; constants are in no dictionary.
+        locations: for each node an IPU (0 and up), `HOST`, `SEVERAL` or `LOOSE`; constants are in no dictionary.
         constants: nodes that are cloned to wherever they are needed.
         variable_homes: resource argument to the IPU it lives on; None for one that no IPU uses.
         functions: for nodes that run functions on several IPUs: function name to its placement.
+        loose_ipus: the IPUs of `LOOSE` ops.
     """
 
     locations: dict[Node, int]
     constants: set[Node]
     variable_homes: dict[str, int | None]
     functions: dict[str, Placement]
-
-    def is_on_one_ipu(self) -> bool:
-        """Whether the whole function can be one XLA program."""
-        return len(set(self.locations.values())) <= 1 and HOST not in self.locations.values() and not self.functions
-
-    def ipus(self) -> set[int]:
-        """The IPUs that the function runs on."""
-        used = {location for location in self.locations.values() if location >= 0}
-        return used.union(*(placement.ipus() for placement in self.functions.values()))
+    loose_ipus: dict[Node, int] = dataclasses.field(default_factory=dict)
 
 
 class Placer:

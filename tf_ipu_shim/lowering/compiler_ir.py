@@ -1,0 +1,156 @@
+"""XLA's own program for a function, made without running anything: what `experimental_get_compiler_ir` does.
+
+It needs an eager context, with the function and its variables in it. This module keeps one of its own, so that a
+graph-mode script's global context stays as it is, and stands in variables of the right type and shape whose memory is
+never touched. Uses `context.Context`, `TFE_Py_Execute`, `Context.get_compiler_ir` and `hlo_pb2`; checked on TensorFlow
+2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from tensorflow.compiler.xla.service import hlo_pb2
+from tensorflow.core.framework import function_pb2, tensor_shape_pb2, types_pb2
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import context
+from tensorflow.python.framework import dtypes, tensor_shape, tensor_spec, tensor_util
+
+_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+# A shared name with which TensorFlow makes a variable that lives as long as its handle.
+_ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+_serial = itertools.count()
+
+
+class Argument(NamedTuple):
+    """An argument of a function.
+
+    Args:
+        type: its `DataType`, for a variable that of its value; 0 for a variable that has no value yet.
+        shape: dimensions.
+        variable: whether it is a variable's handle.
+    """
+
+    type: int
+    shape: tuple[int, ...]
+    variable: bool = False
+
+
+class CompilerIr:
+    """Asks XLA for programs. Thread-safe; one for the process is enough: `shared()`."""
+
+    def __init__(self) -> None:
+        context.context()  # eager tensors want the global context to be there, if not initialised
+        # Two threads for a device nothing is computed on.
+        config = config_pb2.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+        self._context = context.Context(config=config)
+        self._lock = threading.Lock()
+        self._has_platform = "platform_name" in inspect.signature(self._context.get_compiler_ir).parameters
+
+    def hlo(
+        self, function: str, library: Iterable[function_pb2.FunctionDef], arguments: Sequence[Argument]
+    ) -> hlo_pb2.HloModuleProto:
+        """XLA's program for a function, before optimisation.
+
+        Args:
+            function: its name.
+            library: the function, and what it calls.
+            arguments: one for each of its arguments, variables last.
+
+        Returns:
+            The program. Its parameters are the arguments; variables that have no value yet are left out.
+
+        Raises:
+            tf.errors.OpError: XLA cannot compile the function, or its program depends on an argument's value.
+        """
+        with self._lock:
+            self._context.ensure_initialized()
+            added = []
+            try:
+                for definition in library:
+                    if not self._context.has_function(definition.signature.name):
+                        self._context.add_function_def(definition)
+                        added.append(definition.signature.name)
+                return self._hlo(function, arguments)
+            finally:
+                for name in added:
+                    self._context.remove_function(name)
+
+    def _hlo(self, function: str, arguments: Sequence[Argument]) -> hlo_pb2.HloModuleProto:
+        values = [argument for argument in arguments if not argument.variable]
+        specs = [tensor_spec.TensorSpec(value.shape, dtypes.as_dtype(value.type)) for value in values]
+        handles = self._variables([argument for argument in arguments if argument.variable])
+        platform: dict[str, Any] = {"platform_name": None} if self._has_platform else {}
+        serialized = self._context.get_compiler_ir(
+            device_name=_DEVICE,
+            function_name=function,
+            flat_args=specs,
+            captured_inputs=handles,
+            stage="hlo_serialized",
+            **platform,
+        )
+        return hlo_pb2.HloModuleProto.FromString(serialized)
+
+    def _variables(self, variables: Sequence[Argument]) -> list[Any]:
+        """Handles of variables that look like these, made by one function call: an op each would cost more."""
+        if not variables:
+            return []
+        maker = function_pb2.FunctionDef()
+        maker.signature.name = f"stand_in_variables_{next(_serial)}"
+        maker.signature.is_stateful = True
+        for index, variable in enumerate(variables):
+            shape = tensor_shape.TensorShape(variable.shape).as_proto()
+            _add_variable(maker, index, variable.type, shape)
+        self._context.add_function_def(maker)
+        try:
+            return pywrap_tfe.TFE_Py_Execute(
+                self._context._handle, _DEVICE, maker.signature.name, [], (), len(variables)
+            )
+        finally:
+            self._context.remove_function(maker.signature.name)
+
+
+def _add_variable(
+    maker: function_pb2.FunctionDef, index: int, kind: int, shape: tensor_shape_pb2.TensorShapeProto
+) -> None:
+    handle = maker.node_def.add(name=f"handle_{index}", op="VarHandleOp")
+    handle.attr["dtype"].type = kind or types_pb2.DT_FLOAT
+    handle.attr["shape"].shape.CopyFrom(shape)
+    handle.attr["shared_name"].s = _ANONYMOUS
+    handle.attr["container"].s = b""
+    maker.signature.output_arg.add(name=f"output_{index}", type=types_pb2.DT_RESOURCE)
+    maker.ret[f"output_{index}"] = f"{handle.name}:resource:0"
+    if not kind:
+        return
+    dimensions = maker.node_def.add(name=f"shape_{index}", op="Const")
+    dimensions.attr["dtype"].type = types_pb2.DT_INT32
+    sizes = [dimension.size for dimension in shape.dim]
+    dimensions.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(sizes, dtypes.int32, [len(sizes)]))
+    # Not initialised: pages that nobody writes to take no memory of the host's.
+    value = maker.node_def.add(name=f"value_{index}", op="Empty", input=[f"{dimensions.name}:output:0"])
+    value.attr["dtype"].type = kind
+    value.attr["init"].b = False
+    inputs = [f"{handle.name}:resource:0", f"{value.name}:output:0"]
+    store = maker.node_def.add(name=f"store_{index}", op="AssignVariableOp", input=inputs)
+    store.attr["dtype"].type = kind
+    store.attr["validate_shape"].b = False
+    maker.signature.control_output.append(store.name)
+    maker.control_ret[store.name] = store.name
+
+
+_shared_lock = threading.Lock()
+_shared: CompilerIr | None = None
+
+
+def shared() -> CompilerIr:
+    """The one of this process, made at first use."""
+    global _shared
+    with _shared_lock:
+        if _shared is None:
+            _shared = CompilerIr()
+        return _shared
