@@ -27,7 +27,7 @@ def enable() -> None:
 def _gradient_function(op_name: Any, attr_tuple: Any, num_inputs: Any, inputs: Any, outputs: Any, *rest: Any) -> Any:
     arguments = (op_name, attr_tuple, num_inputs, inputs, outputs, *rest)
     if not context.executing_eagerly():
-        for tensor in outputs:
+        for tensor in outputs or ():  # None where the gradient needs no output
             mark = _mark_of(tensor)
             if mark is not None:
                 with tracing.attributes({marks.SHARDING_ATTRIBUTE: mark}):
