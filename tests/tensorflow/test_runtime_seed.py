@@ -1,8 +1,10 @@
-"""Seeds of devices."""
+"""Seeds of devices, and the numbers that compiled programs draw from them."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_ipu_shim import ipu
 from tf_ipu_shim.ipu import utils
 from tf_ipu_shim.runtime import seed
 
@@ -10,17 +12,79 @@ from tf_ipu_shim.runtime import seed
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     monkeypatch.setattr(seed, "_states", {})
-    monkeypatch.setattr(seed, "_generators", {})
+    ipu.config.reset_ipu_configuration()
+    yield
+    ipu.config.reset_ipu_configuration()
 
 
-def test_the_same_seed_draws_the_same():
-    utils.reset_ipu_seed(7)
-    first = [seed.draw(0, 2), seed.draw(0, 2)]
-    assert first[0] != first[1] and first[0][0] != first[0][1]
-    utils.reset_ipu_seed(7)
-    assert [seed.draw(0, 2), seed.draw(0, 2)] == first
-    utils.reset_ipu_seed(8)
-    assert seed.draw(0, 2) != first[0]
+def draw_everywhere():
+    """Random ops on two shards, in a loop, in a branch."""
+    with ipu.scopes.ipu_shard(0):
+        uniform = tf.random.uniform([4])
+        integers = tf.random.uniform([6], 0, 1000, tf.int32)
+    with ipu.scopes.ipu_shard(1):
+        normal = tf.random.normal([3])
+        truncated = tf.random.truncated_normal([2])
+    _, looped = tf.while_loop(
+        lambda i, _: i < 3,
+        lambda i, values: (i + 1, values.write(i, tf.random.uniform([2]))),
+        (0, tf.TensorArray(tf.float32, 3, element_shape=[2])),
+    )
+    branch = tf.cond(uniform[0] > 2, lambda: tf.random.uniform([2]), lambda: -tf.random.uniform([2]))
+    categories = tf.random.categorical(tf.zeros([1, 1000]), 4)
+    return uniform, integers, normal, truncated, looped.stack(), branch, categories
+
+
+def same(first, second):
+    return [bool(np.array_equal(one, other)) for one, other in zip(first, second)]
+
+
+def test_numbers_follow_from_the_seed():
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 2
+    config.configure_ipu_system()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            drawn = ipu.ipu_compiler.compile(draw_everywhere, [])
+        utils.reset_ipu_seed(7)
+        first, second = session.run(drawn), session.run(drawn)
+        utils.reset_ipu_seed(7)
+        assert all(same(session.run(drawn), first)) and all(same(session.run(drawn), second))
+        assert not any(same(first, second))
+        utils.reset_ipu_seed(8)
+        assert not any(same(session.run(drawn), first))
+    uniform, integers, _, truncated, looped, branch, _ = first
+    assert ((uniform >= 0) & (uniform < 1)).all() and ((integers >= 0) & (integers < 1000)).all()
+    assert (np.abs(truncated) <= 2).all() and (branch <= 0).all()
+    assert len(np.unique(looped)) == looped.size, "each iteration draws its own numbers"
+
+
+def mean_and_deviation():
+    values = tf.random.normal([20000])
+    return tf.reduce_mean(values), tf.math.reduce_std(values)
+
+
+def test_numbers_have_the_right_distribution():
+    utils.reset_ipu_seed(1)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            moments = session.run(ipu.ipu_compiler.compile(mean_and_deviation, []))
+    np.testing.assert_allclose(moments, [0, 1], atol=0.05)
+
+
+@pytest.mark.parametrize("graph_seed", [None, 5])
+def test_without_a_device_seed_the_script_s_seeds_count(graph_seed):
+    def first_run():
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            tf.compat.v1.set_random_seed(graph_seed)
+            with ipu.scopes.ipu_scope("/device:IPU:1"):
+                drawn = ipu.ipu_compiler.compile(lambda: tf.random.uniform([4]), [])
+            return session.run(drawn)[0]
+
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = [1, 1]
+    config.configure_ipu_system()
+    assert np.array_equal(first_run(), first_run()) == (graph_seed is not None)
 
 
 def test_generation_counts_settings():
@@ -29,22 +93,6 @@ def test_generation_counts_settings():
     utils.reset_ipu_seed(1, device="/job:localhost/replica:0/task:0/device:IPU:1", experimental_identical_replicas=True)
     assert seed.state_of(1) == seed.SeedState(1, 2, True)
     assert seed.state_of(0).generation == 0
-
-
-def test_identical_replicas():
-    utils.reset_ipu_seed(3, experimental_identical_replicas=True)
-    one, two, three = seed.draw(0, 3)
-    assert one == two == three
-
-
-def test_seeds_fit_stateless_ops():
-    utils.reset_ipu_seed(2**63)
-    for pair in seed.draw(0, 4):
-        assert tf.random.stateless_uniform([2], pair).shape == [2]
-
-
-def test_an_unset_seed_differs_from_run_to_run():
-    assert seed.draw(0) != seed.draw(0)
 
 
 def test_wrong_arguments():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
+from tf_ipu_shim.lowering import compilation, randomness
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -15,7 +17,7 @@ from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime.device import IpuDevice
 
 # Ops that have to run on the host although no script says so.
-HOST_OPS = frozenset[str]()
+HOST_OPS = frozenset({randomness.SEED_OP})
 
 
 def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
@@ -29,7 +31,10 @@ def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
     def lower_bytes(call: Call, request: bytes) -> bytes:
         parsed = parse_request(graph_pb2.GraphDef.FromString(request))
         device = device_of(parsed.ordinal)
-        return answer_of(lower(call, parsed, device.num_ipus)).SerializeToString()
+        program = lower(call, parsed, device.num_ipus)
+        answer = answer_of(program)
+        compilation.describe(answer, parsed, program, device.options.profiling)
+        return answer.SerializeToString()
 
     library.set_lowering(lower_bytes)
 
@@ -45,12 +50,15 @@ def lower(call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
     Raises:
         InvalidArgumentError: a mark names an IPU that there is not.
     """
+    library, function = randomness.with_seeds(request.library, request.function, request.ordinal)
+    seeded = [definition for name, definition in library.items() if name not in request.library]
+    request = dataclasses.replace(request, library=library, function=function)
     graphs = _Graphs(request)
     placement = Placer(graphs, num_ipus, HOST_OPS).place(request.function)
     unmarked = Unmarked(request.library)
 
     def constant_arguments(definition: function_pb2.FunctionDef, arguments: int) -> list[bool]:
-        library = function_pb2.FunctionDefLibrary(function=[*unmarked.functions, definition])
+        library = function_pb2.FunctionDefLibrary(function=[*seeded, *unmarked.functions, definition])
         return call.constant_arguments(library.SerializeToString(), definition.signature.name, arguments)
 
     device = f"/device:IPU:{request.ordinal}"
@@ -58,7 +66,7 @@ def lower(call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
     name, _ = emitter.emit(request.function, placement, {})
     program = LoweredProgram(
         node_def_pb2.NodeDef(),
-        [*unmarked.functions, *emitter.functions],
+        [*seeded, *unmarked.functions, *emitter.functions],
         _variable_ipus(graphs[request.function], placement),
         emitter.clusters,
         emitter.exchanges,

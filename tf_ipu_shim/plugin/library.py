@@ -73,6 +73,7 @@ class Library:
             for name in names:
                 function = getattr(self._c, name)
                 function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_int32] * arguments
+        self._c.ipu_set_seed.argtypes = [ctypes.c_int32, ctypes.c_int64]
         self._c.ipu_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
         self._c.ipu_python_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
         self._c.ipu_constant_arguments.restype = ctypes.c_char_p
@@ -159,6 +160,10 @@ class Library:
     def uncompilable(self, graph: bytes) -> list[str]:
         """Names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""
         return self._c.ipu_uncompilable(graph, len(graph)).decode().split()
+
+    def set_seed(self, ordinal: int, seed: int) -> None:
+        """Sets the seed of a device's random numbers: the next run of a random program is the first of its sequence."""
+        self._c.ipu_set_seed(ordinal, seed & 0x7FFF_FFFF_FFFF_FFFF)
 
     def live_bytes(self, ordinal: int, chip: int) -> int:
         """Bytes that tensors hold now in the memory of one IPU of `/device:IPU:<ordinal>`."""

@@ -1,0 +1,94 @@
+// `IpuRandomSeed`: the seed of one run of a program. Follows from the device's seed and the number of runs since it
+// was set; where it never was, from the seeds a script gave its ops; else from the operating system.
+#include <atomic>
+#include <cstdint>
+#include <random>
+
+#include "arena.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/shape_inference.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
+
+struct SeedState {
+  mutex mu;
+  bool is_set = false;
+  uint64_t seed = 0;
+  uint64_t runs = 0;
+};
+
+SeedState& SeedOf(int device_ordinal) {
+  static auto* states = new SeedState[kMaxDevices];
+  return states[device_ordinal];
+}
+
+// The finaliser of SplitMix64 (public domain): neighbouring seeds and runs give unrelated numbers.
+uint64_t Mix(uint64_t value) {
+  value += 0x9e3779b97f4a7c15;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+REGISTER_OP("IpuRandomSeed")
+    .Output("seed: int32")
+    .Attr("ordinal: int >= 0")
+    .Attr("explicit_seed: int = 0")
+    .SetIsStateful()
+    .SetShapeFn([](shape_inference::InferenceContext* context) {
+      context->set_output(0, context->Vector(2));
+      return OkStatus();
+    });
+
+class IpuRandomSeedOp : public OpKernel {
+ public:
+  explicit IpuRandomSeedOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("ordinal", &ordinal_));
+    OP_REQUIRES_OK(context, context->GetAttr("explicit_seed", &explicit_seed_));
+    OP_REQUIRES(context, ordinal_ < kMaxDevices, errors::InvalidArgument("There is no device /device:IPU:", ordinal_));
+  }
+
+  void Compute(OpKernelContext* context) override {
+    Tensor* output = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({2}), &output));
+    const uint64_t drawn = Draw();
+    output->flat<int32_t>()(0) = static_cast<int32_t>(drawn);
+    output->flat<int32_t>()(1) = static_cast<int32_t>(drawn >> 32);
+  }
+  bool IsExpensive() override { return false; }
+
+ private:
+  uint64_t Draw() {
+    SeedState& state = SeedOf(ordinal_);
+    mutex_lock lock(state.mu);
+    if (state.is_set) return Mix(Mix(state.seed) + state.runs++);
+    if (explicit_seed_ != 0) return Mix(Mix(static_cast<uint64_t>(explicit_seed_)) + runs_++);
+    static auto* entropy = new std::random_device;
+    return (static_cast<uint64_t>((*entropy)()) << 32) | (*entropy)();
+  }
+
+  int64_t ordinal_ = 0, explicit_seed_ = 0;
+  std::atomic<uint64_t> runs_{0};
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuRandomSeed").Device("CPU"), IpuRandomSeedOp);
+
+}  // namespace
+
+void SetSeed(int device_ordinal, uint64_t seed) {
+  SeedState& state = SeedOf(device_ordinal);
+  mutex_lock lock(state.mu);
+  state.is_set = true;
+  state.seed = seed;
+  state.runs = 0;
+}
+
+}  // namespace tf_ipu_shim
+
+extern "C" void ipu_set_seed(int32_t device, int64_t seed) {
+  tf_ipu_shim::SetSeed(device, static_cast<uint64_t>(seed));
+}
