@@ -25,18 +25,9 @@ std::atomic<int> compile_watches{0};
 
 std::shared_ptr<CompileWatch> CompileWatch::Begin(const std::string& module, const std::vector<std::string>& launches,
                                                   bool show_bar, int64_t start_micros) {
-  std::shared_ptr<CompileWatch> watch(new CompileWatch(start_micros));
+  std::shared_ptr<CompileWatch> watch(new CompileWatch(module, show_bar, start_micros));
   for (const std::string& launch : launches) watch->compiled_[launch] = false;
   watch->end_micros_ = NowMicros();
-  if (show_bar) {
-    // The lowering, which is done, is a step like each launch.
-    try {
-      watch->bar_ = std::make_unique<ProgressBar>(module, start_micros, static_cast<int>(launches.size()) + 1);
-      watch->bar_->SetDone(1);
-    } catch (const std::exception&) {
-      // The system gives no thread: the program compiles without a bar.
-    }
-  }
   {
     std::lock_guard<std::mutex> lock(Watched().mutex);
     for (const std::string& launch : launches) Watched().by_function[launch] = watch;
@@ -51,26 +42,43 @@ CompileWatch::~CompileWatch() {
   for (const auto& launch : compiled_) Watched().by_function.erase(launch.first);
 }
 
+int CompileWatch::Done() const {
+  int done = 1;
+  for (const auto& launch : compiled_) done += launch.second;
+  return done;
+}
+
+void CompileWatch::ShowBar() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!show_bar_) return;
+  show_bar_ = false;
+  try {
+    bar_ = std::make_unique<ProgressBar>(module_, start_micros_, static_cast<int>(compiled_.size()) + 1, Done());
+  } catch (const std::exception&) {
+    // The system gives no thread: the program compiles without a bar.
+  }
+}
+
+void CompileWatch::EndBar(bool succeeded) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (bar_ != nullptr && succeeded) bar_->Finish();
+  bar_.reset();
+  if (succeeded) return;
+  for (auto& launch : compiled_) launch.second = false;  // a launch that failed may not have been compiled
+}
+
 void CompileWatch::LaunchCompiled(const std::string& function) {
   std::lock_guard<std::mutex> lock(mutex_);
   bool& compiled = compiled_[function];
   if (compiled) return;
   compiled = true;
   end_micros_ = NowMicros();
-  int done = 1;
-  for (const auto& launch : compiled_) done += launch.second;
   if (bar_ == nullptr) return;
-  bar_->SetDone(done);
-  if (done > static_cast<int>(compiled_.size())) {
+  bar_->SetDone(Done());
+  if (Done() > static_cast<int>(compiled_.size())) {
     bar_->Finish();
     bar_.reset();
   }
-}
-
-void CompileWatch::Finish() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (bar_ != nullptr) bar_->Finish();
-  bar_.reset();
 }
 
 int64_t CompileWatch::end_micros() {

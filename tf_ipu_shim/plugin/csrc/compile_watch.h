@@ -26,21 +26,27 @@ class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
                                              bool show_bar, int64_t start_micros);
   ~CompileWatch();
 
+  // Around the run. When it ends, all that will be compiled is: a branch that was not taken is not waited for.
+  void ShowBar();
+  void EndBar(bool succeeded);
+
   void LaunchCompiled(const std::string& function);
-  // All that will be compiled is compiled: a branch that was not taken is not waited for.
-  void Finish();
 
   int64_t start_micros() const { return start_micros_; }
   // When the last launch was compiled.
   int64_t end_micros();
 
  private:
-  explicit CompileWatch(int64_t start_micros) : start_micros_(start_micros) {}
+  CompileWatch(const std::string& module, bool show_bar, int64_t start_micros)
+      : module_(module), start_micros_(start_micros), show_bar_(show_bar) {}
+  int Done() const;  // steps: the lowering, and each launch
 
+  const std::string module_;
   const int64_t start_micros_;
   std::mutex mutex_;
   std::map<std::string, bool> compiled_;  // by function
   int64_t end_micros_ = 0;
+  bool show_bar_;
   std::unique_ptr<ProgressBar> bar_;
 };
 

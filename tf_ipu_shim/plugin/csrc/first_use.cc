@@ -58,7 +58,9 @@ bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
       "_Send", "_Recv", "_HostSend", "_HostRecv", "VarHandleOp", "_VarHandlesOp", "ReadVariableOp",
       "AssignVariableOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "Switch", "RefSwitch", "Merge",
       "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "PartitionedCall", "StatefulPartitionedCall",
-      "If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "IpuProgram", "IpuInterCopy"};
+      "If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "IpuProgram",
+      // Inside a program, which has asked already.
+      "XlaLaunch", "IpuInterCopy"};
   return ops->count(kernel.def().op()) > 0;
 }
 

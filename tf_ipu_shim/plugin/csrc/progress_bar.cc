@@ -21,8 +21,8 @@ std::string ReadableTime(int64_t micros) {
 
 }  // namespace
 
-ProgressBar::ProgressBar(const std::string& module, int64_t start_micros, int steps)
-    : start_micros_(start_micros), steps_(steps) {
+ProgressBar::ProgressBar(const std::string& module, int64_t start_micros, int steps, int done)
+    : start_micros_(start_micros), steps_(steps), done_(done) {
   std::fprintf(stderr, "Compiling module %s:\n", module.c_str());
   thread_ = std::thread([this] { Run(); });
 }
@@ -36,9 +36,9 @@ ProgressBar::~ProgressBar() {
   thread_.join();
 }
 
-void ProgressBar::SetDone(int steps) {
+void ProgressBar::SetDone(int done) {
   std::lock_guard<std::mutex> lock(mutex_);
-  done_ = steps;
+  done_ = done;
 }
 
 void ProgressBar::Finish() {

@@ -12,11 +12,11 @@ namespace tf_ipu_shim {
 // Draws from construction to destruction, ten times a second so that the time shown goes on.
 class ProgressBar {
  public:
-  // `start_micros`: when the compilation began. `steps`: of how many steps it consists.
-  ProgressBar(const std::string& module, int64_t start_micros, int steps);
+  // `start_micros`: when the compilation began. `steps`: of how many steps it consists, of which `done` are done.
+  ProgressBar(const std::string& module, int64_t start_micros, int steps, int done);
   ~ProgressBar();
 
-  void SetDone(int steps);
+  void SetDone(int done);
   void Finish();
 
  private:
@@ -27,7 +27,7 @@ class ProgressBar {
   const int steps_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  int done_ = 0;
+  int done_;
   bool finished_ = false;
   bool ended_ = false;
   std::thread thread_;  // last: it uses the others

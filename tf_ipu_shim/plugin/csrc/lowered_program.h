@@ -1,0 +1,62 @@
+// What an `IpuProgram` runs as, for one configuration and one set of argument shapes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compile_watch.h"
+#include "device.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/platform/status.h"
+#include "trace.h"
+
+namespace tf_ipu_shim {
+
+class LoweredProgram {
+ public:
+  // Reads what the lowering answered: the node to run, with what else there is to know as its attributes.
+  // `start_micros`: when the lowering began; `epoch`: the configuration it was made for.
+  static tensorflow::Status Make(tensorflow::OpKernelContext* context, const IpuDevice& device,
+                                 tensorflow::NodeDef node, int graph_def_version, int64_t epoch, int64_t start_micros,
+                                 std::unique_ptr<LoweredProgram>* program);
+
+  // Whether it was lowered for this configuration and arguments of these shapes; XLA's programs have fixed ones.
+  bool Fits(tensorflow::OpKernelContext* context, int64_t epoch) const;
+
+  // A variable is created on the TensorFlow device, before anybody knows which chip will use it. When the program is
+  // loaded its value moves to that chip's memory, as weights are uploaded to the real one.
+  tensorflow::Status BringVariablesHome(tensorflow::OpKernelContext* context, const IpuDevice& device);
+
+  // Around each run. `BeforeRun` gives the watch over the first one, null for all others.
+  std::shared_ptr<CompileWatch> BeforeRun(tensorflow::OpKernelContext* context, const IpuDevice& device);
+  void AfterRun(tensorflow::OpKernelContext* context, const IpuDevice& device,
+                const std::shared_ptr<CompileWatch>& first_run);
+
+  // Whether Graphcore would compile an engine for it: it does more than give constants or hand on its arguments.
+  bool compiles() const { return compiles_; }
+  tensorflow::OpKernel* kernel() const { return kernel_.get(); }
+
+ private:
+  explicit LoweredProgram(int64_t epoch) : epoch_(epoch) {}
+
+  tensorflow::Status ReadVariables(const tensorflow::NodeDef& node);
+  tensorflow::Status ReadCompilation(const tensorflow::NodeDef& node, int64_t start_micros);
+  EngineTrace::Buffers BuffersOf(tensorflow::OpKernelContext* context, const std::vector<int32_t>& inputs) const;
+
+  const int64_t epoch_;
+  std::unique_ptr<tensorflow::OpKernel> kernel_;
+  std::vector<tensorflow::TensorShape> shapes_;  // per input
+  std::vector<int64_t> variable_chips_;          // per input; -1 for what is no variable
+  std::vector<std::atomic<const void*>> homes_;  // per input: the buffer last seen in its chip's arena
+  bool compiles_ = false;
+  std::shared_ptr<const ProgramEvents> events_;  // null where none are wanted
+  std::atomic<bool> ran_{true};                  // false while there is a watch for the first run that succeeds
+  std::shared_ptr<CompileWatch> first_run_;      // taken by the run that sets `ran_`
+};
+
+}  // namespace tf_ipu_shim

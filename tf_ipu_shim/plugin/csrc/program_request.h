@@ -1,0 +1,18 @@
+// What the lowering is told of a program: the traced function, and what is known of its arguments when it runs.
+#pragma once
+
+#include "device.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/platform/status.h"
+
+namespace tf_ipu_shim {
+
+// Makes the request of an `IpuProgram` that runs in `context`: the call as a node, and all functions it reaches. They
+// are `library`, or, where that is empty, in the library of the runtime.
+tensorflow::Status MakeRequest(tensorflow::OpKernelContext* context, const IpuDevice& device,
+                               const std::string& function, const tensorflow::FunctionDefLibrary& library,
+                               tensorflow::GraphDef* request);
+
+}  // namespace tf_ipu_shim
