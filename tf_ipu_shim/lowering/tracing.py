@@ -75,7 +75,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     graph._device_function_stack = ops.get_default_graph()._device_function_stack.copy()
     # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
     graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
-    with graph.as_default(), resource_variables():
+    with _entered(ops.get_default_graph()), graph.as_default(), resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
     _traced[graph.name] = graph
@@ -119,6 +119,16 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
     for inner, outer in zip(outputs, op.outputs):
         outer.set_shape(inner.shape)
     return op
+
+
+@contextmanager
+def _entered(graph: Any) -> Iterator[None]:
+    """Has `init_scope`, which creates variables, find a graph that is the default without ever having been entered."""
+    if graph.building_function:
+        yield
+    else:
+        with graph.as_default():
+            yield
 
 
 def _types(tensors: Sequence[Any]) -> attr_value_pb2.AttrValue:

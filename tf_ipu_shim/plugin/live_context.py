@@ -18,7 +18,11 @@ def extend(c_library: ctypes.CDLL) -> None:
     """
     from tensorflow.python.eager import context as eager_context
 
-    context = eager_context.context()
+    # `context()` would make one, and a context that was made eager keeps `init_scope` from finding the graph of a
+    # script that calls `disable_v2_behavior` later.
+    context = eager_context.context_safe()
+    if context is None:
+        return
     if context._physical_devices is not None:
         context._initialize_physical_devices(True)  # `reinitialize`: the list was read before the plugin was there
     handle = context._context_handle
