@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import compilation, randomness
+from tf_ipu_shim.lowering import compilation, memory_plan, randomness
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -32,6 +32,8 @@ def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
         parsed = parse_request(graph_pb2.GraphDef.FromString(request))
         device = device_of(parsed.ordinal)
         program = lower(call, parsed, device.num_ipus)
+        if memory_plan.enabled():
+            memory_plan.plan_memory(parsed, program, device)
         answer = answer_of(program)
         compilation.describe(answer, parsed, program, device.options.profiling)
         return answer.SerializeToString()

@@ -18,6 +18,7 @@ class Buffers:
     Attributes:
         bytes: size of each buffer.
         value: the value each buffer was made for.
+        overwritten: (buffer, value) for each value that took over another one's buffer, in order.
         live: bytes alive now, without always-live ones and those of the caller.
     """
 
@@ -25,15 +26,16 @@ class Buffers:
         self._values = block.values
         self._uses = [0] * len(block.values)
         for step in block.steps:
-            for value in step.takes:
-                self._uses[value] += 1
-        for value in block.results:
-            self._uses[value] += 1
+            for number in step.takes:
+                self._uses[number] += 1
+        for number in block.results:
+            self._uses[number] += 1
         self._of: list[tuple[int, ...]] = [()] * len(block.values)
         self._pending: list[int] = []
         self._outside: list[bool] = []
         self.bytes: list[int] = []
         self.value: list[int] = []
+        self.overwritten: list[tuple[int, int]] = []
         self.live = 0
         for number, value in enumerate(block.values):
             if value.mode in _OUTSIDE:
@@ -67,6 +69,8 @@ class Buffers:
                     self.live += value.bytes
                     made.append(buffer)
                     continue
+                if value.mode is Mode.IN_PLACE:
+                    self.overwritten.append((found[0], number))
             self._of[number] = found
             for buffer in found:
                 self._pending[buffer] += self._uses[number]
@@ -86,8 +90,7 @@ class Buffers:
             return False
         if not self._outside[buffer]:
             return True
-        mode = self._values[self.value[buffer]].mode
-        return mode is Mode.CARRIED or (mode is Mode.ALWAYS and self.value[buffer] == home)
+        return self._values[self.value[buffer]].mode is Mode.CARRIED or self.value[buffer] == home
 
     def free(self, step: Step, made: list[int]) -> list[int]:
         """After the step: returns the buffers that nobody needs any more, and takes them off."""

@@ -52,6 +52,7 @@ def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
     always = [value for value in block.values if value.mode is Mode.ALWAYS]
     made_at: dict[int, int] = {}
     freed_at: dict[int, int] = {}
+    renamed = 0  # values that had overwritten others by the peak
     peak, peak_time, deepest, with_gives = 0, -1, None, True
     for time, index in enumerate(range(len(block.steps)) if order is None else order):
         step = block.steps[index]
@@ -72,9 +73,11 @@ def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
             needed = max(buffers.live, before + inside)
         if needed > peak:
             peak, peak_time, deepest, with_gives = needed, time, inner, given
+            renamed = len(buffers.overwritten)
         freed_at.update(dict.fromkeys(buffers.free(step, made), time))
+    current = {**dict(enumerate(buffers.value)), **dict(buffers.overwritten[:renamed])}
     at_peak = [
-        block.values[buffers.value[buffer]]
+        block.values[current[buffer]]
         for buffer, time in made_at.items()
         if (time < peak_time or (time == peak_time and with_gives)) and freed_at.get(buffer, peak_time) >= peak_time
     ]

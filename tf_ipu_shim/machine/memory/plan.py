@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tf_ipu_shim.machine._records import RECORD
 from tf_ipu_shim.machine.chips import Chip
@@ -129,14 +129,14 @@ class MemoryPlan:
         return sum(ipu.peak_bytes for ipu in self.ipus)
 
 
-def plan_of(ipu: int, block: Block, chip: Chip, lines: Mapping[str, str | None] | None = None) -> IpuPlan:
+def plan_of(ipu: int, block: Block, chip: Chip, line_of: Callable[[str], str | None] | None = None) -> IpuPlan:
     """The figures of one IPU.
 
     Args:
         ipu: the shard.
         block: all that it runs.
         chip: of which kind it is.
-        lines: the user's source line by owner.
+        line_of: gives the user's source line for an owner's name.
 
     Returns:
         The figures at the largest step. Code, stacks and exchange code are not in them.
@@ -155,7 +155,7 @@ def plan_of(ipu: int, block: Block, chip: Chip, lines: Mapping[str, str | None] 
         not_always_live_bytes=found.peak_bytes,
         largest_step=found.peak_step,
         categories=_by_category(alive),
-        owners=_largest(alive, lines or {}),
+        owners=_largest(alive, line_of or _no_line),
         tile_bytes=tuple(tiles.bytes()),
         bytes_per_tile=chip.bytes_per_tile,
     )
@@ -168,10 +168,14 @@ def _by_category(alive: Iterable[Value]) -> dict[str, int]:
     return sums
 
 
-def _largest(alive: Iterable[Value], lines: Mapping[str, str | None]) -> tuple[Owner, ...]:
+def _no_line(_: str) -> None:
+    return None
+
+
+def _largest(alive: Iterable[Value], line_of: Callable[[str], str | None]) -> tuple[Owner, ...]:
     sums: dict[tuple[str, str], int] = {}
     for value in alive:
         if value.bytes:
             sums[value.owner, value.kind] = sums.get((value.owner, value.kind), 0) + value.bytes
-    owners = [Owner(name=name, kind=kind, bytes=size, line=lines.get(name)) for (name, kind), size in sums.items()]
-    return tuple(sorted(owners, key=lambda owner: (-owner.bytes, owner.name, owner.kind))[:_OWNERS_KEPT])
+    largest = sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:_OWNERS_KEPT]
+    return tuple(Owner(name=name, kind=kind, bytes=size, line=line_of(name)) for (name, kind), size in largest)

@@ -1,0 +1,106 @@
+"""What one XLA program adds to the memory of its IPU.
+
+XLA's own form of the program is read (see `hlo`). Where XLA cannot give it without running the program, such as for
+one whose shapes depend on an argument's value, its TensorFlow ops are taken one by one instead: every result in new
+memory, nothing in place. That figure is coarser, usually higher, and the plan names the program and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tensorflow.python.framework import errors
+
+from tf_ipu_shim.lowering import compiler_ir, op_types
+from tf_ipu_shim.lowering.hlo import HloReader, is_gradient
+from tf_ipu_shim.lowering.shape_inference import Known, infer, reached
+from tf_ipu_shim.machine.memory import Mode, Value
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.lowering.function_walk import FunctionWalk, Held
+
+_VIEWS = frozenset(
+    {"BroadcastTo", "ExpandDims", "Identity", "ReadVariableOp", "Reshape", "Squeeze", "StopGradient", "Transpose"}
+)
+_REASON_LENGTH = 200
+
+
+def launch(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held]) -> list[Held]:
+    """Adds an XLA program.
+
+    Args:
+        walk: the function it is launched in.
+        function: what it runs.
+        ipu: where.
+        inputs: what it takes, in the order of the function's arguments.
+
+    Returns:
+        What it gives.
+    """
+    unknown = [held.name for held in inputs if held.known.shape is None]
+    if unknown:
+        return _op_by_op(walk, function, ipu, inputs, f"the shape of {unknown[0]} is known only when it runs")
+    definition = walk.walk.library[function]
+    arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in inputs]
+    library = [definition, *reached(definition.node_def, walk.walk.library)]
+    try:
+        module = compiler_ir.shared().hlo(function, library, arguments)
+    except errors.OpError as error:
+        return _op_by_op(walk, function, ipu, inputs, error.message.strip().split("\n")[0][:_REASON_LENGTH])
+    values = [walk.value(ipu, held) for held in inputs]
+    # XLA gives no parameter to a variable without a value.
+    parameters = [value for value, held in zip(values, inputs) if held.known.type]
+    scopes, scope = walk.walk.scopes, walk.walk.scope_of(function)
+
+    def owner_of(name: str) -> str:
+        scopes.setdefault(name, scope)
+        return name
+
+    reader = HloReader(module, walk.block(ipu), owner_of)
+    results, shapes = reader.read(parameters), reader.result_shapes()
+    outputs = definition.signature.output_arg
+    if not len(results) == len(shapes) == len(outputs):
+        raise errors.InternalError(
+            None, None, f"XLA's program for {function} gives {len(results)} results where {len(outputs)} are taken."
+        )
+    return [
+        _held(Known(output.type, shape), definition.ret[output.name], ipu, number)
+        for output, shape, number in zip(outputs, shapes, results)
+    ]
+
+
+def _held(known: Known, tensor: str, ipu: int, number: int) -> Held:
+    from tf_ipu_shim.lowering.function_walk import Held
+
+    return Held(known, name=tensor.split(":", 1)[0], at={ipu: number})
+
+
+def _op_by_op(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held], reason: str) -> list[Held]:
+    walk.walk.coarse[function] = reason
+    definition = walk.walk.library[function]
+    names = [argument.name for argument in definition.signature.input_arg]
+    known = infer(definition.node_def, {name: held.known for name, held in zip(names, inputs)}, walk.walk.library)
+    values = {name: walk.value(ipu, held) for name, held in zip(names, inputs)}
+    block, scope = walk.block(ipu), walk.walk.scope_of(function)
+    from tf_ipu_shim.lowering.function_walk import bytes_of
+
+    for node in definition.node_def:
+        walk.walk.scopes.setdefault(node.name, scope)
+        takes = [values[text] for text in node.input if not text.startswith("^")]
+        kind = "gradient" if is_gradient(node.name) else "temporary"
+        gives = []
+        for output, types in op_types.output_types(node).items():
+            for index in range(len(types)):
+                tensor = f"{node.name}:{output}:{index}"
+                value = Value(bytes_of(known[tensor]), node.name, kind)
+                if node.op == "Const":
+                    value = value._replace(kind="constant", mode=Mode.ALWAYS)
+                elif node.op in _VIEWS:
+                    value = value._replace(mode=Mode.VIEW, of=tuple(takes[:1]))
+                values[tensor] = block.add(value)
+                gives.append(values[tensor])
+        if node.op != "Const":
+            block.run(node.name, takes, gives)
+    tensors = [definition.ret[output.name] for output in definition.signature.output_arg]
+    return [_held(known.get(text, Known(0, None)), text, ipu, values[text]) for text in tensors]

@@ -1,0 +1,240 @@
+"""The walk through one function of a lowered program: XLA programs, exchanges, loops, host ops."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tensorflow.core.framework import node_def_pb2
+from tensorflow.python.framework import dtypes
+
+from tf_ipu_shim.lowering import cluster_walk, op_types
+from tf_ipu_shim.lowering.hlo import is_same
+from tf_ipu_shim.lowering.shape_inference import Known, infer
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.lowering.memory_walk import Walk
+
+_CHIP = "_ipu"
+
+
+@dataclasses.dataclass
+class Held:
+    """A tensor of an emitted function.
+
+    Args:
+        known: its type and shape.
+        variable: the number of the program's argument, for a variable's handle; else -1.
+        is_fed: whether it is an argument of the program.
+        name: of what makes it.
+        at: the number of its value on each IPU that has it.
+        outside: for an argument of a loop's or branch's function: the walk around it, and what it is there.
+        constant: the op that makes it, for a constant.
+    """
+
+    known: Known
+    variable: int = -1
+    is_fed: bool = False
+    name: str = ""
+    at: dict[int, int] = dataclasses.field(default_factory=dict)
+    outside: tuple[FunctionWalk, Held] | None = None
+    constant: node_def_pb2.NodeDef | None = None
+
+
+def bytes_of(known: Known) -> int:
+    """Bytes of a tensor; 0 where its shape is not known, and for what has no fixed size."""
+    if known.shape is None or not known.type:
+        return 0
+    kind = dtypes.as_dtype(known.type).base_dtype
+    size = 0 if kind in (dtypes.string, dtypes.resource, dtypes.variant) else kind.size
+    for dimension in known.shape:
+        size *= dimension
+    return size
+
+
+class FunctionWalk:
+    """The walk through one emitted function, or through the program's one node.
+
+    Args:
+        walk: the whole walk.
+        blocks: what each IPU runs in it.
+    """
+
+    def __init__(self, walk: Walk, blocks: dict[int, Block]) -> None:
+        self.walk = walk
+        self.blocks = blocks
+        self.bound: dict[int, list[int]] = {}  # values of the walk around this one that are used on each IPU
+
+    def block(self, ipu: int) -> Block:
+        """What an IPU runs, where a new part of the program begins."""
+        block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+        block.begin_segment()
+        return block
+
+    def function(self, name: str, arguments: Sequence[Held]) -> list[Held]:
+        """Walks through a function; returns its results."""
+        definition = self.walk.library[name]
+        tensors = {argument.name: held for argument, held in zip(definition.signature.input_arg, arguments)}
+        for node in _in_order(definition.node_def):
+            inputs = [text for text in node.input if not text.startswith("^")]
+            results = self.node(node, [tensors[text] for text in inputs], inputs)
+            tensors.update(zip(_output_names(node), results))
+        return [tensors[definition.ret[output.name]] for output in definition.signature.output_arg]
+
+    def node(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> Sequence[Held]:
+        """Writes down one node.
+
+        Args:
+            node: the node.
+            inputs: what it takes.
+            names: the names that these have in the function.
+
+        Returns:
+            What it gives.
+        """
+        if node.op == "XlaLaunch":
+            return cluster_walk.launch(self, node.attr["function"].func.name, node.attr[_CHIP].i, inputs)
+        if node.op == "IpuInterCopy":
+            return [self._exchange(node.attr["source"].i, node.attr["destination"].i, inputs[0])]
+        called = op_types.called_functions(node)
+        if called and self.walk.is_emitted(called):
+            if node.op in op_types.CALLS:
+                return self.function(called[0], inputs)
+            return self._loop(node, inputs) if node.op in op_types.LOOPS else self._branch(node, called, inputs)
+        return self._alone(node, inputs, names)
+
+    def value(self, ipu: int, held: Held) -> int:
+        """The number of a tensor's value on an IPU; it is brought there from outside, or from the host, if need be."""
+        if held.variable >= 0 and held.outside is None:
+            return self.walk.variable(ipu, held.variable)
+        if ipu not in held.at:
+            block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+            if held.outside is not None:
+                around, there = held.outside
+                outer = around.value(ipu, there)
+                self.bound.setdefault(ipu, []).append(outer)
+                given = around.blocks[ipu].values[outer]
+                held.at[ipu] = block.add(given._replace(mode=Mode.BORROWED, of=(), home=-1))
+            else:
+                held.at[ipu] = block.add(Value(bytes_of(held.known), held.name, "argument"))
+                if not held.is_fed:
+                    block.begin_segment()
+                    block.run(f"copy of {held.name} from the host", (), (held.at[ipu],))
+        return held.at[ipu]
+
+    def _exchange(self, source: int, destination: int, held: Held) -> Held:
+        size = bytes_of(held.known)
+        sent = self.value(source, held)
+        name = self.blocks[source].values[sent].owner
+        self.block(source).run(f"exchange of {name}", (sent,), ())
+        block = self.block(destination)
+        received = block.add(Value(size, name, "exchange"))
+        block.run(f"exchange of {name}", (), (received,))
+        exchanges = self.walk.exchanges
+        exchanges[source, destination] = exchanges.get((source, destination), 0) + size
+        return Held(held.known, name=name, at={destination: received})
+
+    def _inside(self, function: str, inputs: Sequence[Held]) -> tuple[FunctionWalk, list[Held], list[Held]]:
+        """Walks through the function of a loop or branch: the walk, its arguments and its results."""
+        inner = FunctionWalk(self.walk, {})
+        arguments = [Held(held.known, held.variable, name=held.name, outside=(self, held)) for held in inputs]
+        results = inner.function(function, arguments)
+        for result in results:
+            if result.outside is None:
+                for ipu, number in result.at.items():
+                    inner.blocks[ipu].results.append(number)
+        return inner, arguments, results
+
+    def _loop(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held]) -> list[Held]:
+        body, arguments, results = self._inside(node.attr["body"].func.name, inputs)
+        test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
+        gives: dict[int, list[int]] = {}
+        carried = []
+        for held, argument, result in zip(inputs, arguments, results):
+            if result is argument:
+                carried.append(held)
+                continue
+            left = Held(held.known, name=node.name)
+            for ipu, number in result.at.items():
+                block, inner = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")), body.blocks[ipu]
+                value = Value(bytes_of(held.known), node.name, "temporary")
+                if ipu in argument.at:
+                    outer = self.value(ipu, held)
+                    if is_same(inner, number, argument.at[ipu]):
+                        value = value._replace(mode=Mode.VIEW, of=(outer,))
+                    else:
+                        value = value._replace(mode=Mode.IN_PLACE, of=(outer,))
+                        given = inner.values[argument.at[ipu]]
+                        inner.values[argument.at[ipu]] = given._replace(mode=Mode.CARRIED)
+                left.at[ipu] = block.add(value)
+                gives.setdefault(ipu, []).append(left.at[ipu])
+            carried.append(left)
+        self._run_inside(node.name, [test, body], gives, loops=True)
+        return carried
+
+    def _branch(self, node: node_def_pb2.NodeDef, called: Sequence[str], inputs: Sequence[Held]) -> list[Held]:
+        """A conditional; its first input chooses the branch."""
+        walks = [self._inside(function, inputs[1:]) for function in called]
+        gives: dict[int, list[int]] = {}
+        left = []
+        for alternatives in zip(*(results for _, _, results in walks)):
+            made = Held(alternatives[0].known, name=node.name)
+            for ipu in sorted({ipu for result in alternatives for ipu in result.at}):
+                block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+                made.at[ipu] = block.add(Value(bytes_of(made.known), node.name, "temporary"))
+                gives.setdefault(ipu, []).append(made.at[ipu])
+            left.append(made)
+        self._run_inside(node.name, [walk for walk, _, _ in walks], gives, loops=False)
+        return left
+
+    def _run_inside(self, name: str, walks: Sequence[FunctionWalk], gives: dict[int, list[int]], loops: bool) -> None:
+        for ipu in sorted({ipu for walk in walks for ipu in walk.blocks}.union(gives)):
+            takes = [number for walk in walks for number in walk.bound.get(ipu, ())]
+            inside = [walk.blocks[ipu] for walk in walks if ipu in walk.blocks]
+            self.block(ipu).run(name, takes, gives.get(ipu, ()), inside, loops)
+
+    def _alone(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> list[Held]:
+        """An op outside XLA programs, on the host or alone on an IPU."""
+        constants = {held.constant.name: held.constant for held in inputs if held.constant is not None}
+        arguments = {name: held.known for name, held in zip(names, inputs) if held.constant is None}
+        made = infer([*constants.values(), node], arguments, self.walk.library)
+        results = [Held(made[name], name=node.name) for name in _output_names(node)]
+        if node.op == "Const":
+            results[0].constant = node
+        if _CHIP in node.attr:
+            ipu = node.attr[_CHIP].i
+            takes = [self.value(ipu, held) for held in inputs]
+            block = self.block(ipu)
+            for held in results:
+                held.at[ipu] = block.add(Value(bytes_of(held.known), node.name, "temporary"))
+            block.run(node.name, takes, [held.at[ipu] for held in results])
+            return results
+        for held in inputs:
+            for ipu in held.at:
+                self.block(ipu).run(f"copy of {held.name} to the host", (held.at[ipu],), ())
+        return results
+
+
+def _in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[node_def_pb2.NodeDef]:
+    """The nodes in the order in which they stand, each one after those that it needs."""
+    waiting = {node.name: node for node in nodes}
+    for name in list(waiting):
+        stack = [name]
+        while stack:
+            node = waiting.get(stack[-1])
+            if node is None:
+                stack.pop()
+                continue
+            before = [text.lstrip("^").split(":", 1)[0] for text in node.input]
+            before = [other for other in before if other in waiting]
+            if before:
+                stack.extend(reversed(before))
+            else:
+                yield waiting.pop(stack.pop())
+
+
+def _output_names(node: node_def_pb2.NodeDef) -> list[str]:
+    outputs = op_types.output_types(node).items()
+    return [f"{node.name}:{output}:{index}" for output, types in outputs for index in range(len(types))]

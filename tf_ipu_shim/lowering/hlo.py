@@ -1,0 +1,315 @@
+"""XLA's program of one cluster, as values and steps for the memory plan.
+
+Follows what Poplar does with an instruction: reshapes, broadcasts, slices and the like are views of their operands,
+element-wise work is done in place where an operand dies, everything else needs new memory. Nothing here knows the
+libraries' own temporaries (of a convolution, say): they are no part of XLA's program.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Union
+
+from tensorflow.compiler.xla import xla_data_pb2
+
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+
+Tree = Union[int, "list[Tree]"]  # a value's number; a list of them for a tuple
+
+VIEWS = frozenset(
+    (
+        "add-dependency bitcast bitcast-convert broadcast concatenate domain iota pad reshape reverse slice transpose"
+    ).split()
+)
+ELEMENTWISE = frozenset(
+    (
+        "abs add and atan2 cbrt ceil clamp compare complex convert cosine count-leading-zeros divide erf exponential "
+        "exponential-minus-one floor imag is-finite log log-plus-one logistic map maximum minimum multiply negate not "
+        "or popcnt power real reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
+        "shift-right-arithmetic shift-right-logical sign sine sqrt stochastic-convert subtract tan tanh xor"
+    ).split()
+)
+UPDATES = frozenset({"dynamic-update-slice", "scatter"})  # write into their first operand
+EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
+_GRADIENT = re.compile(r"(?:^|/)(?:gradients?(?:_\d+)?|gradient_tape)/")
+_RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
+_UNKNOWN_BITS = 32
+_PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
+
+
+def _bytes_by_type() -> dict[int, float]:
+    sizes = {}
+    for name, number in xla_data_pb2.PrimitiveType.items():
+        bits = re.search(r"\d+", name)
+        if name in ("PRIMITIVE_TYPE_INVALID", "TUPLE", "OPAQUE_TYPE", "TOKEN", "BUFFER"):
+            sizes[number] = 0.0
+        elif name == "PRED":
+            sizes[number] = 1.0
+        else:
+            sizes[number] = int(bits.group() if bits else _UNKNOWN_BITS) / 8
+    return sizes
+
+
+_BYTES = _bytes_by_type()
+
+
+def shape_bytes(shape: Any) -> int:
+    """Bytes of an array of an XLA shape; 0 for a token."""
+    count = 1
+    for size in shape.dimensions:
+        count *= size
+    return -int(-count * _BYTES.get(shape.element_type, 4.0) // 1)
+
+
+def is_gradient(name: str) -> bool:
+    """Whether an op belongs to the backward pass: `tf.gradients` and gradient tapes name it so."""
+    return _GRADIENT.search(name) is not None
+
+
+class HloReader:
+    """Adds the instructions of an XLA program to a block.
+
+    Args:
+        module: the program.
+        block: what to add to.
+        owner_of: gives the name to report for an op's own name.
+    """
+
+    def __init__(self, module: Any, block: Block, owner_of: Callable[[str], str] = str) -> None:
+        self._computations = {computation.id: computation for computation in module.computations}
+        self._entry = self._computations[module.entry_computation_id]
+        # (result, parameter); a program with one result gives it as it is, and not in a tuple.
+        self._aliases = [
+            (entry.output_shape_index[0] if entry.output_shape_index else 0, entry.parameter_number)
+            for entry in module.input_output_alias.entries
+        ]
+        self._block = block
+        self._owner_of = owner_of
+        self._loop_homes: dict[tuple[int, int], int] = {}  # (loop, element of what it gives) to variable
+
+    def read(self, arguments: Sequence[int]) -> list[int]:
+        """Adds all steps.
+
+        Args:
+            arguments: the number of the value for each parameter.
+
+        Returns:
+            The number of the value for each result; a variable's next value is not among them.
+        """
+        homes = self._homes(arguments)
+        results = self._run(self._entry, list(arguments), homes)
+        stored = {output for output, _ in self._aliases}
+        leaves = results if isinstance(results, list) else [results]
+        return [leaf for index, result in enumerate(leaves) if index not in stored for leaf in flat(result)]
+
+    def result_shapes(self) -> list[tuple[int, ...]]:
+        """Dimensions of each result, in the same order."""
+        stored = {output for output, _ in self._aliases}
+        shape = next(i.shape for i in self._entry.instructions if i.id == self._entry.root_id)
+        shapes = shape.tuple_shapes if shape.element_type == xla_data_pb2.TUPLE else [shape]
+        return [tuple(one.dimensions) for index, one in enumerate(shapes) if index not in stored]
+
+    def _homes(self, arguments: Sequence[int]) -> dict[int, int]:
+        """Instructions that may write to a variable's memory, because their result ends up there: id to variable."""
+        by_id = {instruction.id: instruction for instruction in self._entry.instructions}
+        parameters = {i.parameter_number: i.id for i in self._entry.instructions if i.opcode == "parameter"}
+        root = by_id[self._entry.root_id]
+        homes: dict[int, int] = {}
+        for output, parameter in self._aliases:
+            start = root.operand_ids[output] if root.opcode == "tuple" else root.id
+            end = parameters[parameter]
+            came_from = {start: start}
+            stack = [start]
+            while stack and end not in came_from and len(came_from) < _PATH_LIMIT:
+                here = stack.pop()
+                for operand in reversed(self._may_overwrite(by_id, by_id[here])):
+                    if operand not in came_from:
+                        came_from[operand] = here
+                        stack.append(operand)
+            here = end
+            while came_from.get(here, here) != here:
+                here = came_from[here]
+                homes[here] = arguments[parameter]
+                made = by_id[here]
+                if made.opcode == "get-tuple-element" and by_id[made.operand_ids[0]].opcode == "while":
+                    self._loop_homes[made.operand_ids[0], made.tuple_index] = arguments[parameter]
+        return homes
+
+    @staticmethod
+    def _may_overwrite(by_id: Mapping[int, Any], instruction: Any) -> list[int]:
+        """Operands whose memory the instruction's result may be in."""
+        operands = list(instruction.operand_ids)
+        if instruction.opcode == "get-tuple-element":
+            made = by_id[operands[0]]
+            given = by_id[made.operand_ids[0]] if made.opcode == "while" else made
+            return [given.operand_ids[instruction.tuple_index]] if given.opcode == "tuple" else []
+        if instruction.opcode in UPDATES:
+            return operands[:1]
+        if instruction.opcode in ELEMENTWISE or instruction.opcode in VIEWS or instruction.opcode == "copy":
+            size = shape_bytes(instruction.shape)
+            return [operand for operand in operands if shape_bytes(by_id[operand].shape) == size]
+        return []
+
+    def _run(self, computation: Any, arguments: Sequence[Tree], homes: Mapping[int, int]) -> Tree:
+        """Adds the steps of a computation; returns its result."""
+        needed = self._needed(computation)
+        made: dict[int, Tree] = {}
+        types: dict[int, int] = {}
+        for instruction in computation.instructions:
+            number = instruction.id
+            if number not in needed:
+                continue
+            opcode = instruction.opcode
+            types[number] = instruction.shape.element_type
+            operands = [made[operand] for operand in instruction.operand_ids]
+            if opcode == "parameter":
+                made[number] = arguments[instruction.parameter_number]
+            elif opcode == "tuple":
+                made[number] = operands
+            elif opcode == "get-tuple-element":
+                whole = operands[0]
+                made[number] = whole[instruction.tuple_index] if isinstance(whole, list) else whole
+            elif opcode == "optimization-barrier":
+                made[number] = operands[0]
+            elif opcode == "call":
+                made[number] = self._run(self._called(instruction)[0], operands, {})
+            elif opcode == "while":
+                made[number] = self._loop(instruction, operands[0])
+            elif opcode == "conditional":
+                made[number] = self._branch(instruction, operands)
+            else:
+                # A conversion to the type it has already, such as around a sum, is none.
+                plain = opcode == "convert" and types[instruction.operand_ids[0]] == types[number]
+                made[number] = self._plain(instruction, operands, homes.get(number, -1), plain)
+        return made[computation.root_id]
+
+    def _called(self, instruction: Any) -> list[Any]:
+        return [self._computations[number] for number in instruction.called_computation_ids]
+
+    def _loop(self, instruction: Any, initial: Tree) -> Tree:
+        block, name = self._block, self._name(instruction)
+        body, condition = self._called(instruction)
+        inner, arguments, results = self._inside(body, [initial], Mode.CARRIED)
+        test, _, _ = self._inside(condition, [initial], Mode.BORROWED)
+        gives = []
+        for index, (leaf, argument, result) in enumerate(zip(flat(initial), flat(arguments[0]), flat(results))):
+            size = block.values[leaf].bytes
+            if is_same(inner, result, argument):  # such as the weights: nobody writes to them
+                inner.values[argument] = inner.values[argument]._replace(mode=Mode.BORROWED)
+                value = Value(size, name, block.values[leaf].kind, Mode.VIEW, (leaf,))
+            else:
+                home = self._loop_homes.get((instruction.id, index), -1)
+                value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
+            gives.append(block.add(value))
+        block.run(name, flat(initial), gives, (test, inner), loops=True)
+        return _packed(initial, iter(gives))
+
+    def _branch(self, instruction: Any, operands: Sequence[Tree]) -> Tree:
+        name = self._name(instruction)
+        branches = self._called(instruction)
+        inside = [self._inside(body, [given], Mode.BORROWED)[0] for body, given in zip(branches, operands[1:])]
+        gives = self._fresh(instruction.shape, name)
+        self._block.run(name, [leaf for operand in operands for leaf in flat(operand)], flat(gives), inside)
+        return gives
+
+    def _inside(self, computation: Any, given: Sequence[Tree], mode: Mode) -> tuple[Block, list[Tree], Tree]:
+        """A block of its own for a computation: the block, its arguments and its results."""
+        inner = copy.copy(self)
+        inner._block, inner._loop_homes = Block(computation.name), {}
+        outer = self._block.values
+        arguments: list[Tree] = []
+        for tree in given:
+            leaves = [inner._block.add(outer[leaf]._replace(mode=mode, of=(), home=-1)) for leaf in flat(tree)]
+            arguments.append(_packed(tree, iter(leaves)))
+        results = inner._run(computation, arguments, {})
+        inner._block.results = flat(results)
+        return inner._block, arguments, results
+
+    @staticmethod
+    def _needed(computation: Any) -> set[int]:
+        needed = {computation.root_id}
+        for instruction in reversed(computation.instructions):
+            if instruction.opcode in EFFECTS:
+                needed.add(instruction.id)
+            if instruction.id in needed:
+                needed.update(instruction.operand_ids)
+        return needed
+
+    def _plain(self, instruction: Any, operands: Sequence[Tree], home: int, is_view: bool) -> Tree:
+        block, opcode = self._block, instruction.opcode
+        takes = [leaf for operand in operands for leaf in flat(operand)]
+        name = self._name(instruction, takes)
+        if instruction.shape.element_type == xla_data_pb2.TUPLE:
+            gives = self._fresh(instruction.shape, name)
+            block.run(name, takes, flat(gives))
+            return gives
+        size = shape_bytes(instruction.shape)
+        if opcode == "constant":
+            return block.add(Value(size, name, "constant", Mode.ALWAYS))
+        kind = "gradient" if is_gradient(instruction.metadata.op_name) else "temporary"
+        is_result = opcode == "copy" and instruction.metadata.op_name == _RESULTS
+        if is_view or is_result or opcode in VIEWS:
+            value = Value(size, name, kind, Mode.VIEW, tuple(takes))
+        elif opcode in ELEMENTWISE:
+            value = Value(size, name, kind, Mode.IN_PLACE, tuple(takes), home)
+        elif opcode in UPDATES:
+            value = Value(size, name, kind, Mode.IN_PLACE, tuple(takes[:1]), home)
+        else:
+            value = Value(size, name, kind)
+        number = block.add(value)
+        block.run(name, takes, (number,))
+        return number
+
+    def _fresh(self, shape: Any, name: str) -> Tree:
+        """New values for a shape."""
+        if shape.element_type == xla_data_pb2.TUPLE:
+            return [self._fresh(part, name) for part in shape.tuple_shapes]
+        kind = "gradient" if is_gradient(name) else "temporary"
+        return self._block.add(Value(shape_bytes(shape), name, kind))
+
+    def _name(self, instruction: Any, takes: Sequence[int] = ()) -> str:
+        """The TensorFlow op's name; for what XLA puts in between, that of what it is made of."""
+        name = instruction.metadata.op_name
+        if name and name != _RESULTS:
+            return self._owner_of(name)
+        return self._block.values[takes[0]].owner if takes else f"{instruction.opcode} (XLA)"
+
+
+def flat(tree: Tree) -> list[int]:
+    """The numbers in a tree, from left to right."""
+    return [tree] if isinstance(tree, int) else [leaf for part in tree for leaf in flat(part)]
+
+
+def _packed(structure: Tree, leaves: Iterator[int]) -> Tree:
+    return next(leaves) if isinstance(structure, int) else [_packed(part, leaves) for part in structure]
+
+
+def is_same(block: Block, value: int, other: int) -> bool:
+    """Whether a value is another one, or a view of the whole of it."""
+    while value != other:
+        here = block.values[value]
+        if here.mode is not Mode.VIEW or len(here.of) != 1 or here.bytes != block.values[here.of[0]].bytes:
+            return False
+        value = here.of[0]
+    return True
+
+
+def mark_activations(block: Block) -> None:
+    """Names what the forward pass keeps for the backward pass: what a gradient op takes and no gradient op made."""
+    values = block.values
+    taken: set[int] = set()
+    for step in reversed(block.steps):
+        for inner in step.inside:
+            mark_activations(inner)
+        gives = [values[number] for number in step.gives]
+        if any(value.kind == "gradient" for value in gives):
+            taken.update(step.takes)
+            continue
+        for number, value in zip(step.gives, gives):
+            if number in taken and value.mode is Mode.VIEW:
+                taken.update(value.of)
+    for number in taken:
+        if values[number].kind == "temporary":
+            values[number] = values[number]._replace(kind="activation")

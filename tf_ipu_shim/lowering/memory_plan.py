@@ -1,0 +1,85 @@
+"""Memory of a lowered program: the plan, and the out-of-memory error where it does not fit."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tensorflow.python.framework import errors
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.lowering.hlo import mark_activations
+from tf_ipu_shim.lowering.memory_walk import Walk
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.memory import MemoryPlan, out_of_memory_text, plan_of
+from tf_ipu_shim.runtime import plans
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.runtime.device import IpuDevice
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
+_ALLOW = "debug.allowOutOfMemory"
+
+
+def enabled() -> bool:
+    """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY` is `off`."""
+    return os.environ.get(ENVIRONMENT_VARIABLE, "").lower() != "off"
+
+
+def plan_memory(request: ProgramRequest, program: LoweredProgram, device: IpuDevice) -> MemoryPlan:
+    """Finds how much memory a program needs on each IPU, before it runs, and keeps that for the report.
+
+    Args:
+        request: the traced function, with the shapes of its arguments and variables.
+        program: what it runs as.
+        device: where it runs.
+
+    Returns:
+        The plan.
+
+    Raises:
+        tf.errors.InternalError: it does not fit, and neither the engine option `debug.allowOutOfMemory` nor
+            compilation profiling asks to go on.
+
+    Source: FACTS section 2, "OOM".
+    """
+    walk = Walk(request, program)
+    walk.run()
+    for block in walk.blocks.values():
+        mark_activations(block)
+    line_of = _lines(request, walk)
+    plan = MemoryPlan(
+        program=request.name,
+        device=device.name,
+        chip=device.chip.title,
+        ipus=tuple(plan_of(ipu, block, device.chip, line_of) for ipu, block in sorted(walk.blocks.items())),
+        variables=walk.variables,
+        exchanges=walk.exchanges,
+        coarse=tuple(walk.coarse.items()),
+    )
+    plans.record(device, request.function, plan)
+    if not plan.fits and not _may_go_on(device):
+        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))
+    return plan
+
+
+def _may_go_on(device: IpuDevice) -> bool:
+    # Graphcore's driver sets the option itself where compilation reports are asked for.
+    if device.options.profiling.enable_compilation_trace:
+        return True
+    return device.engine_options.get(_ALLOW, "").lower() == "true"
+
+
+def _lines(request: ProgramRequest, walk: Walk) -> Callable[[str], str | None]:
+    try:
+        user_line = importlib.import_module("tf_ipu_shim.lowering.diagnostics").user_line
+    except (ImportError, AttributeError):
+        return lambda name: None
+
+    def line_of(name: str) -> str | None:
+        line: str | None = user_line(walk.scopes.get(name, request.function), name)
+        return line
+
+    return line_of

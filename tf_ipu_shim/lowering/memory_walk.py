@@ -1,0 +1,93 @@
+"""A walk through what a program runs as, in running order, that writes down what each IPU keeps in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.function_walk import FunctionWalk, Held, bytes_of
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.shape_inference import Known
+from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
+
+
+class Walk:
+    """The walk through a whole program.
+
+    Args:
+        request: the traced function, with the shapes of its arguments and variables.
+        program: what it runs as.
+
+    Attributes:
+        blocks: what each IPU runs.
+        variables: bytes of each variable by (IPU, name).
+        exchanges: bytes that a run copies, by (source, destination).
+        coarse: XLA programs that were looked at op by op instead of in XLA's own form, with the reason.
+        scopes: for an op's name the traced function that it is in.
+        library: all functions by name.
+    """
+
+    def __init__(self, request: ProgramRequest, program: LoweredProgram) -> None:
+        self._request = request
+        self._program = program
+        self.library = {**request.library, **{f.signature.name: f for f in program.functions}}
+        self._clusters = {cluster.function: cluster for cluster in program.clusters}
+        self.blocks: dict[int, Block] = {}
+        self.variables: dict[tuple[int, str], int] = {}
+        self.exchanges: dict[tuple[int, int], int] = {}
+        self.coarse: dict[str, str] = {}
+        self.scopes: dict[str, str] = {}
+        self._variable_values: dict[tuple[int, int], int] = {}
+
+    def run(self) -> None:
+        """Walks through the program."""
+        arguments = [self._argument(index) for index in range(len(self._request.arg_types))]
+        for index, ipu in enumerate(self._program.variable_ipus):
+            if ipu >= 0:
+                self.variable(ipu, index)
+        names = [argument.name for argument in self.library[self._request.function].signature.input_arg]
+        results = FunctionWalk(self, self.blocks).node(self._program.node, arguments, names)
+        for result in results:
+            for ipu, number in result.at.items():
+                self.blocks[ipu].results.append(number)
+        for ipu, block in self.blocks.items():
+            # What a run is fed is copied to the IPUs before the program starts.
+            fed = tuple(held.at[ipu] for held in arguments if held.is_fed and ipu in held.at)
+            if fed:
+                block.steps.insert(0, Step("copies from the host", (), fed))
+                block.segments = [1, *(border + 1 for border in block.segments)]
+
+    def _argument(self, index: int) -> Held:
+        request = self._request
+        if request.arg_types[index] == op_types.RESOURCE:
+            return Held(Known(request.variable_types[index], request.variable_shapes[index], True), index)
+        known = Known(request.arg_types[index], request.arg_shapes[index])
+        return Held(known, is_fed=True, name=self.library[request.function].signature.input_arg[index].name)
+
+    def variable(self, ipu: int, index: int) -> int:
+        """The always-live value of a variable on an IPU, by the number of the program's argument."""
+        key = (ipu, index)
+        if key not in self._variable_values:
+            request = self._request
+            size = bytes_of(Known(request.variable_types[index], request.variable_shapes[index]))
+            name = self._name_of(index)
+            block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+            self._variable_values[key] = block.add(Value(size, name, "variable", Mode.ALWAYS))
+            self.variables[ipu, name] = size
+        return self._variable_values[key]
+
+    def _name_of(self, index: int) -> str:
+        """A variable's name; that of the argument for one without, such as most of TensorFlow 2's."""
+        name = self._request.variable_names[index]
+        if name and not name.startswith("Resource-"):
+            return name
+        argument = self.library[self._request.function].signature.input_arg[index].name
+        return argument[: -len("_resource")] if argument.endswith("_resource") else argument
+
+    def is_emitted(self, functions: Sequence[str]) -> bool:
+        """Whether functions are the lowering's own, so that their parts have places: each op in them has a device."""
+        return all(all(node.device for node in self.library[name].node_def) for name in functions)
+
+    def scope_of(self, function: str) -> str:
+        """The traced function that an XLA program's ops come from."""
+        return self._clusters[function].scope if function in self._clusters else self._request.function

@@ -1,0 +1,96 @@
+"""Shapes of ops outside XLA programs: TensorFlow infers them when the ops are imported into a graph of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import importer, ops, tensor_shape
+
+from tf_ipu_shim.lowering import op_types
+
+
+class Known(NamedTuple):
+    """A tensor's type and shape.
+
+    Args:
+        type: `DataType`; for a variable's handle that of its value.
+        shape: dimensions; None where they are not known before it runs.
+        variable: whether it is a variable's handle.
+    """
+
+    type: int
+    shape: tuple[int, ...] | None
+    variable: bool = False
+
+
+def infer(
+    nodes: Iterable[node_def_pb2.NodeDef],
+    arguments: Mapping[str, Known],
+    library: Mapping[str, function_pb2.FunctionDef],
+) -> dict[str, Known]:
+    """Types and shapes of what some nodes of a function make.
+
+    Args:
+        nodes: in any order.
+        arguments: what they take from elsewhere, by the name of the tensor in the function.
+        library: functions they call.
+
+    Returns:
+        By the name of the tensor in the function, such as `MatMul:product:0`.
+    """
+    graph_def = graph_pb2.GraphDef()
+    names: dict[str, str] = {}
+    for index, (name, known) in enumerate(arguments.items()):
+        names[name] = f"argument_{index}"
+        _add_argument(graph_def.node.add(name=names[name]), known)
+    outputs: dict[str, tuple[str, int]] = {}
+    kept = list(nodes)
+    for node in kept:
+        flat = 0
+        for output, types in op_types.output_types(node).items():
+            for position in range(len(types)):
+                outputs[f"{node.name}:{output}:{position}"] = (node.name, flat)
+                names[f"{node.name}:{output}:{position}"] = f"{node.name}:{flat}"
+                flat += 1
+    for node in kept:
+        copy = graph_def.node.add()
+        copy.CopyFrom(node)
+        copy.device = ""
+        del copy.input[:]
+        copy.input.extend(names[text] for text in node.input if not text.startswith("^"))
+    graph_def.library.function.extend(reached(kept, library))
+    with ops.Graph().as_default() as graph:
+        importer.import_graph_def(graph_def, name="")
+        found = {}
+        for tensor, (name, index) in outputs.items():
+            output = graph.get_operation_by_name(name).outputs[index]
+            shape = tuple(output.shape.as_list()) if output.shape.is_fully_defined() else None
+            found[tensor] = Known(output.dtype.as_datatype_enum, shape)
+        return found
+
+
+def _add_argument(node: node_def_pb2.NodeDef, known: Known) -> None:
+    shape = tensor_shape.TensorShape(known.shape).as_proto()
+    node.attr["dtype"].type = known.type or types_pb2.DT_FLOAT
+    node.attr["shape"].shape.CopyFrom(shape)
+    node.op = "Placeholder"
+    if known.variable:
+        node.op = "VarHandleOp"
+        node.attr["container"].s = node.attr["shared_name"].s = b""
+
+
+def reached(
+    nodes: Iterable[node_def_pb2.NodeDef], library: Mapping[str, function_pb2.FunctionDef]
+) -> list[function_pb2.FunctionDef]:
+    """The functions that some nodes call, and those that these call."""
+    called: dict[str, None] = {}
+    waiting = list(nodes)
+    while waiting:
+        for attribute in waiting.pop().attr.values():
+            for function in [attribute.func] if attribute.HasField("func") else attribute.list.func:
+                if function.name in library and function.name not in called:
+                    called[function.name] = None
+                    waiting.extend(library[function.name].node_def)
+    return [library[name] for name in called]
