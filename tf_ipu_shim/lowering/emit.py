@@ -42,6 +42,7 @@ class Emitter:
         functions: what was emitted.
         clusters: the XLA programs.
         exchanges: the exchanges between IPUs.
+        compiled: traced function and FunctionDef of each XLA program.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Emitter:
         self.functions: list[function_pb2.FunctionDef] = []
         self.clusters: list[Cluster] = []
         self.exchanges: list[Exchange] = []
+        self.compiled: list[tuple[str, function_pb2.FunctionDef]] = []
 
     def emit(self, name: str, placement: Placement, argument_ipus: Mapping[str, int]) -> tuple[str, list[int | None]]:
         """Emits one function.
@@ -140,6 +142,7 @@ class _FunctionEmitter:
                 order = cut.input_order(flags)
                 definition = cut.definition(f"{name}_ordered", order, outputs)
         self._all.functions.append(definition)
+        self._all.compiled.append((self._graph.name, definition))
 
         launch = self._function.node_def.add(name=f"ipu{ipu}_phase{phase}", op="XlaLaunch", device=self._all.device)
         launch.attr[CHIP_ATTRIBUTE].i = ipu

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import compilation, memory_plan, randomness
+from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -31,7 +32,7 @@ def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
     def lower_bytes(call: Call, request: bytes) -> bytes:
         parsed = parse_request(graph_pb2.GraphDef.FromString(request))
         device = device_of(parsed.ordinal)
-        program = lower(call, parsed, device.num_ipus)
+        program = lower(library, call, parsed, device.num_ipus)
         if memory_plan.enabled():
             memory_plan.plan_memory(parsed, program, device)
         answer = answer_of(program)
@@ -41,16 +42,17 @@ def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
     library.set_lowering(lower_bytes)
 
 
-def lower(call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
+def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops.
 
     Args:
+        plugin: the loaded plugin.
         call: lets the lowering question the TensorFlow runtime.
         request: the traced function and its arguments.
         num_ipus: IPUs that the program may use.
 
     Raises:
-        InvalidArgumentError: a mark names an IPU that there is not.
+        InvalidArgumentError: a mark names an IPU that there is not, or XLA cannot compile an op.
     """
     library, function = randomness.with_seeds(request.library, request.function, request.ordinal)
     seeded = [definition for name, definition in library.items() if name not in request.library]
@@ -66,6 +68,7 @@ def lower(call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
     device = f"/device:IPU:{request.ordinal}"
     emitter = Emitter(graphs, unmarked, device, constant_arguments)
     name, _ = emitter.emit(request.function, placement, {})
+    refuse_uncompilable(plugin, Diagnostics(call), library, emitter.compiled)
     program = LoweredProgram(
         node_def_pb2.NodeDef(),
         [*seeded, *unmarked.functions, *emitter.functions],

@@ -49,6 +49,11 @@ def with_seeds(
     return {**library, **seeder.functions}, name
 
 
+def original_name(function: str) -> str:
+    """The name of the traced function that a seeded copy was made of; other names stay as they are."""
+    return function.split(_SUFFIX)[0]
+
+
 class _Seeder:
     """Makes the seeded copies of functions."""
 

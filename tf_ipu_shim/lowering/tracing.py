@@ -1,7 +1,7 @@
 """Traces a Python function into a function of its own, whose one op in the user's graph the plugin lowers.
 
-Uses `FuncGraph`, `atomic_function.from_func_graph`, `Graph._attr_scope` and the XLA control flow context; checked on
-TensorFlow 2.15.1 and 2.21.0.
+Uses `FuncGraph`, `atomic_function.from_func_graph`, `Graph._attr_scope`, `Graph._functions` and the XLA control flow
+context; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -27,8 +27,13 @@ def in_compilation() -> bool:
 
 
 def traced_graph(function_name: str) -> Any:
-    """The graph that a function was traced from; None once it is gone, or if somebody else traced it."""
-    return _traced.get(function_name)
+    """The graph of a traced function, or of a loop or branch in one; None once it is gone, or if it is another's."""
+    if function_name in _traced:
+        return _traced[function_name]
+    for graph in list(_traced.values()):
+        if function_name in graph._functions:
+            return graph._functions[function_name].graph
+    return None
 
 
 @contextmanager
@@ -68,17 +73,20 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
         variable scopes are those of the caller.
     """
+    outer = ops.get_default_graph()
     graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}")
     # Loops in the function order their side effects as the script does, as `tf.function` has them.
     graph._add_control_dependencies = True
     # TensorFlow's own functions take the caller's device only where it is a Python function.
-    graph._device_function_stack = ops.get_default_graph()._device_function_stack.copy()
+    graph._device_function_stack = outer._device_function_stack.copy()
     # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
     graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
-    with _entered(ops.get_default_graph()), graph.as_default(), resource_variables():
+    with _entered(outer), graph.as_default(), resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
     _traced[graph.name] = graph
+    # An error that names an op's line needs the graph as long as the program can run.
+    outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)
     return graph, returned
 
 

@@ -234,6 +234,17 @@ class Call:
         self._c = c_library
         self._pointer = pointer
 
+    def stack_of(self, function: str, node: str) -> list[tuple[str, int, str]]:
+        """The Python frames (file, line, function) in which an op of a function was made, outermost first.
+
+        Empty where TensorFlow keeps none, as for a graph that was read from a file.
+        """
+        # PyDLL keeps the GIL: the frames are Python objects.
+        found = ctypes.PyDLL(self._c._name).ipu_stack_of
+        found.restype, found.argtypes = ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
+        lines = found(self._pointer, function.encode(), node.encode()).decode().splitlines()
+        return [(file, int(line), name) for file, line, name in (text.split("\t") for text in lines)]
+
     def constant_arguments(self, library: bytes, function: str, arguments: int) -> list[bool]:
         """Which arguments of a function XLA must know at compile time, such as a shape or an axis.
 

@@ -12,7 +12,6 @@
 #include "tensorflow/c/eager/tfe_context_internal.h"
 #include "tensorflow/core/common_runtime/function.h"
 #include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tensorflow {
@@ -102,19 +101,6 @@ const char* ipu_constant_arguments(LoweringCall* call, const char* library, int6
     if (constant < arguments) flags[constant] = 1;
   }
   return nullptr;
-}
-
-// The names of the nodes that XLA has no kernel for, a line each. `graph` is a serialised GraphDef.
-const char* ipu_uncompilable(const char* graph, int64_t size) {
-  tensorflow::GraphDef nodes;
-  if (!nodes.ParseFromArray(graph, static_cast<int>(size))) return Keep(std::string());
-  std::string names;
-  for (const tensorflow::NodeDef& node : nodes.node()) {
-    if (!tensorflow::FindKernelDef(tensorflow::DeviceType("XLA_CPU_JIT"), node, nullptr, nullptr).ok()) {
-      names += node.name() + "\n";
-    }
-  }
-  return Keep(std::move(names));
 }
 
 int64_t ipu_live_bytes(int32_t device, int32_t chip) { return ArenaOf(device, chip)->live_bytes(); }

@@ -1,0 +1,114 @@
+"""The user's own source line of an op, and the errors that name it."""
+
+from __future__ import annotations
+
+import pathlib
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tensorflow.core.framework import function_pb2, graph_pb2
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.lowering import op_types, randomness, tracing
+from tf_ipu_shim.plugin.library import Call, Library
+
+_OWN = str(pathlib.Path(__file__).resolve().parents[1])
+_FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), _OWN})
+_MOST_NAMED = 5  # ops of one kind in one message
+
+
+class Diagnostics:
+    """Finds source lines while a program is lowered.
+
+    Args:
+        call: the lowering's call.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def user_line(self, function: str, node: str) -> str | None:
+        """Where the user's script made an op.
+
+        Args:
+            function: the traced function.
+            node: the op's name in it.
+
+        Returns:
+            Such as `"train.py:42, in model"`; None where nobody kept it, as in a graph read from a file.
+        """
+        function = randomness.original_name(function)
+        graph = tracing.traced_graph(function)
+        frames: Iterable[tuple[str, int, str]]
+        if graph is not None:
+            try:
+                traceback = graph.get_operation_by_name(node).traceback
+            except (KeyError, ValueError):
+                return None
+            frames = [(frame.filename, frame.lineno, frame.name) for frame in traceback]
+        else:
+            frames = self._call.stack_of(function, node)
+        own = [frame for frame in frames if not frame[0].startswith((*_FOREIGN, "<frozen"))]
+        if not own:
+            return None
+        file, line, name = own[-1]
+        return f"{file}:{line}, in {name}"
+
+    def describe(self, function: str, node: Any) -> str:
+        """An op for a message: its name, its type and the user's line."""
+        line = self.user_line(function, node.name)
+        return f"{node.name} ({node.op})" + (f", made at {line}" if line else "")
+
+
+def refuse_uncompilable(
+    plugin: Library,
+    diagnostics: Diagnostics,
+    library: Mapping[str, function_pb2.FunctionDef],
+    programs: Sequence[tuple[str, function_pb2.FunctionDef]],
+) -> None:
+    """Checks that XLA can compile every op.
+
+    Args:
+        plugin: the loaded plugin.
+        diagnostics: finds the ops' source lines.
+        library: the functions that loops and branches run, by name.
+        programs: traced function and FunctionDef of each XLA program.
+
+    Raises:
+        InvalidArgumentError: it has no kernel for one; Graphcore's wording, the op and its line.
+    """
+    refused = []
+    for function, definition in _with_called(library, programs):
+        graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in op_types.CALLS])
+        names = set(plugin.uncompilable(graph.SerializeToString()))
+        refused.extend((function, node) for node in graph.node if node.name in names)
+    if refused:
+        types = list(dict.fromkeys(node.op for _, node in refused))
+        listed = "\n  ".join(diagnostics.describe(function, node) for function, node in refused[:_MOST_NAMED])
+        more = f"\n  and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            "Detected unsupported operations when trying to compile graph "
+            f"{randomness.original_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
+            f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {listed}{more}\n"
+            "Run them on the host with ipu.scopes.outside_compilation_scope(), or leave them out of the compiled "
+            "function.",
+        )
+
+
+def _with_called(
+    library: Mapping[str, function_pb2.FunctionDef], programs: Sequence[tuple[str, function_pb2.FunctionDef]]
+) -> Iterator[tuple[str, function_pb2.FunctionDef]]:
+    """The XLA programs' functions and those that they call, once each."""
+    waiting = list(programs)
+    seen: set[str] = set()
+    while waiting:
+        function, definition = waiting.pop()
+        yield function, definition
+        for node in definition.node_def:
+            for called in op_types.called_functions(node):
+                if called not in seen and called in library:
+                    seen.add(called)
+                    waiting.append((called, library[called]))
