@@ -25,6 +25,7 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {
     "info": Command("tf_ipu_shim.machine.info", "list the simulated IPUs, and who uses them"),
+    "run": Command("tf_ipu_shim.profile.run", "run a script, with a report on its memory"),
 }
 """All subcommands by name."""
 

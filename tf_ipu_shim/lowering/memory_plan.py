@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,7 @@ def plan_memory(request: ProgramRequest, program: LoweredProgram, device: IpuDev
 
     Source: FACTS section 2, "OOM".
     """
-    walk = Walk(request, program)
-    walk.run()
+    walk = _walk(request, program)
     for block in walk.blocks.values():
         mark_activations(block)
     line_of = _lines(request, walk)
@@ -59,10 +59,27 @@ def plan_memory(request: ProgramRequest, program: LoweredProgram, device: IpuDev
         exchanges=walk.exchanges,
         coarse=tuple(walk.coarse.items()),
     )
-    plans.record(device, request.function, plan)
+    plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
     if not plan.fits and not _may_go_on(device):
         raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))
     return plan
+
+
+def _walk(request: ProgramRequest, program: LoweredProgram) -> Walk:
+    walk = Walk(request, program)
+    try:
+        walk.run()
+    except Exception as error:
+        # A program that can run is not refused because its memory cannot be told.
+        reason = f"{type(error).__name__}: {error}"
+        warnings.warn(
+            f"The memory of IPU program {request.name} was counted for its variables only, because looking into it "
+            f"failed ({reason}). It runs all the same.",
+            RuntimeWarning,
+        )
+        walk = Walk(request, program)
+        walk.variables_only(reason)
+    return walk
 
 
 def _may_go_on(device: IpuDevice) -> bool:

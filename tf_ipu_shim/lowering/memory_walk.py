@@ -42,9 +42,7 @@ class Walk:
     def run(self) -> None:
         """Walks through the program."""
         arguments = [self._argument(index) for index in range(len(self._request.arg_types))]
-        for index, ipu in enumerate(self._program.variable_ipus):
-            if ipu >= 0:
-                self.variable(ipu, index)
+        self._place_variables()
         names = [argument.name for argument in self.library[self._request.function].signature.input_arg]
         results = FunctionWalk(self, self.blocks).node(self._program.node, arguments, names)
         for result in results:
@@ -56,6 +54,16 @@ class Walk:
             if fed:
                 block.steps.insert(0, Step("copies from the host", (), fed))
                 block.segments = [1, *(border + 1 for border in block.segments)]
+
+    def variables_only(self, reason: str) -> None:
+        """Stands in for `run` where that fails."""
+        self.coarse[self._request.function] = reason
+        self._place_variables()
+
+    def _place_variables(self) -> None:
+        for index, ipu in enumerate(self._program.variable_ipus):
+            if ipu >= 0:
+                self.variable(ipu, index)
 
     def _argument(self, index: int) -> Held:
         request = self._request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from tf_ipu_shim.machine.memory import MemoryPlan
@@ -11,24 +12,24 @@ if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
 
 _lock = threading.Lock()
-_recorded: dict[int, tuple[IpuDevice, dict[tuple[str, str], MemoryPlan]]] = {}
+_recorded: dict[int, tuple[IpuDevice, dict[Hashable, MemoryPlan]]] = {}
 
 
-def record(device: IpuDevice, function: str, plan: MemoryPlan) -> None:
+def record(device: IpuDevice, program: Hashable, plan: MemoryPlan) -> None:
     """Keeps a program's plan, in place of an older one of the same program.
 
     Plans of an older configuration are forgotten when the first program of a new one comes.
 
     Args:
         device: it was made for.
-        function: the traced function that the program runs.
+        program: tells programs apart: one that is lowered for other argument shapes is another program.
         plan: the figures.
     """
     with _lock:
         known = _recorded.get(device.ordinal)
         if known is None or known[0] is not device:
             known = _recorded[device.ordinal] = (device, {})
-        known[1][plan.program, function] = plan
+        known[1][program] = plan
 
 
 def recorded() -> dict[int, tuple[IpuDevice, list[MemoryPlan]]]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.ipu.config import checks, warnings
+from tf_ipu_shim.ipu.config.effects import Effect, effects
 from tf_ipu_shim.ipu.config.tree import IPUConfig
 from tf_ipu_shim.poplar.driver import config_pb2
+
+_set_options: tuple[Effect, ...] = ()
 
 
 def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: bool = True) -> None:
@@ -45,6 +48,13 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
         warnings.warn("Resetting existing IPU configuration before applying new configuration")
         devices.reset()
     devices.configure(options)
+    global _set_options
+    _set_options = tuple(effects(config, changed_only=True)) if isinstance(config, IPUConfig) else ()
+
+
+def set_options() -> tuple[Effect, ...]:
+    """The options that the last `IPUConfig` to be configured had set, with what each one changes here."""
+    return _set_options
 
 
 def reset_ipu_configuration() -> None:

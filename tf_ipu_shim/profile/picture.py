@@ -1,0 +1,69 @@
+"""The modelled figures as a picture: a bar for each IPU, by category, against the memory it has."""
+
+from __future__ import annotations
+
+from html import escape
+
+from tf_ipu_shim.machine.memory import CATEGORIES
+from tf_ipu_shim.profile.report import MemoryReport
+
+_COLOURS = {
+    "variable": "#4c6e9c",
+    "constant": "#8aa5c4",
+    "argument": "#b9b37c",
+    "exchange": "#d89a4a",
+    "activation": "#6da06f",
+    "gradient": "#a8546e",
+    "temporary": "#9a9a9a",
+}
+_LEFT, _BAR, _ROW, _TOP = 150, 560, 30, 58
+
+
+def render(report: MemoryReport) -> str:
+    """Draws a report as SVG.
+
+    A bar that is longer than its frame does not fit. The scale is the same for all bars: the largest memory, or the
+    largest need where that is more.
+
+    Args:
+        report: from `memory_report()`.
+
+    Returns:
+        An SVG document.
+
+    Example:
+        >>> pathlib.Path("memory.svg").write_text(report.to_svg())
+    """
+    bars = [(device.name, ipu) for device in report.devices for ipu in device.ipus if ipu.modelled is not None]
+    scale = max((max(ipu.modelled.limit_bytes, ipu.modelled.peak_bytes) for _, ipu in bars if ipu.modelled), default=1)
+    height = _TOP + _ROW * len(bars) + 10
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _BAR + 130}" height="{height}" '
+        'font-family="sans-serif" font-size="12">',
+        '<text x="10" y="20" font-size="14">Modelled memory at the largest step</text>',
+    ]
+    at = 10
+    for kind in CATEGORIES:
+        parts.append(f'<rect x="{at}" y="32" width="10" height="10" fill="{_COLOURS[kind]}"/>')
+        parts.append(f'<text x="{at + 14}" y="41">{kind}</text>')
+        at += 34 + 7 * len(kind)
+    for row, (name, ipu) in enumerate(bars):
+        plan, y = ipu.modelled, _TOP + _ROW * row
+        if plan is None:
+            continue
+        parts.append(f'<text x="10" y="{y + 15}">{escape(name)} IPU {plan.ipu}</text>')
+        x = float(_LEFT)
+        for kind in CATEGORIES:
+            width = _BAR * plan.categories[kind] / scale
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="20" fill="{_COLOURS[kind]}">'
+                f"<title>{kind}: {plan.categories[kind]:,} bytes</title></rect>"
+            )
+            x += width
+        frame = _BAR * plan.limit_bytes / scale
+        colour = "#333" if plan.fits else "#c00"
+        parts.append(
+            f'<rect x="{_LEFT}" y="{y}" width="{frame:.1f}" height="20" fill="none" stroke="{colour}"/>'
+            f'<text x="{_LEFT + _BAR + 8}" y="{y + 15}" fill="{colour}">{plan.percent:.2f} %</text>'
+        )
+    return "\n".join([*parts, "</svg>", ""])

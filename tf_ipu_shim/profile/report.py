@@ -1,0 +1,237 @@
+"""The memory report: what programs need on each IPU (modelled), what was held and moved (measured)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+from tf_ipu_shim.runtime import devices, plans
+
+NOT_MODELLED = "code, stacks, exchange code, host buffers, temporaries inside one library call"
+
+
+@dataclasses.dataclass(frozen=True)
+class Moved:
+    """What moved one way.
+
+    Args:
+        bytes: their sum.
+        transfers: how many tensors that were.
+    """
+
+    bytes: int
+    transfers: int
+
+
+@dataclasses.dataclass(frozen=True)
+class IpuReport:
+    """One IPU of a TensorFlow device.
+
+    Args:
+        ipu: the shard.
+        modelled: what the largest of the programs needs on it; None where no program uses it.
+        program: the name of that program.
+        variable_bytes: modelled bytes of all programs' variables on it, each variable once.
+        measured_live_bytes: what its arena holds now.
+        measured_peak_bytes: the most it held at once.
+    """
+
+    ipu: int
+    modelled: IpuPlan | None
+    program: str
+    variable_bytes: int
+    measured_live_bytes: int
+    measured_peak_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceReport:
+    """One TensorFlow device.
+
+    Args:
+        name: such as `/device:IPU:0`.
+        chip: title of its chip.
+        poplar_id: the Poplar device it is attached to; None while it is not.
+        ipus: one for each of its IPUs.
+        programs: the plans of the programs lowered under this configuration. One at a time is on the IPUs.
+        host_to_device: measured, since the counters were reset.
+        device_to_host: the same for the other way.
+        exchange: measured, by (source, destination) IPU; pairs that exchanged nothing are left out.
+        programs_lowered: how many programs were lowered.
+        programs_run: how many times a program ran.
+    """
+
+    name: str
+    chip: str
+    poplar_id: int | None
+    ipus: tuple[IpuReport, ...]
+    programs: tuple[MemoryPlan, ...]
+    host_to_device: Moved
+    device_to_host: Moved
+    exchange: Mapping[tuple[int, int], Moved]
+    programs_lowered: int
+    programs_run: int
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryReport:
+    """What the programs of this process need, held and moved. The modelled and the measured figures are never mixed.
+
+    Args:
+        sdk: the SDK that is emulated.
+        devices: one for each TensorFlow device that ran or planned a program.
+        without_effect: options that the configuration set and that change nothing on a simulated system.
+
+    Example:
+        >>> report = tf_ipu_shim.memory_report()
+        >>> report.devices[0].ipus[0].modelled.percent
+        0.04
+    """
+
+    sdk: str
+    devices: tuple[DeviceReport, ...]
+    without_effect: tuple[tuple[str, Any], ...]
+
+    def to_text(self) -> str:
+        """The report as a table of at most 100 columns."""
+        from tf_ipu_shim.profile import text
+
+        return text.render(self)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The report as JSON; sizes in bytes."""
+        return json.dumps(self.to_dict(), indent=indent, default=str)
+
+    def to_svg(self) -> str:
+        """The modelled figures as a picture: a bar for each IPU."""
+        from tf_ipu_shim.profile import picture
+
+        return picture.render(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as dictionaries and lists; pairs of IPUs become texts such as `"0->1"`."""
+        return {
+            "sdk": self.sdk,
+            "not_modelled": NOT_MODELLED,
+            "without_effect": [{"option": path, "value": value} for path, value in self.without_effect],
+            "devices": [_device_dict(device) for device in self.devices],
+        }
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def memory_report() -> MemoryReport:
+    """Reports on this process as it is now: programs that were lowered, arenas, host transfers, exchanges.
+
+    Devices that no program was planned for are left out, and so is everything from before the last configuration.
+
+    Returns:
+        The report.
+
+    Example:
+        >>> print(tf_ipu_shim.memory_report())  # as text
+    """
+    reports = tuple(_device(device, programs) for device, programs in plans.recorded().values())
+    from tf_ipu_shim.ipu.config import system
+
+    without = tuple((one.path, one.value) for one in system.set_options() if one.effect.startswith("none"))
+    return MemoryReport(str(sdk.current()), reports, without)
+
+
+def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
+    library, ordinal, count = devices.load_library(), device.ordinal, device.num_ipus
+    exchange = {}
+    for source in range(count):
+        for destination in range(count):
+            moved = library.exchange(ordinal, source, destination)
+            if moved.transfers:
+                exchange[source, destination] = Moved(moved.bytes, moved.transfers)
+    to_device, to_host = library.host_to_device(ordinal), library.device_to_host(ordinal)
+    return DeviceReport(
+        name=device.name,
+        chip=device.chip.title,
+        poplar_id=device.poplar_id,
+        ipus=tuple(_ipu(ipu, programs, library, ordinal) for ipu in range(count)),
+        programs=tuple(programs),
+        host_to_device=Moved(to_device.bytes, to_device.transfers),
+        device_to_host=Moved(to_host.bytes, to_host.transfers),
+        exchange=exchange,
+        programs_lowered=library.programs_lowered(ordinal),
+        programs_run=library.programs_run(ordinal),
+    )
+
+
+def _ipu(ipu: int, programs: list[MemoryPlan], library: Any, ordinal: int) -> IpuReport:
+    found = [(plan, one) for plan in programs for one in plan.ipus if one.ipu == ipu]
+    largest = max(found, key=lambda pair: pair[1].peak_bytes, default=None)
+    variables: dict[str, int] = {}
+    for plan in programs:
+        variables.update((name, size) for (where, name), size in plan.variables.items() if where == ipu)
+    return IpuReport(
+        ipu=ipu,
+        modelled=largest[1] if largest else None,
+        program=largest[0].program if largest else "",
+        variable_bytes=sum(variables.values()),
+        measured_live_bytes=library.live_bytes(ordinal, ipu),
+        measured_peak_bytes=library.peak_bytes(ordinal, ipu),
+    )
+
+
+def _plan_dict(plan: IpuPlan) -> dict[str, Any]:
+    return {
+        "ipu": plan.ipu,
+        "always_live_bytes": plan.always_live_bytes,
+        "not_always_live_bytes": plan.not_always_live_bytes,
+        "peak_bytes": plan.peak_bytes,
+        "limit_bytes": plan.limit_bytes,
+        "percent": round(plan.percent, 3),
+        "fits": plan.fits,
+        "largest_step": plan.largest_step,
+        "categories": dict(plan.categories),
+        "max_tile": plan.max_tile,
+        "max_tile_bytes": plan.max_tile_bytes,
+        "bytes_per_tile": plan.bytes_per_tile,
+        "tile_bytes": list(plan.tile_bytes),
+        "owners": [dataclasses.asdict(owner) for owner in plan.owners],
+    }
+
+
+def _device_dict(device: DeviceReport) -> dict[str, Any]:
+    return {
+        "name": device.name,
+        "chip": device.chip,
+        "poplar_id": device.poplar_id,
+        "modelled": {
+            "programs": [
+                {
+                    "name": plan.program,
+                    "fits": plan.fits,
+                    "ipus": [_plan_dict(ipu) for ipu in plan.ipus],
+                    "variables": [
+                        {"ipu": ipu, "name": name, "bytes": size} for (ipu, name), size in plan.variables.items()
+                    ],
+                    "exchanges": {f"{source}->{to}": size for (source, to), size in plan.exchanges.items()},
+                    "coarse": dict(plan.coarse),
+                }
+                for plan in device.programs
+            ],
+        },
+        "measured": {
+            "ipus": [
+                {"ipu": ipu.ipu, "live_bytes": ipu.measured_live_bytes, "peak_bytes": ipu.measured_peak_bytes}
+                for ipu in device.ipus
+            ],
+            "host_to_device": dataclasses.asdict(device.host_to_device),
+            "device_to_host": dataclasses.asdict(device.device_to_host),
+            "exchange": {
+                f"{source}->{to}": dataclasses.asdict(moved) for (source, to), moved in device.exchange.items()
+            },
+            "programs_lowered": device.programs_lowered,
+            "programs_run": device.programs_run,
+        },
+    }

@@ -1,0 +1,139 @@
+"""The memory report as text, at most 100 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tf_ipu_shim.machine.memory import CATEGORIES
+from tf_ipu_shim.profile.report import NOT_MODELLED, DeviceReport, MemoryReport
+
+WIDTH = 100
+_OWNERS_SHOWN = 5
+
+
+def render(report: MemoryReport) -> str:
+    """Renders a report.
+
+    Args:
+        report: from `memory_report()`.
+
+    Returns:
+        Lines of at most 100 characters. Sizes in bytes.
+
+    Example:
+        >>> max(map(len, render(report).splitlines())) <= 100
+        True
+    """
+    lines = [f"IPU memory report (SDK {report.sdk})"]
+    if not report.devices:
+        lines.append("No program has been compiled for an IPU under this configuration.")
+    for device in report.devices:
+        lines += ["", *_device(device)]
+    if report.without_effect:
+        lines += ["", "Options that were set and change nothing on a simulated system:"]
+        lines += [_cut(f"  {path} = {value!r}", WIDTH) for path, value in report.without_effect]
+    return "\n".join(lines)
+
+
+def _device(device: DeviceReport) -> list[str]:
+    attached = f"Poplar device {device.poplar_id}" if device.poplar_id is not None else "not attached"
+    count = len(device.ipus)
+    lines = [f"{device.name}: {count} x {device.chip}, {attached}", "=" * WIDTH]
+    lines += ["Modelled: what the programs need on the chip, in bytes. Not counted:", f"  {NOT_MODELLED}."]
+    rows = [["IPU", "always live", "not always", "peak", "limit", "used", "fullest tile", "program"]]
+    for ipu in device.ipus:
+        plan = ipu.modelled
+        if plan is None:
+            rows.append([str(ipu.ipu), *["-"] * 6, "(none)"])
+            continue
+        tile = f"{plan.max_tile}: {_number(plan.max_tile_bytes)}"
+        sizes = [plan.always_live_bytes, plan.not_always_live_bytes, plan.peak_bytes, plan.limit_bytes]
+        used = f"{plan.percent:.2f} %" if plan.fits else "TOO FULL"
+        rows.append([str(ipu.ipu), *map(_number, sizes), used, tile, ipu.program])
+    lines += _table(rows, left={7})
+    plans = [ipu.modelled for ipu in device.ipus if ipu.modelled is not None]
+    if plans:
+        rows = [["IPU", *CATEGORIES]]
+        for plan in plans:
+            rows.append([str(plan.ipu), *(_number(plan.categories[kind]) for kind in CATEGORIES)])
+        lines += ["", "At the largest step, by category:", *_table(rows)]
+        lines += ["", "Largest owners at that step:", *_owners(device)]
+    lines += _programs(device)
+    lines += ["", "Measured: what this process held and moved on the host, in bytes."]
+    rows = [["IPU", "live now", "peak", "variables (modelled)"]]
+    for ipu in device.ipus:
+        sizes = [ipu.measured_live_bytes, ipu.measured_peak_bytes, ipu.variable_bytes]
+        rows.append([str(ipu.ipu), *map(_number, sizes)])
+    lines += _table(rows)
+    lines.append(
+        f"Host to device: {_number(device.host_to_device.bytes)} in {device.host_to_device.transfers} transfers. "
+        f"Device to host: {_number(device.device_to_host.bytes)} in {device.device_to_host.transfers}."
+    )
+    lines.append(f"Programs lowered: {device.programs_lowered}. Program runs: {device.programs_run}.")
+    return lines + _exchanges(device)
+
+
+def _owners(device: DeviceReport) -> list[str]:
+    rows = [["IPU", "bytes", "kind", "name", "line"]]
+    for ipu in device.ipus:
+        for owner in ipu.modelled.owners[:_OWNERS_SHOWN] if ipu.modelled is not None else ():
+            rows.append([str(ipu.ipu), _number(owner.bytes), owner.kind, owner.name, owner.line or ""])
+    return _table(rows, left={2, 3, 4})
+
+
+def _programs(device: DeviceReport) -> list[str]:
+    lines = []
+    if len(device.programs) > 1:
+        rows = [["program", "IPUs", "peak of all", "largest IPU"]]
+        for plan in device.programs:
+            largest = max(plan.ipus, key=lambda one: one.peak_bytes, default=None)
+            share = "-" if largest is None else f"{largest.percent:.2f} %"
+            rows.append([plan.program, str(len(plan.ipus)), _number(plan.peak_bytes), share])
+        lines += ["", "Programs (one at a time is on the IPUs):", *_table(rows, left={0})]
+    for plan in device.programs:
+        for name, reason in plan.coarse:
+            lines += ["", _cut(f"Coarse figure for {name}:", WIDTH), _cut(f"  {reason}", WIDTH)]
+    return lines
+
+
+def _exchanges(device: DeviceReport) -> list[str]:
+    if not device.exchange:
+        return []
+    places = sorted({ipu for pair in device.exchange for ipu in pair})
+    if len(places) > 7:  # a matrix would be too wide
+        rows = [["from IPU", "to IPU", "bytes", "transfers"]]
+        for (source, to), moved in sorted(device.exchange.items()):
+            rows.append([str(source), str(to), _number(moved.bytes), str(moved.transfers)])
+    else:
+        rows = [["from \\ to", *(f"IPU {ipu}" for ipu in places)]]
+        for source in places:
+            row = [device.exchange.get((source, to)) for to in places]
+            rows.append([f"IPU {source}", *("-" if moved is None else _number(moved.bytes) for moved in row)])
+    return ["Exchanged between IPUs:", *_table(rows)]
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _cut(text: str, width: int) -> str:
+    """The end of a long name tells more than its beginning."""
+    return text if len(text) <= width else f"...{text[len(text) - width + 3 :]}"
+
+
+def _table(rows: Sequence[Sequence[str]], left: set[int] = frozenset()) -> list[str]:  # type: ignore[assignment]
+    """Columns as wide as they need be; names, which stand in the columns aligned left, give way."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    over = sum(widths) + 2 * len(widths) - WIDTH
+    while over > 0 and left:
+        widest = max(left, key=lambda column: widths[column])
+        if widths[widest] <= 12:
+            break
+        widths[widest] -= 1
+        over -= 1
+    lines = []
+    for row in rows:
+        cells = [_cut(cell, width) for cell, width in zip(row, widths)]
+        padded = [c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths))]
+        lines.append(("  " + "  ".join(padded)).rstrip())
+    return lines
