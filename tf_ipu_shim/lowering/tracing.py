@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2
 from tensorflow.python.eager.polymorphic_function import atomic_function
-from tensorflow.python.framework import func_graph, ops
+from tensorflow.python.framework import auto_control_deps, func_graph, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
 _serial = itertools.count()
@@ -71,7 +71,8 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
 
     Returns:
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
-        variable scopes are those of the caller.
+        variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order;
+        in a session's graph those that something returned depends on, as everywhere in TensorFlow 1.
     """
     outer = ops.get_default_graph()
     graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}")
@@ -81,9 +82,11 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     graph._device_function_stack = outer._device_function_stack.copy()
     # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
     graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
-    with _entered(outer), graph.as_default(), resource_variables():
+    order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
+    with _entered(outer), graph.as_default(), order, resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
+    graph.control_outputs = list(getattr(order, "ops_which_must_run", ()))
     _traced[graph.name] = graph
     # An error that names an op's line needs the graph as long as the program can run.
     outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)
@@ -104,7 +107,7 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
         The op; its outputs stand for `outputs`.
     """
     graph.outputs = list(outputs)
-    graph.control_outputs = list(dict.fromkeys(controls))
+    graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
     function = atomic_function.from_func_graph(graph.name, graph, {})
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)
