@@ -41,7 +41,13 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
         ...     result = ipu.ipu_compiler.compile(lambda a, b: a + b, [a, b])
     """
     if context.executing_eagerly():
-        return def_function.function(lambda: _compile(computation, inputs), autograph=False)()
+        device = context.context().device_name  # a tf.function does not take over the device it is called under
+
+        def compiled() -> Any:
+            with ops.device(device):
+                return _compile(computation, inputs)
+
+        return def_function.function(compiled, autograph=False)()
     return _compile(computation, inputs)
 
 
