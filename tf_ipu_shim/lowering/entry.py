@@ -34,7 +34,7 @@ def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
         device = device_of(parsed.ordinal)
         program = lower(library, call, parsed, device.num_ipus)
         if memory_plan.enabled():
-            memory_plan.plan_memory(parsed, program, device)
+            memory_plan.plan_memory(parsed, program, device, Diagnostics(call).user_line)
         answer = answer_of(program)
         compilation.describe(answer, parsed, program, device.options.profiling)
         return answer.SerializeToString()

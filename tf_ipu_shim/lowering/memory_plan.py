@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from tensorflow.python.framework import errors
 
@@ -20,6 +19,8 @@ from tf_ipu_shim.runtime import plans
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
 
+UserLine = Callable[[str, str], Optional[str]]
+
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
 _ALLOW = "debug.allowOutOfMemory"
 
@@ -29,13 +30,16 @@ def enabled() -> bool:
     return os.environ.get(ENVIRONMENT_VARIABLE, "").lower() != "off"
 
 
-def plan_memory(request: ProgramRequest, program: LoweredProgram, device: IpuDevice) -> MemoryPlan:
+def plan_memory(
+    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, user_line: UserLine | None = None
+) -> MemoryPlan:
     """Finds how much memory a program needs on each IPU, before it runs, and keeps that for the report.
 
     Args:
         request: the traced function, with the shapes of its arguments and variables.
         program: what it runs as.
         device: where it runs.
+        user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
 
     Returns:
         The plan.
@@ -49,7 +53,7 @@ def plan_memory(request: ProgramRequest, program: LoweredProgram, device: IpuDev
     walk = _walk(request, program)
     for block in walk.blocks.values():
         mark_activations(block)
-    line_of = _lines(request, walk)
+    line_of = _lines(request, walk, user_line)
     plan = MemoryPlan(
         program=request.name,
         device=device.name,
@@ -89,14 +93,8 @@ def _may_go_on(device: IpuDevice) -> bool:
     return device.engine_options.get(_ALLOW, "").lower() == "true"
 
 
-def _lines(request: ProgramRequest, walk: Walk) -> Callable[[str], str | None]:
-    try:
-        user_line = importlib.import_module("tf_ipu_shim.lowering.diagnostics").user_line
-    except (ImportError, AttributeError):
-        return lambda name: None
-
+def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> Callable[[str], str | None]:
     def line_of(name: str) -> str | None:
-        line: str | None = user_line(walk.scopes.get(name, request.function), name)
-        return line
+        return user_line(walk.scopes.get(name, request.function), name) if user_line is not None else None
 
     return line_of
