@@ -10,8 +10,9 @@ from typing import Any
 from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.lowering.compiled import compiles, written_arguments
+from tf_ipu_shim.lowering.engine_needed import needs_engine
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.written_variables import written_arguments
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.runtime import trace
 
@@ -35,7 +36,7 @@ def describe(answer: graph_pb2.GraphDef, request: ProgramRequest, program: Lower
         profiling: the `IpuOptions.Profiling` in force.
     """
     attributes = answer.node[0].attr
-    attributes["_compiles"].b = compiles(request, program)
+    attributes["_compiles"].b = needs_engine(request, program)
     if not attributes["_compiles"].b:
         return
     module = module_name(request.function)
