@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes, sharding, utils
+from tf_ipu_shim.ipu import (
+    config,
+    ipu_compiler,
+    ipu_infeed_queue,
+    ipu_outfeed_queue,
+    loops,
+    scopes,
+    sharding,
+    utils,
+)
 from tf_ipu_shim.lowering import entry
 from tf_ipu_shim.runtime import devices, driver
 
@@ -11,4 +20,13 @@ entry.install(plugin.load(), devices.get)
 driver.install(plugin.load())
 sharding.enable_sharded_gradient_tape()
 
-__all__ = ["config", "ipu_compiler", "scopes", "sharding", "utils"]
+__all__ = [
+    "config",
+    "ipu_compiler",
+    "ipu_infeed_queue",
+    "ipu_outfeed_queue",
+    "loops",
+    "scopes",
+    "sharding",
+    "utils",
+]

@@ -18,7 +18,16 @@ from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime.device import IpuDevice
 
 # Ops that have to run on the host although no script says so.
-HOST_OPS = frozenset({randomness.SEED_OP})
+HOST_OPS = frozenset(
+    {
+        randomness.SEED_OP,
+        "IteratorV2",
+        "IteratorGetNext",
+        "IteratorGetNextSync",
+        "PopDatastreamOutfeedEnqueue",
+        "PopDatastreamOutfeedDequeue",
+    }
+)
 
 
 def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:

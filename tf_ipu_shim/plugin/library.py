@@ -161,6 +161,10 @@ class Library:
         """Names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""
         return self._c.ipu_uncompilable(graph, len(graph)).decode().split()
 
+    def delete_outfeed(self, feed_id: str) -> None:
+        """Drops an outfeed, and what is in it."""
+        self._c.ipu_delete_outfeed(feed_id.encode())
+
     def set_seed(self, ordinal: int, seed: int) -> None:
         """Sets the seed of a device's random numbers: the next run of a random program is the first of its sequence."""
         self._c.ipu_set_seed(ordinal, seed & 0x7FFF_FFFF_FFFF_FFFF)

@@ -6,6 +6,7 @@
 #include "counters.h"
 #include "device.h"
 #include "first_use.h"
+#include "in_flight.h"
 #include "lowered_program.h"
 #include "lowering_call.h"
 #include "program_request.h"
@@ -81,9 +82,11 @@ class IpuProgramOp : public AsyncOpKernel {
     std::shared_ptr<CompileWatch> first_run = program->BeforeRun(context, *device);
     OpKernel* const kernel = program->kernel();
     context->params()->op_kernel = kernel;
+    ProgramStarts(device->ordinal());
     auto finish = [this, context, device, program, first_run = std::move(first_run), done = std::move(done)]() {
       context->params()->op_kernel = this;
       program->AfterRun(context, *device, first_run);
+      ProgramEnds(device->ordinal());
       done();
     };
     if (AsyncOpKernel* async = kernel->AsAsync()) {

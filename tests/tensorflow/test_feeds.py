@@ -1,0 +1,317 @@
+"""Infeeds, outfeeds and on-device loops, against the same computation in NumPy or on the CPU."""
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_ipu_shim import ipu
+from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue, ScopedIPUOutfeedQueue
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+
+
+@pytest.fixture
+def graph():
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+def compiled(function, inputs=()):
+    with ipu.scopes.ipu_scope(IPU):
+        return ipu.ipu_compiler.compile(function, list(inputs))
+
+
+def numbers(count, shape=(), repeat=True):
+    values = np.arange(count * int(np.prod(shape)), dtype=np.float32).reshape((count, *shape))
+    dataset = tf.data.Dataset.from_tensor_slices(values)
+    return dataset.repeat() if repeat else dataset
+
+
+def test_a_loop_takes_an_element_an_iteration(graph):
+    infeed = IPUInfeedQueue(numbers(5))
+    total = compiled(lambda: ipu.loops.repeat(7, lambda total, x: total + x, [0.0], infeed))
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        assert session.run(total) == [0 + 1 + 2 + 3 + 4 + 0 + 1]
+        assert session.run(total) == [2 + 3 + 4 + 0 + 1 + 2 + 3], "goes on where it stopped"
+    assert infeed.dequeued and infeed.number_of_tuple_elements == 1
+
+
+@pytest.mark.parametrize("structure", ["tuple", "dict"])
+def test_elements_keep_their_structure(graph, structure):
+    pairs = tf.data.Dataset.zip((numbers(4), numbers(4, (2,)))).repeat()
+    if structure == "dict":
+        infeed = IPUInfeedQueue(pairs.map(lambda a, b: {"scale": a, "vector": b}))
+    else:
+        infeed = IPUInfeedQueue(pairs)
+
+    def body(total, scale, vector):
+        return total + scale * vector
+
+    total = compiled(lambda: ipu.loops.repeat(4, body, [tf.zeros([2])], infeed))
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        expected = sum(a * np.array([2 * a, 2 * a + 1]) for a in range(4))
+        np.testing.assert_allclose(session.run(total)[0], expected)
+
+
+def test_the_outfeed_stacks_iterations(graph):
+    infeed, outfeed = IPUInfeedQueue(numbers(10)), IPUOutfeedQueue()
+
+    def body(total, x):
+        return total + x, outfeed.enqueue({"x": x, "pair": (x * 2, tf.stack([x, total]))})
+
+    total = compiled(lambda: ipu.loops.repeat(3, body, [0.0], infeed))
+    dequeued = outfeed.dequeue()
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        assert session.run(total) == [3.0]
+        got = session.run(dequeued)
+        np.testing.assert_array_equal(got["x"], [0, 1, 2])
+        np.testing.assert_array_equal(got["pair"][0], [0, 2, 4])
+        np.testing.assert_array_equal(got["pair"][1], [[0, 0], [1, 0], [2, 1]])
+        assert session.run(dequeued)["x"].shape == (0,), "taken once"
+        session.run(total)
+        session.run(total)
+        np.testing.assert_array_equal(session.run(dequeued)["x"], range(3, 9))
+        session.run(outfeed.deleter)
+
+
+def test_an_outfeed_for_the_last_element(graph):
+    outfeed = IPUOutfeedQueue(outfeed_mode=IPUOutfeedMode.LAST)
+    last = compiled(lambda: ipu.loops.repeat(4, lambda x: (x + 1, outfeed.enqueue([x])), [10.0]))
+    dequeued = outfeed.dequeue()
+    with v1.Session() as session:
+        with pytest.raises(tf.errors.FailedPreconditionError, match="is empty"):
+            session.run(dequeued)
+        assert session.run(last) == [14.0]
+        assert session.run(dequeued) == [13.0]
+
+
+def train_step(outfeed):
+    def step(x, y):
+        with v1.variable_scope("model", reuse=v1.AUTO_REUSE):
+            first = v1.get_variable("first", [6, 5], initializer=v1.glorot_uniform_initializer(seed=1))
+            second = v1.get_variable("second", [5, 2], initializer=v1.glorot_uniform_initializer(seed=2))
+        with ipu.scopes.ipu_shard(0):
+            hidden = tf.tanh(tf.matmul(x, first))
+        with ipu.scopes.ipu_shard(1):
+            loss = tf.reduce_mean(tf.square(tf.matmul(hidden, second) - y))
+        update = v1.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+        return (update, outfeed.enqueue(loss)) if outfeed else (update, loss)
+
+    return step
+
+
+@pytest.mark.parametrize("ipus", [1, 2])
+def test_training_in_a_loop_gives_the_cpu_s_weights(graph, ipus, monkeypatch):
+    ipu.config.reset_ipu_configuration()
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = ipus
+    config.configure_ipu_system()
+    if ipus == 1:
+        monkeypatch.setattr(ipu.scopes, "ipu_shard", lambda _: tf.name_scope("unsharded"))
+    random = np.random.RandomState(3)
+    features, targets = random.rand(8, 4, 6).astype("f"), random.rand(8, 4, 2).astype("f")
+    infeed = IPUInfeedQueue(tf.data.Dataset.from_tensor_slices((features, targets)).repeat())
+    outfeed = IPUOutfeedQueue()
+    train = compiled(lambda: ipu.loops.repeat(20, train_step(outfeed), [], infeed))
+    dequeued = outfeed.dequeue()
+    with v1.Session() as session:
+        session.run([v1.global_variables_initializer(), infeed.initializer])
+        session.run(train)
+        losses = session.run(dequeued)
+        weights = session.run(v1.trainable_variables())
+    ipu.config.reset_ipu_configuration()
+
+    with tf.Graph().as_default(), v1.Session() as session, v1.variable_scope("", use_resource=True):
+        x, y = v1.placeholder(tf.float32, [4, 6]), v1.placeholder(tf.float32, [4, 2])
+        update, loss = train_step(None)(x, y)
+        session.run(v1.global_variables_initializer())
+        expected = [session.run([loss, update], {x: features[i % 8], y: targets[i % 8]})[0] for i in range(20)]
+        np.testing.assert_allclose(losses, expected, rtol=1e-5)
+        for got, variable in zip(weights, v1.trainable_variables()):
+            np.testing.assert_allclose(got, session.run(variable), rtol=1e-5, atol=1e-6)
+
+
+def test_a_while_loop_stops_when_its_condition_says_so(graph):
+    infeed = IPUInfeedQueue(numbers(5))
+    result = compiled(
+        lambda: ipu.loops.while_loop(
+            lambda total, _: total < 5.0, lambda total, count, x: (total + x, count + 1), [0.0, 0], infeed
+        )
+    )
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        assert session.run(result) == [6.0, 4]  # 0 + 1 + 2 + 3
+
+
+def test_nested_loops_share_an_infeed(graph):
+    infeed = IPUInfeedQueue(numbers(12))
+
+    def outer(total):
+        return ipu.loops.repeat(3, lambda inner, x: inner + x, [total * 2], infeed)
+
+    result = compiled(lambda: ipu.loops.repeat(4, outer, [0.0]))
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        expected, fed = 0.0, iter(range(12))
+        for _ in range(4):
+            expected = expected * 2 + sum(next(fed) for _ in range(3))
+        assert session.run(result) == [expected]
+
+
+def test_the_end_of_the_data_and_errors_in_it(graph):
+    short = IPUInfeedQueue(numbers(3, repeat=False))
+    total = compiled(lambda: ipu.loops.repeat(4, lambda total, x: total + x, [0.0], short))
+    with v1.Session() as session:
+        with pytest.raises(tf.errors.FailedPreconditionError, match="iterator has not been initialized"):
+            session.run(total)
+        start = short.initializer
+        session.run(start)
+        with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+            session.run(total)
+        session.run(start)
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(total)
+
+    def fail(x):
+        raise ValueError("broken element")
+
+    broken = numbers(3).map(lambda x: tf.ensure_shape(tf.numpy_function(fail, [x], tf.float32), []))
+    infeed = IPUInfeedQueue(broken)
+    total = compiled(lambda: ipu.loops.repeat(2, lambda total, x: total + x, [0.0], infeed))
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="broken element"):
+            session.run(total)
+
+
+def test_dequeue_while_the_program_runs(graph):
+    release = threading.Event()
+
+    def hold(i):
+        if i == 3:
+            release.wait(60)
+        return i
+
+    slow = tf.data.Dataset.range(6).map(
+        lambda i: tf.ensure_shape(tf.numpy_function(hold, [i], tf.int64), []), num_parallel_calls=1
+    )
+    infeed, outfeed = IPUInfeedQueue(slow), IPUOutfeedQueue()
+    program = compiled(lambda: ipu.loops.repeat(6, lambda x: outfeed.enqueue(tf.cast(x, tf.int32)), [], infeed))
+    dequeued, finished = outfeed.dequeue(), outfeed.dequeue(wait_for_completion=True)
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        thread = threading.Thread(target=session.run, args=(program,))
+        thread.start()
+        got: list[int] = []
+        while len(got) < 3:
+            got.extend(session.run(dequeued).tolist())
+        assert got == [0, 1, 2] and thread.is_alive()
+        threading.Timer(0.2, release.set).start()
+        assert session.run(finished).tolist() == [3, 4, 5], "waits for the program to end"
+        thread.join(60)
+
+
+def test_eager_queues():
+    infeed, outfeed = IPUInfeedQueue(numbers(4)), IPUOutfeedQueue()
+
+    @tf.function(jit_compile=True)
+    def program(start):
+        return ipu.loops.repeat(3, lambda total, x: (total + x, outfeed.enqueue((x, total))), [start], infeed)
+
+    with tf.device(IPU):
+        assert float(program(tf.constant(10.0))) == 13.0
+        assert float(program(tf.constant(10.0))) == 10 + 3 + 0 + 1
+    xs, totals = outfeed.dequeue()
+    np.testing.assert_array_equal(xs, [0, 1, 2, 3, 0, 1])
+    np.testing.assert_array_equal(totals, [10, 10, 11, 10, 13, 13])
+    infeed.initializer  # noqa: B018: starts the data anew
+    with tf.device(IPU):
+        assert float(program(tf.constant(0.0))) == 3.0
+    assert [float(total) for _, total in outfeed] == [0.0, 0.0, 1.0]
+    assert list(outfeed) == []
+
+
+def test_a_scoped_outfeed_goes_with_its_object():
+    outfeed = ScopedIPUOutfeedQueue()
+
+    @tf.function(jit_compile=True)
+    def program(x):
+        outfeed.enqueue(x)
+        return x
+
+    with tf.device(IPU):
+        program(tf.constant(1.0))
+    feed_id = outfeed._id
+    del program, outfeed
+    other = IPUOutfeedQueue()
+    other._id = feed_id
+    other.__dict__.update(_types=[tf.float32], _shapes=[tf.TensorShape([])], _structure=0, _enqueuing_graph=object())
+    assert other.dequeue().shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: IPUInfeedQueue(numbers(9).batch(2)), ValueError, r"not fully defined.*drop_remainder=True"),
+        (lambda: IPUInfeedQueue(numbers(2), prefetch_depth=-1), ValueError, "must be greater than zero"),
+        (lambda: IPUInfeedQueue(numbers(2), prefetch_depth=256), ValueError, "must be less than 256"),
+        (lambda: IPUInfeedQueue(numbers(2), device_ordinal=1.5), ValueError, "Device ordinal must be an integer"),
+        (lambda: IPUInfeedQueue(numbers(2), device_ordinal=-1), ValueError, "Device ordinal must be >= 0"),
+        (lambda: IPUInfeedQueue(numbers(2), colour="red"), TypeError, "no argument 'colour'"),
+        (lambda: IPUInfeedQueue(numbers(2)).get_next(), ValueError, "`get_next\\(\\)` is now obsolete"),
+        (lambda: IPUOutfeedQueue(outfeed_mode="all", device_ordinal=3), ValueError, "Expected `outfeed_mode` value"),
+        (lambda: IPUOutfeedQueue(outfeed_mode=1), ValueError, "Expected `outfeed_mode` value"),
+        (lambda: IPUOutfeedQueue(device_ordinal=-1), ValueError, "Device ordinal must be >= 0"),
+        (lambda: IPUOutfeedQueue(buffer_depth=0), ValueError, "buffer depth cannot be less than"),
+        (lambda: IPUOutfeedQueue().dequeue(), ValueError, "has not been enqueued"),
+        (lambda: iter(IPUOutfeedQueue()), RuntimeError, "iterated over in eager mode"),
+        (lambda: ScopedIPUOutfeedQueue(), RuntimeError, "eager mode"),
+    ],
+)
+def test_wrong_queues(graph, make, error, text):
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_queues_are_used_once(graph):
+    infeed, outfeed = IPUInfeedQueue(numbers(2)), IPUOutfeedQueue()
+    assert infeed.initializer is not None
+    with pytest.raises(ValueError, match="can only be accessed once"):
+        infeed.initializer  # noqa: B018
+    with pytest.raises(ValueError, match="can only be enqueued once"):
+        compiled(lambda: [outfeed.enqueue(tf.constant(1.0)), outfeed.enqueue(tf.constant(2.0))])
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "error", "text"),
+    [
+        (lambda x, y: x, [1.0], TypeError, "body function cannot be called"),
+        (lambda: None, [1.0], TypeError, "body function cannot be called"),
+        (lambda x: tf.cast(x, tf.int32), [1.0], TypeError, "Mismatch between input types and output types"),
+        (lambda x: None, [1.0], TypeError, "Mismatch between input types and output types"),
+        (lambda x: (tf.no_op(), x), [1.0], ValueError, "Tensor values followed by zero or more Operations"),
+    ],
+)
+def test_wrong_loops(graph, body, inputs, error, text):
+    with pytest.raises(error, match=text):
+        compiled(lambda: ipu.loops.repeat(2, body, inputs))
+    with pytest.raises(error, match=text):
+        compiled(lambda: ipu.loops.while_loop(lambda *_: False, body, inputs))
+
+
+def test_a_wrong_condition(graph):
+    with pytest.raises(TypeError, match="condition function cannot be called"):
+        compiled(lambda: ipu.loops.while_loop(lambda: True, lambda x: x, [1.0]))
+
+
+def test_arguments_of_older_sdks(graph):
+    infeed = IPUInfeedQueue(numbers(3), "images", 0, replication_factor=2, data_to_prefetch=2)
+    outfeed = IPUOutfeedQueue("results", IPUOutfeedMode.LAST)
+    assert (infeed._device_ordinal, infeed._prefetch_depth, outfeed._mode) == (0, 2, IPUOutfeedMode.LAST)
