@@ -15,6 +15,7 @@ from tensorflow.python.framework import errors
 from tf_ipu_shim.lowering import compiler_ir, op_types
 from tf_ipu_shim.lowering.hlo import HloReader, is_gradient
 from tf_ipu_shim.lowering.shape_inference import Known, infer, reached
+from tf_ipu_shim.lowering.stand_ins import with_stand_ins
 from tf_ipu_shim.machine.memory import Mode, Value
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def launch(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held]) 
         return _op_by_op(walk, function, ipu, inputs, f"the shape of {unknown[0]} is known only when it runs")
     definition = walk.walk.library[function]
     arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in inputs]
-    library = [definition, *reached(definition.node_def, walk.walk.library)]
+    library = [with_stand_ins(each) for each in (definition, *reached(definition.node_def, walk.walk.library))]
     try:
         module = compiler_ir.shared().hlo(function, library, arguments)
     except errors.OpError as error:
