@@ -101,8 +101,8 @@ def _loop(
         tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
         if [tensor.dtype for tensor in tensors] != types:
             raise TypeError(
-                f"Mismatch between input types and output types of the loop: the body takes {_names(types)} and returns "
-                f"{_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the type it came in."
+                f"Mismatch between input types and output types of the loop: the body takes {_names(types)} and "
+                f"returns {_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the type it came in."
             )
         with ops.control_dependencies(operations):
             return [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]

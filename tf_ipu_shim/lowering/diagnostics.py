@@ -78,7 +78,7 @@ def refuse_uncompilable(
     Raises:
         InvalidArgumentError: it has no kernel for one; Graphcore's wording, the op and its line.
     """
-    refused = []
+    refused: list[tuple[str, Any]] = []
     for function, definition in _with_called(library, programs):
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in op_types.CALLS])
         names = set(plugin.uncompilable(graph.SerializeToString()))
