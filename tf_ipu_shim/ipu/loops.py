@@ -102,7 +102,8 @@ def _loop(
         if [tensor.dtype for tensor in tensors] != types:
             raise TypeError(
                 f"Mismatch between input types and output types of the loop: the body takes {_names(types)} and "
-                f"returns {_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the type it came in."
+                f"returns {_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the type it "
+                "came in."
             )
         with ops.control_dependencies(operations):
             return [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
