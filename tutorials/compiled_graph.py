@@ -43,6 +43,10 @@ with ipu_scope("/device:IPU:0"):
     summed = ipu_compiler.compile(sums, [a, b, c])
     step = ipu_compiler.compile(train, [features, targets])
 
+initialize = tf.global_variables_initializer()
+with tf.variable_scope("", reuse=True):
+    weights = tf.get_variable("weights", [3])
+
 random = np.random.RandomState(0)
 x = random.rand(64, 3).astype(np.float32)
 y = x @ np.array([1.0, -2.0, 3.0], np.float32)
@@ -51,10 +55,9 @@ with tf.Session() as session:
     # A function that returns one tensor gives a list of one.
     print(session.run(summed, {a: [1.0, 1.0], b: [0.0, 1.0], c: [1.0, 5.0]}))
 
-    session.run(tf.global_variables_initializer())
+    session.run(initialize)
     for number in range(200):
         (loss,) = session.run(step, {features: x, targets: y})
         if number % 50 == 0:
             print(f"step {number:3}: loss {loss:.5f}")
-    with tf.variable_scope("", reuse=True):
-        print("weights:", np.round(session.run(tf.get_variable("weights", [3])), 2))
+    print("weights:", np.round(session.run(weights), 2))

@@ -5,9 +5,14 @@
 
 Three sums run on IPUs 0, 1 and 2 at the same time; IPU 3 adds them up. Prints `[array([ 4., 14.], dtype=float32)]`.
 
-    host ──a,b──> IPU 0: a + b ──┐
-    host ──a,c──> IPU 1: a + c ──┼──> IPU 3: sum ──> host
-    host ──b,c──> IPU 2: b + c ──┘
+    host ──a,b──> IPU 0: a + b ──────────────────┐
+                    ├──a──> IPU 1: a + c <──c── host
+                    │         │     └────────────┼──> IPU 3: sum ──> host
+                    └──b──>  IPU 2: b + c ───────┘
+                              └─c─^
+
+An input goes to the first IPU that uses it and from there, over the links between IPUs, to the others: the memory
+report counts each of these exchanges.
 """
 
 import tensorflow.compat.v1 as tf

@@ -90,7 +90,8 @@ class _FunctionEmitter:
         self._serial = next(_serial)
         self._function = function_pb2.FunctionDef()
         self._names: dict[str, str] = {}  # tensor of the traced function -> tensor of the emitted one
-        self._ipus: dict[str, int] = dict(argument_ipus)  # tensor of the traced function -> the IPU that holds it
+        # Tensor of the traced function -> the IPU that holds it. What the host feeds goes to its first user.
+        self._ipus: dict[str, int] = {**_first_users(graph, placement), **argument_ipus}
         self._units: dict[Node, str] = {}  # node of the traced function -> node of the emitted one
         self._copies: dict[tuple[str, int], str] = {}
         self._cloned: dict[tuple[Node, str], str] = {}
@@ -284,3 +285,14 @@ class _FunctionEmitter:
     def _unit(self, node: Node) -> str | None:
         """The emitted node that stands for a node; None for a constant, which nothing has to wait for."""
         return None if node in self._placement.constants else self._units.get(node)
+
+
+def _first_users(graph: FunctionGraph, placement: Placement) -> dict[str, int]:
+    """For each argument the IPU of the first op that takes it, in topological order."""
+    first: dict[str, int] = {}
+    for node, location in placement.locations.items():
+        if location >= 0:
+            for text, producer in zip(node.inputs, node.producers):
+                if producer is None:
+                    first.setdefault(text, location)
+    return first
