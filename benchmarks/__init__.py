@@ -1,0 +1,22 @@
+"""Measures what the simulated IPUs cost: `python -m benchmarks`.
+
+runner        two sides, measured in turns, their outputs compared first
+results       what a measurement gives: as a line of the table, and as JSON
+worker        a side that lives in a process of its own
+models        small models as plain functions of tensors and variables
+forms         a model as a TensorFlow 1 session or a TensorFlow 2 function, on an IPU or on the CPU
+
+device_overhead, one_ipu, four_shards, import_time, memory_accounting, lowering_time: the benchmarks, one a file. Each
+has `run(settings)`, which yields results, and runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+BENCHMARKS = (
+    "device_overhead",
+    "one_ipu",
+    "four_shards",
+    "import_time",
+    "memory_accounting",
+    "lowering_time",
+)

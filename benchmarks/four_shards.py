@@ -1,0 +1,98 @@
+"""Four shards against the same cut by hand over logical CPU devices with `tf.device`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks import forms
+from benchmarks.results import Result
+from benchmarks.runner import Call, Settings, compare
+
+TARGET = 1.0
+SHARDS = 4
+Layer = Callable[[Any, Any], Any]
+
+
+def run(settings: Settings) -> Iterator[Result]:
+    forms.configure(SHARDS, num_cpus=SHARDS)
+    for size in (16,) if settings.quick else (16, 128, 384):
+        for shape, cut in (("branches", _branches), ("chain", _chain)):
+            values = _values(size)
+            ours = _sharded(cut, values)
+            for name, by_hand in (
+                ("jit", _by_hand(cut, values, jit=True)),
+                ("op by op", _by_hand(cut, values, jit=False)),
+            ):
+                yield compare(
+                    f"{shape} of {size}, by hand {name}", ours, by_hand, settings, ratio=TARGET, tolerance=1e-3
+                )
+
+
+def _values(size: int) -> list[np.ndarray]:
+    generator = np.random.default_rng(0)
+    return [(generator.standard_normal((size, size)) / np.sqrt(size)).astype(np.float32) for _ in range(SHARDS + 1)]
+
+
+def _block(x: Any, weight: Any) -> Any:
+    """What one shard computes."""
+    import tensorflow as tf
+
+    for _ in range(4):
+        x = tf.tanh(tf.matmul(x, weight))
+    return x
+
+
+def _branches(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
+    """Every shard computes on the same input; the last adds up."""
+    import tensorflow as tf
+
+    parts = []
+    for shard, weight in enumerate(weights):
+        with on(shard):
+            parts.append(block(x, weight))
+    with on(SHARDS - 1):
+        return tf.reduce_sum(tf.add_n(parts), axis=1)
+
+
+def _chain(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
+    """Each shard computes on what the one before made."""
+    import tensorflow as tf
+
+    for shard, weight in enumerate(weights):
+        with on(shard):
+            x = block(x, weight)
+    with on(SHARDS - 1):
+        return tf.reduce_sum(x, axis=1)
+
+
+def _sharded(cut: Callable[..., Any], values: list[np.ndarray]) -> Call:
+    import tensorflow as tf
+
+    from tf_ipu_shim import ipu
+
+    x, *weights = [tf.constant(value) for value in values]
+
+    @tf.function(autograph=False)
+    def function(x: Any, *weights: Any) -> Any:
+        with ipu.scopes.ipu_scope(forms.IPU):
+            return ipu.ipu_compiler.compile(
+                lambda x, *weights: cut(x, weights, ipu.scopes.ipu_shard, _block), [x, *weights]
+            )
+
+    return Call(lambda: function(x, *weights))
+
+
+def _by_hand(cut: Callable[..., Any], values: list[np.ndarray], jit: bool) -> Call:
+    import tensorflow as tf
+
+    x, *weights = [tf.constant(value) for value in values]
+    block = tf.function(_block, autograph=False, jit_compile=True) if jit else _block
+
+    @tf.function(autograph=False)
+    def function(x: Any, *weights: Any) -> Any:
+        return cut(x, weights, lambda shard: tf.device(f"/device:CPU:{shard}"), block)
+
+    return Call(lambda: function(x, *weights))

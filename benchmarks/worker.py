@@ -1,0 +1,82 @@
+"""A side that lives in a process of its own, for what is decided once a process, such as an environment variable."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_SECONDS_TO_ANSWER = 300.0
+
+
+class Worker:
+    """Starts a process, and has it make one side of a comparison.
+
+    Args:
+        module: with the function that makes the side.
+        function: its name; takes no arguments, returns a `runner.Side`.
+        environment: variables that the process gets on top of ours; None takes one out.
+
+    The two sides take turns, so one of the two processes is always idle.
+    """
+
+    def __init__(self, module: str, function: str, environment: Mapping[str, str | None]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, module, function), daemon=True)
+        before = {name: os.environ.get(name) for name in environment}
+        try:
+            _set(environment)
+            self._process.start()
+        finally:
+            _set(before)
+        theirs.close()
+
+    def outputs(self, calls: int) -> list[list[np.ndarray]]:
+        return self._ask("outputs", calls)
+
+    def seconds(self, calls: int) -> float:
+        return self._ask("seconds", calls)
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._pipe.close()
+        self._process.join(10)
+        if self._process.is_alive():
+            self._process.kill()
+
+    def _ask(self, method: str, calls: int) -> Any:
+        self._pipe.send((method, calls))
+        if not self._pipe.poll(_SECONDS_TO_ANSWER):
+            raise TimeoutError(f"A benchmark's process has not answered for {_SECONDS_TO_ANSWER:.0f} s.")
+        answer = self._pipe.recv()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _serve(pipe: Any, module: str, function: str) -> None:
+    side = None
+    while True:
+        try:
+            method, calls = pipe.recv()
+        except EOFError:
+            return
+        try:
+            if side is None:
+                side = getattr(importlib.import_module(module), function)()
+            pipe.send(getattr(side, method)(calls))
+        except Exception as error:
+            pipe.send(RuntimeError(f"{type(error).__name__}: {error}"))
