@@ -47,8 +47,8 @@ def launch(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held]) 
     library = [with_stand_ins(each) for each in (definition, *reached(definition.node_def, walk.walk.library))]
     try:
         module = compiler_ir.shared().hlo(function, library, arguments)
-    except errors.OpError as error:
-        return _op_by_op(walk, function, ipu, inputs, error.message.strip().split("\n")[0][:_REASON_LENGTH])
+    except compiler_ir.NoProgramError as error:
+        return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
     values = [walk.value(ipu, held) for held in inputs]
     # XLA gives no parameter to a variable without a value.
     parameters = [value for value, held in zip(values, inputs) if held.known.type]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from tensorflow.core.framework import function_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
-from tensorflow.python.framework import dtypes, tensor_shape, tensor_spec, tensor_util
+from tensorflow.python.framework import dtypes, errors, tensor_shape, tensor_spec, tensor_util
 
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 # A shared name with which TensorFlow makes a variable that lives as long as its handle.
@@ -39,6 +40,10 @@ class Argument(NamedTuple):
     type: int
     shape: tuple[int, ...]
     variable: bool = False
+
+
+class NoProgramError(Exception):
+    """XLA gives no program for a function; its reason."""
 
 
 class CompilerIr:
@@ -66,7 +71,7 @@ class CompilerIr:
             The program. Its parameters are the arguments; variables that have no value yet are left out.
 
         Raises:
-            tf.errors.OpError: XLA cannot compile the function, or its program depends on an argument's value.
+            NoProgramError: XLA cannot compile the function, or its program depends on an argument's value.
         """
         with self._lock:
             self._context.ensure_initialized()
@@ -86,14 +91,18 @@ class CompilerIr:
         specs = [tensor_spec.TensorSpec(value.shape, dtypes.as_dtype(value.type)) for value in values]
         handles = self._variables([argument for argument in arguments if argument.variable])
         platform: dict[str, Any] = {"platform_name": None} if self._has_platform else {}
-        serialized = self._context.get_compiler_ir(
-            device_name=_DEVICE,
-            function_name=function,
-            flat_args=specs,
-            captured_inputs=handles,
-            stage="hlo_serialized",
-            **platform,
-        )
+        try:
+            serialized = self._context.get_compiler_ir(
+                device_name=_DEVICE,
+                function_name=function,
+                flat_args=specs,
+                captured_inputs=handles,
+                stage="hlo_serialized",
+                **platform,
+            )
+        except (errors.OpError, ValueError) as error:  # which of the two differs between versions
+            reason = re.sub(r"^Failed getting HLO text: ['\"]?", "", str(error).strip())
+            raise NoProgramError(reason.split("\n")[0]) from error
         return hlo_pb2.HloModuleProto.FromString(serialized)
 
     def _variables(self, variables: Sequence[Argument]) -> list[Any]:

@@ -83,7 +83,7 @@ class MemoryReport:
 
     Args:
         sdk: the SDK that is emulated.
-        devices: one for each TensorFlow device that ran or planned a program.
+        devices: one for each TensorFlow device.
         without_effect: options that the configuration set and that change nothing on a simulated system.
 
     Example:
@@ -128,7 +128,7 @@ class MemoryReport:
 def memory_report() -> MemoryReport:
     """Reports on this process as it is now: programs that were lowered, arenas, host transfers, exchanges.
 
-    Devices that no program was planned for are left out, and so is everything from before the last configuration.
+    Once the configuration is reset, the report is still that of the last one.
 
     Returns:
         The report.
@@ -136,7 +136,11 @@ def memory_report() -> MemoryReport:
     Example:
         >>> print(tf_ipu_shim.memory_report())  # as text
     """
-    reports = tuple(_device(device, programs) for device, programs in plans.recorded().values())
+    recorded = plans.recorded()
+    now = devices.active() or tuple(device for device, _ in recorded.values())
+    reports = tuple(
+        _device(device, next((found for owner, found in recorded.values() if owner is device), [])) for device in now
+    )
     from tf_ipu_shim.ipu.config import system
 
     without = tuple((one.path, one.value) for one in system.set_options() if one.effect.startswith("none"))

@@ -101,6 +101,11 @@ def count() -> int:
     return len(_devices) or 1
 
 
+def active() -> tuple[IpuDevice, ...]:
+    """The TensorFlow devices there are now; none before the first use, and after a reset."""
+    return _devices
+
+
 def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
     """The TensorFlow device with this number, attached if it ever is.
 

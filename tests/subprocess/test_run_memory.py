@@ -1,0 +1,48 @@
+"""`tf-ipu run --memory`, as a user calls it."""
+
+import json
+
+SCRIPT = """
+import sys
+import tensorflow.compat.v1 as tf
+from tensorflow.python import ipu
+tf.disable_v2_behavior()
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+x = tf.placeholder(tf.float32, [2, 3])
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    (y,) = ipu.ipu_compiler.compile(lambda x: x * 2.0, [x])
+with tf.Session() as session:
+    print(session.run(y, {x: [[1, 2, 3], [4, 5, 6]]}).sum(), sys.argv[1:])
+"""
+
+
+def test_the_report_comes_after_the_scripts_own_output(python):
+    script = python.script(SCRIPT)
+    printed = python.succeeds("-m", "tf_ipu_shim.cli", "run", "--memory", script, "--steps", "3")
+    before, _, after = printed.partition("IPU memory report")
+    assert "42.0 ['--steps', '3']" in before
+    assert "/device:IPU:0: 1 x GC200" in after
+
+
+def test_the_report_comes_when_the_script_fails_too(python):
+    script = python.script(SCRIPT + "\nraise RuntimeError('the script failed')\n")
+    process = python("-m", "tf_ipu_shim.cli", "run", "--memory", script)
+    assert process.returncode == 1
+    assert "RuntimeError: the script failed" in process.stderr
+    assert "/device:IPU:0: 1 x GC200" in process.stdout
+
+
+def test_json_and_picture_files(python):
+    script = python.script(SCRIPT)
+    python.succeeds("-m", "tf_ipu_shim.cli", "run", "--memory-json", "m.json", "--memory-svg", "m.svg", script)
+    read = json.loads((python.directory / "m.json").read_text())
+    assert read["devices"][0]["modelled"]["programs"][0]["ipus"][0]["not_always_live_bytes"] == 2 * 3 * 4
+    assert (python.directory / "m.svg").read_text().startswith("<svg")
+
+
+def test_a_script_without_tensorflow(python):
+    process = python("-m", "tf_ipu_shim.cli", "run", "--memory", python.script("print('plain')"))
+    assert (process.returncode, process.stdout) == (0, "plain\n")
+    assert "never imported TensorFlow" in process.stderr

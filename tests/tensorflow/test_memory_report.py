@@ -1,0 +1,105 @@
+"""The memory report: its objects, its text, its JSON and its picture."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_ipu_shim
+from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture
+def report(own_environment):
+    """The report after one run of a program on two IPUs; nothing else ran on them before."""
+    config = IPUConfig()
+    config.auto_select_ipus = 2
+    config.norms.use_stable_statistics = True
+    config.configure_ipu_system()
+    from tf_ipu_shim.runtime import devices
+
+    devices.load_library().reset_counters(0)
+    with tf.Graph().as_default():
+        fed = v1.placeholder(tf.float32, [8, 16])
+
+        def model(x):
+            with scopes.ipu_shard(0):
+                x = tf.matmul(x, v1.get_variable("first", [16, 4], use_resource=True))
+            with scopes.ipu_shard(1):
+                return tf.matmul(x, v1.get_variable("second", [4, 2], use_resource=True))
+
+        with scopes.ipu_scope("/device:IPU:0"):
+            (result,) = ipu_compiler.compile(model, [fed])
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            session.run(result, {fed: np.ones((8, 16))})
+            yield tf_ipu_shim.memory_report()
+    reset_ipu_configuration()
+
+
+def test_measured_figures(report):
+    (device,) = report.devices
+    assert device.exchange[0, 1].bytes == 8 * 4 * 4
+    assert device.exchange[0, 1].transfers == 1
+    assert device.host_to_device.bytes >= 8 * 16 * 4
+    assert device.device_to_host.bytes == 8 * 2 * 4
+    assert (device.programs_lowered, device.programs_run) == (1, 1)
+    assert device.ipus[0].measured_peak_bytes >= device.ipus[0].measured_live_bytes
+
+
+def test_modelled_figures(report):
+    (device,) = report.devices
+    assert device.name == "/device:IPU:0"
+    assert [ipu.variable_bytes for ipu in device.ipus] == [16 * 4 * 4, 4 * 2 * 4]
+    assert [ipu.modelled.limit_bytes for ipu in device.ipus] == [1472 * 638_976] * 2
+
+
+def test_text_fits_and_has_both_figures(report):
+    text = report.to_text()
+    assert max(map(len, text.splitlines())) <= 100
+    for part in ("/device:IPU:0: 2 x GC200", "Modelled", "Measured", "first", "second", "from \\ to"):
+        assert part in text
+    assert "norms.use_stable_statistics = True" in text
+    assert str(report) == text
+
+
+def test_json_has_all_of_it(report):
+    read = json.loads(report.to_json())
+    (device,) = read["devices"]
+    (program,) = device["modelled"]["programs"]
+    assert {(one["ipu"], one["name"], one["bytes"]) for one in program["variables"]} == {
+        (0, "first", 256),
+        (1, "second", 32),
+    }
+    assert program["exchanges"] == {"0->1": 128}
+    assert device["measured"]["exchange"] == {"0->1": {"bytes": 128, "transfers": 1}}
+    assert len(program["ipus"][0]["tile_bytes"]) == 1472
+    assert sum(program["ipus"][0]["tile_bytes"]) == program["ipus"][0]["peak_bytes"]
+    assert read["without_effect"] == [{"option": "norms.use_stable_statistics", "value": True}]
+
+
+def test_the_picture_is_well_formed(report):
+    root = ElementTree.fromstring(report.to_svg())
+    texts = [element.text for element in root.iter() if element.tag.endswith("text")]
+    assert any("IPU 1" in text for text in texts)
+
+
+def test_lines_of_the_user(report):
+    owners = [owner for owner in report.devices[0].ipus[0].modelled.owners if owner.name == "MatMul"]
+    assert "test_memory_report.py" in owners[0].line
+
+
+def test_nothing_configured_is_a_report_too(own_environment):
+    from tf_ipu_shim.runtime import plans
+
+    reset_ipu_configuration()
+    plans.forget()
+    empty = tf_ipu_shim.memory_report()
+    assert empty.devices == ()
+    assert "No program has been compiled" in empty.to_text()
+    assert json.loads(empty.to_json())["devices"] == []

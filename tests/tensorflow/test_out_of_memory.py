@@ -1,0 +1,161 @@
+"""Programs that do not fit: the exception and its text, and what cures it. The chip is a GC200 with four tiles."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
+from tf_ipu_shim.profile import memory_report
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+TILES = 4
+TILE = 638_976
+HALF = 300_000  # floats of one layer: 1,200,000 bytes; two of them and a little do not fit
+
+
+@pytest.fixture
+def configured(monkeypatch, own_environment):
+    """Configures IPUs of four tiles, with these engine options."""
+    monkeypatch.setenv("TF_POPLAR_FLAGS", f"--use_ipu_model --ipu_model_tiles={TILES}")
+
+    def configure(count=1, **options):
+        config = IPUConfig()
+        config.auto_select_ipus = count
+        config.compilation_poplar_options = options
+        config.configure_ipu_system()
+
+    yield configure
+    reset_ipu_configuration()
+
+
+def two_layers(x, shards=(0, 0)):
+    total = tf.reduce_sum(x)
+    for index, shard in enumerate(shards):
+        with scopes.ipu_shard(shard):
+            layer = v1.get_variable(
+                f"layer{index}", [HALF], use_resource=True, initializer=v1.constant_initializer(index + 1)
+            )
+            total = total + tf.reduce_sum(layer * total)
+    return total
+
+
+def one_layer(x):
+    return two_layers(x, shards=(0,))
+
+
+def run(model, x):
+    """Compiles and runs a model in a session of its own."""
+    with tf.Graph().as_default():
+        fed = v1.placeholder(tf.float32, x.shape)
+        with scopes.ipu_scope(IPU):
+            (result,) = ipu_compiler.compile(model, [fed])
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            return session.run(result, {fed: x})
+
+
+X = np.zeros((500,), np.float32)
+
+
+def test_class_and_text(configured):
+    configured()
+    with pytest.raises(tf.errors.InternalError) as caught:
+        run(two_layers, X)
+    text = str(caught.value)
+    assert "[Poplar][Compile engine] graph_memory_allocation_error: Out of memory on tile " in text
+    tile, used = map(int, re.search(r"on tile (\d+): (\d+) bytes used but tiles only have 638976 bytes", text).groups())
+    assert 0 <= tile < TILES
+    # Both layers, and the product of one with a number, over four tiles.
+    assert 3 * HALF * 4 / TILES <= used <= 3 * HALF * 4 / TILES + 3000
+    over = int(re.search(r"on IPU 0 \(shard 0\), which has 2,555,904: ([\d,]+) bytes over", text)[1].replace(",", ""))
+    assert abs(over - (3 * HALF * 4 - TILES * TILE)) < 5000
+    assert re.search(r"1,200,000 bytes +variable +layer0 \(shard 0", text)
+    assert re.search(r"1,200,000 bytes +variable +layer1 \(shard 0", text)
+    assert re.search(r"1,200,000 bytes +temporary +mul\w* \(shard 0, .*test_out_of_memory\.py:\d+, in two_layers\)", text)
+    assert "shard the model over more IPUs" in text
+
+
+def test_text_of_older_sdks(configured, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
+    configured()
+    with pytest.raises(tf.errors.InternalError, match=r"\[Error\]\[Compile engine\] Out of memory on tile \d"):
+        run(two_layers, X)
+
+
+def test_sharding_cures_it(configured):
+    configured(2)
+    with pytest.raises(tf.errors.InternalError, match="Out of memory"):
+        run(two_layers, X)
+    assert run(lambda x: two_layers(x, shards=(0, 1)), X) == 0
+    programs = memory_report().devices[0].programs
+    assert [program.fits for program in programs] == [False, True]
+
+
+def test_the_next_program_runs_as_if_nothing_had_been(configured):
+    configured()
+    for _ in range(2):
+        with pytest.raises(tf.errors.InternalError, match="Out of memory"):
+            run(two_layers, X)
+        assert run(one_layer, X) == 0
+
+
+def test_a_failed_program_fails_again_in_the_same_session(configured):
+    configured()
+    with tf.Graph().as_default():
+        fed = v1.placeholder(tf.float32, X.shape)
+        with scopes.ipu_scope(IPU):
+            large = ipu_compiler.compile(two_layers, [fed])
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            for _ in range(2):
+                with pytest.raises(tf.errors.InternalError, match="Out of memory"):
+                    session.run(large, {fed: X})
+
+
+def test_it_is_the_argument_shape_that_decides(configured):
+    configured()
+
+    def model(x):
+        return tf.reduce_sum(tf.matmul(x, tf.transpose(x)))
+
+    @tf.function
+    def compiled(x):
+        with scopes.ipu_scope(IPU):
+            return ipu_compiler.compile(model, [x])[0]
+
+    with pytest.raises(tf.errors.InternalError, match="Out of memory"):
+        compiled(tf.ones([2000, 2]))
+    assert compiled(tf.ones([10, 2])) == 200
+
+
+@pytest.mark.parametrize("where", ["configuration", "environment"])
+def test_the_engine_option_lets_it_finish_and_report(configured, monkeypatch, where):
+    if where == "configuration":
+        configured(**{"debug.allowOutOfMemory": "true"})
+    else:
+        monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"debug.allowOutOfMemory": "true"}')
+        configured()
+    assert run(two_layers, X) == 0
+    report = memory_report()
+    assert not report.devices[0].programs[0].fits
+    assert "TOO FULL" in report.to_text()
+
+
+def test_the_environment_overrides_the_configuration(configured, monkeypatch):
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"debug.allowOutOfMemory": "false"}')
+    configured(**{"debug.allowOutOfMemory": "true"})
+    with pytest.raises(tf.errors.InternalError, match="Out of memory"):
+        run(two_layers, X)
+
+
+def test_a_program_that_does_not_fit_is_in_the_report(configured):
+    configured()
+    with pytest.raises(tf.errors.InternalError):
+        run(two_layers, X)
+    plan = memory_report().devices[0].ipus[0].modelled
+    assert not plan.fits
+    assert plan.categories["variable"] == 2 * HALF * 4
