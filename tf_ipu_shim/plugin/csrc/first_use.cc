@@ -1,7 +1,6 @@
 #include "first_use.h"
 
 #include <cstring>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -12,12 +11,6 @@ namespace tf_ipu_shim {
 namespace {
 
 constexpr int kUseBits = 2;
-
-// One lock a device: a device that waits for its IPUs must not keep ops on another from running.
-std::mutex& AskingFor(int ordinal) {
-  static std::mutex* const mutexes = new std::mutex[kMaxDevices];
-  return mutexes[ordinal];
-}
 
 bool Known(int ordinal, int64_t epoch, Use* use) {
   const int64_t known = known_uses[ordinal].load(std::memory_order_acquire);
@@ -35,8 +28,8 @@ tensorflow::Status UseOf(int ordinal, Use* use) {
     *use = Use::kRun;
     return tensorflow::OkStatus();
   }
-  if (Known(ordinal, CurrentEpoch(), use)) return tensorflow::OkStatus();
-  std::lock_guard<std::mutex> lock(AskingFor(ordinal));
+  // There is no lock here: TensorFlow runs some eager ops while it holds Python's lock, and such a thread would wait for
+  // one that waits for Python. Threads that ask at the same time get the same answer; Python attaches once.
   for (;;) {
     // Making the default device begins an epoch, and so does another thread that configures meanwhile: what was
     // answered in an older one is asked again.
@@ -54,7 +47,7 @@ tensorflow::Status UseOf(int ordinal, Use* use) {
 
 bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
   static const auto* const ops = new std::set<std::string>{
-      "Const", "Placeholder", "NoOp", "Identity", "IdentityN", "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval",
+      "Const", "_EagerConst", "Placeholder", "PlaceholderWithDefault", "NoOp", "Identity", "IdentityN", "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval",
       "_Send", "_Recv", "_HostSend", "_HostRecv", "VarHandleOp", "_VarHandlesOp", "ReadVariableOp",
       "AssignVariableOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "Switch", "RefSwitch", "Merge",
       "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "PartitionedCall", "StatefulPartitionedCall",

@@ -26,7 +26,7 @@ inline bool RunsFreely(int ordinal) {
   return known_uses[ordinal].load(std::memory_order_acquire) == CurrentEpoch() * 4;
 }
 
-// Asks Python once for each device and epoch. An error is not kept: the next op tries again.
+// Asks Python, until it has answered, once for each device and epoch. An error is not kept: the next op tries again.
 tensorflow::Status UseOf(int ordinal, Use* use);
 
 // Whether an op that is no program runs on a device that only compiles: one that makes, names or hands on data.

@@ -1,0 +1,197 @@
+"""What happens when an op first runs on a device: attaching, the default device, devices that only compile."""
+
+import re
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
+from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.runtime import devices, driver
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+
+
+@pytest.fixture(autouse=True)
+def unconfigured():
+    devices.reset()
+    yield
+    devices.reset()
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How often the plugin asked for each device."""
+    calls = []
+
+    def attached(request):
+        calls.append(int(request))
+        return driver.HANDLERS["attach"](request)
+
+    plugin.load().set_handlers({**driver.HANDLERS, "attach": attached})
+    yield calls
+    driver.install(plugin.load())
+
+
+def configured(**values):
+    config = IPUConfig()
+    config.auto_select_ipus = values.pop("ipus", 1)
+    for name, value in values.items():
+        setattr(config.device_connection, name, value)
+    config.configure_ipu_system()
+
+
+def plain_op():
+    with tf.device(IPU):
+        return tf.raw_ops.Neg(x=tf.constant([1.0, 2.0])).numpy().tolist()
+
+
+def test_a_plain_op_makes_the_default_device(monkeypatch, capsys):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    assert plain_op() == [-1, -2]
+    logged = capsys.readouterr().err
+    assert logged.count("No IPU device was configured for /device:IPU:0, creating a device with a single IPU.") == 1
+    assert logged.count("TensorFlow device /device:IPU:0 attached to 1 IPU with Poplar device ID: 0") == 1
+    assert sorted(attach.in_use(systems.current())) == [0]
+    plain_op()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_plain_op_attaches_on_demand():
+    configured(ipus=4, type=DeviceConnectionType.ON_DEMAND)
+    assert attach.in_use(systems.current()) == {}
+    plain_op()
+    assert devices.get(0, attach=False).poplar_id == 24
+
+
+def test_each_device_is_asked_for_once_in_an_epoch(asked):
+    configured(ipus=2)
+    plain_op()
+    plain_op()
+    assert asked == [0]
+    devices.reset()
+    configured(ipus=4)
+    plain_op()
+    assert asked == [0, 0]
+
+
+def test_many_threads_attach_once(asked, monkeypatch, capsys):
+    """TensorFlow makes constants on a device while it holds Python's lock: whoever waited for another would hang."""
+    configured(ipus=1, type=DeviceConnectionType.ON_DEMAND)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    barrier, results = threading.Barrier(8), []
+
+    def run():
+        barrier.wait()
+        results.append(plain_op())
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [[-1, -2]] * 8 and 1 <= len(asked) <= 8
+    assert capsys.readouterr().err.count("attached to 1 IPU") == 1
+    plain_op()
+    assert len(asked) <= 8
+
+
+def test_what_fails_is_tried_again(monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--on_demand_device_timeout=1 --on_demand_device_poll_time=100")
+    configured(ipus=16, type=DeviceConnectionType.ON_DEMAND)
+    system = systems.current()
+    with attach.attach(system, system.device(3)):
+        with pytest.raises(tf.errors.InternalError, match=f"Timed out trying to find an available device.*{IPU}"):
+            plain_op()
+    assert plain_op() == [-1, -2]
+
+
+def test_a_session_asks_too(asked):
+    configured(ipus=2, type=DeviceConnectionType.ON_DEMAND)
+    with tf.Graph().as_default(), v1.Session() as session:
+        with tf.device(IPU):
+            negated = -v1.placeholder_with_default([1.0], [1])
+        assert session.run(negated) == [-1]
+        session.run(negated)
+    assert asked == [0]
+
+
+def compiled(function, *shapes):
+    fed = [v1.placeholder(tf.float32, shape) for shape in shapes]
+    with scopes.ipu_scope(IPU):
+        return ipu_compiler.compile(function, fed), fed
+
+
+COMPILE_ONLY = re.escape("Trying to run an executable on a device that was configured for compilation only.")
+
+
+def test_never_refuses_plain_ops():
+    configured(type=DeviceConnectionType.NEVER, version="ipu2")
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{COMPILE_ONLY} Op .*Neg"):
+        plain_op()
+
+
+def test_never_makes_and_moves_data():
+    configured(type=DeviceConnectionType.NEVER, version="ipu2")
+    with tf.device(IPU):
+        variable = tf.Variable([1.0, 2.0])
+        assert tf.identity(variable).numpy().tolist() == [1, 2]
+
+
+def test_never_compiles_programs_and_runs_none():
+    configured(type=DeviceConnectionType.NEVER, version="ipu2")
+    library = plugin.load()
+    library.reset_counters(0)
+    with tf.Graph().as_default(), v1.Session() as session:
+        (product,), (fed,) = compiled(lambda x: tf.matmul(x, x), [2, 2])
+        for _ in range(2):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=COMPILE_ONLY):
+                session.run(product, {fed: np.ones([2, 2])})
+    assert (library.programs_compiled(0), library.programs_run(0)) == (1, 0)
+
+
+def test_never_runs_what_needs_no_engine():
+    configured(type=DeviceConnectionType.NEVER, version="ipu2")
+    with tf.Graph().as_default(), v1.Session() as session:
+        (six,), _ = compiled(lambda: tf.constant(2.0) * 3)
+        assert session.run(six) == 6
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", f"--executable_cache_path={tmp_path}")
+
+
+def test_pre_compile_gives_zeros(cache):
+    configured(type=DeviceConnectionType.PRE_COMPILE, version="ipu2")
+    assert plain_op() == [0, 0]
+    library = plugin.load()
+    library.reset_counters(0)
+    with tf.Graph().as_default(), v1.Session() as session:
+        (product,), (fed,) = compiled(lambda x: tf.matmul(x, x) + 1, [2, 2])
+        assert session.run(product, {fed: np.ones([2, 2])}).tolist() == [[0, 0], [0, 0]]
+        (six,), _ = compiled(lambda: tf.constant(2.0) * 3)
+        assert session.run(six) == 6
+    assert (library.programs_compiled(0), library.programs_run(0)) == (1, 1)
+    assert attach.in_use(systems.current()) == {}
+
+
+def test_pre_compile_leaves_inputs_as_they_are(cache):
+    configured(type=DeviceConnectionType.PRE_COMPILE, version="ipu2")
+    with tf.device(IPU):
+        value = tf.constant([1.0, 2.0])
+        assert tf.raw_ops.Add(x=value, y=value).numpy().tolist() == [0, 0]
+        assert value.numpy().tolist() == [1, 2]
+
+
+def test_pre_compile_needs_shapes(cache):
+    configured(type=DeviceConnectionType.PRE_COMPILE, version="ipu2")
+    with tf.Graph().as_default(), v1.Session() as session:
+        (product,), (fed,) = compiled(lambda x: tf.matmul(x, x), [None, None])
+        with pytest.raises(tf.errors.UnimplementedError, match="no fully defined shape.*PRE_COMPILE"):
+            session.run(product, {fed: np.ones([2, 2])})
