@@ -86,14 +86,14 @@ class _Stopwatch:
 
     def __init__(self, repeats: int) -> None:
         from tf_ipu_shim import plugin
-        from tf_ipu_shim.lowering import entry
+        from tf_ipu_shim.lowering import installation
         from tf_ipu_shim.runtime import devices
 
         self._library = plugin.load()
         self._repeats = repeats
         self.runs = True
         self.seconds: list[float] = []
-        entry.install(self, devices.get)  # type: ignore[arg-type]
+        installation.install(self, devices.get)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._library, name)

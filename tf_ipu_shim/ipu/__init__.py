@@ -13,10 +13,10 @@ from tf_ipu_shim.ipu import (
     sharding,
     utils,
 )
-from tf_ipu_shim.lowering import entry
+from tf_ipu_shim.lowering import installation
 from tf_ipu_shim.runtime import devices, driver
 
-entry.install(plugin.load(), devices.get)
+installation.install(plugin.load(), devices.get)
 driver.install(plugin.load())
 sharding.enable_sharded_gradient_tape()
 

@@ -30,25 +30,23 @@ HOST_OPS = frozenset(
 )
 
 
-def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
-    """Has the plugin lower its programs here.
+def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: Call, request: bytes) -> bytes:
+    """Lowers what the plugin sends, and plans its memory.
 
     Args:
         library: the loaded plugin.
         device_of: gives a TensorFlow device by its ordinal, attached to its IPUs.
+        call: lets the lowering question the TensorFlow runtime.
+        request: a serialised `GraphDef` (see `Library.set_lowering`).
     """
-
-    def lower_bytes(call: Call, request: bytes) -> bytes:
-        parsed = parse_request(graph_pb2.GraphDef.FromString(request))
-        device = device_of(parsed.ordinal)
-        program = lower(library, call, parsed, device.num_ipus)
-        if memory_plan.enabled():
-            memory_plan.plan_memory(parsed, program, device, Diagnostics(call).user_line)
-        answer = answer_of(program)
-        compilation.describe(answer, parsed, program, device.options.profiling)
-        return answer.SerializeToString()
-
-    library.set_lowering(lower_bytes)
+    parsed = parse_request(graph_pb2.GraphDef.FromString(request))
+    device = device_of(parsed.ordinal)
+    program = lower(library, call, parsed, device.num_ipus)
+    if memory_plan.enabled():
+        memory_plan.plan_memory(parsed, program, device, Diagnostics(call).user_line)
+    answer = answer_of(program)
+    compilation.describe(answer, parsed, program, device.options.profiling)
+    return answer.SerializeToString()
 
 
 def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
