@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchmarks import BENCHMARKS
@@ -32,9 +33,10 @@ def main() -> int:
         found = {name: _measure(name, QUICK if arguments.quick else Settings()) for name in names}
     else:
         found = {}
-        for name in names:
-            found[name] = _in_own_process(name, arguments.quick)
-            print(f"\n{name}\n{table(found[name])}", flush=True)
+        with ThreadPoolExecutor(2 if arguments.quick else 1) as pool:  # quick times mean nothing, so they may mix
+            for name, results in zip(names, pool.map(lambda name: _in_own_process(name, arguments.quick), names)):
+                found[name] = results
+                print(f"\n{name}\n{table(results)}", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(_document(found, arguments.quick), indent=1) + "\n")
     return 0

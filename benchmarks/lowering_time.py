@@ -14,10 +14,9 @@ from benchmarks import forms
 from benchmarks.results import Result
 from benchmarks.runner import Call, OutputsDiffer, Settings, quartiles
 
-TARGET = 0.1  # of XLA's time to compile the same function unsharded on the CPU
-GROWTH_TARGET = 1.2  # time per op of a larger graph against that of the smallest
-FEWEST_OPS = 1000  # up to here the lowered program also runs, and its outputs are compared
-MOST_OPS_FOR_XLA = 3000
+TARGET = 0.1  # of XLA's time to compile the same programs
+GROWTH_TARGET = 1.2  # time an op of a larger graph against that of the smallest
+MOST_OPS_THAT_RUN = 3000  # up to here XLA compiles the programs, they run, and their outputs are compared
 SHARDS = 4
 SIZE = 8  # small matrices: only the number of ops counts
 
@@ -26,47 +25,48 @@ def run(settings: Settings) -> Iterator[Result]:
     forms.configure(SHARDS)
     lowering = _Stopwatch(settings.repeats)
     smallest: dict[str, float] = {}
-    xla = 0.0
+    xla: dict[str, float] = {}
+    _lower_only(SHARDS, _on_one)  # imports what lowers
     for wanted in (300,) if settings.quick else (1000, 3000, 10000):
         layers = max(SHARDS, round(wanted / _ops_per_layer()))
-        if wanted > MOST_OPS_FOR_XLA:
-            xla *= wanted / MOST_OPS_FOR_XLA  # XLA itself takes longer: its time grows faster than the graph
-        else:
-            xla = _compile_seconds(layers)
         cuts: dict[str, Callable[[int], Any]] = {
-            "one IPU": lambda layer: contextlib.nullcontext(),
+            "one IPU": _on_one,
             "4 shards": functools.partial(_contiguous, layers),
             "4 shards in turns": lambda layer: _shard(layer % SHARDS),
         }
         for name, on in cuts.items():
-            more = {}
-            lowering.runs = wanted <= FEWEST_OPS
+            lowering.runs = wanted <= MOST_OPS_THAT_RUN
             if lowering.runs:
-                more["first call in seconds"] = _first_call_seconds(layers, on)
+                first = _first_call_seconds(layers, on)
+                xla[name] = first - sum(lowering.whole)
             else:
+                # XLA takes longer than this: its time grows faster than the graph.
                 _lower_only(layers, on)
-            spent = lowering.seconds
-            low, middle, high = quartiles(spent)
-            yield Result(
-                f"{wanted} ops, {name}: lowering to XLA's time",
-                middle / xla,
-                low / xla,
-                high / xla,
-                "x",
-                TARGET,
-                ours_us=middle * 1e6,
-                reference_us=xla * 1e6,
-                best=min(spent) / xla,
-                samples=len(spent),
-                more=more,
-            )
-            per_op = min(spent) / wanted
+                xla[name] *= wanted / MOST_OPS_THAT_RUN
+            yield _result(f"{wanted} ops, {name}: lowering", lowering.alone, xla[name])
+            yield _result(f"{wanted} ops, {name}: lowering and memory plan", lowering.whole, xla[name])
+            per_op = min(lowering.alone) / wanted
             if name in smallest:
                 growth = per_op / smallest[name]
-                yield Result(
-                    f"{wanted} ops, {name}: time a op to the smallest's", growth, growth, growth, "x", GROWTH_TARGET
-                )
+                yield Result(f"{wanted} ops, {name}: lowering an op", growth, growth, growth, "x", GROWTH_TARGET)
             smallest.setdefault(name, per_op)
+
+
+def _result(name: str, spent: list[float], xla: float) -> Result:
+    """Time spent against XLA's."""
+    low, middle, high = quartiles(spent)
+    return Result(
+        name,
+        middle / xla,
+        low / xla,
+        high / xla,
+        "x",
+        TARGET,
+        ours_us=middle * 1e6,
+        reference_us=xla * 1e6,
+        best=min(spent) / xla,
+        samples=len(spent),
+    )
 
 
 class _LoweredOnly(Exception):
@@ -74,25 +74,36 @@ class _LoweredOnly(Exception):
 
 
 class _Stopwatch:
-    """Measures what the plugin spends in the lowering, parsing and serialising included.
+    """Measures what the plugin spends in the lowering.
 
     Args:
         repeats: how often to lower each program.
 
     Attributes:
         runs: whether the program runs afterwards.
-        seconds: for the last program, what each lowering of it took.
+        alone: for the last program, the seconds that each lowering of it took.
+        whole: the same with the memory plan, with parsing and serialising.
     """
 
     def __init__(self, repeats: int) -> None:
         from tf_ipu_shim import plugin
-        from tf_ipu_shim.lowering import installation
+        from tf_ipu_shim.lowering import entry, installation
         from tf_ipu_shim.runtime import devices
 
         self._library = plugin.load()
         self._repeats = repeats
-        self.runs = True
-        self.seconds: list[float] = []
+        self.runs = False
+        self.alone: list[float] = []
+        self.whole: list[float] = []
+        lower = entry.lower
+
+        def timed(*arguments: Any) -> Any:
+            start = time.perf_counter()
+            program = lower(*arguments)
+            self.alone.append(time.perf_counter() - start)
+            return program
+
+        entry.lower = timed  # type: ignore[assignment]
         installation.install(self, devices.get)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
@@ -102,16 +113,20 @@ class _Stopwatch:
         """What the lowering believes to be the plugin's."""
 
         def timed(call: Any, request: bytes) -> bytes:
-            self.seconds = []
+            self.alone, self.whole = [], []
             for _ in range(self._repeats):
                 start = time.perf_counter()
                 answer = lower(call, request)
-                self.seconds.append(time.perf_counter() - start)
+                self.whole.append(time.perf_counter() - start)
             if not self.runs:
                 raise _LoweredOnly
             return answer
 
         self._library.set_lowering(timed)
+
+
+def _on_one(layer: int) -> Any:
+    return contextlib.nullcontext()
 
 
 def _contiguous(layers: int, layer: int) -> Any:
@@ -144,7 +159,7 @@ def _ops_per_layer() -> float:
         with tf.Graph().as_default() as graph:
             weights = [tf.ones((SIZE, SIZE)) for _ in range(layers)]
             before = len(graph.get_operations())
-            _layers(tf.ones((SIZE, SIZE)), weights, lambda layer: contextlib.nullcontext())
+            _layers(tf.ones((SIZE, SIZE)), weights, _on_one)
             return len(graph.get_operations()) - before
 
     return (ops(12) - ops(4)) / 8
@@ -155,19 +170,6 @@ def _values(layers: int) -> list[Any]:
 
     generator = np.random.default_rng(0)
     return [tf.constant((generator.standard_normal((SIZE, SIZE)) / SIZE).astype(np.float32)) for _ in range(layers + 1)]
-
-
-def _compile_seconds(layers: int) -> float:
-    """The first call of a traced function under `jit_compile=True` on the CPU, less a later one."""
-    import tensorflow as tf
-
-    values = _values(layers)
-    function = tf.function(
-        lambda x, *weights: _layers(x, list(weights), lambda layer: contextlib.nullcontext()),
-        jit_compile=True,
-        autograph=False,
-    ).get_concrete_function(*values)
-    return _first_seconds(lambda: function(*values))
 
 
 def _first_call_seconds(layers: int, on: Callable[[int], Any]) -> float:
@@ -210,7 +212,7 @@ def _layers_by_op(values: list[Any]) -> np.ndarray:
     x, *weights = values
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         constants = [tf.constant(value.numpy()) for value in weights]
-        fetched = _layers(tf.constant(x.numpy()), constants, lambda layer: contextlib.nullcontext())
+        fetched = _layers(tf.constant(x.numpy()), constants, _on_one)
         return np.stack(session.run(fetched))
 
 
