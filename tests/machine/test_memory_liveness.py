@@ -158,6 +158,16 @@ def test_of_two_branches_the_larger_one_counts():
     assert (found.peak_bytes, sizes(found)) == (10 + 500 + 20, [10, 20, 500])
 
 
+def test_a_branch_that_needs_less_than_its_result():
+    program = Program("conditional")
+    given = program.makes("given", 10)
+    branch = Program("branch")
+    branch.results.append(branch.makes("result", 20, branch.add(Value(10, "given", "temporary", Mode.BORROWED))))
+    program.makes("conditional", 80, given, inside=[branch])
+    found = live(program)
+    assert (found.peak_bytes, sizes(found), found.peak_step) == (90, [10, 80], "conditional")
+
+
 def test_constants_inside_a_loop_are_always_live():
     body = loop_of(70, True)
     body.add(Value(64, "table", "constant", Mode.ALWAYS))

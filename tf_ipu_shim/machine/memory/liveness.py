@@ -71,6 +71,7 @@ def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
             # A call's results are made inside of it, so they are not counted twice.
             given = buffers.live > before + inside
             needed = max(buffers.live, before + inside)
+            inner = None if given else inner
         if needed > peak:
             peak, peak_time, deepest, with_gives = needed, time, inner, given
             renamed = len(buffers.overwritten)
