@@ -1,0 +1,22 @@
+"""One process, and so one set of TensorFlow devices: every test begins and ends with nothing configured."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch, tmp_path):
+    """No variable of the developer's own counts, and IPUs are locked where nobody else looks."""
+    for name in ("TF_IPU_SHIM_SYSTEM", "TF_POPLAR_FLAGS", "POPLAR_ENGINE_OPTIONS", "TF_IPU_SHIM_SDK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
+
+
+@pytest.fixture
+def ipus(own_environment):
+    """`ipus(4)` gives /device:IPU:0 four IPUs; `ipus([1, 2])` makes two TensorFlow devices."""
+    from harness import configure
+
+    from tf_ipu_shim.ipu import config
+
+    yield configure
+    config.reset_ipu_configuration()

@@ -1,0 +1,166 @@
+"""Runs one model on simulated IPUs and on TensorFlow's CPU, and compares what comes out.
+
+A model is a function `model(parts, *inputs)` that returns a tensor, or a list of tensors with operations behind them.
+It takes from `parts` what differs between the runs: `parts.shard(index)` is `ipu_shard` on the IPUs and nothing on the
+CPU, `parts.variable(name, value)` makes a resource variable, or gives the one of that name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu.config import IPUConfig
+
+v1 = tf.compat.v1
+CPU = "/device:CPU:0"
+IPU = "/device:IPU:0"
+
+
+def configure(ipus: int | Sequence[int] = 1) -> None:
+    """Configures TensorFlow devices with so many IPUs each."""
+    config = IPUConfig()
+    config.auto_select_ipus = ipus
+    config.configure_ipu_system()
+
+
+class Parts:
+    """What a model is made of that differs between the runs.
+
+    Args:
+        device: where variables are made.
+        marked: whether `shard` marks ops.
+    """
+
+    def __init__(self, device: str, marked: bool) -> None:
+        self.device = device
+        self.marked = marked
+        self.variables: dict[str, Any] = {}
+
+    def shard(self, index: int | None) -> contextlib.AbstractContextManager[None]:
+        """Marks what is made inside for an IPU; for None, marks nothing."""
+        if self.marked and index is not None:
+            return scopes.ipu_shard(index)
+        return contextlib.nullcontext()
+
+    def variable(self, name: str, value: Any) -> Any:
+        """The variable of that name, which begins with a value."""
+        if name not in self.variables:
+            self.variables[name] = self._new_variable(name, np.asarray(value, np.float32))
+        return self.variables[name]
+
+    def _new_variable(self, name: str, value: np.ndarray) -> Any:
+        return v1.get_variable(name, initializer=v1.constant_initializer(value), shape=value.shape, use_resource=True)
+
+
+class EagerParts(Parts):
+    """The same for TensorFlow 2, where variables live outside the functions that use them."""
+
+    def _new_variable(self, name: str, value: np.ndarray) -> Any:
+        with tf.init_scope(), tf.device(self.device):
+            return tf.Variable(value, name=name)
+
+
+@dataclasses.dataclass
+class Run:
+    """What a model gave.
+
+    Args:
+        steps: for each step its results, in order.
+        variables: values after the last step by name, those that optimizers made included.
+    """
+
+    steps: list[list[np.ndarray]]
+    variables: dict[str, np.ndarray]
+
+
+Model = Callable[..., Any]
+
+
+def _as_list(returned: Any) -> list[Any]:
+    return list(returned) if isinstance(returned, (list, tuple)) else [returned]
+
+
+def _fetched(returned: Any) -> tuple[list[Any], list[Any]]:
+    values = _as_list(returned)
+    operations = [value for value in values if isinstance(value, tf.Operation)]
+    return [value for value in values if not isinstance(value, tf.Operation)], operations
+
+
+def run_session(model: Model, inputs: Sequence[Any], steps: int = 1, on_ipu: bool = False) -> Run:
+    """Builds a TensorFlow 1 graph of a model, compiled where it is for the IPU, and runs it in a session."""
+    parts = Parts(IPU if on_ipu else CPU, on_ipu)
+    with tf.Graph().as_default():
+        with tf.device(CPU):
+            fed = [v1.placeholder(value.dtype, value.shape) for value in map(np.asarray, inputs)]
+        if on_ipu:
+            with scopes.ipu_scope(IPU):
+                built = ipu_compiler.compile(lambda *arguments: model(parts, *arguments), fed)
+        else:
+            with tf.device(CPU):
+                built = model(parts, *fed)
+        tensors, operations = _fetched(built)
+        variables = {variable.op.name: variable for variable in v1.global_variables()}
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            feed = dict(zip(fed, inputs))
+            ran = [session.run((tensors, operations), feed)[0] for _ in range(steps)]
+            return Run(ran, session.run(variables))
+
+
+def run_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str = "cpu") -> Run:
+    """Runs a model in a `tf.function`.
+
+    Args:
+        model: the model.
+        inputs: its inputs.
+        steps: how often it runs.
+        mode: `"cpu"`, `"compile"` for `ipu_compiler.compile` in the function, or `"jit"` for `jit_compile=True` called
+            on the IPU.
+    """
+    parts = EagerParts(CPU if mode == "cpu" else IPU, mode != "cpu")
+
+    def call(*arguments: Any) -> Any:
+        return _fetched(model(parts, *arguments))[0]
+
+    def compiled(*arguments: Any) -> Any:
+        with scopes.ipu_scope(IPU):
+            return ipu_compiler.compile(call, list(arguments))
+
+    function = tf.function(compiled if mode == "compile" else call, autograph=False, jit_compile=mode == "jit" or None)
+    with tf.device(CPU if mode == "cpu" else IPU if mode == "jit" else None):
+        ran = [[value.numpy() for value in function(*map(tf.constant, inputs))] for _ in range(steps)]
+    return Run(ran, {name: variable.numpy() for name, variable in parts.variables.items()})
+
+
+def assert_same(actual: Run, expected: Run, tolerance: float = 1e-4) -> None:
+    """Fails unless two runs gave the same to float tolerance."""
+    assert len(actual.steps) == len(expected.steps)
+    for step, (ours, theirs) in enumerate(zip(actual.steps, expected.steps)):
+        assert len(ours) == len(theirs)
+        for index, (one, other) in enumerate(zip(ours, theirs)):
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, tolerance, tolerance, err_msg=f"result {index} of step {step}")
+    assert sorted(actual.variables) == sorted(expected.variables)
+    for name, value in expected.variables.items():
+        np.testing.assert_allclose(actual.variables[name], value, tolerance, tolerance, err_msg=f"variable {name}")
+
+
+def check_session(model: Model, inputs: Sequence[Any], steps: int = 1) -> Run:
+    """Checks that a model compiled for the IPU in a TensorFlow 1 graph does what the same graph does on the CPU."""
+    actual = run_session(model, inputs, steps, on_ipu=True)
+    assert_same(actual, run_session(model, inputs, steps))
+    return actual
+
+
+def check_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str = "compile") -> Run:
+    """The same in a `tf.function`; see `run_function`."""
+    actual = run_function(model, inputs, steps, mode)
+    assert_same(actual, run_function(model, inputs, steps))
+    return actual
