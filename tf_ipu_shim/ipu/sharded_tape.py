@@ -1,7 +1,9 @@
 """Gradient tapes that keep gradients on the shard of their forward op.
 
-Wraps the function that TensorFlow's tape calls for each op (`backprop._gradient_function`, registered through
-`TFE_Py_RegisterGradientFunction`); checked on TensorFlow 2.15.1 and 2.21.0.
+Wraps the functions that TensorFlow's tape calls for each op: `execute.record_gradient` when the op is made, and
+`backprop._gradient_function`, registered through `TFE_Py_RegisterGradientFunction`, when its gradient is. The second is
+not told of the op, and is given the op's outputs only if the gradient needs them; so the first hands the mark on among
+the op's attributes. Checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import backprop, context
+from tensorflow.python.eager import backprop, context, execute
 
 from tf_ipu_shim.lowering import marks, tracing
 
@@ -17,22 +19,26 @@ _enabled = False
 
 
 def enable() -> None:
-    """Wraps TensorFlow's function, once a process."""
+    """Wraps TensorFlow's functions, once a process."""
     global _enabled
     if not _enabled:
+        execute.record_gradient = _record_gradient
         pywrap_tfe.TFE_Py_RegisterGradientFunction(_gradient_function)
         _enabled = True
 
 
-def _gradient_function(op_name: Any, attr_tuple: Any, num_inputs: Any, inputs: Any, outputs: Any, *rest: Any) -> Any:
-    arguments = (op_name, attr_tuple, num_inputs, inputs, outputs, *rest)
-    if not context.executing_eagerly():
-        for tensor in outputs or ():  # None where the gradient needs no output
-            mark = _mark_of(tensor)
-            if mark is not None:
-                with tracing.attributes({marks.SHARDING_ATTRIBUTE: mark}):
-                    return backprop._gradient_function(*arguments)
-    return backprop._gradient_function(*arguments)
+def _record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
+    mark = _mark_of(outputs[0]) if outputs and not context.executing_eagerly() else None
+    if mark is not None:
+        attrs = (*(attrs or ()), marks.SHARDING_ATTRIBUTE, mark)
+    return backprop.record_gradient(op_name, inputs, attrs, outputs)
+
+
+def _gradient_function(op_name: Any, attr_tuple: Any, *arguments: Any) -> Any:
+    if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == marks.SHARDING_ATTRIBUTE:
+        with tracing.attributes({marks.SHARDING_ATTRIBUTE: attr_tuple[-1]}):
+            return backprop._gradient_function(op_name, attr_tuple[:-2], *arguments)
+    return backprop._gradient_function(op_name, attr_tuple, *arguments)
 
 
 def _mark_of(tensor: Any) -> Any:

@@ -107,7 +107,7 @@ class Placer:
     def _fixed(self, graph: FunctionGraph, constants: set[Node]) -> dict[Node, int]:
         """Locations that marks decide."""
         fixed: dict[Node, int] = {}
-        by_name: dict[str, int] = {}
+        by_name = self._marked_names(graph)
         for node in graph.nodes:
             if self._is_on_host(node):
                 fixed[node] = HOST
@@ -129,6 +129,11 @@ class Placer:
                 if forward is not None:
                     fixed[node] = forward
         return fixed
+
+    def _marked_names(self, graph: FunctionGraph) -> dict[str, int]:
+        """Shards by name of the op: also of ops that no result needs, such as a loss of which only gradients are."""
+        shards = ((proto.name, marks.shard_of(proto)) for proto in graph.definition.node_def)
+        return {name: shard for name, shard in shards if shard is not None and 0 <= shard < self._num_ipus}
 
     @staticmethod
     def _forward_shard(name: str, by_name: Mapping[str, int]) -> int | None:
