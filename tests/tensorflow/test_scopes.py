@@ -64,7 +64,7 @@ def test_ipu_jit_scope():
         assert (tf.constant(1.0) + 1.0).op.get_attr("_XlaScope") == b"jit_scope_ipu_encoder"
 
 
-@pytest.mark.parametrize(("index", "expected"), [(0, [0]), (3, [3]), ([2], [2]), ({1, 1}, [1]), (-1, [-1])])
+@pytest.mark.parametrize(("index", "expected"), [(0, [0]), (3, [3]), ([2], [2]), ({1}, [1]), (-1, [-1])])
 def test_ipu_shard(index, expected):
     with scopes.ipu_shard(index):
         op = tf.constant(1.0).op
