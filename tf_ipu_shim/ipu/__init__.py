@@ -5,6 +5,7 @@ from __future__ import annotations
 from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu import (
     config,
+    gradient_accumulation,
     ipu_compiler,
     ipu_infeed_queue,
     ipu_outfeed_queue,
@@ -13,6 +14,7 @@ from tf_ipu_shim.ipu import (
     sharding,
     utils,
 )
+from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.lowering import installation
 from tf_ipu_shim.runtime import devices, driver
 
@@ -22,10 +24,12 @@ sharding.enable_sharded_gradient_tape()
 
 __all__ = [
     "config",
+    "gradient_accumulation",
     "ipu_compiler",
     "ipu_infeed_queue",
     "ipu_outfeed_queue",
     "loops",
+    "pipelining_ops",
     "scopes",
     "sharding",
     "utils",

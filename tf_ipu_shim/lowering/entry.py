@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import compilation, memory_plan, randomness
+from tf_ipu_shim.lowering import compilation, memory_plan, pipelines, randomness
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
@@ -61,6 +61,7 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int) -
     Raises:
         InvalidArgumentError: a mark names an IPU that there is not, or XLA cannot compile an op.
     """
+    pipelines.check_counts(request.library.values())
     library, function = randomness.with_seeds(request.library, request.function, request.ordinal)
     seeded = [definition for name, definition in library.items() if name not in request.library]
     request = dataclasses.replace(request, library=library, function=function)

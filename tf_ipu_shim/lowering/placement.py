@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tf_ipu_shim.lowering import marks, op_types
 from tf_ipu_shim.lowering.constants import constant_nodes
@@ -57,6 +58,7 @@ class Placer:
         self._num_ipus = num_ipus
         self._host_ops = is_host_op
         self._marked: dict[str, frozenset[int | None]] = {}
+        self._placed: dict[Any, Placement] = {}
 
     def place(self, name: str, default: int = 0, homes: Mapping[str, int | None] | None = None) -> Placement:
         """Places one function.
@@ -69,11 +71,17 @@ class Placer:
         Raises:
             InvalidArgumentError: a mark names an IPU that the device has not.
         """
+        key = (name, default, tuple(sorted((homes or {}).items(), key=repr)))
+        if key not in self._placed:
+            self._placed[key] = self._place(name, default, homes or {})
+        return self._placed[key]
+
+    def _place(self, name: str, default: int, homes: Mapping[str, int | None]) -> Placement:
         graph = self._graphs[name]
         constants = constant_nodes(graph)
         fixed = self._fixed(graph, constants)
         shards = self._propagate(graph, constants, fixed, default)
-        variable_homes = self._settle_variables(graph, constants, shards, fixed, homes or {})
+        variable_homes = self._settle_variables(graph, constants, shards, fixed, homes)
         functions: dict[str, Placement] = {}
         for node, location in shards.items():
             if location == SEVERAL:
@@ -177,16 +185,30 @@ class Placer:
                 break
         return {node: shards[node] for node in graph.nodes if node in shards}
 
-    @staticmethod
-    def _from_neighbours(node: Node, shards: Mapping[Node, int]) -> int | None:
+    def _from_neighbours(self, node: Node, shards: Mapping[Node, int]) -> int | None:
         if node.op not in op_types.SHAPE_QUERIES:
             for user in node.users:
                 if shards.get(user, HOST) >= 0 and node in user.producers:
                     return shards[user]
-        for producer in node.producers:
-            if producer is not None and shards.get(producer, HOST) >= 0:
-                return shards[producer]
+        for text, producer in zip(node.inputs, node.producers):
+            if producer is None:
+                continue
+            shard = shards.get(producer, HOST)
+            if shard == SEVERAL:
+                shard = self._result_shard(producer, text)
+            if shard >= 0:
+                return shard
         return None
+
+    def _result_shard(self, node: Node, tensor: str) -> int:
+        """Where a result of a loop, branch or call over several IPUs is left: on the IPU that its function makes it."""
+        called = op_types.called_functions(node.proto)[-1]  # a loop's body, not its condition
+        graph, index = self._graphs[called], int(tensor.rsplit(":", 1)[1])
+        producer = graph.producer(graph.returns[index])
+        if producer is None:
+            return HOST
+        shard = self.place(called).locations.get(producer, HOST)
+        return self._result_shard(producer, graph.returns[index]) if shard == SEVERAL else shard
 
     def _settle_variables(
         self,

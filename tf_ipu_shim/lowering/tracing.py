@@ -75,7 +75,9 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
         in a session's graph those that something returned depends on, as everywhere in TensorFlow 1.
     """
     outer = ops.get_default_graph()
-    graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}")
+    # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
+    collections = None if ops.executing_eagerly_outside_functions() else outer._collections
+    graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}", collections=collections)
     # Loops in the function order their side effects as the script does, as `tf.function` has them.
     graph._add_control_dependencies = True
     # TensorFlow's own functions take the caller's device only where it is a Python function.
@@ -106,9 +108,7 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
     Returns:
         The op; its outputs stand for `outputs`.
     """
-    graph.outputs = list(outputs)
-    graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
-    function = atomic_function.from_func_graph(graph.name, graph, {})
+    function = _function(graph, outputs, controls)
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)
     shapes = [tensor.shape.as_proto() for tensor in outputs]
@@ -130,6 +130,42 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
     for inner, outer in zip(outputs, op.outputs):
         outer.set_shape(inner.shape)
     return op
+
+
+def call_inside(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> list[Any]:
+    """Calls a traced function within another one that is being traced, so that both are lowered together.
+
+    Args:
+        graph: the traced function.
+        outputs: tensors of `graph` that it returns.
+        controls: ops of `graph` that must run although no output needs them.
+
+    Returns:
+        What stands for `outputs` in the current graph; where there are none, the call itself.
+    """
+    function = _function(graph, outputs, controls)
+    current = ops.get_default_graph()
+    current._add_function_recursive(function)
+    op = current._create_op_internal(
+        "StatefulPartitionedCall",
+        graph.external_captures,
+        [tensor.dtype for tensor in outputs],
+        name="call",
+        attrs={
+            "Tin": _types(graph.external_captures),
+            "Tout": _types(outputs),
+            "f": attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=graph.name)),
+        },
+    )
+    for inner, outer in zip(outputs, op.outputs):
+        outer.set_shape(inner.shape)
+    return list(op.outputs) or [op]
+
+
+def _function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> Any:
+    graph.outputs = list(outputs)
+    graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
+    return atomic_function.from_func_graph(graph.name, graph, {})
 
 
 @contextmanager

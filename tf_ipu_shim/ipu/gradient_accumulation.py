@@ -1,0 +1,45 @@
+"""`tensorflow.python.ipu.gradient_accumulation`: how gradients of mini-batches become one."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class GradientAccumulationReductionMethod(enum.Enum):
+    """How gradients are accumulated.
+
+    Attributes:
+        SUM: they are added.
+        MEAN: each is divided by their number, then added.
+        RUNNING_MEAN: the mean so far is kept, which overflows later than the other two.
+    """
+
+    SUM = 0
+    MEAN = 1
+    RUNNING_MEAN = 2
+
+    @classmethod
+    def parse(cls, reduction_method: Any) -> GradientAccumulationReductionMethod:
+        """The method that a script names.
+
+        Args:
+            reduction_method: a member, or its name in any case.
+
+        Raises:
+            ValueError: it is neither.
+
+        Source: `tensorflow.python.ipu.gradient_accumulation`.
+
+        Example:
+            >>> GradientAccumulationReductionMethod.parse("mean").name
+            'MEAN'
+        """
+        if isinstance(reduction_method, cls):
+            return reduction_method
+        if isinstance(reduction_method, str) and reduction_method.upper() in cls.__members__:
+            return cls[reduction_method.upper()]
+        raise ValueError(
+            f"Cannot parse {reduction_method!r} as one of GradientAccumulationReductionMethod. Use "
+            f"{', '.join(cls.__members__)}."
+        )
