@@ -7,10 +7,11 @@ memory, nothing in place. That figure is coarser, usually higher, and the plan n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tensorflow.python.framework import errors
+from tensorflow.core.framework import function_pb2, tensor_pb2
+from tensorflow.python.framework import dtypes, errors, tensor_util
 
 from tf_ipu_shim.lowering import compiler_ir, op_types
 from tf_ipu_shim.lowering.hlo import HloReader, is_gradient
@@ -43,15 +44,23 @@ def launch(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held]) 
     if unknown:
         return _op_by_op(walk, function, ipu, inputs, f"the shape of {unknown[0]} is known only when it runs")
     definition = walk.walk.library[function]
-    arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in inputs]
+    constants = {
+        index: held.known.literal
+        for index, held in enumerate(inputs[: walk.walk.constants_of(function)])
+        if held.known.literal is not None
+    }
+    if constants:
+        definition = _with_constants(definition, constants)
+    fed = [held for index, held in enumerate(inputs) if index not in constants]
+    arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in fed]
     library = [with_stand_ins(each) for each in (definition, *reached(definition.node_def, walk.walk.library))]
     try:
         module = compiler_ir.shared().hlo(function, library, arguments)
     except compiler_ir.NoProgramError as error:
         return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
-    values = [walk.value(ipu, held) for held in inputs]
+    values = [walk.value(ipu, held) for held in fed]
     # XLA gives no parameter to a variable without a value.
-    parameters = [value for value, held in zip(values, inputs) if held.known.type]
+    parameters = [value for value, held in zip(values, fed) if held.known.type]
     scopes, scope = walk.walk.scopes, walk.walk.scope_of(function)
 
     def owner_of(name: str) -> str:
@@ -60,15 +69,48 @@ def launch(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held]) 
 
     reader = HloReader(module, walk.block(ipu), owner_of)
     results, shapes = reader.read(parameters), reader.result_shapes()
-    outputs = definition.signature.output_arg
-    if not len(results) == len(shapes) == len(outputs):
+    outputs, literals = definition.signature.output_arg, reader.result_literals()
+    if not len(results) == len(shapes) == len(literals) == len(outputs):
         raise errors.InternalError(
             None, None, f"XLA's program for {function} gives {len(results)} results where {len(outputs)} are taken."
         )
     return [
-        _held(Known(output.type, shape), definition.ret[output.name], ipu, number)
-        for output, shape, number in zip(outputs, shapes, results)
+        _held(
+            Known(output.type, shape, literal=_proto(literal, output.type, shape)),
+            definition.ret[output.name],
+            ipu,
+            number,
+        )
+        for output, shape, literal, number in zip(outputs, shapes, literals, results)
     ]
+
+
+def _proto(literal: list[int] | None, kind: int, shape: tuple[int, ...]) -> tensor_pb2.TensorProto | None:
+    if literal is None:
+        return None
+    return tensor_util.make_tensor_proto(literal, dtypes.as_dtype(kind), shape)
+
+
+def _with_constants(
+    function: function_pb2.FunctionDef, constants: Mapping[int, tensor_pb2.TensorProto]
+) -> function_pb2.FunctionDef:
+    """The function with some arguments, by number, replaced by their values."""
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(function)
+    renamed: dict[str, str] = {}
+    for index in sorted(constants, reverse=True):
+        argument = function.signature.input_arg[index]
+        del copy.signature.input_arg[index]
+        node = copy.node_def.add(name=f"{argument.name}_value", op="Const")
+        node.attr["dtype"].type = argument.type
+        node.attr["value"].tensor.CopyFrom(constants[index])
+        renamed[argument.name] = f"{node.name}:output:0"
+    for node in copy.node_def:
+        for position, text in enumerate(node.input):
+            node.input[position] = renamed.get(text, text)
+    for result, tensor in copy.ret.items():
+        copy.ret[result] = renamed.get(tensor, tensor)
+    return copy
 
 
 def _held(known: Known, tensor: str, ipu: int, number: int) -> Held:

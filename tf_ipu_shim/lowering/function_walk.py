@@ -31,7 +31,6 @@ class Held:
         name: of what makes it.
         at: the number of its value on each IPU that has it.
         outside: for an argument of a loop's or branch's function: the walk around it, and what it is there.
-        constant: the op that makes it, for a constant.
     """
 
     known: Known
@@ -40,7 +39,6 @@ class Held:
     name: str = ""
     at: dict[int, int] = dataclasses.field(default_factory=dict)
     outside: tuple[FunctionWalk, Held] | None = None
-    constant: node_def_pb2.NodeDef | None = None
 
 
 def bytes_of(known: Known) -> int:
@@ -139,7 +137,11 @@ class FunctionWalk:
     def _inside(self, function: str, inputs: Sequence[Held]) -> tuple[FunctionWalk, list[Held], list[Held]]:
         """Walks through the function of a loop or branch: the walk, its arguments and its results."""
         inner = FunctionWalk(self.walk, {})
-        arguments = [Held(held.known, held.variable, name=held.name, outside=(self, held)) for held in inputs]
+        arguments = [
+            # What a loop carries changes.
+            Held(held.known._replace(literal=None), held.variable, name=held.name, outside=(self, held))
+            for held in inputs
+        ]
         results = inner.function(function, arguments)
         for result in results:
             if result.outside is None:
@@ -156,7 +158,7 @@ class FunctionWalk:
             if result is argument:
                 carried.append(held)
                 continue
-            left = Held(held.known, name=node.name)
+            left = Held(held.known._replace(literal=None), name=node.name)
             for ipu, number in result.at.items():
                 block, inner = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")), body.blocks[ipu]
                 value = Value(bytes_of(held.known), node.name, "temporary")
@@ -180,7 +182,7 @@ class FunctionWalk:
         gives: dict[int, list[int]] = {}
         left = []
         for alternatives in zip(*(results for _, _, results in walks)):
-            made = Held(alternatives[0].known, name=node.name)
+            made = Held(alternatives[0].known._replace(literal=None), name=node.name)
             for ipu in sorted({ipu for result in alternatives for ipu in result.at}):
                 block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
                 made.at[ipu] = block.add(Value(bytes_of(made.known), node.name, "temporary"))
@@ -197,12 +199,11 @@ class FunctionWalk:
 
     def _alone(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> list[Held]:
         """An op outside XLA programs, on the host or alone on an IPU."""
-        constants = {held.constant.name: held.constant for held in inputs if held.constant is not None}
-        arguments = {name: held.known for name, held in zip(names, inputs) if held.constant is None}
-        made = infer([*constants.values(), node], arguments, self.walk.library)
+        arguments = {name: held.known for name, held in zip(names, inputs)}
+        made = infer([node], arguments, self.walk.library)
         results = [Held(made[name], name=node.name) for name in _output_names(node)]
         if node.op == "Const":
-            results[0].constant = node
+            results[0].known = results[0].known._replace(literal=node.attr["value"].tensor)
         if _CHIP in node.attr:
             ipu = node.attr[_CHIP].i
             takes = [self.value(ipu, held) for held in inputs]

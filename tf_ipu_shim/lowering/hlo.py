@@ -36,6 +36,7 @@ EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-don
 _GRADIENT = re.compile(r"(?:^|/)(?:gradients?(?:_\d+)?|gradient_tape)/")
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
 _UNKNOWN_BITS = 32
+_LITERAL_LIMIT = 64
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
 
 
@@ -110,6 +111,22 @@ class HloReader:
         shape = next(i.shape for i in self._entry.instructions if i.id == self._entry.root_id)
         shapes = shape.tuple_shapes if shape.element_type == xla_data_pb2.TUPLE else [shape]
         return [tuple(one.dimensions) for index, one in enumerate(shapes) if index not in stored]
+
+    def result_literals(self) -> list[list[int] | None]:
+        """The elements of each result that is a small integer constant, such as a shape; None for others."""
+        by_id = {instruction.id: instruction for instruction in self._entry.instructions}
+        root = by_id[self._entry.root_id]
+        stored = {output for output, _ in self._aliases}
+        results = root.operand_ids if root.opcode == "tuple" else [root.id]
+        found: list[list[int] | None] = []
+        for index, number in enumerate(results):
+            made = by_id[number]
+            while made.opcode in ("copy", "reshape"):
+                made = by_id[made.operand_ids[0]]
+            literal = list(made.literal.s32s or made.literal.s64s) if made.opcode == "constant" else []
+            if index not in stored:
+                found.append(literal if 0 < len(literal) <= _LITERAL_LIMIT else None)
+        return found
 
     def _homes(self, arguments: Sequence[int]) -> dict[int, int]:
         """Instructions that may write to a variable's memory, because their result ends up there: id to variable."""

@@ -96,6 +96,10 @@ class Walk:
         """Whether functions are the lowering's own, so that their parts have places: each op in them has a device."""
         return all(all(node.device for node in self.library[name].node_def) for name in functions)
 
+    def constants_of(self, function: str) -> int:
+        """How many of an XLA program's arguments, the first ones, XLA must know when it compiles."""
+        return self._clusters[function].constants if function in self._clusters else 0
+
     def scope_of(self, function: str) -> str:
         """The traced function that an XLA program's ops come from."""
         return self._clusters[function].scope if function in self._clusters else self._request.function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
+from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
 from tensorflow.python.framework import importer, ops, tensor_shape
 
 from tf_ipu_shim.lowering import op_types
@@ -18,11 +18,13 @@ class Known(NamedTuple):
         type: `DataType`; for a variable's handle that of its value.
         shape: dimensions; None where they are not known before it runs.
         variable: whether it is a variable's handle.
+        literal: its value, where that is known before anything runs; None otherwise, and for large ones.
     """
 
     type: int
     shape: tuple[int, ...] | None
     variable: bool = False
+    literal: tensor_pb2.TensorProto | None = None
 
 
 def infer(
@@ -76,7 +78,11 @@ def _add_argument(node: node_def_pb2.NodeDef, known: Known) -> None:
     node.attr["dtype"].type = known.type or types_pb2.DT_FLOAT
     node.attr["shape"].shape.CopyFrom(shape)
     node.op = "Placeholder"
-    if known.variable:
+    if known.literal is not None:
+        del node.attr["shape"]
+        node.op = "Const"
+        node.attr["value"].tensor.CopyFrom(known.literal)
+    elif known.variable:
         node.op = "VarHandleOp"
         node.attr["container"].s = node.attr["shared_name"].s = b""
 
