@@ -86,6 +86,16 @@ class _FunctionEmitter:
         self._placement = placement = loosen(graph, placement)
         self._phases = phases_of(graph, placement)
         self._reads = clone_reads(graph, placement, self._phases)
+        self._reads_in: dict[int, set[Node]] = {}  # the same by phase
+        for read, phases in self._reads.items():
+            for phase in phases:
+                self._reads_in.setdefault(phase, set()).add(read)
+        self._result_order = {text: index for index, text in enumerate(dict.fromkeys(graph.returns))}
+        self._results_of: dict[Node, list[str]] = {}
+        for text in self._result_order:
+            producer = graph.producer(text)
+            if producer is not None:
+                self._results_of.setdefault(producer, []).append(text)
         self._clusters = clusters_of(placement, self._phases)
         self._serial = next(_serial)
         self._function = function_pb2.FunctionDef()
@@ -129,7 +139,7 @@ class _FunctionEmitter:
     def _emit_cluster(self, ipu: int, phase: int) -> None:
         nodes = self._clusters[ipu, phase]
         own = set(nodes)
-        reads = {node for node, phases in self._reads.items() if phase in phases}
+        reads = self._reads_in.get(phase, set())
         cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.unmarked)
         outputs = self._outputs_of(own, phase)
         name = f"{self._graph.name}_ipu{ipu}_phase{phase}_{self._serial}"
@@ -169,21 +179,19 @@ class _FunctionEmitter:
         )
 
     def _outputs_of(self, own: set[Node], phase: int) -> list[str]:
-        """Tensors that a cluster makes and others use, in order."""
-        returned = set(self._graph.returns)
-        used: dict[str, None] = {}
-        for node in sorted(own, key=lambda node: node.index):
-            names: dict[str, None] = {}
+        """Tensors that a cluster makes and others use: results first, in their order."""
+        used: set[str] = set()
+        for node in own:
+            used.update(self._results_of.get(node, ()))
             for user in node.users:
                 if user in own:
                     continue
                 if node in self._reads and self._placement.locations.get(user) == self._placement.locations[node]:
                     if self._phases[user] in self._reads[node]:
                         continue  # that program reads the variable itself
-                names.update((text, None) for text, producer in zip(user.inputs, user.producers) if producer is node)
-            names.update((text, None) for text in returned if self._graph.producer(text) is node)
-            used.update(dict.fromkeys(sorted(names)))
-        return list(used)
+                used.update(text for text, producer in zip(user.inputs, user.producers) if producer is node)
+        last = len(self._result_order)
+        return sorted(used, key=lambda text: (self._result_order.get(text, last), text))
 
     def _emit_node(self, node: Node) -> None:
         """An op of its own: on the host, alone on an IPU, or control flow over several IPUs."""
