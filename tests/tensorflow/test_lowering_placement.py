@@ -1,0 +1,378 @@
+"""Where ops go: the rule of Graphcore's sharding pass on small functions, worked out by hand.
+
+For an unmarked op: the first user that has a shard, else the first operand that has one, else shard 0.
+"""
+
+import pytest
+import tensorflow as tf
+from tensorflow.compiler.xla import xla_data_pb2
+from tensorflow.core.framework import function_pb2, types_pb2
+
+from tf_ipu_shim.lowering.emit import Emitter
+from tf_ipu_shim.lowering.emit_cluster import Unmarked
+from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
+from tf_ipu_shim.lowering.placement import HOST, SEVERAL, Placer
+
+FLOAT, RESOURCE = types_pb2.DT_FLOAT, types_pb2.DT_RESOURCE
+# Outputs of the ops used here; an input names an argument, or a node whose only output is meant.
+OUTPUTS = {
+    "Add": "z",
+    "AssignAddVariableOp": None,
+    "Const": "output",
+    "Identity": "output",
+    "Mul": "z",
+    "Neg": "y",
+    "ReadVariableOp": "value",
+    "Shape": "output",
+    "Reshape": "output",
+    "Tanh": "y",
+    "If": "output",
+    "While": "output",
+}
+
+
+class Function:
+    """A FunctionDef in the making.
+
+    Args:
+        name: of the function.
+        arguments: their names; those in capital letters are variables.
+    """
+
+    def __init__(self, name, *arguments):
+        self.definition = function_pb2.FunctionDef()
+        self.definition.signature.name = name
+        self._outputs = {argument: argument for argument in arguments}
+        for argument in arguments:
+            kind = RESOURCE if argument.isupper() else FLOAT
+            self.definition.signature.input_arg.add(name=argument, type=kind)
+
+    def op(self, name, kind, *inputs, shard=None, after=(), host=False, functions=None, **types):
+        """Adds an op; `after` are the ops that it waits for."""
+        node = self.definition.node_def.add(name=name, op=kind)
+        node.input.extend(self._outputs[text] for text in inputs)
+        node.input.extend(f"^{other}" for other in after)
+        if kind in ("If", "While"):
+            node.attr["Tin" if kind == "If" else "T"].list.type.extend([FLOAT] * (len(inputs) - (kind == "If")))
+            node.attr["Tout" if kind == "If" else "T"].list.type.extend([FLOAT] if kind == "If" else [])
+            for attribute, function in functions.items():
+                node.attr[attribute].func.name = function
+        elif kind in ("ReadVariableOp", "AssignAddVariableOp", "Const"):
+            node.attr["dtype"].type = types.get("dtype", FLOAT)
+        else:
+            node.attr["T"].type = types.get("T", FLOAT)
+            for attribute in ("out_type", "Tshape"):
+                if (kind, attribute) in (("Shape", "out_type"), ("Reshape", "Tshape")):
+                    node.attr[attribute].type = types_pb2.DT_INT32
+        if kind == "Const":
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(types.get("value", 1.0)))
+        if shard is not None:
+            mark = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=[shard])
+            node.attr["_XlaSharding"].s = mark.SerializeToString()
+        if host:
+            node.attr["_xla_outside_compilation"].s = b"outside"
+        if OUTPUTS[kind] is not None:
+            self._outputs[name] = f"{name}:{OUTPUTS[kind]}:0"
+        return self
+
+    def returns(self, *names):
+        """Ends the function: what it returns, and what has to run."""
+        for name in names:
+            if name in self._outputs:
+                self.definition.signature.output_arg.add(name=f"result_{name}", type=FLOAT)
+                self.definition.ret[f"result_{name}"] = self._outputs[name]
+            else:
+                self.definition.signature.control_output.append(name)
+                self.definition.control_ret[name] = name
+        return self
+
+
+def place(*functions, ipus=4):
+    """The first function's graph and placement."""
+    graphs = {function.definition.signature.name: FunctionGraph(function.definition) for function in functions}
+    first = functions[0].definition.signature.name
+    return graphs[first], Placer(graphs, ipus, frozenset()).place(first)
+
+
+def locations(*functions, **options):
+    _, placement = place(*functions, **options)
+    return {node.name: location for node, location in placement.locations.items()}
+
+
+def test_nothing_marked_is_on_shard_0():
+    function = Function("f", "x").op("a", "Neg", "x").op("b", "Tanh", "a").returns("b")
+    assert locations(function) == {"a": 0, "b": 0}
+
+
+def test_marks_stay():
+    function = Function("f", "x").op("a", "Neg", "x", shard=2).op("b", "Tanh", "a", shard=1).returns("b")
+    assert locations(function) == {"a": 2, "b": 1}
+
+
+def test_an_op_goes_to_its_first_user():
+    function = (
+        Function("f", "x")
+        .op("operand", "Neg", "x", shard=3)
+        .op("unmarked", "Tanh", "operand")
+        .op("first", "Neg", "unmarked", shard=2)
+        .op("second", "Neg", "unmarked", shard=1)
+        .returns("first", "second")
+    )
+    assert locations(function)["unmarked"] == 2
+
+
+def test_without_marked_users_it_goes_to_its_first_operand():
+    function = (
+        Function("f", "x")
+        .op("left", "Neg", "x", shard=3)
+        .op("right", "Tanh", "x", shard=1)
+        .op("sum", "Add", "left", "right")
+        .op("other", "Mul", "right", "left")
+        .returns("sum", "other")
+    )
+    found = locations(function)
+    assert (found["sum"], found["other"]) == (3, 1)
+
+
+def test_shards_travel_along_chains():
+    """Forwards from the last mark, backwards from the first."""
+    function = Function("f", "x").op("a", "Neg", "x").op("b", "Neg", "a").op("c", "Neg", "b", shard=2)
+    function.op("d", "Neg", "c").op("e", "Neg", "d").returns("e")
+    assert locations(function) == {"a": 2, "b": 2, "c": 2, "d": 2, "e": 2}
+
+
+def test_an_island_is_on_shard_0():
+    function = Function("f", "x", "y").op("a", "Neg", "x", shard=2).op("b", "Neg", "y").returns("a", "b")
+    assert locations(function) == {"a": 2, "b": 0}
+
+
+def test_a_shape_stays_with_its_tensor():
+    function = (
+        Function("f", "x", "y")
+        .op("a", "Neg", "x", shard=1)
+        .op("shape", "Shape", "a")
+        .op("b", "Neg", "y", shard=2)
+        .op("reshaped", "Reshape", "b", "shape", shard=2)
+        .returns("reshaped")
+    )
+    assert locations(function)["shape"] == 1
+
+
+def test_marks_for_every_ipu_mean_the_first():
+    assert locations(Function("f", "x").op("a", "Neg", "x", shard=-1).returns("a")) == {"a": 0}
+
+
+@pytest.mark.parametrize(("ipus", "shards"), [(1, "1 IPU .shards 0 to 0"), (4, "4 IPUs .shards 0 to 3")])
+def test_a_shard_that_is_not_there(ipus, shards):
+    function = Function("f", "x").op("encoder/a", "Neg", "x", shard=4).returns("encoder/a")
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"encoder/a \(Neg\) is placed on shard 4.*{shards}"):
+        place(function, ipus=ipus)
+
+
+@pytest.mark.parametrize("name", ["gradients/layer/dense_grad/mul", "train/gradients_1/layer/dense_grad/sub/x"])
+@pytest.mark.parametrize("needed", [True, False])
+def test_gradients_follow_their_op(name, needed):
+    """Also where no result needs the forward op itself."""
+    function = (
+        Function("f", "x")
+        .op("layer/dense", "Tanh", "x", shard=2)
+        .op("loss", "Neg", "x", shard=1)
+        .op(name, "Mul", "loss", "x")
+        .op("end", "Neg", name, shard=3)
+        .returns("end", *(["layer/dense"] if needed else []))
+    )
+    assert locations(function)[name] == 2
+
+
+def test_constants_are_nowhere():
+    function = Function("f", "x").op("c", "Const", shard=3).op("d", "Neg", "c").op("a", "Add", "x", "c", shard=1)
+    graph, placement = place(function.returns("a", "d"))
+    assert {node.name for node in placement.constants} == {"c"}
+    assert "c" not in {node.name for node in placement.locations}
+
+
+def test_all_ops_on_a_variable_are_where_it_lives():
+    function = (
+        Function("f", "x", "W")
+        .op("read", "ReadVariableOp", "W")
+        .op("used", "Mul", "read", "x", shard=1)
+        .op("gradient", "Neg", "used", shard=2)
+        .op("update", "AssignAddVariableOp", "W", "gradient")
+        .returns("used", "update")
+    )
+    graph, placement = place(function)
+    found = {node.name: location for node, location in placement.locations.items()}
+    assert placement.variable_homes == {"W": 1}
+    assert found == {"read": 1, "used": 1, "gradient": 2, "update": 1}
+
+
+def test_a_marked_use_of_a_variable_decides():
+    function = (
+        Function("f", "x", "W")
+        .op("read", "ReadVariableOp", "W", shard=3)
+        .op("used", "Mul", "read", "x", shard=1)
+        .op("update", "AssignAddVariableOp", "W", "used")
+        .returns("used", "update")
+    )
+    graph, placement = place(function)
+    assert placement.variable_homes == {"W": 3}
+
+
+def test_unused_variables_live_nowhere():
+    graph, placement = place(Function("f", "x", "W").op("a", "Neg", "x").returns("a"))
+    assert placement.variable_homes == {"W": None}
+
+
+def branches(then_shard, else_shard=None):
+    call = Function("f", "p", "x").op("if", "If", "p", "x", functions={"then_branch": "then", "else_branch": "else"})
+    then = Function("then", "y").op("t", "Neg", "y", shard=then_shard).returns("t")
+    other = Function("else", "y").op("e", "Tanh", "y", shard=else_shard).returns("e")
+    call.definition.node_def[0].attr["Tcond"].type = FLOAT
+    return call.returns("if"), then, other
+
+
+@pytest.mark.parametrize(("shards", "expected"), [((None, None), 0), ((2, None), 2), ((2, 2), 2), ((1, 2), SEVERAL)])
+def test_branches_go_where_their_ops_are(shards, expected):
+    assert locations(*branches(*shards)) == {"if": expected}
+
+
+def test_branches_on_several_ipus_are_placed_op_by_op():
+    graph, placement = place(*branches(1, 2))
+    inside = {node.name: at for part in placement.functions.values() for node, at in part.locations.items()}
+    assert inside == {"t": 1, "e": 2}
+
+
+def test_host_ops_in_a_body_take_the_loop_apart():
+    loop = Function("f", "x").op("loop", "While", "x", functions={"cond": "cond", "body": "body"}).returns("loop")
+    body = Function("body", "y").op("b", "Neg", "y", host=True).returns("b")
+    condition = Function("cond", "y").op("c", "Neg", "y").returns("c")
+    graph, placement = place(loop, body, condition)
+    assert {node.name: at for node, at in placement.locations.items()} == {"loop": SEVERAL}
+    assert {node.name: at for node, at in placement.functions["body"].locations.items()} == {"b": HOST}
+
+
+def phases(function):
+    graph, placement = place(function)
+    found = phases_of(graph, placement)
+    clusters = {key: [node.name for node in nodes] for key, nodes in clusters_of(placement, found).items()}
+    return {node.name: phase for node, phase in found.items()}, clusters
+
+
+def zigzag():
+    """x -> a (IPU 0) -> b (IPU 1) -> c (IPU 0); and d on IPU 0, which needs x only."""
+    return (
+        Function("f", "x")
+        .op("a", "Neg", "x", shard=0)
+        .op("b", "Tanh", "a", shard=1)
+        .op("c", "Add", "b", "a", shard=0)
+        .op("d", "Mul", "x", "x", shard=0)
+        .returns("c", "d")
+    )
+
+
+def test_phases_count_crossings():
+    found, clusters = phases(zigzag())
+    assert found == {"a": 0, "b": 1, "c": 2, "d": 0}
+    assert clusters == {(0, 0): ["a", "d"], (1, 1): ["b"], (0, 2): ["c"]}
+
+
+def test_waiting_for_another_ipu_is_a_crossing():
+    function = Function("f", "x", "W").op("a", "AssignAddVariableOp", "W", "x", shard=0)
+    function.op("b", "Neg", "x", shard=1, after=["a"]).returns("b")
+    assert phases(function)[0] == {"a": 0, "b": 1}
+
+
+def test_host_ops_stand_between_phases():
+    function = Function("f", "x").op("a", "Neg", "x").op("h", "Tanh", "a", host=True).op("b", "Neg", "h").returns("b")
+    found, clusters = phases(function)
+    assert found == {"a": 0, "h": 1, "b": 2}
+    assert clusters == {(0, 0): ["a"], (0, 2): ["b"]}
+
+
+def reads(function):
+    graph, placement = place(function)
+    found = clone_reads(graph, placement, phases_of(graph, placement))
+    return {node.name: set(at) for node, at in found.items() if at}
+
+
+def read_in_two_phases(write):
+    function = (
+        Function("f", "x", "W")
+        .op("read", "ReadVariableOp", "W", shard=0)
+        .op("a", "Mul", "x", "read", shard=0)
+        .op("b", "Tanh", "a", shard=1)
+        .op("c", "Mul", "b", "read", shard=0)
+    )
+    if write:
+        function.op("update", "AssignAddVariableOp", "W", "a", after=["read"])
+    return function.returns("c", *(["update"] if write else []))
+
+
+def test_a_variable_is_read_again_in_a_later_phase():
+    assert reads(read_in_two_phases(write=False)) == {"read": {2}}
+
+
+def test_but_not_after_it_was_written():
+    assert reads(read_in_two_phases(write=True)) == {}
+
+
+def emitted(*functions):
+    """Clusters' op types by (IPU, phase), and the exchanges."""
+    graphs = {function.definition.signature.name: FunctionGraph(function.definition) for function in functions}
+    first = functions[0].definition.signature.name
+    placement = Placer(graphs, 4, frozenset()).place(first)
+    unmarked = Unmarked({name: graph.definition for name, graph in graphs.items()})
+    emitter = Emitter(graphs, unmarked, "/device:IPU:0", lambda definition, arguments: [False] * arguments)
+    emitter.emit(first, placement, {})
+    made = {function.signature.name: function for function in emitter.functions}
+    clusters = {
+        (cluster.ipu, cluster.phase): sorted(node.name for node in made[cluster.function].node_def)
+        for cluster in emitter.clusters
+    }
+    exchanges = [(exchange.tensor, exchange.source, exchange.destination) for exchange in emitter.exchanges]
+    return clusters, exchanges, emitter
+
+
+def test_one_exchange_per_tensor_and_destination():
+    function = Function("f", "x").op("a", "Neg", "x", shard=0)
+    for name, shard in (("b", 1), ("c", 1), ("d", 2), ("e", 0)):
+        function.op(name, "Tanh", "a", shard=shard)
+    clusters, exchanges, _ = emitted(function.returns("b", "c", "d", "e"))
+    assert exchanges == [("a:y:0", 0, 1), ("a:y:0", 0, 2)]
+    assert clusters == {(0, 0): ["a", "e"], (1, 1): ["b", "c"], (2, 1): ["d"]}
+
+
+def test_constants_are_cloned_not_exchanged():
+    function = (
+        Function("f", "x")
+        .op("one", "Const")
+        .op("minus", "Mul", "one", "one")
+        .op("a", "Add", "x", "minus", shard=0)
+        .op("b", "Add", "a", "minus", shard=1)
+        .returns("b")
+    )
+    clusters, exchanges, _ = emitted(function)
+    assert clusters == {(0, 0): ["a", "minus", "one"], (1, 1): ["b", "minus", "one"]}
+    assert exchanges == [("a:z:0", 0, 1)]
+
+
+def test_reads_are_cloned_not_handed_on():
+    clusters, exchanges, emitter = emitted(read_in_two_phases(write=False))
+    assert clusters == {(0, 0): ["a", "read"], (1, 1): ["b"], (0, 2): ["c", "read"]}
+    assert exchanges == [("a:z:0", 0, 1), ("b:y:0", 1, 0)]
+    assert [list(cluster.outputs) for cluster in emitter.clusters] == [["a:z:0"], ["b:y:0"], ["c:z:0"]]
+
+
+def test_marks_are_not_shown_to_xla():
+    _, _, emitter = emitted(zigzag())
+    for function in emitter.functions:
+        for node in function.node_def:
+            assert not {"_XlaSharding", "_class", "_xla_outside_compilation"} & set(node.attr)
+
+
+def test_every_emitted_op_has_a_device():
+    _, _, emitter = emitted(zigzag().op("h", "Neg", "d", host=True).returns("h"))
+    (whole,) = (function for function in emitter.functions if "_lowered_" in function.signature.name)
+    devices = {node.op: node.device for node in whole.node_def}
+    assert devices == {"XlaLaunch": "/device:IPU:0", "IpuInterCopy": "/device:IPU:0", "Neg": "/device:CPU:0"}
