@@ -15,6 +15,11 @@ from tf_ipu_shim.plugin.library import Call, Library
 
 _OWN = str(pathlib.Path(__file__).resolve().parents[1])
 _FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), _OWN})
+# Ops whose results have a shape that depends on values. XLA's CPU backend takes some of them and gives garbage for a
+# second such result; the IPU has no dynamic shapes.
+_DYNAMIC_SHAPES = frozenset(
+    {"ListDiff", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "Where", "DynamicPartition"}
+)
 _MOST_NAMED = 5  # ops of one kind in one message
 
 
@@ -79,10 +84,21 @@ def refuse_uncompilable(
         InvalidArgumentError: it has no kernel for one; Graphcore's wording, the op and its line.
     """
     refused: list[tuple[str, Any]] = []
+    dynamic: list[tuple[str, Any]] = []
     for function, definition in _with_called(library, programs):
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in op_types.CALLS])
         names = set(plugin.uncompilable(graph.SerializeToString()))
         refused.extend((function, node) for node in graph.node if node.name in names)
+        dynamic.extend((function, node) for node in graph.node if node.op in _DYNAMIC_SHAPES)
+    if dynamic:
+        listed = "\n  ".join(diagnostics.describe(function, node) for function, node in dynamic[:_MOST_NAMED])
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            "The dimensions of all tensors must be fully defined at compile time, and those of the following depend on "
+            f"values:\n  {listed}\nRun them on the host with ipu.scopes.outside_compilation_scope(), or use a mask of "
+            "fixed size instead, such as tf.where with three arguments.",
+        )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
         listed = "\n  ".join(diagnostics.describe(function, node) for function, node in refused[:_MOST_NAMED])

@@ -15,6 +15,7 @@ from typing import Any
 from tensorflow.core.framework import attr_value_pb2, function_pb2
 from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import auto_control_deps, func_graph, ops
+from tensorflow.python.framework import device as device_lib
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
 _serial = itertools.count()
@@ -125,11 +126,17 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
                 "function": attr_value_pb2.AttrValue(s=graph.name.encode()),
                 "library": attr_value_pb2.AttrValue(s=library.SerializeToString(deterministic=True)),
                 "output_shapes": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(shape=shapes)),
+                "device_ordinal": attr_value_pb2.AttrValue(i=_ordinal(device)),
             },
         )
     for inner, outer in zip(outputs, op.outputs):
         outer.set_shape(inner.shape)
     return op
+
+
+def _ordinal(device: str) -> int:
+    index = device_lib.DeviceSpec.from_string(device).device_index
+    return 0 if index is None else index
 
 
 def call_inside(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> list[Any]:

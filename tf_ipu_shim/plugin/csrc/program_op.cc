@@ -10,6 +10,7 @@
 #include "lowered_program.h"
 #include "lowering_call.h"
 #include "program_request.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -32,6 +33,8 @@ REGISTER_OP("IpuProgram")
     // Empty where `function` is in the runtime's library: a jit-compiled call, which grappler leaves alone.
     .Attr("library: string = ''")
     .Attr("output_shapes: list(shape) >= 0 = []")
+    // The TensorFlow device it was made for, -1 where nobody said: soft placement moves ops whose device is not there.
+    .Attr("device_ordinal: int = -1")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
@@ -55,6 +58,7 @@ class IpuProgramOp : public AsyncOpKernel {
     OP_REQUIRES(context, library_.ParseFromString(library),
                 errors::InvalidArgument("IpuProgram ", name(), " holds no readable function library"));
     OP_REQUIRES_OK(context, context->GetAttr("output_shapes", &output_shapes_));
+    OP_REQUIRES_OK(context, context->GetAttr("device_ordinal", &device_ordinal_));
   }
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
@@ -62,6 +66,11 @@ class IpuProgramOp : public AsyncOpKernel {
     OP_REQUIRES_ASYNC(context, device != nullptr,
                       errors::FailedPrecondition("IpuProgram ", name(), " is placed on ",
                                                  context->function_library()->device()->name(), ", not on an IPU"),
+                      done);
+    OP_REQUIRES_ASYNC(context, device_ordinal_ < 0 || device_ordinal_ == device->ordinal(),
+                      errors::InvalidArgument("Program ", name(), " is made for /device:IPU:", device_ordinal_,
+                                              ", which is not configured: there are ", DeviceCount(),
+                                              " IPU devices. Give IPUConfig.auto_select_ipus one entry for each."),
                       done);
     LoweredProgram* program = nullptr;
     OP_REQUIRES_OK_ASYNC(context, Lowered(context, *device, &program), done);
@@ -82,9 +91,17 @@ class IpuProgramOp : public AsyncOpKernel {
     std::shared_ptr<CompileWatch> first_run = program->BeforeRun(context, *device);
     OpKernel* const kernel = program->kernel();
     context->params()->op_kernel = kernel;
+    // A program that fails cancels what is left of it. Were that the step's own manager, TensorFlow would take the
+    // error for a consequence of the cancellation and drop it.
+    CancellationManager* const outer = context->params()->cancellation_manager;
+    auto* const inner = new CancellationManager(outer);
+    context->params()->cancellation_manager = inner;
     ProgramStarts(device->ordinal());
-    auto finish = [this, context, device, program, first_run = std::move(first_run), done = std::move(done)]() {
+    auto finish = [this, context, device, program, outer, inner, first_run = std::move(first_run),
+                   done = std::move(done)]() {
       context->params()->op_kernel = this;
+      context->params()->cancellation_manager = outer;
+      delete inner;
       program->AfterRun(context, *device, first_run);
       ProgramEnds(device->ordinal());
       done();
@@ -139,6 +156,7 @@ class IpuProgramOp : public AsyncOpKernel {
   string function_;
   FunctionDefLibrary library_;
   std::vector<PartialTensorShape> output_shapes_;
+  int64_t device_ordinal_ = -1;
   mutex mutex_;
   // Kept until the op goes: once a run calls `done` the session may be gone, and a kernel must not outlive it.
   std::vector<std::unique_ptr<LoweredProgram>> programs_ TF_GUARDED_BY(mutex_);
