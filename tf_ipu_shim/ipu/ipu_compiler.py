@@ -31,7 +31,8 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
 
     Raises:
         TypeError: `inputs` is no list.
-        ValueError: the function returns operations before tensors, or something that is no tensor.
+        ValueError: the function returns operations before tensors, or something that is no tensor; it uses tensors of
+            another graph; or it is called in another compiled function.
         Exception: none of its ops is on an IPU device: use `ipu_scope`.
 
     Source: `tensorflow.python.ipu.ipu_compiler.compile`.
@@ -56,14 +57,22 @@ def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> A
         inputs = []
     if not isinstance(inputs, Sequence):
         raise TypeError(f"inputs must be a list, not {type(inputs).__name__}. Put a single input into a list.")
+    _refuse_nesting()
     flat = [ops.convert_to_tensor(value) for value in nest.flatten(inputs)]
     result = _Result()
 
     def function(*arguments: Any) -> None:
+        ops.get_default_graph()._ipu_compiled = True
         result.take(computation(*nest.pack_sequence_as(inputs, list(arguments))))
 
     name = ops.get_default_graph().unique_name("cluster", mark_as_used=False)
-    graph, _ = tracing.trace(name, function, flat)
+    try:
+        graph, _ = tracing.trace(name, function, flat)
+    except TypeError as error:
+        if "_ref" in str(error):  # TensorFlow's own words for writing to one: "expected types ([tf.float32_ref, ...])"
+            raise _reference_variable_error(str(error)) from error
+        raise
+    _refuse_foreign_tensors(graph)
     _refuse_reference_variables(graph)
     if all(operation.type == "NoOp" for operation in graph.get_operations()):
         return control_flow_ops.no_op(name="output_0")  # nothing to compile, so it matters not where
@@ -166,14 +175,46 @@ def _is_ipu(device: str) -> bool:
     return bool(device) and device_lib.DeviceSpec.from_string(device).device_type == "IPU"
 
 
+def _graphs_around() -> list[Any]:
+    """The current graph, and those it is nested in."""
+    graphs, graph = [], ops.get_default_graph()
+    while graph is not None:
+        graphs.append(graph)
+        graph = getattr(graph, "outer_graph", None)
+    return graphs
+
+
+def _refuse_nesting() -> None:
+    for graph in _graphs_around():
+        if getattr(graph, "_ipu_compiled", False):
+            raise ValueError(
+                f"XLA compiled computations cannot be nested: this is already compiled as part of {graph.name}. Call "
+                "the inner function itself instead of ipu_compiler.compile."
+            )
+
+
+def _refuse_foreign_tensors(graph: Any) -> None:
+    around = _graphs_around()
+    for tensor in graph.external_captures:
+        if getattr(tensor, "graph", around[0]) not in around:  # an eager tensor has none
+            raise ValueError(
+                f"The compiled function uses {tensor.name}, which is from another graph. Make it in the graph that "
+                "compile is called in."
+            )
+
+
 def _refuse_reference_variables(graph: Any) -> None:
     for tensor in graph.external_captures:
         if tensor.dtype._is_ref_dtype:
-            raise errors_impl.InvalidArgumentError(
-                None,
-                tensor.op,
-                f"Cannot assign a device for operation {tensor.op.name}: Could not satisfy explicit device "
-                "specification because no supported kernel for IPU devices is available. "
-                f"{tensor.op.type} makes no resource variable. Create the variable inside the ipu_scope, or with "
-                "tf.compat.v1.get_variable(..., use_resource=True).",
-            )
+            raise _reference_variable_error(f"{tensor.op.type} {tensor.op.name} makes no resource variable.", tensor.op)
+
+
+def _reference_variable_error(reason: str, operation: Any = None) -> Exception:
+    name = "" if operation is None else f" for operation {operation.name}"
+    return errors_impl.InvalidArgumentError(
+        None,
+        operation,
+        f"Cannot assign a device{name}: Could not satisfy explicit device specification because no supported kernel for "
+        f"IPU devices is available. {reason} Create the variable inside the ipu_scope, or with "
+        "tf.compat.v1.get_variable(..., use_resource=True).",
+    )
