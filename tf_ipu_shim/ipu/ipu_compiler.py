@@ -214,7 +214,7 @@ def _reference_variable_error(reason: str, operation: Any = None) -> Exception:
     return errors_impl.InvalidArgumentError(
         None,
         operation,
-        f"Cannot assign a device{name}: Could not satisfy explicit device specification because no supported kernel for "
-        f"IPU devices is available. {reason} Create the variable inside the ipu_scope, or with "
+        f"Cannot assign a device{name}: Could not satisfy explicit device specification because no supported kernel "
+        f"for IPU devices is available. {reason} Create the variable inside the ipu_scope, or with "
         "tf.compat.v1.get_variable(..., use_resource=True).",
     )
