@@ -223,6 +223,21 @@ def test_a_program_whose_shapes_depend_on_values_is_taken_op_by_op(ipus):
     assert plan.ipus[0].not_always_live_bytes >= nbytes(32, 64) + nbytes(32, 256)
 
 
+def test_a_shape_from_another_shard_is_known(ipus):
+    ipus(2)
+
+    def model(x):
+        with scopes.ipu_shard(0):
+            wide = tf.matmul(x, variable("w", [64, 256]))
+            shape = tf.shape(wide)
+        with scopes.ipu_shard(1):
+            return tf.reduce_sum(tf.broadcast_to(tf.reduce_sum(x), shape) * 2.0)
+
+    report = train(model, X)[1]
+    (plan,) = report.devices[0].programs
+    assert plan.coarse == ()
+
+
 def test_host_ops_between_programs(ipus):
     ipus(1)
 

@@ -1,0 +1,27 @@
+"""The memory plan of random models: it comes without a warning, and its figures agree with each other."""
+
+import harness
+import numpy as np
+import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from random_graphs import descriptions, model_of
+
+from tf_ipu_shim.runtime import plans
+
+
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(description=descriptions())
+def test_figures_agree(ipus, description):
+    ipus(4)
+    plans.forget()
+    run = harness.run_session(model_of(description), description.inputs(), on_ipu=True)
+    for _, programs in plans.recorded().values():
+        for plan in programs:
+            for ipu in plan.ipus:
+                assert sum(ipu.tile_bytes) == sum(ipu.categories.values()) == ipu.peak_bytes
+                assert sum(owner.bytes for owner in ipu.owners) <= ipu.peak_bytes
+            modelled = {name: size for (_, name), size in plan.variables.items()}
+            values = {name: np.asarray(value).nbytes for name, value in run.variables.items()}
+            assert modelled == {name: values[name] for name in modelled}
+            assert sum(modelled.values()) == sum(ipu.categories["variable"] for ipu in plan.ipus)
+    tf.compat.v1.reset_default_graph()

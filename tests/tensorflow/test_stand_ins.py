@@ -1,0 +1,62 @@
+"""Stand-ins have the shapes of what they stand for, and leave the function alone."""
+
+import tensorflow as tf
+
+from tf_ipu_shim.lowering import compiler_ir
+from tf_ipu_shim.lowering.hlo import HloReader
+from tf_ipu_shim.lowering.stand_ins import with_stand_ins
+from tf_ipu_shim.machine.memory import Block, Value, smallest
+
+ops = tf.raw_ops
+SHAPE = (4, 6)
+
+
+def everything(x):
+    for function in (tf.exp, tf.math.log1p, tf.nn.relu, tf.nn.relu6, tf.math.rsqrt, tf.sigmoid, tf.sqrt, tf.tanh):
+        x = function(x)
+    x = ops.ReluGrad(gradients=x, features=x + 1)
+    x = ops.Relu6Grad(gradients=x, features=x + 1)
+    return x, ops.BiasAddGrad(out_backprop=x), ops.BiasAddGrad(out_backprop=tf.reshape(x, [2, 2, 6]))
+
+
+def function_of(python_function):
+    return tf.function(python_function).get_concrete_function(tf.TensorSpec(SHAPE)).function_def
+
+
+def planned(definition):
+    """Result shapes and the largest step's bytes."""
+    module = compiler_ir.shared().hlo(
+        definition.signature.name, [definition], [compiler_ir.Argument(tf.float32.as_datatype_enum, SHAPE)]
+    )
+    block = Block("test")
+    argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
+    block.run("x", (), (argument,))
+    reader = HloReader(module, block)
+    block.results = reader.read([argument])
+    return reader.result_shapes(), smallest(block).peak_bytes
+
+
+def test_every_one_has_the_same_shape():
+    definition = function_of(everything)
+    replaced = with_stand_ins(definition)
+    assert not {"Exp", "Log1p", "Relu", "Relu6", "Rsqrt", "Sigmoid", "Sqrt", "Tanh", "ReluGrad", "BiasAddGrad"} & {
+        node.op for node in replaced.node_def
+    }
+    assert planned(replaced)[0] == planned(definition)[0] == [(4, 6), (6,), (6,)]
+
+
+def test_element_wise_ops_need_the_same_memory():
+    definition = function_of(lambda x: tf.tanh(tf.nn.relu(x)) * tf.sigmoid(x))
+    assert planned(with_stand_ins(definition)) == planned(definition) == ([SHAPE], 2 * 4 * 24)
+
+
+def test_the_function_itself_does_not_change():
+    definition = function_of(everything)
+    before = definition.SerializeToString(deterministic=True)
+    with_stand_ins(definition)
+    assert definition.SerializeToString(deterministic=True) == before
+
+
+def test_a_function_with_nothing_to_replace_is_returned():
+    definition = function_of(lambda x: x * 2.0)
+    assert with_stand_ins(definition) is definition
