@@ -2,6 +2,7 @@
 #   make demo      runs the sharding tutorial with its memory table
 #   make test      checks style and runs all tests on TensorFlow 2.15.1
 #   make test-221  runs the tests that need no Estimator on TensorFlow 2.21.0 (Python 3.10 to 3.13)
+#   make asan      runs the tests of the C++ plugin under AddressSanitizer
 #   make lint, make wheel, make bench
 #   make coverage  writes docs/coverage.md, the list of names that are emulated
 
@@ -13,7 +14,7 @@ PIP := -m pip --disable-pip-version-check -q
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-221 lint wheel bench coverage clean
+.PHONY: demo test test-221 asan lint wheel bench coverage clean
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
@@ -25,6 +26,14 @@ test: lint
 test-221: $(BIN_221)/.ready
 	TF_USE_LEGACY_KERAS=1 $(BIN_221)/python -m pytest -m "not estimator" \
 	    --ignore tests/machine --ignore tests/slow $(PYTEST_ARGS)
+
+# abseil's containers change their layout when they see the sanitizer, and TensorFlow was built without it: hence -U.
+ASAN_CXX := g++ -g -fsanitize=address -U__SANITIZE_ADDRESS__
+asan: $(BIN)/.ready
+	CXX="$(ASAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
+	CXX="$(ASAN_CXX)" ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:protect_shadow_gap=0 \
+	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+	    $(BIN)/python -m pytest tests/tensorflow $(PYTEST_ARGS)
 
 lint: $(BIN)/.ready
 	$(BIN)/ruff check
