@@ -522,6 +522,30 @@ def test_variables_are_shared_by_scope_reuse():
     assert run(results) == [2.0, 4.0]
 
 
+@pytest.mark.parametrize("name", ["aa_first_by_name", "zz_last_by_name"])
+def test_a_value_read_before_a_write_stays(name):
+    """The weight is read in a first program of IPU 0, used in a second one too, and written there."""
+    configure(2)
+
+    def model(x):
+        weight = v1.get_variable("w", initializer=[[2.0, 3.0], [4.0, 5.0]])
+        read = weight.read_value()
+        with scopes.ipu_shard(0):
+            first = tf.matmul(x, read)
+        with scopes.ipu_shard(1):
+            second = first * 10.0
+        with scopes.ipu_shard(0):
+            return tf.matmul(second, read, transpose_b=True), weight.assign_add(second, name=name).op
+
+    result = compile_(model, tf.eye(2))
+    weight = np.array([[2.0, 3.0], [4.0, 5.0]])
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        for _ in range(3):
+            np.testing.assert_allclose(session.run(result)[0], 10 * weight @ weight.T)
+            weight = 11 * weight
+
+
 def test_an_optimizer_of_a_sharded_model():
     configure(2)
     inputs = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)

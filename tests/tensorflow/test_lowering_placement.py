@@ -364,6 +364,14 @@ def test_reads_are_cloned_not_handed_on():
     assert [list(cluster.outputs) for cluster in emitter.clusters] == [["a:z:0"], ["b:y:0"], ["c:z:0"]]
 
 
+def test_reads_that_are_cloned_come_before_the_write():
+    function = read_in_two_phases(write=False).op("update", "AssignAddVariableOp", "W", "b").returns("update")
+    clusters, _, emitter = emitted(function)
+    assert clusters[0, 2] == ["c", "read", "update"]
+    last = {node.name: node for node in emitter.functions[2].node_def}
+    assert "^read" in last["update"].input
+
+
 def test_marks_are_not_shown_to_xla():
     _, _, emitter = emitted(zigzag())
     for function in emitter.functions:

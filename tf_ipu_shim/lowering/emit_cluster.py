@@ -53,6 +53,7 @@ class ClusterFunction:
         for node in nodes:
             take(node)
         self._members = own.union(clones)
+        self._repeated_reads = [clone for clone in clones if clone in reads]
         for node in nodes:
             for control in node.controls:
                 if control not in self._members and control not in constants:
@@ -88,10 +89,17 @@ class ClusterFunction:
         strip(proto, self._rename)
         del proto.input[:]
         proto.input.extend(names.get(text, text) for text in node.inputs)
-        proto.input.extend(f"^{control.name}" for control in dict.fromkeys(node.controls) if control in self._members)
+        controls = [*(control for control in node.controls if control in self._members), *self._reads_before(node)]
+        proto.input.extend(f"^{control.name}" for control in dict.fromkeys(controls))
         if op_types.is_stateful(node.op):
             function.signature.control_output.append(node.name)
             function.control_ret[node.name] = node.name
+
+    def _reads_before(self, node: Node) -> list[Node]:
+        """Repeated reads that must see a variable as it was before this op, which may write to it."""
+        if node in self._repeated_reads or not op_types.is_stateful(node.op):
+            return []
+        return [read for read in self._repeated_reads if read.inputs[0] in node.inputs]
 
 
 def strip(proto: object, rename: Callable[[str], str]) -> None:
