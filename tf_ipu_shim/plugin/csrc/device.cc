@@ -156,7 +156,11 @@ IpuDevice::IpuDevice(const SessionOptions& options, const DeviceAttributes& attr
     : ChipDevice(options, attributes, ArenaOf(ordinal, 0)),
       options_(options),
       ordinal_(ordinal),
-      transfers_(new TransferContext(ordinal)) {}
+      transfers_(new TransferContext(ordinal)) {
+  // Without it TensorFlow's eager runtime takes the device for a CPU, and shares buffers instead of copying them.
+  accelerator_.default_context = transfers_;
+  set_tensorflow_accelerator_device_info(&accelerator_);
+}
 
 IpuDevice::~IpuDevice() {
   for (auto& chip : chips_) delete chip.load();

@@ -64,6 +64,7 @@ class IpuDevice : public ChipDevice {
   const tensorflow::SessionOptions options_;
   const int ordinal_;
   tensorflow::DeviceContext* const transfers_;  // reference counted
+  tensorflow::DeviceBase::AcceleratorDeviceInfo accelerator_;
   std::atomic<ChipDevice*> chips_[kMaxChips] = {};
   tensorflow::mutex mutex_;
 };
