@@ -372,6 +372,37 @@ def test_an_op_that_xla_cannot_compile_is_named():
     assert "outside_compilation_scope" in message
 
 
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        (lambda x: [tf.unique(x)[0]] * 3, "Unique"),
+        (lambda x: tf.where(x > 0.0), "Where"),
+        (lambda x: tf.boolean_mask(x, x > 0.0), "Where"),
+    ],
+)
+def test_shapes_that_depend_on_values_are_refused(model, named):
+    result = compile_(model, tf.constant([1.0, 1.0, -1.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be fully defined at compile time") as caught:
+        run(result)
+    assert f"({named})" in str(caught.value)
+
+
+def test_a_reason_survives_several_ipus_and_results():
+    """TensorFlow drops an error that it takes for the consequence of another one."""
+    configure(2)
+
+    def model(x):
+        with scopes.ipu_shard(0):
+            first = tf.reshape(x, tf.cast(x, tf.int32))
+        with scopes.ipu_shard(1):
+            return first * 2.0, x * 3.0, x + 1.0
+
+    with context.eager_mode():
+        function = tf.function(lambda x: compile_(model, x), autograph=False)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be a compile-time constant"):
+            function(tf.constant([1.0, 1.0]))
+
+
 def test_string_inputs_are_refused():
     result = compile_(lambda x: tf.strings.length(x), tf.constant(["abc"]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="StringLength"):
@@ -484,6 +515,36 @@ def test_compile_called_eagerly():
         with scopes.ipu_scope(IPU):
             (result,) = ipu_compiler.compile(lambda x: x + variable.assign_add(1.0), [tf.constant(2.0)])
         assert result.numpy() == 4.0 and variable.numpy() == 2.0
+
+
+def test_side_effects_in_a_function_happen_in_order():
+    """As in any `tf.function`, whether or not something returned depends on them."""
+    with context.eager_mode():
+        with tf.device(IPU):
+            variable = tf.Variable(1.0)
+
+        def model(x):
+            variable.assign_add(x)
+            value = variable * 10.0
+            variable.assign(value + 1.0)
+            return value
+
+        function = tf.function(lambda x: compile_(model, x), autograph=False)
+        assert function(tf.constant(2.0))[0].numpy() == 30.0 and variable.numpy() == 31.0
+        assert function(tf.constant(2.0))[0].numpy() == 330.0 and variable.numpy() == 331.0
+
+
+def test_a_device_that_is_not_there_is_refused_in_functions():
+    """TensorFlow 2 would put the op elsewhere."""
+    configure(1)
+
+    @tf.function(autograph=False)
+    def function(x):
+        with scopes.ipu_scope("/device:IPU:7"):
+            return ipu_compiler.compile(lambda x: x + 1.0, [x])
+
+    with context.eager_mode(), pytest.raises(tf.errors.InvalidArgumentError, match="made for /device:IPU:7"):
+        function(tf.constant(1.0))
 
 
 def test_programs_in_programs_are_refused():

@@ -136,6 +136,23 @@ def test_devices_of_eager_tensors():
     assert third.numpy().tolist() == [4.0, 6.0]
 
 
+def test_eager_transfers(library):
+    value = np.arange(1000.0, dtype=np.float32)
+    for ordinal in range(2):
+        library.reset_counters(ordinal)
+    before = library.live_bytes(0, 0), library.live_bytes(1, 0)
+    with tf.device(IPU):
+        first = tf.constant(value)
+    with tf.device("/device:IPU:1"):
+        second = tf.identity(first)
+    np.testing.assert_array_equal(second.numpy(), value)
+    for way in (library.host_to_device(0), library.device_to_host(0), library.host_to_device(1)):
+        assert (way.bytes, way.transfers) == (value.nbytes, 1)
+    assert library.live_bytes(0, 0) - before[0] == library.live_bytes(1, 0) - before[1] == value.nbytes
+    del first, second
+    assert (library.live_bytes(0, 0), library.live_bytes(1, 0)) == before
+
+
 @pytest.mark.parametrize("kind", ["float32", "float64", "int32", "int64", "bool", "complex128"])
 def test_host_transfers_count_bytes(library, kind):
     value = np.ones([3, 5], kind)
