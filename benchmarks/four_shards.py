@@ -1,4 +1,4 @@
-"""Four shards against the same cut by hand over logical CPU devices with `tf.device`."""
+"""Four shards, each with its weights, against the same cut by hand over logical CPU devices with `tf.device`."""
 
 from __future__ import annotations
 
@@ -73,26 +73,33 @@ def _sharded(cut: Callable[..., Any], values: list[np.ndarray]) -> Call:
 
     from tf_ipu_shim import ipu
 
-    x, *weights = [tf.constant(value) for value in values]
+    with tf.device(forms.IPU):
+        weights = [tf.Variable(value) for value in values[1:]]
 
     @tf.function(autograph=False)
-    def function(x: Any, *weights: Any) -> Any:
+    def function(x: Any) -> Any:
         with ipu.scopes.ipu_scope(forms.IPU):
-            return ipu.ipu_compiler.compile(
-                lambda x, *weights: cut(x, weights, ipu.scopes.ipu_shard, _block), [x, *weights]
-            )
+            return ipu.ipu_compiler.compile(lambda x: cut(x, weights, ipu.scopes.ipu_shard, _block), [x])
 
-    return Call(lambda: function(x, *weights))
+    x = tf.constant(values[0])
+    return Call(lambda: function(x))
 
 
 def _by_hand(cut: Callable[..., Any], values: list[np.ndarray], jit: bool) -> Call:
     import tensorflow as tf
 
-    x, *weights = [tf.constant(value) for value in values]
+    def on(shard: int) -> Any:
+        return tf.device(f"/device:CPU:{shard}")
+
+    weights = []
+    for shard, value in enumerate(values[1:]):
+        with on(shard):
+            weights.append(tf.Variable(value))
     block = tf.function(_block, autograph=False, jit_compile=True) if jit else _block
 
     @tf.function(autograph=False)
-    def function(x: Any, *weights: Any) -> Any:
-        return cut(x, weights, lambda shard: tf.device(f"/device:CPU:{shard}"), block)
+    def function(x: Any) -> Any:
+        return cut(x, weights, on, block)
 
-    return Call(lambda: function(x, *weights))
+    x = tf.constant(values[0])
+    return Call(lambda: function(x))
