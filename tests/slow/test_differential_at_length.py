@@ -1,4 +1,4 @@
-"""`tests/tensorflow/test_differential.py` with many more models, others each time."""
+"""`tests/tensorflow/test_differential.py` with larger models. `NEW_MODELS=20 make test` looks at other ones, and many."""
 
 import pytest
 from harness import check_function, check_session, configure
@@ -16,14 +16,14 @@ def four_ipus(monkeypatch, tmp_path):
     config.reset_ipu_configuration()
 
 
-@examples(40, new=True)
+@examples(10)
 @given(descriptions(size=24))
 def test_sessions(description):
     check_session(model_of(description), description.inputs(), steps=3)
 
 
 @pytest.mark.parametrize("mode", ["compile", "jit"])
-@examples(30, new=True)
+@examples(8)
 @given(description=descriptions(size=18))
 def test_functions(mode, description):
     check_function(eager_model_of(description), description.inputs(), steps=2, mode=mode)

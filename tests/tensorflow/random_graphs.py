@@ -7,6 +7,7 @@ what it makes goes into the pool. Results are kept small, so that float32 is exa
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -344,19 +345,22 @@ def descriptions(size: int = 14, training: Sequence[str] = ("none", "gradients",
     )
 
 
-def examples(number: int, new: bool = False) -> settings:
+def examples(number: int) -> settings:
     """How hypothesis runs a test on random models.
+
+    They are always the same, so that a failure is seen by who caused it; other ones each time, and as many times as
+    many, with `NEW_MODELS=20` in the environment.
 
     Args:
         number: of models.
-        new: look at other models each time. Else they are always the same, so that a failure is seen by who caused it.
     """
+    factor = int(os.environ.get("NEW_MODELS", "0"))
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
     # No shrinking: each try is compiled, which takes minutes. The report shows the first model that failed.
     return settings(
-        max_examples=number,
+        max_examples=number * max(factor, 1),
         deadline=None,
-        derandomize=not new,
+        derandomize=not factor,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=checks,
