@@ -93,6 +93,13 @@ def _fetched(returned: Any) -> tuple[list[Any], list[Any]]:
     return [value for value in values if not isinstance(value, tf.Operation)], operations
 
 
+def _as_written() -> Any:
+    """TensorFlow's graph rewriting drops assignments on which only unused arguments of functions depend."""
+    config = v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return config
+
+
 def run_session(model: Model, inputs: Sequence[Any], steps: int = 1, on_ipu: bool = False) -> Run:
     """Builds a TensorFlow 1 graph of a model, compiled where it is for the IPU, and runs it in a session."""
     parts = Parts(IPU if on_ipu else CPU, on_ipu)
@@ -107,7 +114,7 @@ def run_session(model: Model, inputs: Sequence[Any], steps: int = 1, on_ipu: boo
                 built = model(parts, *fed)
         tensors, operations = _fetched(built)
         variables = {variable.op.name: variable for variable in v1.global_variables()}
-        with v1.Session() as session:
+        with v1.Session(config=None if on_ipu else _as_written()) as session:
             session.run(v1.global_variables_initializer())
             feed = dict(zip(fed, inputs))
             ran = [session.run((tensors, operations), feed)[0] for _ in range(steps)]

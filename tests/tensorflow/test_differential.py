@@ -11,7 +11,7 @@ def four_ipus(ipus):
     ipus(NUM_IPUS)
 
 
-@examples(8)
+@examples(6)
 @given(descriptions())
 def test_sessions(description):
     check_session(model_of(description), description.inputs(), steps=1 + description.seed % 3)
