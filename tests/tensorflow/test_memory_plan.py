@@ -282,3 +282,13 @@ def test_a_new_configuration_begins_a_new_report(ipus):
     report = train(sharded, X)[1]
     assert len(report.devices[0].programs) == 1
     assert len(report.devices[0].ipus) == 2
+
+
+def test_what_xla_refuses_is_reported_by_xla_alone(ipus):
+    ipus(1)
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, None)
+        with scopes.ipu_scope("/device:IPU:0"):
+            result = ipu_compiler.compile(lambda x: tf.matmul(tf.reshape(x, [2, -1]), tf.ones([2, 2])), [fed])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Matrix size-incompatible"):
+            session.run(result, {fed: np.ones(6)})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Optional
 from tensorflow.python.framework import errors
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.lowering import compiler_ir
 from tf_ipu_shim.lowering.hlo import mark_activations
 from tf_ipu_shim.lowering.memory_walk import Walk
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
@@ -76,11 +77,13 @@ def _walk(request: ProgramRequest, program: LoweredProgram) -> Walk:
     except Exception as error:
         # A program that can run is not refused because its memory cannot be told.
         reason = f"{type(error).__name__}: {error}"
-        warnings.warn(
-            f"The memory of IPU program {request.name} was counted for its variables only, because looking into it "
-            f"failed ({reason}). It runs all the same.",
-            RuntimeWarning,
-        )
+        # What XLA itself refuses, here or when shapes are inferred, its launch reports in the words users know.
+        if not isinstance(error, (compiler_ir.NoProgramError, ValueError)):
+            warnings.warn(
+                f"The memory of IPU program {request.name} was counted for its variables only, because looking into "
+                f"it failed ({reason}). It runs all the same.",
+                RuntimeWarning,
+            )
         walk = Walk(request, program)
         walk.variables_only(reason)
     return walk
