@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 from tf_ipu_shim.profile import memory_report
 
@@ -20,6 +21,7 @@ def nbytes(*shape, dtype=np.float32):
 
 def train(model, *inputs, runs=1):
     """Compiles and runs a model with variables in a session; returns its results and the report after the last run."""
+    plugin.load().reset_counters(0)  # they count for the whole process
     with tf.Graph().as_default():
         fed = [v1.placeholder(value.dtype, value.shape) for value in inputs]
         with scopes.ipu_scope(IPU):
