@@ -10,6 +10,10 @@ FIRST_PREFIXES = (
     "tensorflow.compiler.plugin.",
     "tf_ipu_shim.ipu",
     "tf_ipu_shim.poplar",
+    "tf_ipu_shim.keras",
+    "tf_ipu_shim.addons",
+    "keras.ipu",
+    "ipu_tensorflow_addons",
     # Modules in packages that stock TensorFlow has moved as a whole.
     "keras.engine.",
     "tensorflow.python.keras.applications.",

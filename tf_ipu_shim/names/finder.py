@@ -16,6 +16,8 @@ from tf_ipu_shim.names import missing, stock_aliases
 ALIASES = {
     "tensorflow.python.ipu": "tf_ipu_shim.ipu",
     "tensorflow.compiler.plugin.poplar": "tf_ipu_shim.poplar",
+    "keras.ipu": "tf_ipu_shim.keras",
+    "ipu_tensorflow_addons": "tf_ipu_shim.addons",
 }
 # Packages that stock TensorFlow lacks and that hold nothing but names served here.
 EMPTY_PACKAGES = ("tensorflow.compiler.plugin", *stock_aliases.EMPTY_PACKAGES)
