@@ -69,6 +69,21 @@ def test_strings(how):
     assert [text.decode() for text in result] == ["a-" + "x" * 100, "b-ä"]
 
 
+@pytest.mark.parametrize("kind", [tf.int32, tf.int64])
+def test_shapes_asked_for_eagerly(kind):
+    with tf.device("/device:IPU:0"):
+        value = tf.ones([2, 3])
+        shape = tf.shape(value, out_type=kind)
+        image, kernel = tf.random.uniform([1, 8, 8, 2]), tf.random.uniform([3, 3, 2, 1])
+        dilated = tf.nn.depthwise_conv2d(image, kernel, [1, 1, 1, 1], "SAME", dilations=[2, 2])
+    assert shape.dtype == kind
+    assert shape.numpy().tolist() == [2, 3]
+    assert "IPU" in shape.device
+    with tf.device("/device:CPU:0"):
+        expected = tf.nn.depthwise_conv2d(image, kernel, [1, 1, 1, 1], "SAME", dilations=[2, 2])
+    np.testing.assert_allclose(dilated, expected, rtol=1e-5)
+
+
 def test_tensor_lists():
     @tf.function
     def squares(n):

@@ -100,18 +100,26 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int) -
 
 
 def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> node_def_pb2.NodeDef | None:
-    """The launch itself where it is all there is, and takes and gives what the call does: saves a function call."""
+    """The launch itself where it is all there is, and gives what the call does: saves a function call.
+
+    Its inputs are the call's in another order (XLA wants compile-time constants first, and resources last), and
+    without those that nothing uses; `_input_order` tells the plugin.
+    """
     emitted = next(function for function in emitter.functions if function.signature.name == name)
     if len(emitted.node_def) != 1 or emitted.node_def[0].op != "XlaLaunch":
         return None
     launch = emitted.node_def[0]
     results = [f"{launch.name}:results:{index}" for index in range(len(graph.returns))]
     returned = [emitted.ret[result.name] for result in emitted.signature.output_arg]
-    if list(launch.input) != list(graph.arguments) or returned != results:
+    if returned != results or len(launch.attr["Tresults"].list.type) != len(results):
         return None
     copy = node_def_pb2.NodeDef()
     copy.CopyFrom(launch)
     del copy.input[:]
+    positions = {argument: index for index, argument in enumerate(graph.arguments)}
+    order = [positions[text] for text in launch.input]
+    if order != list(range(len(positions))):
+        copy.attr["_input_order"].list.i.extend(order)
     return copy
 
 

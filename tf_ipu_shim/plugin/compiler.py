@@ -66,6 +66,7 @@ def compile_library(
     """
     # TensorFlow's headers as system headers: their warnings are none of ours.
     flags = [*FLAGS, *(f"-isystem{flag[2:]}" if flag.startswith("-I") else flag for flag in compile_flags)]
+    flags.extend(f"-I{parent}" for parent in sorted({str(source.resolve().parent) for source in sources}))
     unit = directory / "plugin.cc"
     unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in sources))
     what = ", ".join(source.name for source in sources)

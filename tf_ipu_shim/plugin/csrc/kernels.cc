@@ -1,10 +1,13 @@
 // Every CPU kernel becomes a kernel of the IPU: its factory makes the CPU kernel, and the chip's arena feeds it.
+#include <map>
 #include <set>
 #include <string>
 
 #include "device.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/util/util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tf_ipu_shim {
@@ -31,6 +34,25 @@ const std::set<std::string>& HostOps() {
   return *ops;
 }
 
+// The oneDNN kernel that TensorFlow's graph passes put in an op's place on the CPU. They pass over the IPU, as it is no
+// CPU to them, so it is chosen here. Only kernels with the op's own inputs, outputs and attributes ("name change").
+std::string OneDnnOp(const NodeDef& node) {
+  static const auto* ops = new std::map<std::string, std::string>{
+      {"MatMul", "_MklMatMul"},
+      {"BatchMatMul", "_MklBatchMatMul"},
+      {"BatchMatMulV2", "_MklBatchMatMulV2"},
+      {"Conv2D", "_MklNativeConv2D"},
+      {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilter"},
+      {"Conv2DBackpropInput", "_MklNativeConv2DBackpropInput"},
+      {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"}};
+  if (!IsMKLEnabled()) return "";
+  const auto found = ops->find(node.op());
+  if (found == ops->end()) return "";
+  const auto type = node.attr().find("T");
+  if (type == node.attr().end() || type->second.type() != DT_FLOAT) return "";
+  return found->second;
+}
+
 class DelegateFactory : public kernel_factory::OpKernelFactory {
  public:
   OpKernel* Create(OpKernelConstruction* construction) override {
@@ -38,9 +60,17 @@ class DelegateFactory : public kernel_factory::OpKernelFactory {
     Status status = OpRegistry::Global()->LookUpOpDef(construction->def().op(), &op_def);
     OpKernel* kernel = nullptr;
     if (status.ok()) {
+      NodeDef node = construction->def();
+      const std::string one_dnn = OneDnnOp(node);
+      if (!one_dnn.empty()) {
+        node.set_op(one_dnn);
+        AddNodeAttr("_kernel", "MklNameChangeOp", &node);
+        status = OpRegistry::Global()->LookUpOpDef(one_dnn, &op_def);
+        if (status.ok()) AddDefaultsToNodeDef(*op_def, &node);
+      }
       const auto types = [](DataTypeSlice slice) { return DataTypeVector(slice.begin(), slice.end()); };
       const auto properties = std::make_shared<NodeProperties>(
-          op_def, construction->def(), types(construction->input_types()), types(construction->output_types()));
+          op_def, node, types(construction->input_types()), types(construction->output_types()));
       // XLA's launch kernels take their platform from the device they are made for.
       DeviceBase* device = construction->device();
       if (IpuDevice* ipu = AsIpuDevice(device)) device = ipu->Chip(0);

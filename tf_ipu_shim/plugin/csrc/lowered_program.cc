@@ -14,13 +14,19 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file makes and runs TensorFlow kernels
 
-Status MakeKernel(OpKernelContext* context, NodeDef node, int graph_def_version, std::unique_ptr<OpKernel>* kernel) {
+Status MakeKernel(OpKernelContext* context, NodeDef node, const std::vector<int32_t>& input_order,
+                  int graph_def_version, std::unique_ptr<OpKernel>* kernel) {
   const OpKernel& program = context->op_kernel();
-  for (int i = 0; i < program.num_inputs(); ++i) node.add_input(strings::StrCat("input:", i));
+  DataTypeVector input_types(program.input_types());
+  if (!input_order.empty()) {
+    input_types.clear();
+    for (const int32_t input : input_order) input_types.push_back(program.input_type(input));
+  }
+  for (size_t i = 0; i < input_types.size(); ++i) node.add_input(strings::StrCat("input:", i));
   const OpDef* op_def = nullptr;
   TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
   const auto properties =
-      std::make_shared<NodeProperties>(op_def, node, program.input_types(), program.output_types());
+      std::make_shared<NodeProperties>(op_def, node, input_types, program.output_types());
   FunctionLibraryRuntime* runtime = context->function_library();
   Device* device = runtime->device();
   OpKernel* made = nullptr;
@@ -50,12 +56,19 @@ Status LoweredProgram::Make(OpKernelContext* context, const IpuDevice& device, N
   std::unique_ptr<LoweredProgram> made(new LoweredProgram(epoch));
   for (int i = 0; i < context->num_inputs(); ++i) made->shapes_.push_back(context->input(i).shape());
   TF_RETURN_IF_ERROR(made->ReadVariables(node));
+  if (TryGetNodeAttr(node, "_input_order", &made->input_order_)) {
+    for (const int32_t input : made->input_order_) {
+      if (input < 0 || input >= context->num_inputs()) {
+        return errors::Internal("tf_ipu_shim's lowering hands on input ", input, " of ", context->num_inputs());
+      }
+    }
+  }
   TF_RETURN_IF_ERROR(made->ReadCompilation(node, start_micros));
-  for (const char* attribute : {"_variable_chips", "_compiles", "_module", "_launches", "_progress_bar", "_events",
+  for (const char* attribute : {"_variable_chips", "_input_order", "_compiles", "_module", "_launches", "_progress_bar", "_events",
                                 "_event_variables", "_event_written"}) {
     node.mutable_attr()->erase(attribute);
   }
-  TF_RETURN_IF_ERROR(MakeKernel(context, std::move(node), graph_def_version, &made->kernel_));
+  TF_RETURN_IF_ERROR(MakeKernel(context, std::move(node), made->input_order_, graph_def_version, &made->kernel_));
   DeviceCounters& counters = CountersOf(device.ordinal());
   ++counters.programs_lowered;
   if (made->compiles_) ++counters.programs_compiled;
@@ -145,6 +158,19 @@ Status LoweredProgram::BringVariablesHome(OpKernelContext* context, const IpuDev
     homes_[i].store(tensor->data(), std::memory_order_relaxed);
   }
   return OkStatus();
+}
+
+std::shared_ptr<LoweredProgram::Inputs> LoweredProgram::Reorder(OpKernelContext* context) const {
+  if (input_order_.empty()) return nullptr;
+  auto inputs = std::make_shared<Inputs>();
+  OpKernelContext::Params* params = context->params();
+  for (const int32_t input : input_order_) {
+    inputs->values.push_back(params->inputs[input]);
+    if (!params->input_alloc_attrs.empty()) inputs->attributes.push_back(params->input_alloc_attrs[input]);
+  }
+  params->inputs = inputs->values;
+  params->input_alloc_attrs = inputs->attributes;
+  return inputs;
 }
 
 std::shared_ptr<CompileWatch> LoweredProgram::BeforeRun(OpKernelContext* context, const IpuDevice& device) {

@@ -32,6 +32,14 @@ class LoweredProgram {
   // loaded its value moves to that chip's memory, as weights are uploaded to the real one.
   tensorflow::Status BringVariablesHome(tensorflow::OpKernelContext* context, const IpuDevice& device);
 
+  // The inputs in the order of its kernel. The call keeps them while the kernel runs.
+  struct Inputs {
+    std::vector<tensorflow::TensorValue> values;
+    std::vector<tensorflow::AllocatorAttributes> attributes;
+  };
+  // Gives the context the inputs in that order; null where it is the program's own and nothing was done.
+  std::shared_ptr<Inputs> Reorder(tensorflow::OpKernelContext* context) const;
+
   // Around each run. `BeforeRun` gives the watch over the first one, null for all others.
   std::shared_ptr<CompileWatch> BeforeRun(tensorflow::OpKernelContext* context, const IpuDevice& device);
   void AfterRun(tensorflow::OpKernelContext* context, const IpuDevice& device,
@@ -53,6 +61,7 @@ class LoweredProgram {
   std::vector<tensorflow::TensorShape> shapes_;  // per input
   std::vector<int64_t> variable_chips_;          // per input; -1 for what is no variable
   std::vector<std::atomic<const void*>> homes_;  // per input: the buffer last seen in its chip's arena
+  std::vector<int32_t> input_order_;             // for each input of the kernel the program's; empty for the same
   bool compiles_ = false;
   std::shared_ptr<const ProgramEvents> events_;  // null where none are wanted
   std::atomic<bool> ran_{true};                  // false while there is a watch for the first run that succeeds

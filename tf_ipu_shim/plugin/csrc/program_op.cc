@@ -96,10 +96,16 @@ class IpuProgramOp : public AsyncOpKernel {
     CancellationManager* const outer = context->params()->cancellation_manager;
     auto* const inner = new CancellationManager(outer);
     context->params()->cancellation_manager = inner;
+    const auto inputs = context->params()->inputs;
+    const auto attributes = context->params()->input_alloc_attrs;
+    std::shared_ptr<LoweredProgram::Inputs> reordered = program->Reorder(context);
     ProgramStarts(device->ordinal());
-    auto finish = [this, context, device, program, outer, inner, first_run = std::move(first_run),
+    auto finish = [this, context, device, program, outer, inner, inputs, attributes, reordered = std::move(reordered),
+                   first_run = std::move(first_run),
                    done = std::move(done)]() {
       context->params()->op_kernel = this;
+      context->params()->inputs = inputs;
+      context->params()->input_alloc_attrs = attributes;
       context->params()->cancellation_manager = outer;
       delete inner;
       program->AfterRun(context, *device, first_run);
