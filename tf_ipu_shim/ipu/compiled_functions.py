@@ -1,0 +1,64 @@
+"""`tf.function`s as a strategy runs them: whatever they were declared as, compiled into one program.
+
+Uses attributes of `def_function.Function`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.eager import def_function
+from tensorflow.python.eager.polymorphic_function import concrete_function
+
+_TWIN = "_ipu_compiled_twin"
+
+
+def is_function(function: Any) -> bool:
+    """Whether it is a `tf.function`, or a concrete one.
+
+    Example:
+        >>> is_function(tf.function(abs))
+        True
+    """
+    return isinstance(function, (def_function.Function, concrete_function.ConcreteFunction))
+
+
+def compiled(function: Any) -> Any:
+    """The `tf.function` that does the same as one program.
+
+    A function that was not declared with `jit_compile=True` gets a twin that is: it has traces of its own, so that the
+    function itself stays what it is on the CPU.
+
+    Args:
+        function: a `tf.function` or concrete function.
+
+    Returns:
+        The function itself where it is compiled already; else its twin, always the same.
+
+    Example:
+        >>> compiled(tf.function(abs))(tf.constant(-1.0))
+    """
+    if getattr(function, "_jit_compile", None) or _declares_compilation(function):
+        return function
+    twin = getattr(function, _TWIN, None)
+    if twin is None:
+        twin = _twin(function)
+        setattr(function, _TWIN, twin)  # the two live as long as each other
+    return twin
+
+
+def _twin(function: Any) -> Any:
+    if isinstance(function, concrete_function.ConcreteFunction):
+        return def_function.function(
+            lambda *args, **kwargs: function(*args, **kwargs), autograph=False, jit_compile=True
+        )
+    twin = function._clone(None)
+    twin._jit_compile = True
+    return twin
+
+
+def _declares_compilation(function: Any) -> bool:
+    if not isinstance(function, concrete_function.ConcreteFunction):
+        return False
+    attributes = function.function_def.attr
+    return "_XlaMustCompile" in attributes and attributes["_XlaMustCompile"].b
