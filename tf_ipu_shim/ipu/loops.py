@@ -10,6 +10,7 @@ from tensorflow.python.framework import dtypes, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, while_v2
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.ipu import accumulators
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 
 
@@ -112,9 +113,11 @@ def _loop(
         return condition(counter, *current) if counted else condition(*current)
 
     counter = ops.convert_to_tensor(0, dtypes.int32)
-    results = while_v2.while_loop(
-        goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
-    )
+    with accumulators.inside_loop(bound if counted else None) as traced:
+        results = while_v2.while_loop(
+            goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
+        )
+    traced(results[0])
     outputs = list(results[1:])
     if not outputs:
         return control_flow_ops.group(results[0])

@@ -9,7 +9,7 @@ from tensorflow.python.framework import dtypes, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, while_v2
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod as Reduction
+from tf_ipu_shim.ipu import accumulators
 from tf_ipu_shim.ipu.ops.pipelining_ops.arguments import PipelineArguments
 from tf_ipu_shim.ipu.ops.pipelining_ops.options import multiple_of
 from tf_ipu_shim.ipu.ops.pipelining_ops.step import PipelineStep
@@ -46,7 +46,8 @@ def _execution(arguments: PipelineArguments, name: str) -> Any:
     step = PipelineStep(arguments, name)
     outfeed = nest.flatten(step.outfeed) if step.outfeed is not None else []
     gradients = [
-        array_ops.zeros(variable.shape, _accumulator_dtype(arguments, variable)) for variable in step.variables
+        array_ops.zeros(variable.shape, accumulators.accumulator_dtype(arguments.accumulator_dtype, variable))
+        for variable in step.variables
     ]
     sums = [array_ops.zeros(t.shape, arguments.accumulate_outfeed_dtype or t.dtype) for t in outfeed]
     rates = [array_ops.zeros(value.shape, value.dtype) for _, value in step.hyperparameters.values()]
@@ -55,7 +56,9 @@ def _execution(arguments: PipelineArguments, name: str) -> Any:
         new_gradients, new_outfeed, new_rates = step.call(outfeed)
         first, second = len(gradients), len(gradients) + len(sums)
         accumulated = [
-            _accumulate(total, math_ops.cast(gradient, total.dtype), counter, arguments)
+            accumulators.accumulate(
+                total, math_ops.cast(gradient, total.dtype), counter, arguments.count, arguments.reduction_method
+            )
             for total, gradient in zip(carried[:first], new_gradients)
         ]
         added = [total + math_ops.cast(new, total.dtype) for total, new in zip(carried[first:second], new_outfeed)]
@@ -82,27 +85,6 @@ def _execution(arguments: PipelineArguments, name: str) -> Any:
         sent = nest.pack_sequence_as(step.outfeed, list(results[first:second]))
         done.append(arguments.outfeed_queue.enqueue(sent))
     return control_flow_ops.group(*done)
-
-
-def _accumulate(total: Any, gradient: Any, counter: Any, arguments: PipelineArguments) -> Any:
-    if arguments.reduction_method is Reduction.SUM:
-        return total + gradient
-    if arguments.reduction_method is Reduction.MEAN:
-        return total + gradient / math_ops.cast(arguments.count, gradient.dtype)
-    number = math_ops.cast(counter, gradient.dtype)
-    return total * (number / (number + 1)) + gradient / (number + 1)
-
-
-def _accumulator_dtype(arguments: PipelineArguments, variable: Any) -> Any:
-    chosen = arguments.accumulator_dtype
-    if chosen is None:
-        return variable.dtype.base_dtype
-    try:
-        return dtypes.as_dtype(chosen)
-    except TypeError:
-        if not callable(chosen):
-            raise
-        return dtypes.as_dtype(chosen(variable))
 
 
 def _mark(loop: Any, arguments: PipelineArguments) -> None:

@@ -1,0 +1,366 @@
+"""Optimizers of `tf.compat.v1.train`, bare and wrapped, against the same training on the CPU."""
+
+import contextlib
+
+import harness
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_ipu_shim import ipu
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, loops, optimizers, scopes
+
+v1 = tf.compat.v1
+random = np.random.RandomState(0)
+BATCHES = 12
+FEATURES = random.rand(BATCHES, 4, 3).astype("f")
+TARGETS = random.rand(BATCHES, 4, 2).astype("f")
+FIRST = random.rand(3, 3).astype("f")
+SECOND = random.rand(3, 2).astype("f")
+
+OPTIMIZERS = {
+    "gradient descent": lambda: v1.train.GradientDescentOptimizer(0.1),
+    "momentum": lambda: v1.train.MomentumOptimizer(0.1, 0.9),
+    "nesterov": lambda: v1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+    "adam": lambda: v1.train.AdamOptimizer(0.05),
+    "rmsprop": lambda: v1.train.RMSPropOptimizer(0.05, momentum=0.5),
+    "centred rmsprop": lambda: v1.train.RMSPropOptimizer(0.05, centered=True),
+    "adagrad": lambda: v1.train.AdagradOptimizer(0.1),
+    "adagrad da": lambda: v1.train.AdagradDAOptimizer(0.1, v1.train.get_or_create_global_step()),
+    "adadelta": lambda: v1.train.AdadeltaOptimizer(1.0),
+    "ftrl": lambda: v1.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01),
+    "proximal gradient descent": lambda: v1.train.ProximalGradientDescentOptimizer(0.1, 0.01, 0.01),
+    "proximal adagrad": lambda: v1.train.ProximalAdagradOptimizer(0.1, l1_regularization_strength=0.01),
+}
+CONTROL = [OPTIMIZERS[name] for name in ("momentum", "adam")]
+
+
+@pytest.fixture
+def eager():
+    """A test that takes this one runs in TensorFlow 2's mode, all others in a graph."""
+
+
+@pytest.fixture(autouse=True)
+def fresh(request):
+    ipu.config.reset_ipu_configuration()
+    with contextlib.nullcontext() if "eager" in request.fixturenames else tf.Graph().as_default():
+        yield
+    ipu.config.reset_ipu_configuration()
+
+
+def model(x, y, shards=1):
+    def weight(name, value):
+        return v1.get_variable(name, value.shape, initializer=v1.constant_initializer(value), use_resource=True)
+
+    with scopes.ipu_shard(0):
+        hidden = tf.tanh(x @ weight("first", FIRST))
+    with scopes.ipu_shard(shards - 1):
+        return tf.reduce_mean(tf.square(hidden @ weight("second", SECOND) - y))
+
+
+def train(optimizer, iterations=8, runs=1, shards=1, minimise=None):
+    """Values of all global variables after `runs` runs of a loop on the IPU."""
+    harness.configure(shards)
+    minimise = minimise or (lambda made, loss: made.minimize(loss, global_step=v1.train.get_or_create_global_step()))
+    dataset = tf.data.Dataset.from_tensor_slices((FEATURES, TARGETS)).repeat()
+    queue = ipu_infeed_queue.IPUInfeedQueue(dataset)
+    with scopes.ipu_scope(harness.IPU):
+        program = ipu_compiler.compile(
+            lambda: loops.repeat(iterations, lambda x, y: minimise(optimizer(), model(x, y, shards)), [], queue)
+        )
+    return session(program, queue, runs)
+
+
+def session(program, queue, runs):
+    variables = {variable.op.name: variable for variable in v1.global_variables()}
+    with v1.Session() as running:
+        running.run(v1.global_variables_initializer())
+        running.run(queue.initializer)
+        for _ in range(runs):
+            running.run(program)
+        return running.run(variables)
+
+
+def by_hand(optimizer, updates=2, batches=4, mean=False, dtype="f", change=None):
+    """The same on the CPU: gradients of the batches reduced by NumPy, then one update of the bare optimizer."""
+    with tf.Graph().as_default(), tf.device(harness.CPU):
+        x, y = (v1.placeholder(tf.float32, array.shape[1:]) for array in (FEATURES, TARGETS))
+        loss = model(x, y)
+        weights = v1.trainable_variables()
+        gradients = tf.gradients(loss, weights)
+        fed = [v1.placeholder(tf.float32, gradient.shape) for gradient in gradients]
+        step = v1.train.get_or_create_global_step()
+        update = optimizer().apply_gradients(list(zip(fed, weights)), global_step=step)
+        variables = {variable.op.name: variable for variable in v1.global_variables()}
+        with v1.Session() as running:
+            running.run(v1.global_variables_initializer())
+            for first in range(0, updates * batches, batches):
+                found = [
+                    running.run(gradients, {x: FEATURES[i % BATCHES], y: TARGETS[i % BATCHES]})
+                    for i in range(first, first + batches)
+                ]
+                reduced = [sum(each) / (batches if mean else 1) for each in zip(*found)]
+                if change is not None:
+                    reduced = [change(gradient, *running.run([w])) for gradient, w in zip(reduced, weights)]
+                running.run(update, dict(zip(fed, reduced)))
+            return running.run(variables)
+
+
+def assert_same(actual, expected):
+    assert sorted(actual) == sorted(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(actual[name], value, 1e-4, 1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_bare(name):
+    assert_same(train(OPTIMIZERS[name], iterations=3), by_hand(OPTIMIZERS[name], updates=3, batches=1))
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_accumulated(name):
+    def wrapped():
+        return optimizers.GradientAccumulationOptimizerV2(OPTIMIZERS[name](), 4)
+
+    assert_same(train(wrapped), by_hand(OPTIMIZERS[name]))
+
+
+@pytest.mark.parametrize("method", ["MEAN", "running_mean", optimizers.GradientAccumulationReductionMethod.MEAN])
+@pytest.mark.parametrize("optimizer", CONTROL)
+def test_reduction_methods(optimizer, method):
+    def wrapped():
+        return optimizers.GradientAccumulationOptimizerV2(optimizer(), 4, dtype=tf.float32, reduction_method=method)
+
+    assert_same(train(wrapped), by_hand(optimizer, mean=True))
+
+
+@pytest.mark.parametrize("optimizer", CONTROL)
+def test_first_form(optimizer):
+    assert_same(train(lambda: optimizers.GradientAccumulationOptimizer(optimizer(), 4)), by_hand(optimizer))
+
+
+@pytest.mark.parametrize("optimizer", CONTROL)
+def test_on_two_ipus_over_two_runs(optimizer):
+    def wrapped():
+        inner = optimizers.ShardedOptimizer(optimizer())
+        return optimizers.GradientAccumulationOptimizerV2(inner, 4)
+
+    assert_same(train(wrapped, runs=2, shards=2), by_hand(optimizer, updates=4))
+
+
+def test_one_mini_batch_is_the_bare_optimizer():
+    def wrapped():
+        return optimizers.GradientAccumulationOptimizerV2(CONTROL[1](), 1)
+
+    assert_same(train(wrapped, iterations=3), by_hand(CONTROL[1], updates=3, batches=1))
+
+
+def test_accumulators_of_another_type():
+    """Sums of float16 accumulators lose what lies below their resolution."""
+    seen = []
+
+    def dtype(variable):
+        seen.append(variable.shape.as_list())
+        return tf.float16
+
+    def wrapped():
+        optimizer = v1.train.GradientDescentOptimizer(1.0)
+        return optimizers.GradientAccumulationOptimizerV2(optimizer, 4, dtype=dtype)
+
+    weights = train(wrapped, iterations=4)
+    assert seen == [[3, 3], [3, 2]]
+    exact = by_hand(lambda: v1.train.GradientDescentOptimizer(1.0), updates=1)
+    for name, before in (("first", FIRST), ("second", SECOND)):
+        np.testing.assert_allclose(weights[name], exact[name], 0, 5e-3)
+        assert np.abs(weights[name] - exact[name]).max() > 1e-6
+        moved = (before - weights[name]).astype("f")
+        np.testing.assert_allclose(moved, moved.astype(np.float16), 0, 1e-7)
+
+
+def test_gradients_begin_anew_in_every_loop():
+    """A loop whose count is not known when it is built leaves gradients behind, which belong to no other run."""
+    harness.configure()
+    queue = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices((FEATURES, TARGETS)).repeat())
+    with tf.device(harness.CPU):
+        times = v1.placeholder(tf.int32, [])
+
+    def net(n):
+        optimizer = optimizers.GradientAccumulationOptimizerV2(v1.train.GradientDescentOptimizer(0.1), 2)
+        return loops.repeat(n, lambda x, y: optimizer.minimize(model(x, y)), [], queue)
+
+    with scopes.ipu_scope(harness.IPU):
+        program = ipu_compiler.compile(net, [times])
+    with v1.Session() as running:
+        running.run(v1.global_variables_initializer())
+        running.run(queue.initializer)
+        running.run(program, {times: 1})
+        before = running.run(v1.trainable_variables())
+        running.run(program, {times: 1})
+        for one, other in zip(before, running.run(v1.trainable_variables())):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_learning_rate_that_changes():
+    def decayed():
+        step = v1.train.get_or_create_global_step()
+        return v1.train.GradientDescentOptimizer(v1.train.exponential_decay(0.1, step, 1, 0.5))
+
+    assert_same(train(lambda: optimizers.GradientAccumulationOptimizerV2(decayed(), 4)), by_hand(decayed))
+
+
+def test_map_gradient():
+    def decay(gradient, variable):
+        return gradient + 0.1 * variable
+
+    def wrapped():
+        return optimizers.MapGradientOptimizer(CONTROL[0](), decay)
+
+    assert_same(train(wrapped, iterations=3), by_hand(CONTROL[0], updates=3, batches=1, change=decay))
+
+
+def test_embedding_gradients():
+    ids = np.array([[0, 2, 2], [4, 2, 0], [1, 1, 1], [3, 4, 0]], np.int32)
+    table = random.rand(5, 2).astype("f")
+
+    def loss(chosen):
+        weights = v1.get_variable("table", table.shape, initializer=v1.constant_initializer(table), use_resource=True)
+        return tf.reduce_sum(tf.square(tf.nn.embedding_lookup(weights, chosen)))
+
+    harness.configure()
+    queue = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(ids).repeat())
+    with scopes.ipu_scope(harness.IPU):
+        optimizer = optimizers.GradientAccumulationOptimizerV2(v1.train.GradientDescentOptimizer(0.1), 4)
+        program = ipu_compiler.compile(lambda: loops.repeat(4, lambda i: optimizer.minimize(loss(i)), [], queue))
+    gradient = np.zeros_like(table)
+    np.add.at(gradient, ids.ravel(), 2 * table[ids.ravel()])
+    np.testing.assert_allclose(session(program, queue, 1)["table"], table - 0.1 * gradient, 1e-5)
+
+
+def test_checkpoints_hold_the_model_alone():
+    wrapped = optimizers.GradientAccumulationOptimizerV2(CONTROL[0](), 2)
+    names = sorted(train(lambda: wrapped, iterations=2))
+    assert names == ["first", "first/Momentum", "global_step", "second", "second/Momentum"]
+    assert sorted(wrapped.get_slot_names()) == ["momentum"]
+    assert {variable.op.name for variable in wrapped.variables()} == {"first/Momentum", "second/Momentum"}
+    assert wrapped.get_name() == "Momentum"
+
+
+def test_iterations_have_to_be_a_multiple():
+    with pytest.raises(tf.errors.FailedPreconditionError, match="over 4 mini-batches in a loop of 10 iterations"):
+        train(lambda: optimizers.GradientAccumulationOptimizerV2(CONTROL[0](), 4), iterations=10)
+
+
+def test_in_a_function_without_a_loop_of_ours(eager):
+    """The accumulators are variables then, and live from call to call."""
+    results = {}
+    for where in (harness.CPU, harness.IPU):
+        with tf.device(where):
+            weight = tf.Variable([1.0, 2.0])
+        optimizer = v1.train.MomentumOptimizer(0.1, 0.9)
+        if where == harness.IPU:
+            optimizer = optimizers.GradientAccumulationOptimizerV2(optimizer, 2)
+
+        @tf.function(jit_compile=where == harness.IPU, autograph=False)
+        def step(x, optimizer=optimizer, weight=weight):
+            optimizer.apply_gradients([(x * weight, weight)])
+
+        inputs = [[1.0, 2.0], [3.0, 4.0]] * 2 if where == harness.IPU else [[4.0, 6.0]] * 2
+        with tf.device(where):
+            for x in inputs:
+                step(tf.constant(x))
+        results[where] = weight.numpy()
+    np.testing.assert_allclose(results[harness.IPU], results[harness.CPU], 1e-6, 1e-6)
+
+
+def test_without_a_function(eager):
+    weight = tf.Variable([1.0, 2.0])
+    optimizer = optimizers.GradientAccumulationOptimizerV2(v1.train.GradientDescentOptimizer(0.5), 2)
+    seen = []
+    for gradient in ([1.0, 0.0], [2.0, 1.0], [1.0, 1.0], [1.0, 1.0]):
+        optimizer.apply_gradients([(tf.constant(gradient), weight)])
+        seen.append(weight.numpy().tolist())
+    assert seen == [[1, 2], [-0.5, 1.5], [-0.5, 1.5], [-1.5, 0.5]]
+
+
+def losses_scaled(factor, edge_crossed, **options):
+    """The factor after some updates on gradients of one, scaled."""
+    weight = tf.Variable([1.0, 1.0])
+    bare = v1.train.GradientDescentOptimizer(0.1)
+    optimizer = optimizers.AutomaticLossScalingOptimizer(bare, initial_loss_scaling_factor=factor, **options)
+    found = []
+    for _ in range(8):
+        size = 10000.0 if edge_crossed else 1.0
+        optimizer.apply_gradients([(tf.constant([size, 1.0]), weight)])
+        found.append(float(optimizer._state.factor.numpy()))
+    return found
+
+
+def test_automatic_loss_scaling_moves_the_factor(eager):
+    assert losses_scaled(2.0, False, update_frequency=4) == [2, 2, 2, 4, 4, 4, 4, 8]
+    assert losses_scaled(16.0, True, update_frequency=4) == [16, 16, 16, 8, 8, 8, 8, 4]
+    assert losses_scaled(2.0, True, update_frequency=2) == [2, 1, 1, 1, 1, 1, 1, 1]
+    assert losses_scaled(1.0, False, update_frequency=2, max_loss_scaling_factor=4) == [1, 2, 2, 2, 2, 2, 2, 2]
+
+
+def test_automatic_loss_scaling_trains_as_without():
+    def wrapped():
+        return optimizers.AutomaticLossScalingOptimizer(CONTROL[0](), update_frequency=2)
+
+    scaled = train(wrapped, iterations=4)
+    assert scaled.pop("loss_scaling_factor") == 4
+    for name in ("previous_loss_scaling_factor", "update_counter", "gradient_histogram"):
+        del scaled[name]
+    assert_same(scaled, by_hand(CONTROL[0], updates=4, batches=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decrease_factor": 0}, "decrease_factor must be nonzero and positive"),
+        ({"decrease_factor": 3}, "decrease_factor must be less than increase_factor"),
+        ({"increase_factor": 0}, "increase_factor must be nonzero and positive"),
+        ({"initial_loss_scaling_factor": 0}, "initial_loss_scaling_factor must be nonzero and positive"),
+        ({"initial_loss_scaling_factor": 99999}, "must be less than max_loss_scaling_factor"),
+        ({"initial_loss_scaling_factor": 20000}, "initial_loss_scaling_factor x increase_factor must be less than"),
+        ({"max_loss_scaling_factor": 1}, "max_loss_scaling_factor must be greater than one"),
+        ({"ratio_threshold": 1.0}, "ratio_threshold must be greater than zero and less than one"),
+        ({"update_frequency": 0}, "update_frequency must be nonzero and positive"),
+    ],
+)
+def test_automatic_loss_scaling_checks(options, message):
+    with pytest.raises(ValueError, match=message):
+        optimizers.AutomaticLossScalingOptimizer(CONTROL[0](), **options)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        optimizers.GradientAccumulationOptimizer,
+        optimizers.GradientAccumulationOptimizerV2,
+        optimizers.CrossReplicaGradientAccumulationOptimizer,
+        optimizers.CrossReplicaGradientAccumulationOptimizerV2,
+    ],
+)
+def test_accumulating_optimizers_check(wrapper):
+    with pytest.raises(ValueError, match="num_mini_batches must be a positive number"):
+        wrapper(CONTROL[0](), 0)
+
+
+def test_wrong_options_are_refused():
+    wrap = optimizers.GradientAccumulationOptimizerV2
+    with pytest.raises(ValueError, match="To use replicated_optimizer_state_sharding, optimizer state must be"):
+        wrap(CONTROL[0](), 2, offload_weight_update_variables=False, replicated_optimizer_state_sharding=True)
+    with pytest.raises(ValueError, match="Cannot parse"):
+        wrap(CONTROL[0](), 2, reduction_method="median")
+    with pytest.raises(ValueError, match=r"Should use optimizer in keras.ipu.optimizers \(in the"):
+        optimizers.CrossReplicaOptimizer(tf.keras.optimizers.legacy.SGD(0.1))
+
+
+def test_names_of_all_sdks():
+    from tensorflow.python import ipu as graphcore
+
+    assert graphcore.gradient_accumulation_optimizer.GradientAccumulationOptimizerV2 is (
+        optimizers.GradientAccumulationOptimizerV2
+    )
+    assert graphcore.optimizers.cross_replica_optimizer is graphcore.cross_replica_optimizer
+    assert graphcore.sharded_optimizer.ShardedOptimizer is optimizers.ShardedOptimizer

@@ -1,0 +1,151 @@
+"""How automatic loss scaling finds its factor: shared by the optimizers of all SDKs.
+
+The magnitudes of scaled gradients are counted in two bins. Every few updates the share of the upper bin decides: too
+many large ones, and the factor is divided; else it is multiplied, up to a limit. It never goes below one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.python.framework import constant_op, dtypes, indexed_slices, ops
+from tensorflow.python.ops import array_ops, math_ops, resource_variable_ops
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """When and how the factor changes.
+
+    Args:
+        update_frequency: updates between two changes.
+        increase_factor: the factor is multiplied by it where few gradients are large.
+        decrease_factor: the factor is multiplied by it where too many are.
+        maximum: the factor stays below.
+        accumulate: whether all gradients since the last change count, or those of the last update.
+        ratio_threshold: the share of large gradients that is too many.
+        lpf_alpha: the share of older counts that is kept.
+        edge: magnitude from which a gradient is large.
+    """
+
+    update_frequency: int
+    increase_factor: float
+    decrease_factor: float
+    maximum: float
+    accumulate: bool
+    ratio_threshold: float
+    lpf_alpha: float = 0.0
+    edge: float = 2.0**13
+
+
+def histogram(gradients: Iterable[Any], edge: float) -> Any:
+    """Counts magnitudes below an edge, and from it up.
+
+    Args:
+        gradients: tensors; None is left out.
+        edge: between the bins.
+
+    Returns:
+        The two counts, float32.
+
+    Example:
+        >>> histogram([tf.constant([1.0, -9.0, 2.0])], 8.0).numpy().tolist()
+        [2.0, 1.0]
+    """
+    counts = constant_op.constant([0.0, 0.0])
+    for gradient in gradients:
+        if gradient is None:
+            continue
+        values = gradient.values if isinstance(gradient, indexed_slices.IndexedSlices) else gradient
+        # In float32: float16 has no room above its largest value to compare with.
+        small = math_ops.abs(math_ops.cast(values, dtypes.float32)) < edge
+        number = math_ops.reduce_sum(math_ops.cast(small, dtypes.float32))
+        counts += _pair(number, math_ops.cast(array_ops.size(values), dtypes.float32) - number)
+    return counts
+
+
+def _pair(first: Any, second: Any) -> Any:
+    return array_ops.concat([array_ops.reshape(first, [1]), array_ops.reshape(second, [1])], 0)
+
+
+def unscaled(gradient: Any, factor: Any) -> Any:
+    """A gradient of the scaled loss, divided by the factor.
+
+    Args:
+        gradient: a tensor, `IndexedSlices` or None.
+        factor: a scalar.
+    """
+    if gradient is None:
+        return None
+    if isinstance(gradient, indexed_slices.IndexedSlices):
+        values = gradient.values / math_ops.cast(factor, gradient.values.dtype)
+        return indexed_slices.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    return gradient / math_ops.cast(factor, gradient.dtype)
+
+
+class State:
+    """The factor and what it is decided by, in variables.
+
+    Args:
+        initial: the factor at first.
+    """
+
+    def __init__(self, initial: float) -> None:
+        self.initial = initial
+        with ops.init_scope():
+            self.factor = self._variable(float(initial), "loss_scaling_factor", dtypes.float32)
+            self.previous_factor = self._variable(float(initial), "previous_loss_scaling_factor", dtypes.float32)
+            self.counter = self._variable(0, "update_counter", dtypes.int32)
+            self.histogram = self._variable([0.0, 0.0], "gradient_histogram", dtypes.float32)
+
+    @staticmethod
+    def _variable(value: Any, name: str, dtype: Any) -> Any:
+        return resource_variable_ops.ResourceVariable(
+            lambda: constant_op.constant(value, dtype), trainable=False, name=name, dtype=dtype
+        )
+
+    def variables(self) -> list[Any]:
+        """All of them."""
+        return [self.factor, self.previous_factor, self.counter, self.histogram]
+
+    def normalized_histogram(self) -> Any:
+        """The shares of both bins; zeros before anything was counted."""
+        counts = self.histogram.read_value()
+        return math_ops.div_no_nan(counts, math_ops.reduce_sum(counts))
+
+    def advance(self, rules: Rules, gradients: Iterable[Any]) -> list[Any]:
+        """Counts an update's gradients, and changes the factor if it is time.
+
+        Args:
+            rules: when and how.
+            gradients: of the scaled loss.
+
+        Returns:
+            The operations that do it; what uses the present factor has to come before them.
+        """
+        factor, counter, before = self.factor.read_value(), self.counter.read_value(), self.histogram.read_value()
+        new = histogram(gradients, rules.edge)
+        counts = before + new if rules.accumulate else rules.lpf_alpha * before + (1 - rules.lpf_alpha) * new
+        due = math_ops.equal(counter + 1, rules.update_frequency)
+        # A value that is not a number is in neither "below" nor an honest gradient: the upper bin takes it.
+        too_many = math_ops.div_no_nan(counts[1], math_ops.reduce_sum(counts)) > rules.ratio_threshold
+        lower = math_ops.maximum(factor * rules.decrease_factor, 1.0)
+        higher = factor * rules.increase_factor
+        higher = array_ops.where_v2(higher < rules.maximum, higher, factor)
+        changed = array_ops.where_v2(due, array_ops.where_v2(too_many, lower, higher), factor)
+        return [
+            self.previous_factor.assign(factor, read_value=False),
+            self.factor.assign(changed, read_value=False),
+            self.counter.assign(array_ops.where_v2(due, 0, counter + 1), read_value=False),
+            self.histogram.assign(array_ops.where_v2(due, rules.lpf_alpha * counts, counts), read_value=False),
+        ]
+
+    def reset(self) -> list[Any]:
+        """Starts anew with the initial factor."""
+        return [
+            self.previous_factor.assign(float(self.initial)),
+            self.factor.assign(float(self.initial)),
+            self.counter.assign(0),
+            self.histogram.assign([0.0, 0.0]),
+        ]

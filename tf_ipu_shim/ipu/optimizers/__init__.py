@@ -1,0 +1,41 @@
+"""`tensorflow.python.ipu.optimizers`: wrappers of `tf.compat.v1.train` optimizers."""
+
+from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.ipu.optimizers import (
+    automatic_loss_scaling_optimizer,
+    cross_replica_optimizer,
+    gradient_accumulation_optimizer,
+    ipu_optimizer,
+    map_gradient_optimizer,
+    sharded_optimizer,
+)
+from tf_ipu_shim.ipu.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer
+from tf_ipu_shim.ipu.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
+from tf_ipu_shim.ipu.optimizers.gradient_accumulation_optimizer import (
+    CrossReplicaGradientAccumulationOptimizer,
+    CrossReplicaGradientAccumulationOptimizerV2,
+    GradientAccumulationOptimizer,
+    GradientAccumulationOptimizerV2,
+)
+from tf_ipu_shim.ipu.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.ipu.optimizers.map_gradient_optimizer import MapGradientOptimizer
+from tf_ipu_shim.ipu.optimizers.sharded_optimizer import ShardedOptimizer
+
+__all__ = [
+    "AutomaticLossScalingOptimizer",
+    "CrossReplicaGradientAccumulationOptimizer",
+    "CrossReplicaGradientAccumulationOptimizerV2",
+    "CrossReplicaOptimizer",
+    "GradientAccumulationOptimizer",
+    "GradientAccumulationOptimizerV2",
+    "GradientAccumulationReductionMethod",
+    "IpuOptimizer",
+    "MapGradientOptimizer",
+    "ShardedOptimizer",
+    "automatic_loss_scaling_optimizer",
+    "cross_replica_optimizer",
+    "gradient_accumulation_optimizer",
+    "ipu_optimizer",
+    "map_gradient_optimizer",
+    "sharded_optimizer",
+]

@@ -1,0 +1,80 @@
+"""`tensorflow.python.ipu.optimizers.ipu_optimizer`: the base of optimizers that wrap another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.python.training import optimizer as optimizer_v1
+
+
+class IpuOptimizer(optimizer_v1.Optimizer):
+    """Hands all calls on to the optimizer it wraps.
+
+    Args:
+        opt: a `tf.compat.v1.train.Optimizer`.
+        name: of the operations; the class's by default.
+
+    Raises:
+        ValueError: `opt` is a Keras optimizer.
+
+    Source: `tensorflow.python.ipu.optimizers.ipu_optimizer.IpuOptimizer`.
+
+    Example:
+        >>> class Clipped(IpuOptimizer):
+        ...     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        ...         clipped = [(tf.clip_by_norm(g, 1.0), v) for g, v in grads_and_vars]
+        ...         return super().apply_gradients(clipped, global_step, name)
+    """
+
+    def __init__(self, opt: Any, name: str | None = None) -> None:
+        if not isinstance(opt, optimizer_v1.Optimizer) and hasattr(opt, "get_config"):
+            raise ValueError(
+                "Should use optimizer in keras.ipu.optimizers (in the ipu.keras.optimizers of older SDKs) to wrap a "
+                f"Keras optimizer; {type(self).__name__} wraps a tf.compat.v1.train.Optimizer and was given a "
+                f"{type(opt).__name__}."
+            )
+        super().__init__(False, name=name or type(self).__name__)
+        self._opt = opt
+
+    def compute_gradients(self, loss: Any, var_list: Any = None, **kwargs: Any) -> Any:
+        """Gradients of a loss.
+
+        Args:
+            loss: the loss.
+            var_list: variables to train; all trainable ones by default.
+            **kwargs: for the wrapped optimizer.
+
+        Returns:
+            Pairs of gradient and variable.
+        """
+        return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
+
+    def apply_gradients(self, grads_and_vars: Iterable[Any], global_step: Any = None, name: str | None = None) -> Any:
+        """Applies gradients.
+
+        Args:
+            grads_and_vars: pairs of gradient and variable.
+            global_step: a variable that is counted up.
+            name: of the operation.
+
+        Returns:
+            The operation that does it.
+        """
+        return self._opt.apply_gradients(grads_and_vars, global_step, name)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped optimizer's slot."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
+        """The names of the wrapped optimizer's slots."""
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> Any:
+        """The wrapped optimizer's variables."""
+        return self._opt.variables()
+
+    def get_name(self) -> Any:
+        """The wrapped optimizer's name."""
+        return self._opt.get_name()
