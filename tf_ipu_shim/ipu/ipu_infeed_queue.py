@@ -10,11 +10,12 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import gen_dataset_ops, resource_variable_ops
 
-from tf_ipu_shim import sdk
-from tf_ipu_shim.ipu import feed_names
+from tf_ipu_shim.ipu import feed_arguments, feed_names
+from tf_ipu_shim.ipu.ipu_iterators import IPUIterator, IPUOwnedIterator
 
 _HOST = "/device:CPU:0"
-_DEEPEST_PREFETCH = 255
+
+__all__ = ["IPUInfeedQueue", "IPUIterator", "IPUOwnedIterator", "element_arguments"]
 
 
 class IPUInfeedQueue:
@@ -24,7 +25,8 @@ class IPUInfeedQueue:
 
     Args:
         dataset: a `tf.data.Dataset` whose elements have fully defined shapes.
-        device_ordinal: the TensorFlow device that is fed; 0 when left out. SDKs up to 2.3 have a feed name here.
+        device_ordinal: the TensorFlow device that is fed; that of the current IPU strategy, else 0, when left out. SDKs
+            up to 2.3 have a feed name here.
         prefetch_depth: how many elements (1 to 255) are ready ahead of time; the SDK's default when left out.
         optimise_latency: accepted; on a simulated IPU nothing is faster for it.
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`, `data_to_prefetch`.
@@ -55,16 +57,12 @@ class IPUInfeedQueue:
         prefetch_depth = kwargs.pop("data_to_prefetch", prefetch_depth)
         if kwargs:
             raise TypeError(f"IPUInfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
-        self._device_ordinal = feed_names.device_ordinal(device_ordinal)
-        self._prefetch_depth = _checked_depth(prefetch_depth)
+        self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
+        self._prefetch_depth = feed_arguments.prefetch_depth(prefetch_depth)
         self._structure = dataset_ops.get_structure(dataset)
         self._types = structure.get_flat_tensor_types(self._structure)
         self._shapes = structure.get_flat_tensor_shapes(self._structure)
-        for shape in self._shapes:
-            if not shape.is_fully_defined():
-                raise ValueError(
-                    f"Output shape {shape} is not fully defined. If using tf.Dataset.batch, set `drop_remainder=True`."
-                )
+        feed_arguments.check_shapes(self._shapes)
         self._id = feed_names.unique("infeed", name)
         with ops.device(_HOST):
             self._dataset = dataset.prefetch(self._prefetch_depth)
@@ -149,15 +147,3 @@ def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
     if isinstance(element, tuple):
         return list(element), {}
     return [element], {}
-
-
-def _checked_depth(depth: int | None) -> int:
-    if not depth and depth is not False and sdk.current() >= (2, 6):
-        return 3
-    if depth is None:
-        return 1
-    if depth <= 0:
-        raise ValueError(f"prefetch_depth must be greater than zero, but {depth} was given.")
-    if depth > _DEEPEST_PREFETCH:
-        raise ValueError(f"prefetch_depth must be less than 256, but {depth} was given.")
-    return depth

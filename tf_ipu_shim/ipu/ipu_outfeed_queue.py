@@ -10,7 +10,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.ipu import feed_names
+from tf_ipu_shim.ipu import feed_arguments, feed_names
 
 _HOST = "/device:CPU:0"
 
@@ -32,7 +32,7 @@ class IPUOutfeedQueue:
 
     Args:
         outfeed_mode: an `IPUOutfeedMode`; `ALL` when left out. SDKs up to 2.3 have the feed name here.
-        device_ordinal: the TensorFlow device that fills it; 0 when left out.
+        device_ordinal: the TensorFlow device that fills it; that of the current IPU strategy, else 0, when left out.
         buffer_depth: elements that the real device buffers; at least 1.
         optimise_latency: accepted; on a simulated IPU nothing is faster for it.
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
@@ -74,7 +74,7 @@ class IPUOutfeedQueue:
         if buffer_depth <= 0:
             raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
         self._mode = outfeed_mode
-        self._device_ordinal = feed_names.device_ordinal(device_ordinal)
+        self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._buffer_depth = buffer_depth
         self._id = feed_names.unique("outfeed", name)
         self._structure: Any = None

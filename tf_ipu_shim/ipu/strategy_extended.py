@@ -27,6 +27,9 @@ from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.ipu import ipu_iterators
+
+ipu_iterators.install()
 
 
 class DeviceExtended(distribute_lib.StrategyExtendedV1):

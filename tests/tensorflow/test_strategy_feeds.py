@@ -1,0 +1,230 @@
+"""Iterators, infeeds and outfeeds under IPUStrategyV1, and custom training loops against the same loop on the CPU."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_ipu_shim import ipu
+from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue, IPUIterator, IPUOwnedIterator
+from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
+
+
+@pytest.fixture
+def strategy():
+    strategy = ipu.ipu_strategy.IPUStrategyV1()
+    with strategy.scope():
+        yield strategy
+    ipu.config.reset_ipu_configuration()
+
+
+def pairs(count):
+    numbers = tf.data.Dataset.range(count).map(lambda i: tf.cast(i, tf.float32))
+    return numbers.map(lambda x: (x, {"double": 2 * x}))
+
+
+def test_iterators_of_the_scope_feed_loops(strategy):
+    traced = []
+    outfeed = IPUOutfeedQueue()
+    total = tf.Variable(0.0)
+
+    @tf.function(jit_compile=True)
+    def function(iterator, count):
+        traced.append(count)
+        for _ in tf.range(count):
+            x, others = next(iterator)
+            total.assign_add(x)
+            outfeed.enqueue({"total": total, **others})
+        return total.read_value()
+
+    iterator = iter(pairs(10))
+    assert isinstance(iterator, IPUIterator) and isinstance(iterator, IPUOwnedIterator)
+    assert isinstance(iterator, tf.data.Iterator)
+    assert iterator.element_spec[0] == tf.TensorSpec([], tf.float32)
+    assert float(strategy.run(function, args=[iterator, tf.constant(3)])) == 0 + 1 + 2
+    assert float(strategy.run(function, args=[iterator, tf.constant(2)])) == 3 + 3 + 4
+    another = iter(pairs(10))
+    assert float(strategy.run(function, args=[another, tf.constant(2)])) == 10 + 0 + 1
+    assert len(traced) == 1, "a new iterator is no new function"
+    results = outfeed.dequeue()
+    np.testing.assert_array_equal(results["total"], [0, 1, 3, 6, 10, 10, 11])
+    np.testing.assert_array_equal(results["double"], [0, 2, 4, 6, 8, 0, 2])
+
+
+@pytest.mark.parametrize("jit_compile", [True, None])
+def test_iterators_may_be_captured_and_functions_called_in_the_scope(strategy, jit_compile):
+    iterator = iter(pairs(4))
+
+    @tf.function(jit_compile=jit_compile)
+    def function():
+        return next(iterator)[0] + iterator.get_next()[1]["double"]
+
+    assert [float(function()), float(strategy.run(function))] == [0 + 2, 2 + 6]
+    with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+        strategy.run(function)
+
+
+def test_iterators_of_the_scope_are_not_for_eager_use(strategy):
+    iterator = iter(pairs(3))
+    for take in (lambda: next(iterator), iterator.get_next, lambda: list(pairs(3))):
+        with pytest.raises(RuntimeError, match="Accessing dataset elements can not be accessed"):
+            take()
+    with pytest.raises(NotImplementedError, match=r"does not support get_next_as_optional\(\)"):
+        iterator.get_next_as_optional()
+    with pytest.raises(ValueError, match="Output shape .* is not fully defined.*drop_remainder=True"):
+        iter(tf.data.Dataset.range(5).batch(2))
+
+
+def test_what_iterators_are_made_from(strategy):
+    dataset = pairs(3)
+    iterator = IPUIterator(dataset, device_ordinal=0, prefetch_depth=2)
+    same = IPUIterator(infeed_spec=iterator.infeed_spec, element_spec=iterator.element_spec)
+    function = tf.function(lambda iterator: next(iterator)[0])
+    assert [float(strategy.run(function, args=[i])) for i in (iterator, same, iterator)] == [0, 1, 2]
+    for wrong in (
+        {},
+        {"infeed_spec": iterator.infeed_spec},
+        {"dataset": dataset, "element_spec": dataset.element_spec},
+    ):
+        with pytest.raises(ValueError, match="`dataset`"):
+            IPUIterator(**wrong)
+    with pytest.raises(TypeError, match="unknown"):
+        IPUIterator(dataset, unknown=1)
+    with pytest.raises(ValueError, match="prefetch_depth must be less than 256"):
+        IPUIterator(dataset, prefetch_depth=256)
+    gone = weakref.ref(iter(dataset))
+    gc.collect()
+    assert gone() is None
+
+
+def test_stock_iterators_stay_what_they_are():
+    dataset = tf.data.Dataset.range(3)
+    assert [int(x) for x in dataset] == [0, 1, 2]
+    with ipu.ipu_strategy.IPUStrategyV1(enable_dataset_iterators=False).scope():
+        assert [int(x) for x in dataset] == [0, 1, 2]
+    with tf.distribute.OneDeviceStrategy("/device:CPU:0").scope():
+        assert [int(x) for x in dataset] == [0, 1, 2]
+
+
+def test_distributed_datasets_are_taken_eagerly(strategy):
+    dataset = strategy.experimental_distribute_dataset(tf.data.Dataset.range(6).batch(2, drop_remainder=True))
+    function = tf.function(lambda x: tf.reduce_sum(x))
+    assert [int(strategy.run(function, args=[x])) for x in dataset] == [1, 5, 9]
+    dataset = strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(2).batch(1))
+    assert [int(strategy.run(function, args=[x])) for x in dataset] == [0, 1]
+
+
+def test_queues_take_the_strategy_s_device():
+    second = ipu.ipu_strategy.IPUStrategyV1("/device:IPU:1")
+    with second.scope():
+        assert IPUInfeedQueue(pairs(2))._device_ordinal == IPUOutfeedQueue()._device_ordinal == 1
+        assert IPUOutfeedQueue(device_ordinal=0)._device_ordinal == 0
+    assert IPUInfeedQueue(pairs(2))._device_ordinal == IPUOutfeedQueue()._device_ordinal == 0
+
+
+def test_infeeds_and_outfeeds_of_ipu_loops(strategy):
+    infeed, outfeed, last = IPUInfeedQueue(pairs(10)), IPUOutfeedQueue(), IPUOutfeedQueue(IPUOutfeedMode.LAST)
+
+    @tf.function(jit_compile=True)
+    def function(queue):
+        def body(total, x, others):
+            return total + x, outfeed.enqueue(total), last.enqueue(others)
+
+        return ipu.loops.repeat(4, body, [10.0], queue)
+
+    assert float(strategy.run(function, args=[infeed])) == 10 + 0 + 1 + 2 + 3
+    np.testing.assert_array_equal(outfeed.dequeue(), [10, 10, 11, 13])
+    assert float(last.dequeue()["double"]) == 6
+    assert float(strategy.run(function, args=[infeed])) == 10 + 4 + 5 + 6 + 7
+    assert [float(x) for x in outfeed] == [10, 14, 19, 25]
+
+
+def test_outfeeds_are_read_while_the_function_runs_in_another_thread(strategy):
+    outfeed = IPUOutfeedQueue()
+    release = threading.Event()
+
+    def hold(i):
+        if i == 3:
+            assert release.wait(60)
+        return i
+
+    # The dataset is made without prefetching beyond the third element, so that the function waits for it.
+    held = tf.data.Dataset.range(6).map(lambda i: tf.ensure_shape(tf.numpy_function(hold, [i], tf.int64), []))
+    iterator = IPUIterator(held)
+
+    @tf.function(jit_compile=True)
+    def function(iterator):
+        for _ in tf.range(6):
+            outfeed.enqueue(next(iterator))
+
+    # A trace before the thread starts, so that the outfeed knows what is sent to it.
+    function.get_concrete_function(iterator)
+    thread = threading.Thread(target=strategy.run, args=(function, [iterator]))
+    thread.start()
+    seen = []
+    while len(seen) < 3:
+        seen += outfeed.dequeue().numpy().tolist()
+    assert seen == [0, 1, 2] and thread.is_alive()
+    release.set()
+    thread.join(60)
+    assert outfeed.dequeue().numpy().tolist() == [3, 4, 5]
+
+
+def images():
+    random = np.random.RandomState(7)
+    x, y = random.rand(32, 8, 8).astype("f"), random.randint(0, 4, [32]).astype(np.int32)
+    return tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(8, drop_remainder=True)
+
+
+def model():
+    return tf.keras.Sequential(
+        [
+            tf.keras.layers.Flatten(input_shape=(8, 8)),
+            tf.keras.layers.Dense(16, "relu", kernel_initializer=tf.keras.initializers.GlorotUniform(seed=1)),
+            tf.keras.layers.Dense(4, kernel_initializer=tf.keras.initializers.GlorotUniform(seed=2)),
+        ]
+    )
+
+
+def train_step(network, optimizer, x, y):
+    with tf.GradientTape() as tape:
+        logits = network(x, training=True)
+        loss = tf.reduce_mean(tf.keras.losses.sparse_categorical_crossentropy(y, logits, from_logits=True))
+    gradients = tape.gradient(loss, network.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, network.trainable_variables))
+    return loss
+
+
+OPTIMIZERS = {
+    "legacy momentum": lambda: tf.keras.optimizers.legacy.SGD(0.1, momentum=0.9),
+    "adam": lambda: tf.keras.optimizers.Adam(0.01),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_custom_loop_trains_a_network_as_the_cpu_does(name):
+    steps = 12
+    network, optimizer = model(), OPTIMIZERS[name]()
+    expected = [float(train_step(network, optimizer, x, y)) for x, y in images().take(steps)]
+    expected_weights = network.get_weights()
+    assert expected[-1] < expected[0]
+
+    strategy = ipu.ipu_strategy.IPUStrategyV1()
+    with strategy.scope():
+        network, optimizer = model(), OPTIMIZERS[name]()
+        iterator, outfeed = iter(images()), IPUOutfeedQueue()
+
+        @tf.function(jit_compile=True)
+        def train(iterator, count):
+            for _ in tf.range(count):
+                outfeed.enqueue(train_step(network, optimizer, *next(iterator)))
+
+        for _ in range(3):
+            strategy.run(train, args=[iterator, steps // 3])
+    np.testing.assert_allclose(outfeed.dequeue(), expected, rtol=1e-4)
+    for one, other in zip(network.get_weights(), expected_weights):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    ipu.config.reset_ipu_configuration()

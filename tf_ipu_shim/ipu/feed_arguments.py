@@ -1,0 +1,72 @@
+"""Checks of what infeeds, outfeeds and iterators are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.python.distribute import distribute_lib
+
+from tf_ipu_shim import sdk
+
+_DEEPEST_PREFETCH = 255
+_STRATEGY_DECIDES = (2, 2)  # the SDK from which a queue takes its device from the strategy around it
+
+
+def device_ordinal(value: Any) -> int:
+    """The TensorFlow device of a queue; where none is given that of the current IPU strategy, else 0.
+
+    Raises:
+        ValueError: it is no integer, or a negative one.
+
+    Example:
+        >>> with IPUStrategyV1("/device:IPU:1").scope():
+        ...     device_ordinal(None)
+        1
+    """
+    if value is None:
+        if not distribute_lib.has_strategy() or sdk.current() < _STRATEGY_DECIDES:
+            return 0
+        return int(getattr(distribute_lib.get_strategy(), "_device_ordinal", 0))
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"Device ordinal must be an integer, not {value!r}.")
+    if value < 0:
+        raise ValueError(f"Device ordinal must be >= 0, not {value}.")
+    return value
+
+
+def prefetch_depth(value: int | None) -> int:
+    """How many elements are ready ahead of time; the SDK's default where none is given.
+
+    Raises:
+        ValueError: it is not from 1 to 255.
+
+    Example:
+        >>> prefetch_depth(None)
+        3
+    """
+    if not value and value is not False and sdk.current() >= (2, 6):
+        return 3
+    if value is None:
+        return 1
+    if value <= 0:
+        raise ValueError(f"prefetch_depth must be greater than zero, but {value} was given.")
+    if value > _DEEPEST_PREFETCH:
+        raise ValueError(f"prefetch_depth must be less than 256, but {value} was given.")
+    return value
+
+
+def check_shapes(shapes: Iterable[Any]) -> None:
+    """Refuses elements of unknown size: a program is compiled for one size.
+
+    Raises:
+        ValueError: a shape is not fully defined.
+
+    Example:
+        >>> check_shapes([tf.TensorShape([2, 3])])
+    """
+    for shape in shapes:
+        if not shape.is_fully_defined():
+            raise ValueError(
+                f"Output shape {shape} is not fully defined. If using tf.Dataset.batch, set `drop_remainder=True`."
+            )
