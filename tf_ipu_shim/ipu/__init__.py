@@ -9,13 +9,14 @@ import importlib
 from typing import Any
 
 from tf_ipu_shim import errors, plugin
-from tf_ipu_shim.ipu import sharding
+from tf_ipu_shim.ipu import autograph, sharding
 from tf_ipu_shim.lowering import installation
 from tf_ipu_shim.runtime import devices, driver
 
 installation.install(plugin.load(), devices.get)
 driver.install(plugin.load())
 sharding.enable_sharded_gradient_tape()
+autograph.install()
 
 # What Graphcore's package gives out under `ipu`, by the package of ours that holds it.
 _MODULES = {

@@ -10,7 +10,7 @@ from tensorflow.python.framework import dtypes, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, while_v2
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.ipu import accumulators
+from tf_ipu_shim.ipu import accumulators, autograph
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 
 
@@ -95,6 +95,7 @@ def _loop(
 ) -> Any:
     values = [ops.convert_to_tensor(value) for value in _as_list(inputs)]
     _check_arguments("body", body, len(values), infeed_queue)
+    body, condition = autograph.converted(body), autograph.converted(condition)
     types = [value.dtype for value in values]
 
     def step(counter: Any, *current: Any) -> list[Any]:

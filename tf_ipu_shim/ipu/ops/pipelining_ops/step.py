@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow.python.framework import ops, tensor_util
 
-from tf_ipu_shim.ipu import scopes
+from tf_ipu_shim.ipu import autograph, scopes
 from tf_ipu_shim.ipu.ipu_infeed_queue import element_arguments
 from tf_ipu_shim.ipu.ops.pipelining_ops.arguments import PipelineArguments
 from tf_ipu_shim.ipu.ops.pipelining_ops.optimizer_output import OptimizerFunctionOutput
@@ -51,7 +51,7 @@ class PipelineStep:
         mapping = self._arguments.device_mapping or ()
         for stage, ipu in zip(self._arguments.stages, mapping):
             with scopes.ipu_shard(ipu):
-                outputs = _as_list(stage(*outputs, **keywords))
+                outputs = _as_list(autograph.converted(stage)(*outputs, **keywords))
             keywords = {}
         self._operations = [output for output in outputs if isinstance(output, ops.Operation)]
         tensors = [output for output in outputs if not isinstance(output, ops.Operation)]
@@ -61,7 +61,7 @@ class PipelineStep:
 
     def _train(self, outputs: list[Any], last_ipu: int) -> None:
         with scopes.ipu_shard(last_ipu):
-            self.optimizer = self._arguments.optimizer_function(*outputs)  # type: ignore[misc]
+            self.optimizer = autograph.converted(self._arguments.optimizer_function)(*outputs)  # type: ignore[arg-type]
         if not isinstance(self.optimizer, OptimizerFunctionOutput):
             raise TypeError(
                 "optimizer_function must return a pipelining_ops.OptimizerFunctionOutput, not "
@@ -114,7 +114,7 @@ class PipelineStep:
             for name, value in list(vars(holder).items()):
                 if name in ("_opt", "_optimizer") and hasattr(value, "apply_gradients"):
                     holders.append(value)
-                elif tensor_util.is_tf_type(value) and value.graph is self.graph:
+                elif tensor_util.is_tf_type(value) and getattr(value, "graph", None) is self.graph:
                     found[id(holder), name] = (holder, value)
         return found
 

@@ -1,0 +1,39 @@
+"""Autograph converts a script's functions, wherever it hands them to; this library's own are left alone.
+
+Graphcore's library is part of TensorFlow, which is never converted. Checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.autograph.core import ag_ctx, config
+from tensorflow.python.autograph.impl import api
+
+_OURS = config.DoNotConvert("tf_ipu_shim")
+
+
+def install() -> None:
+    """Has autograph leave this package alone: converting it would take longer than tracing the script."""
+    if _OURS not in config.CONVERSION_RULES:
+        config.CONVERSION_RULES = (_OURS, *config.CONVERSION_RULES)
+
+
+def converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A script's function, converted where the code that hands it over is.
+
+    Args:
+        function: the body of a loop, a stage of a pipeline, or the like.
+
+    Returns:
+        A function with Python's `if` and `while` over tensors turned into TensorFlow's; the same function where
+        autograph is off.
+
+    Example:
+        >>> result = converted(body)(x)
+    """
+    status = ag_ctx.control_status_ctx()
+    if status.status is not ag_ctx.Status.ENABLED:
+        return function
+    return api.tf_convert(function, status)

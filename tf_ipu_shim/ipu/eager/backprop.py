@@ -1,0 +1,143 @@
+"""`tensorflow.python.ipu.eager.backprop`: gradients of intermediate values, kept while a tape computes others."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tensorflow.python.eager import backprop
+from tensorflow.python.ops.unconnected_gradients import UnconnectedGradients
+
+
+class _Active(threading.local):
+    """The contexts of a thread that gradients are captured for, innermost last."""
+
+    def __init__(self) -> None:
+        self.contexts: list[GradientCaptureContext] = []
+
+
+_active = _Active()
+
+
+class GradientCaptureContext:
+    """Keeps the gradients that pass `grad_util_ops.capture_upstream_gradients` while it is entered.
+
+    For gradients that something else than a tape computes, as an optimizer's `compute_gradients`.
+
+    Source: `tensorflow.python.ipu.eager.backprop.GradientCaptureContext`.
+
+    Example:
+        >>> with GradientCaptureContext() as context:
+        ...     gradients = tf.gradients(loss, weights)
+        >>> context.captured_gradients["hidden"]
+    """
+
+    def __init__(self) -> None:
+        self._captured: dict[str, Any] = {}
+
+    def __enter__(self) -> GradientCaptureContext:
+        _active.contexts.append(self)
+        return self
+
+    def __exit__(self, typ: Any, value: Any, traceback: Any) -> None:
+        _active.contexts.remove(self)
+
+    @property
+    def captured_gradients(self) -> dict[str, Any]:
+        """The gradients by tag. A tag that several values have gets a number from its second value on: `tag_1`."""
+        return self._captured
+
+    @captured_gradients.setter
+    def captured_gradients(self, value: Any) -> None:
+        raise ValueError("captured_gradients is read only. Mark values with grad_util_ops.capture_upstream_gradients.")
+
+
+class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
+    """A gradient tape that keeps the gradients of values marked with `grad_util_ops.capture_upstream_gradients`.
+
+    Args:
+        persistent: whether `gradient` may be called several times.
+        watch_accessed_variables: whether trainable variables are watched without being asked to.
+
+    Source: `tensorflow.python.ipu.eager.backprop.GradientCaptureTape`.
+
+    Example:
+        >>> with GradientCaptureTape() as tape:
+        ...     hidden = capture_upstream_gradients(weight * x, tag="hidden")
+        ...     loss = hidden ** 2
+        >>> gradient = tape.gradient(loss, weight)
+        >>> tape.captured_gradients["hidden"]
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        backprop.GradientTape.__init__(self, persistent, watch_accessed_variables)
+        GradientCaptureContext.__init__(self)
+
+    def __enter__(self) -> GradientCaptureTape:
+        backprop.GradientTape.__enter__(self)
+        GradientCaptureContext.__enter__(self)
+        return self
+
+    def __exit__(self, typ: Any, value: Any, traceback: Any) -> None:
+        GradientCaptureContext.__exit__(self, typ, value, traceback)
+        backprop.GradientTape.__exit__(self, typ, value, traceback)
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The gradients of a target; those of marked values are in `captured_gradients` afterwards.
+
+        Args:
+            target: a structure of tensors or variables.
+            sources: a structure of tensors or variables.
+            output_gradients: a gradient for each target; ones when left out.
+            unconnected_gradients: what to give where a target does not depend on a source.
+
+        Returns:
+            A gradient for each source, in their structure.
+
+        Source: `tensorflow.python.ipu.eager.backprop.GradientCaptureTape.gradient`.
+
+        Example:
+            >>> tape.gradient(loss, weights)
+        """
+        self._captured.clear()
+        # Most scripts call this behind the `with`; there it may be inside, too, and must be entered once alone.
+        if self in _active.contexts:
+            return super().gradient(target, sources, output_gradients, unconnected_gradients)
+        GradientCaptureContext.__enter__(self)
+        try:
+            return super().gradient(target, sources, output_gradients, unconnected_gradients)
+        finally:
+            GradientCaptureContext.__exit__(self, None, None, None)
+
+
+def num_gradient_collection_tapes() -> int:
+    """How many contexts and tapes of this thread gradients are captured for.
+
+    Source: `tensorflow.python.ipu.eager.backprop.num_gradient_collection_tapes`.
+
+    Example:
+        >>> num_gradient_collection_tapes()
+        0
+    """
+    return len(_active.contexts)
+
+
+def capture(tag: str, gradient: Any) -> None:
+    """Hands a gradient to all contexts that are entered.
+
+    Args:
+        tag: the name it is found by.
+        gradient: a tensor, or a list of them.
+    """
+    for context in _active.contexts:
+        name, number = tag, 0
+        while name in context._captured:
+            number += 1
+            name = f"{tag}_{number}"
+        context._captured[name] = gradient
