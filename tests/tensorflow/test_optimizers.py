@@ -200,6 +200,23 @@ def test_gradients_begin_anew_in_every_loop():
             np.testing.assert_array_equal(one, other)
 
 
+def test_loops_in_loops():
+    def wrapped():
+        return optimizers.GradientAccumulationOptimizerV2(CONTROL[0](), 4)
+
+    def outer(queue):
+        return lambda: loops.repeat(2, lambda: loops.repeat(4, body, [], queue), [])
+
+    def body(x, y):
+        return wrapped().minimize(model(x, y), global_step=v1.train.get_or_create_global_step())
+
+    harness.configure()
+    queue = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices((FEATURES, TARGETS)).repeat())
+    with scopes.ipu_scope(harness.IPU):
+        program = ipu_compiler.compile(outer(queue))
+    assert_same(session(program, queue, 1), by_hand(CONTROL[0]))
+
+
 def test_learning_rate_that_changes():
     def decayed():
         step = v1.train.get_or_create_global_step()

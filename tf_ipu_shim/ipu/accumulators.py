@@ -81,11 +81,17 @@ class _Loop:
 
     graph: Any
     iterations: int | None
-    states: list[_State] = dataclasses.field(default_factory=list)
-    counts: list[int] = dataclasses.field(default_factory=list)
+    new: list[_State] = dataclasses.field(default_factory=list)
+    counters: dict[_State, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_outermost(self) -> bool:
+        """Whether it stands in a session's graph or in a program of one: nothing there runs by itself."""
+        return not self.graph.building_function or not self.graph.outer_graph.building_function
 
 
 _loops: list[_Loop] = []
+_COUNTER = "counter"
 
 
 @contextlib.contextmanager
@@ -96,25 +102,30 @@ def inside_loop(iterations: int | None) -> Iterator[Callable[[Any], None]]:
         iterations: of the loop, where they are known.
 
     Returns:
-        What is to be called with a result of the loop: it has the accumulators that the body uses set to zero first.
+        What is to be called with a result of the loop: it has the accumulators that the body uses begin anew.
     """
     loop = _Loop(ops.get_default_graph(), iterations)
     _loops.append(loop)
     try:
-        yield lambda result: _start_from_zero(loop, result)
+        yield lambda result: _begin_anew(loop, result)
     finally:
         _loops.remove(loop)
 
 
-def _start_from_zero(loop: _Loop, result: Any) -> None:
-    if not loop.states or context.executing_eagerly():
+def _begin_anew(loop: _Loop, result: Any) -> None:
+    if context.executing_eagerly() or not (loop.new or loop.counters):
         return
     operation = result.op
     while operation.type not in ("While", "StatelessWhile"):
         operation = operation.inputs[0].op
-    operation._add_control_inputs([state.write(state.zeros()) for state in loop.states])
-    if loop.iterations is not None:
-        counts = [number for count in dict.fromkeys(loop.counts) for number in (loop.iterations, count)]
+    operation._add_control_inputs([state.write(state.zeros()) for state in loop.new])
+    if loop.iterations is None:
+        for counter in loop.counters:
+            if not counter.is_new:
+                counter.write(counter.zeros())  # comes after the loop: functions keep the script's order
+        return
+    counts = [number for count in dict.fromkeys(loop.counters.values()) for number in (loop.iterations, count)]
+    if counts:
         operation._set_attr(
             pipelines.ACCUMULATION_ATTRIBUTE,
             attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=counts)),
@@ -128,17 +139,18 @@ class _State:
         shape: static.
         dtype: of its values.
         device: as a string.
-        initialised: whether it has a value from the start, because no loop of ours gives it one.
+        is_new: whether a loop sets it to zero before it begins; else it is an ordinary variable.
     """
 
-    def __init__(self, shape: Any, dtype: Any, device: str, initialised: bool) -> None:
+    def __init__(self, shape: Any, dtype: Any, device: str, is_new: bool) -> None:
+        self.is_new = is_new
         self._shape = shape
         self._dtype = dtype
         with ops.init_scope():
             graph = None if context.executing_eagerly() else ops.get_default_graph()
             name = "accumulator" if graph is None else graph.unique_name("accumulator")
             with ops.device(device), ops.name_scope(""):
-                if graph is None or initialised:
+                if not is_new:
                     self._owner = resource_variable_ops.ResourceVariable(self.zeros, trainable=False, name=name)
                     self._handle = self._owner.handle
                 else:
@@ -190,7 +202,7 @@ class Accumulation:
         used = [(ops.convert_to_tensor(gradient), v) for gradient, v in grads_and_vars if gradient is not None]
         if not used:
             return apply(list(grads_and_vars))
-        counter = self._state("counter", [], dtypes.int32, used[0][1])
+        counter = self._state(_COUNTER, [], dtypes.int32, used[0][1])
         number = counter.read()
         totals, written = [], []
         for gradient, variable in used:
@@ -215,16 +227,17 @@ class Accumulation:
         return control_flow_ops.group(*written, _when(is_last, apply_totals))
 
     def _state(self, key: Any, shape: Any, dtype: Any, variable: Any) -> _State:
-        loop = _loops[-1] if _loops else None
         with ops.init_scope():
             home = None if context.executing_eagerly() else ops.get_default_graph()
-        key = (key, home and id(home), dtype)
-        if key not in self._states:
-            self._states[key] = _State(shape, dtype, variable.device, initialised=loop is None)
-        state = self._states[key]
-        if loop is not None and state not in loop.states:
-            loop.states.append(state)
-            loop.counts.append(self._count)
+        is_new = home is not None and bool(_loops) and _loops[0].is_outermost
+        identity = (key, home and id(home), dtype, is_new)
+        if identity not in self._states:
+            self._states[identity] = _State(shape, dtype, variable.device, is_new)
+        state = self._states[identity]
+        if is_new and state not in _loops[0].new:
+            _loops[0].new.append(state)
+        if _loops and key == _COUNTER:
+            _loops[-1].counters[state] = self._count
         graph = ops.get_default_graph()
         while graph is not None and home is None and not context.executing_eagerly():
             # The optimizer may be gone before the function that was traced with it.

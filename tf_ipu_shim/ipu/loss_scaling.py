@@ -93,21 +93,47 @@ class State:
 
     def __init__(self, initial: float) -> None:
         self.initial = initial
-        with ops.init_scope():
-            self.factor = self._variable(float(initial), "loss_scaling_factor", dtypes.float32)
-            self.previous_factor = self._variable(float(initial), "previous_loss_scaling_factor", dtypes.float32)
-            self.counter = self._variable(0, "update_counter", dtypes.int32)
-            self.histogram = self._variable([0.0, 0.0], "gradient_histogram", dtypes.float32)
+        self._variables: dict[str, Any] = {}
+
+    @property
+    def factor(self) -> Any:
+        """For the next loss."""
+        return self._all()["loss_scaling_factor"]
+
+    @property
+    def previous_factor(self) -> Any:
+        """Before the last update."""
+        return self._all()["previous_loss_scaling_factor"]
+
+    @property
+    def counter(self) -> Any:
+        """Updates since the factor was last decided on."""
+        return self._all()["update_counter"]
+
+    @property
+    def histogram(self) -> Any:
+        """Gradients counted since then: those below the edge, those above."""
+        return self._all()["gradient_histogram"]
+
+    def _all(self) -> dict[str, Any]:
+        if not self._variables:  # not earlier: they belong on the device that trains
+            with ops.init_scope():
+                self._variables = {
+                    name: self._variable(value, name, dtype)
+                    for name, value, dtype in (
+                        ("loss_scaling_factor", float(self.initial), dtypes.float32),
+                        ("previous_loss_scaling_factor", float(self.initial), dtypes.float32),
+                        ("update_counter", 0, dtypes.int32),
+                        ("gradient_histogram", [0.0, 0.0], dtypes.float32),
+                    )
+                }
+        return self._variables
 
     @staticmethod
     def _variable(value: Any, name: str, dtype: Any) -> Any:
         return resource_variable_ops.ResourceVariable(
             lambda: constant_op.constant(value, dtype), trainable=False, name=name, dtype=dtype
         )
-
-    def variables(self) -> list[Any]:
-        """All of them."""
-        return [self.factor, self.previous_factor, self.counter, self.histogram]
 
     def normalized_histogram(self) -> Any:
         """The shares of both bins; zeros before anything was counted."""

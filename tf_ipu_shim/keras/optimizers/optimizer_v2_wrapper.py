@@ -1,0 +1,209 @@
+"""`keras.ipu.optimizers.optimizer_v2_wrapper`: the base of Keras optimizers that wrap another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tf_ipu_shim import keras2
+
+OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
+_NewOptimizer: Any = keras2.module("optimizers.optimizer").Optimizer
+_HYPERPARAMETERS = ("lr", "learning_rate", "iterations")
+_CLIPPING = ("clipnorm", "clipvalue", "global_clipnorm")
+
+
+class _OptimizerV2Wrapper(OptimizerV2):
+    """Hands all that concerns weights and hyperparameters on to the optimizer it wraps.
+
+    Args:
+        opt: a Keras 2 optimizer, of the legacy or the newer kind.
+        name: of the operations.
+        **kwargs: of Keras's base class.
+
+    Raises:
+        TypeError: `opt` is no Keras 2 optimizer.
+
+    Source: `keras.ipu.optimizers.optimizer_v2_wrapper`.
+
+    Example:
+        >>> class Negated(_OptimizerV2Wrapper):
+        ...     def preprocess_gradients(self, grad, var):
+        ...         return -grad, var
+    """
+
+    def __init__(self, opt: Any, name: str | None = None, **kwargs: Any) -> None:
+        if not isinstance(opt, (OptimizerV2, _NewOptimizer)):
+            raise TypeError(
+                f"{type(self).__name__} wraps a Keras 2 optimizer and was given a {type(opt).__name__}. Optimizers of "
+                "tf.compat.v1.train are wrapped by those in ipu.optimizers."
+            )
+        object.__setattr__(self, "_opt", opt)
+        clipping = {name: getattr(opt, name) for name in _CLIPPING}
+        super().__init__(name or type(self).__name__, **kwargs)
+        for option, value in clipping.items():  # which Keras's constructor has just set to its own defaults
+            if kwargs.get(option) is None and value is not None:
+                setattr(opt, option, value)
+        self._track_trackable(opt, "_opt")
+
+    def preprocess_gradients(self, grad: Any, var: Any) -> tuple[Any, Any]:
+        """Changes a gradient before it is applied; here it stays as it is.
+
+        Args:
+            grad: the gradient; never None.
+            var: its variable.
+        """
+        return grad, var
+
+    def apply_gradients(self, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+        """Applies gradients.
+
+        Args:
+            grads_and_vars: pairs of gradient and variable.
+            *args: a name; see Keras.
+            **kwargs: as above.
+        """
+        pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
+        return self._apply(pairs, kwargs.get("name"))
+
+    def _apply(self, pairs: list[tuple[Any, Any]], name: str | None = None) -> Any:
+        return self._opt.apply_gradients(pairs, name=name)
+
+    def _transform_loss(self, loss: Any) -> Any:
+        inner = getattr(self._opt, "_transform_loss", None)
+        return loss if inner is None else inner(loss)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # each has internals of its own, such as what checkpoints track
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(object.__getattribute__(self, "_opt"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HYPERPARAMETERS:
+            setattr(self._opt, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    @property
+    def iterations(self) -> Any:
+        """Updates of the wrapped optimizer."""
+        return self._opt.iterations
+
+    @iterations.setter
+    def iterations(self, variable: Any) -> None:
+        self._opt.iterations = variable
+
+    @property
+    def clipnorm(self) -> Any:
+        """The wrapped optimizer's."""
+        return self._opt.clipnorm
+
+    @clipnorm.setter
+    def clipnorm(self, value: Any) -> None:
+        self._opt.clipnorm = value
+
+    @property
+    def global_clipnorm(self) -> Any:
+        """The wrapped optimizer's."""
+        return self._opt.global_clipnorm
+
+    @global_clipnorm.setter
+    def global_clipnorm(self, value: Any) -> None:
+        self._opt.global_clipnorm = value
+
+    @property
+    def clipvalue(self) -> Any:
+        """The wrapped optimizer's."""
+        return self._opt.clipvalue
+
+    @clipvalue.setter
+    def clipvalue(self, value: Any) -> None:
+        self._opt.clipvalue = value
+
+    @property
+    def weights(self) -> Any:
+        """The wrapped optimizer's weights."""
+        return self._opt.weights if isinstance(self._opt, OptimizerV2) else list(self._opt.variables)
+
+    def variables(self) -> Any:
+        """The wrapped optimizer's weights."""
+        return self.weights
+
+    def get_weights(self) -> Any:
+        """Values of the wrapped optimizer's weights."""
+        if isinstance(self._opt, OptimizerV2):
+            return self._opt.get_weights()
+        return [variable.numpy() for variable in self._opt.variables]
+
+    def set_weights(self, weights: Any) -> None:
+        """Sets the wrapped optimizer's weights.
+
+        Args:
+            weights: as `get_weights` gives them.
+        """
+        self._opt.set_weights(weights)
+
+    def get_slot(self, var: Any, slot_name: str) -> Any:
+        """The wrapped optimizer's slot.
+
+        Args:
+            var: a variable that is trained.
+            slot_name: such as `"momentum"`.
+        """
+        return self._opt.get_slot(var, slot_name)
+
+    def add_slot(self, var: Any, slot_name: str, initializer: Any = "zeros", shape: Any = None) -> Any:
+        """Adds a slot to the wrapped optimizer; arguments as Keras has them."""
+        return self._opt.add_slot(var, slot_name, initializer, shape)
+
+    def get_slot_names(self) -> Any:
+        """The names of the wrapped optimizer's slots."""
+        return self._opt.get_slot_names()
+
+    def _create_all_weights(self, var_list: Any) -> Any:
+        if isinstance(self._opt, OptimizerV2):
+            return self._opt._create_all_weights(var_list)
+        return self._opt.build(var_list)
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes the same optimizer of."""
+        inner = keras2.public().optimizers.serialize(self._opt)
+        if not isinstance(self._opt, OptimizerV2):
+            inner = {"class_name": inner["class_name"], "config": self._opt.get_config()}
+        return {
+            "name": self._name,
+            "inner_optimizer_type": type(self._opt).__name__,
+            "inner_optimizer_legacy": isinstance(self._opt, OptimizerV2),
+            "inner_optimizer_config": inner["config"],
+        }
+
+    @staticmethod
+    def _inner_from_config(config: dict[str, Any], custom_objects: Any) -> Any:
+        kind, legacy = config.pop("inner_optimizer_type"), config.pop("inner_optimizer_legacy", True)
+        inner = config.pop("inner_optimizer_config")
+        for known in (*(custom_objects or {}).values(), *_wrappers(_OptimizerV2Wrapper)):
+            if getattr(known, "__name__", None) == kind:
+                return known.from_config(dict(inner))
+        optimizers = keras2.public().optimizers
+        found = getattr(optimizers.legacy if legacy else optimizers, kind, None)
+        if found is None:
+            raise ValueError(f"There is no optimizer {kind!r} in Keras. Give its class in custom_objects.")
+        return found.from_config(dict(inner))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Makes an optimizer like the one whose `get_config` gave `config`.
+
+        Args:
+            config: from `get_config`.
+            custom_objects: classes of optimizers that are not Keras's, by name.
+        """
+        config = dict(config)
+        return cls(cls._inner_from_config(config, custom_objects), **config)
+
+
+def _wrappers(kind: Any) -> list[Any]:
+    found: list[Any] = []
+    for each in kind.__subclasses__():
+        found += [each, *_wrappers(each)]
+    return found

@@ -1,0 +1,85 @@
+"""Keras 2, whichever package of the installed TensorFlow has it.
+
+TensorFlow 2.15 has it as `keras`, 2.21 as `tf_keras`; both also carry an older copy as `tensorflow.python.keras`. They
+are laid out alike below a root: `keras.src`, `tf_keras.src`, `tensorflow.python.keras`. Checked on 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from typing import Any
+
+from tf_ipu_shim import errors
+
+ROOTS = ("keras.src", "tf_keras.src", "tensorflow.python.keras")
+_ENGINE = ".engine.training"
+
+
+@functools.cache
+def root() -> str:
+    """The root of the Keras 2 that `tf.keras` is, or would be with `TF_USE_LEGACY_KERAS=1`.
+
+    Raises:
+        UnsupportedError: only Keras 3 is installed.
+
+    Example:
+        >>> root()
+        'keras.src'
+    """
+    for name in ROOTS[:2]:
+        package = name.partition(".")[0]
+        if importlib.util.find_spec(package) is not None and _has_engine(name):
+            return name
+    raise errors.UnsupportedError(
+        "Keras 2 is needed and not installed: TensorFlow from 2.16 on comes with Keras 3. Install tf_keras of the same "
+        "version as TensorFlow, and set TF_USE_LEGACY_KERAS=1."
+    )
+
+
+def module(name: str, package: str | None = None) -> Any:
+    """A module of Keras 2.
+
+    Args:
+        name: below the root, such as `"engine.training"`.
+        package: the root; that of `tf.keras` when left out.
+
+    Example:
+        >>> module("engine.training").Model
+        <class 'keras.src.engine.training.Model'>
+    """
+    return importlib.import_module(f"{package or root()}.{name}")
+
+
+def public() -> Any:
+    """What `tf.keras` is: `keras` or `tf_keras`.
+
+    Example:
+        >>> public().layers.Dense(4)
+        <keras.src.layers.core.dense.Dense object at ...>
+    """
+    return importlib.import_module(root().partition(".")[0])
+
+
+def root_of(kind: type) -> str | None:
+    """The root of the Keras package that a class of models comes from; None if it is no Keras 2 model.
+
+    Args:
+        kind: a class.
+
+    Example:
+        >>> root_of(tf.keras.Sequential)
+        'keras.src'
+    """
+    for base in kind.__mro__:
+        if base.__name__ == "Model" and base.__module__.endswith(_ENGINE):
+            return base.__module__[: -len(_ENGINE)]
+    return None
+
+
+def _has_engine(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name + _ENGINE) is not None
+    except ModuleNotFoundError:
+        return False
