@@ -1,0 +1,174 @@
+"""Optimizers of the addons against Keras's own on the CPU, and LAMB against NumPy."""
+
+import harness
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_ipu_shim import ipu, keras2
+from tf_ipu_shim.addons.keras import optimizers
+
+random = np.random.RandomState(0)
+INPUTS = random.rand(6, 5, 3).astype("f")
+START = random.rand(3, 2).astype("f")
+legacy = keras2.public().optimizers.legacy
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    ipu.config.reset_ipu_configuration()
+    harness.configure()
+    yield
+    ipu.config.reset_ipu_configuration()
+
+
+def train(optimizer, device=harness.IPU, dtype="float32", sparse=False):
+    with tf.device(device):
+        weight = tf.Variable(START.astype(dtype), name="weight")
+
+        @tf.function(jit_compile=device == harness.IPU or None, autograph=False)
+        def step(x):
+            with tf.GradientTape() as tape:
+                used = tf.gather(weight, [0, 2, 0]) if sparse else weight
+                loss = tf.reduce_sum(tf.square(tf.matmul(tf.cast(x, dtype), used)))
+            optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
+            return loss
+
+        for x in INPUTS:
+            step(tf.constant(x))
+    return weight.numpy()
+
+
+SAME = [
+    (lambda: optimizers.SGDIpuOptimizer(0.01), lambda: legacy.SGD(0.01)),
+    (lambda: optimizers.SGDIpuOptimizer(0.01, 0.9), lambda: legacy.SGD(0.01, 0.9)),
+    (lambda: optimizers.SGDIpuOptimizer(0.01, 0.9, True), lambda: legacy.SGD(0.01, 0.9, True)),
+    (lambda: optimizers.AdamIpuOptimizer(0.1), lambda: legacy.Adam(0.1)),
+    (lambda: optimizers.AdamIpuOptimizer(0.1, amsgrad=True), lambda: legacy.Adam(0.1, amsgrad=True)),
+    (lambda: optimizers.AdamIpuOptimizer(0.1, decay=0.5), lambda: legacy.Adam(0.1, decay=0.5)),
+]
+
+
+@pytest.mark.parametrize(("ours", "keras"), SAME)
+def test_as_keras(ours, keras):
+    np.testing.assert_allclose(train(ours()), train(keras(), harness.CPU), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize(("ours", "keras"), [SAME[0], SAME[3]])
+def test_rows_looked_up(ours, keras):
+    np.testing.assert_allclose(train(ours(), sparse=True), train(keras(), harness.CPU, sparse=True), 1e-4, 1e-5)
+
+
+def gradient(weight, x):
+    x = x.astype(np.float64)
+    return 2 * x.T @ x @ weight
+
+
+def by_hand(rate=0.01, decay=0.0, adapt=True, debiasing=True, clip=None, lamb=True, epsilon=1e-6):
+    """LAMB as its paper has it, in float64; Adam without debiasing for `lamb=False`."""
+    weight, m, v = START.astype(np.float64), 0, 0
+    for t, x in enumerate(INPUTS, 1):
+        g = gradient(weight, x)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        correct = (1 - 0.9**t, 1 - 0.999**t) if debiasing else (1, 1)
+        step = m / correct[0] / (np.sqrt(v / correct[1]) + epsilon)
+        if lamb:
+            step = step + decay * weight
+            norm = np.linalg.norm(weight) if clip is None else min(np.linalg.norm(weight), clip)
+            step = step * (norm / np.linalg.norm(step) if adapt else 1)
+        weight = weight - rate * step
+    return weight
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {}),
+        ({"weight_decay_rate": 0.1}, {"decay": 0.1}),
+        ({"weight_decay_rate": 0.1, "exclude_from_weight_decay": ["wei.ht"]}, {"decay": 0.0, "adapt": False}),
+        (
+            {"weight_decay_rate": 0.1, "exclude_from_weight_decay": ["bias"], "exclude_from_layer_adaptation": ["we"]},
+            {"decay": 0.1, "adapt": False},
+        ),
+        ({"debiasing": False}, {"debiasing": False}),
+        ({"weight_norm_clip": 0.5}, {"clip": 0.5}),
+    ],
+)
+def test_lamb(options, expected):
+    np.testing.assert_allclose(train(optimizers.LAMBIpuOptimizer(0.01, **options)), by_hand(**expected), 1e-4, 1e-5)
+
+
+def test_adam_without_debiasing():
+    actual = train(optimizers.AdamIpuOptimizer(0.01, debiasing=False))
+    np.testing.assert_allclose(actual, by_hand(debiasing=False, lamb=False, epsilon=1e-7), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "slots"),
+    [
+        (lambda **types: optimizers.SGDIpuOptimizer(0.001, 0.9, **types), {"momentum": "momentum_accum_dtype"}),
+        (
+            lambda **types: optimizers.AdamIpuOptimizer(0.01, amsgrad=True, **types),
+            {n: f"{n}_dtype" for n in "m v vhat".split()},
+        ),
+        (lambda **types: optimizers.LAMBIpuOptimizer(0.01, **types), {"m": "m_dtype", "v": "v_dtype"}),
+    ],
+)
+def test_types_of_slots(optimizer, slots):
+    for slot, option in slots.items():
+        made = optimizer(**{option: tf.float32})
+        weight = train(made, dtype="float16")
+        assert weight.dtype == np.float16
+        np.testing.assert_allclose(weight, train(optimizer(), dtype="float32"), 0.02, 0.02)
+        types = {variable.name.rpartition("/")[2].partition(":")[0]: variable.dtype for variable in made.weights}
+        assert {name: types[name] for name in slots} == {
+            name: tf.float32 if name == slot else tf.float16 for name in slots
+        }
+        with pytest.raises(AssertionError, match="no slot 'other'"):
+            made.get_slot_dtype(tf.Variable(1.0), "other")
+
+
+def test_precision_of_the_arithmetic():
+    """A step of 2 ** -12 of the weight is lost in float16, and not in float32."""
+    for precision, moved in ((tf.float16, False), (tf.float32, True)):
+        weight = tf.Variable([1.0, 1.0])
+        optimizer = optimizers.SGDIpuOptimizer(2.0**-12, optimizer_compute_precisions=(precision,))
+        optimizer.apply_gradients([(tf.constant([2.0**-13, 1.0]), weight)])
+        # The product is 2 ** -25, which float16 rounds to zero.
+        slot = 2.0**-12 * 2.0**-13 if moved else 0.0
+        np.testing.assert_array_equal(weight.numpy(), np.float32([1 - slot, 1 - 2.0**-12]))
+
+
+@pytest.mark.parametrize("kind", [optimizers.SGDIpuOptimizer, optimizers.AdamIpuOptimizer, optimizers.LAMBIpuOptimizer])
+def test_configuration(kind):
+    made = kind(0.5, outline_apply_gradients=True, outline_apply_gradients_kwargs={"unique_sharding": True})
+    config = made.get_config()
+    assert config["outline_apply_gradients"] is True
+    assert config["learning_rate"] == 0.5
+    assert kind.from_config(config).get_config() == config
+
+
+def test_wrong_use_is_refused():
+    with pytest.raises(ValueError, match="Must provide a list of two elements"):
+        optimizers.LAMBIpuOptimizer(optimizer_compute_precisions=(tf.float32,))
+
+
+def test_slots_of_any_type():
+    class Plain(optimizers.IpuOptimizerBase):
+        pass
+
+    weight = tf.Variable([1.0, 2.0])
+    optimizer = Plain("plain")
+    slot = optimizer.add_slot_with_dtype(weight, "count", tf.int32, "ones")
+    assert slot.dtype == tf.int32
+    assert slot.numpy().tolist() == [1, 1]
+    assert optimizer.add_slot(weight, "count") is slot
+    assert optimizer.get_slot(weight, "count") is slot
+    assert optimizer.add_slot(weight, "other").dtype == tf.float32
+
+
+def test_names():
+    import ipu_tensorflow_addons.keras.optimizers as graphcore
+
+    assert graphcore.adam_optimizer.AdamIpuOptimizer is optimizers.AdamIpuOptimizer
+    import ipu_tensorflow_addons.v1.optimizers  # noqa: F401

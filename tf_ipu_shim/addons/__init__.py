@@ -1,0 +1,1 @@
+"""`ipu_tensorflow_addons`: layers and optimizers for IPUs. Its modules load when asked for."""

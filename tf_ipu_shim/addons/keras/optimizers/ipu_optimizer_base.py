@@ -1,0 +1,153 @@
+"""`ipu_tensorflow_addons.keras.optimizers.ipu_optimizer_base`: slots of chosen types."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tf_ipu_shim import keras2
+
+OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
+
+
+class IpuOptimizerBase(OptimizerV2):
+    """A Keras 2 optimizer whose slots and arithmetic may have other types than the variables.
+
+    Args:
+        name: of the operations.
+        optimizer_compute_precisions: the types that updates are computed in.
+        outline_apply_gradients: accepted and recorded: sharing code between updates does not change results.
+        outline_apply_gradients_kwargs: accepted and recorded, as above.
+        **kwargs: of Keras's base class.
+
+    Source: `ipu_tensorflow_addons.keras.optimizers.ipu_optimizer_base.IpuOptimizerBase`.
+
+    Example:
+        >>> class Signs(IpuOptimizerBase):
+        ...     def _resource_apply_dense(self, grad, var, apply_state=None):
+        ...         return var.assign_sub(0.1 * tf.sign(grad))
+    """
+
+    def __init__(
+        self,
+        name: str,
+        optimizer_compute_precisions: Sequence[Any] = (tf.float32,),
+        outline_apply_gradients: bool = False,
+        outline_apply_gradients_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, **kwargs)
+        self.opt_dtypes = tuple(optimizer_compute_precisions)
+        self.outline_apply_gradients = outline_apply_gradients
+        self.outline_apply_gradients_kwargs = dict(outline_apply_gradients_kwargs or {})
+
+    def get_slot_dtype(self, var: Any, slot_name: str) -> Any:
+        """The type of a slot.
+
+        Args:
+            var: the variable.
+            slot_name: of the slot.
+
+        Returns:
+            The variable's type, unless a subclass says otherwise.
+        """
+        return var.dtype
+
+    def add_slot_with_dtype(self, var: Any, slot_name: str, dtype: Any, initializer: Any = "zeros") -> Any:
+        """Adds a slot of a type.
+
+        Args:
+            var: the variable.
+            slot_name: of the slot.
+            dtype: of the slot.
+            initializer: an initialiser, or its name.
+        """
+        return self.add_slot(var, slot_name, initializer, dtype=dtype)
+
+    def add_slot(
+        self, var: Any, slot_name: str, initializer: Any = "zeros", shape: Any = None, dtype: Any = None
+    ) -> Any:
+        """Adds a slot.
+
+        Args:
+            var: the variable.
+            slot_name: of the slot.
+            initializer: an initialiser, or its name.
+            shape: of the slot; the variable's by default.
+            dtype: of the slot; `get_slot_dtype`'s by default.
+
+        Raises:
+            ValueError: the variable belongs to another distribution strategy.
+        """
+        dtype = tf.as_dtype(dtype or self.get_slot_dtype(var, slot_name))
+        slots: dict[str, Any] = self._slots.setdefault(_key(var), {})
+        if slot_name not in self._slot_names:
+            self._slot_names.append(slot_name)
+        if slot_name in slots:
+            return slots[slot_name]
+        if isinstance(initializer, str) or callable(initializer):
+            made = keras2.public().initializers.get(initializer)
+            initializer = functools.partial(made, shape=var.shape if shape is None else shape, dtype=dtype)
+        with self._distribution_strategy_scope():
+            strategy = tf.distribute.get_strategy()
+            if not strategy.extended.variable_created_in_scope(var):
+                raise ValueError(
+                    f"Trying to create optimizer slot variable under the scope of {strategy}, but {var.name} was made "
+                    "under another one. Make variables and apply gradients under the same strategy."
+                )
+            with strategy.extended.colocate_vars_with(var):
+                slot = tf.Variable(
+                    name=f"{var._shared_name}/{slot_name}", dtype=dtype, trainable=False, initial_value=initializer
+                )
+        slots[slot_name] = slot
+        self._restore_slot_variable(slot_name=slot_name, variable=var, slot_variable=slot)
+        self._weights.append(slot)
+        return slot
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any, apply_state: Any = None) -> Any:
+        # IPUs have no sparse updates: rows that are not looked up have a gradient of zero.
+        return self._resource_apply_dense(
+            tf.math.unsorted_segment_sum(grad, indices, var.shape[0]), var, apply_state=apply_state
+        )
+
+    def _number(self, name: str) -> Any:
+        return self._get_hyper(name, self.opt_dtypes[0])
+
+    def _step(self) -> Any:
+        return tf.cast(self.iterations + 1, self.opt_dtypes[0])
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes the same optimizer of."""
+        return {
+            **super().get_config(),
+            "optimizer_compute_precisions": self.opt_dtypes,
+            "outline_apply_gradients": self.outline_apply_gradients,
+            "outline_apply_gradients_kwargs": self.outline_apply_gradients_kwargs,
+        }
+
+
+def _key(var: Any) -> Any:
+    if hasattr(var, "_distributed_container"):
+        var = var._distributed_container()
+    if getattr(var, "_in_graph_mode", False):
+        return var._shared_name
+    return var._unique_id
+
+
+def update_slot(slot: Any, value: Any) -> Any:
+    """Writes a slot in its own type, and gives the value as it was computed.
+
+    Args:
+        slot: the variable.
+        value: of the type that updates are computed in.
+    """
+    with tf.control_dependencies([slot.assign(tf.cast(value, slot.dtype), read_value=False)]):
+        return tf.identity(value)
+
+
+def unknown_slot(slot_name: str, known: str) -> AssertionError:
+    """What is raised for a slot that an optimizer does not have."""
+    return AssertionError(f"There is no slot {slot_name!r} in this optimizer; it has {known}.")

@@ -1,0 +1,1 @@
+"""`ipu_tensorflow_addons.v1`. Its modules load when asked for."""
