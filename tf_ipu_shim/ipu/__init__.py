@@ -10,6 +10,7 @@ from typing import Any
 
 from tf_ipu_shim import errors, plugin
 from tf_ipu_shim.ipu import autograph, sharding
+from tf_ipu_shim.keras import import_hook
 from tf_ipu_shim.lowering import installation
 from tf_ipu_shim.runtime import devices, driver
 
@@ -17,6 +18,7 @@ installation.install(plugin.load(), devices.get)
 driver.install(plugin.load())
 sharding.enable_sharded_gradient_tape()
 autograph.install()
+import_hook.install()
 
 # What Graphcore's package gives out under `ipu`, by the package of ours that holds it.
 _MODULES = {

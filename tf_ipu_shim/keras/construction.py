@@ -1,0 +1,89 @@
+"""Models made in the scope of an `IPUStrategy` become models with extensions, and no others.
+
+Every Keras 2 model passes `Model.__new__`. There its class is replaced by one made from it, with an extension class
+between the user's classes and Keras' own. Checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+from tensorflow.python.distribute import distribute_lib
+
+from tf_ipu_shim import keras2
+
+_PATCHED = "_ipu_constructor"
+
+
+def install() -> None:
+    """Lets the Keras 2 packages that are loaded ask for the strategy when a model is made."""
+    for root in keras2.ROOTS:
+        training = sys.modules.get(f"{root}.engine.training")
+        if training is not None and not getattr(training.Model, _PATCHED, False):
+            _install(training.Model)
+
+
+def _install(model: Any) -> None:
+    stock = model.__new__
+
+    @functools.wraps(stock)
+    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        made = stock(cls, *args, **kwargs)
+        return extended(made) if isinstance(made, model) and _wanted() else made
+
+    model.__new__ = staticmethod(new)
+    setattr(model, _PATCHED, True)
+
+
+def extended(made: Any) -> Any:
+    """Gives a model its extension.
+
+    Args:
+        made: a Keras model, not initialised yet.
+
+    Returns:
+        The same object.
+    """
+    kind = type(made)
+    if not vars(kind).get("_ipu_generated"):
+        extended_kind: type = _extended_class(kind)  # type: ignore[arg-type]
+        object.__setattr__(made, "__class__", extended_kind)
+    return made
+
+
+@functools.cache
+def _extended_class(kind: type) -> type:
+    from tf_ipu_shim.keras.extensions import functional_extensions, model_extensions, sequential_extensions
+
+    root = keras2.root_of(kind)
+    for name, extension in (
+        ("sequential.Sequential", sequential_extensions.SequentialExtension),
+        ("functional.Functional", functional_extensions.FunctionalExtension),
+        ("training.Model", model_extensions.ModelExtension),
+    ):
+        module, _, stock_name = name.partition(".")
+        stock = getattr(keras2.module(f"engine.{module}", root), stock_name)
+        if issubclass(kind, stock):
+            extension_class = extension
+            break
+    else:
+        raise TypeError(f"{kind.__name__} is no Keras 2 model.")
+    # One for each user class: Keras puts other bases into it when a subclass turns out to be a functional model.
+    between = type(stock)(
+        stock.__name__, (extension_class, stock), {"_ipu_generated": True, "__module__": stock.__module__}
+    )
+    bases = (between,) if kind is stock else (kind, between)
+    attributes = {
+        "_ipu_generated": True,
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+    }
+    return type(kind)(kind.__name__, bases, attributes)
+
+
+def _wanted() -> bool:
+    strategy = distribute_lib.get_strategy()
+    return bool(getattr(strategy, "_enable_keras_extensions", False))

@@ -1,0 +1,447 @@
+"""`keras.ipu.extensions.extensions_base`: what all Keras models made in the scope of an `IPUStrategy` gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode
+from tf_ipu_shim.keras.extensions import model_step, options, programs, replication, running
+from tf_ipu_shim.keras.extensions.data_adapter import IPUDataHandler
+from tf_ipu_shim.keras.extensions.data_feed_manager import InfeedManager, OutfeedManager
+from tf_ipu_shim.keras.extensions.options import ModelOptions
+from tf_ipu_shim.keras.extensions.replication import ReplicatedMetricReductionMethod
+
+logged_steps_per_execution_warning = False
+
+
+class ModelState:
+    """What a model keeps of its IPU's part. No part of the model's weights, nor of what is saved."""
+
+    def __init__(self) -> None:
+        self.options = ModelOptions()
+        self.infeeds = InfeedManager()
+        self.outfeeds = OutfeedManager()
+        self.programs: dict[Any, Callable[[], None]] = {}
+        self.stages: list[Any] | None = None  # assignments that were set
+        self.stages_reset = False  # whether layers' own stages no longer count
+        self.input_shape: Any = None  # of a subclassed model that was built
+        self.seen = False  # whether a subclassed model was looked through for stages
+        self.network: Any = None  # the graph of a subclassed model, once it is known
+
+    def forget_programs(self) -> None:
+        """Lets the next call compile anew."""
+        self.programs.clear()
+        self.infeeds.reset()
+        self.outfeeds.reset()
+
+
+class KerasExtensionBase:
+    """The methods that a Keras model made in the scope of an `IPUStrategy` has on top of its own.
+
+    Mixed in between the user's class and Keras': what a user overrides comes first, and may call these by `super()`.
+
+    Source: `keras.ipu.extensions.extensions_base.KerasExtensionBase`.
+    """
+
+    @property
+    def _ipu(self) -> ModelState:
+        state = vars(self).get("_ipu_state")
+        if state is None:
+            state = ModelState()
+            object.__setattr__(self, "_ipu_state", state)  # past Keras' tracking of attributes
+        return state
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
+        """As Keras'; programs are compiled anew."""
+        self._ipu.forget_programs()
+        return super().compile(*args, **kwargs)  # type: ignore[misc]
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: Any = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+    ) -> Any:
+        """Trains on the IPU; the arguments of `tf.keras.Model.fit`.
+
+        Returns:
+            The history, with one entry an epoch.
+
+        Raises:
+            RuntimeError: the model is not compiled, or cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("fit")
+        package = model_step.package_of(model)
+        adapters = keras2.module("engine.data_adapter", package)
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = adapters.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split
+            )
+        trainable_state = keras2.module("engine.training_utils", package).RespectCompiledTrainableState
+        with model.distribute_strategy.scope(), trainable_state(model):
+            handler = self._handler(
+                "fit",
+                x=x,
+                y=y,
+                sample_weight=sample_weight,
+                batch_size=batch_size,
+                steps_per_epoch=steps_per_epoch,
+                initial_epoch=initial_epoch,
+                epochs=epochs,
+                shuffle=shuffle,
+                class_weight=class_weight,
+            )
+            listed = running.callback_list(model, callbacks, package, verbose, epochs, handler.inferred_steps)
+            validate = None
+            if validation_data:
+                validate = self._validation(
+                    validation_data, validation_batch_size or batch_size, validation_steps, validation_freq, listed
+                )
+            return running.fit(model, handler, listed, validate, self._executions("fit", handler))
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Computes loss and metrics on the IPU; the arguments of `tf.keras.Model.evaluate`.
+
+        Returns:
+            The loss, or a list of loss and metrics, or a dictionary of them.
+
+        Raises:
+            RuntimeError: the model is not compiled, or cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("evaluate")
+        if kwargs:
+            raise TypeError(f"Invalid keyword arguments: {list(kwargs)}")
+        with model.distribute_strategy.scope():
+            handler = self._handler(
+                "evaluate", x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps
+            )
+            package = model_step.package_of(model)
+            listed = running.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
+            logs = running.evaluate(model, handler, listed, self._executions("evaluate", handler))
+            return logs if return_dict else running.in_order(logs, model.metrics_names)
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+    ) -> Any:
+        """Computes predictions on the IPU; the arguments of `tf.keras.Model.predict`.
+
+        Returns:
+            Arrays of shape [samples, ...], in the structure of the model's outputs.
+
+        Raises:
+            RuntimeError: the model cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("predict")
+        with model.distribute_strategy.scope():
+            handler = self._handler("predict", x=x, batch_size=batch_size, steps_per_epoch=steps)
+            package = model_step.package_of(model)
+            listed = running.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
+            return running.predict(model, handler, listed, self._executions("predict", handler))
+
+    def get_pipeline_stage_assignment(self) -> Any:
+        """The pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: Any) -> None:
+        """Sets the pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def reset_pipeline_stage_assignment(self) -> None:
+        """Takes the layers out of their pipeline stages; each kind of model has its own."""
+        raise NotImplementedError
+
+    def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
+        """Prints the pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def set_gradient_accumulation_options(
+        self,
+        gradient_accumulation_steps_per_replica: int | None = None,
+        gradient_accumulation_reduction_method: Any = "sum",
+        use_v2_gradient_accumulation_optimizer: bool = False,
+        **gradient_accumulation_optimizer_kwargs: Any,
+    ) -> None:
+        """Lets one weight update stand for several mini-batches; for models that are not pipelined.
+
+        Args:
+            gradient_accumulation_steps_per_replica: mini-batches to an update; None or 1: each one updates.
+            gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
+            use_v2_gradient_accumulation_optimizer: accepted: both of Graphcore's give the same weights.
+            **gradient_accumulation_optimizer_kwargs: `dtype` of the accumulators; others say where state is kept.
+
+        Raises:
+            ValueError: an argument is out of range, or is set elsewhere.
+        """
+        options.check_steps(gradient_accumulation_steps_per_replica)
+        options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
+        GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
+        self._set(
+            accumulation_steps=gradient_accumulation_steps_per_replica,
+            accumulation_reduction=gradient_accumulation_reduction_method,
+            accumulation_kwargs=dict(gradient_accumulation_optimizer_kwargs),
+            use_v2_accumulation=use_v2_gradient_accumulation_optimizer,
+        )
+
+    def set_pipelining_options(
+        self,
+        gradient_accumulation_steps_per_replica: int | None = None,
+        device_mapping: list[int] | None = None,
+        accumulate_outfeed: bool | None = None,
+        gradient_accumulation_reduction_method: Any = "sum",
+        **pipelining_kwargs: Any,
+    ) -> None:
+        """Says how a pipelined model runs.
+
+        Args:
+            gradient_accumulation_steps_per_replica: mini-batches to an update.
+            device_mapping: the IPU of each stage; stage i on IPU i when left out.
+            accumulate_outfeed: whether metrics of the mini-batches of an update are added up on the IPU.
+            gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
+            **pipelining_kwargs: of `ipu.ops.pipelining_ops.pipeline`.
+
+        Raises:
+            ValueError: an argument is out of range, or is set elsewhere.
+        """
+        options.check_steps(gradient_accumulation_steps_per_replica)
+        options.check_device_mapping(device_mapping)
+        options.check_pipelining_kwargs(pipelining_kwargs)
+        GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
+        self._set(
+            pipelining_steps=gradient_accumulation_steps_per_replica,
+            device_mapping=device_mapping,
+            accumulate_outfeed=accumulate_outfeed,
+            pipelining_reduction=gradient_accumulation_reduction_method,
+            pipelining_kwargs=dict(pipelining_kwargs),
+        )
+
+    def set_infeed_queue_options(self, **kwargs: Any) -> None:
+        """Sets arguments of the model's infeeds.
+
+        Args:
+            **kwargs: of `IPUInfeedQueue`, such as `prefetch_depth`.
+
+        Raises:
+            ValueError: the model sets the argument itself, or it cannot be set.
+        """
+        options.check_infeed_kwargs(kwargs)
+        self._set(infeed_kwargs=dict(kwargs))
+
+    def set_outfeed_queue_options(self, **kwargs: Any) -> None:
+        """Sets arguments of the model's outfeeds.
+
+        Args:
+            **kwargs: of `IPUOutfeedQueue`, such as `buffer_depth`.
+
+        Raises:
+            ValueError: the argument cannot be set.
+        """
+        options.check_outfeed_kwargs(kwargs)
+        self._set(outfeed_kwargs=dict(kwargs))
+
+    def set_asynchronous_callbacks(self, asynchronous: bool = False) -> None:
+        """Says whether callbacks are called for each mini-batch while a program runs.
+
+        Args:
+            asynchronous: if not, they are called once an execution, when it is over.
+        """
+        self._set(asynchronous_callbacks=asynchronous)
+
+    def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
+        """Says how metrics of replicas become one.
+
+        Args:
+            replicated_metric_reduction_method: a `ReplicatedMetricReductionMethod` or its name.
+
+        Raises:
+            ValueError: it is none of them.
+        """
+        self._set(metric_reduction=ReplicatedMetricReductionMethod.parse(replicated_metric_reduction_method))
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            setattr(self._ipu.options, name, value)
+        self._ipu.forget_programs()
+
+    def _is_pipelined(self) -> bool:
+        return False
+
+    def _shards(self) -> int:
+        """IPUs that one replica takes."""
+        return 1
+
+    def _see(self, spec: Any) -> None:
+        """Looks for stages in the model's own `call`, where it has one.
+
+        Args:
+            spec: structure of a mini-batch.
+        """
+
+    def _unpacked(self, mode: str) -> Callable[[Any], Any]:
+        """From what the outfeed gives to metrics or predictions."""
+        return lambda values: values
+
+    def _device(self) -> str:
+        model: Any = self
+        return model.distribute_strategy.extended.worker_devices[0]
+
+    def _check_mode(self, mode: str) -> None:
+        model: Any = self
+        if model.run_eagerly:
+            raise RuntimeError(
+                "Keras models cannot run eagerly when using `IPUStrategy`. Leave out run_eagerly=True in compile, and "
+                "tf.config.run_functions_eagerly(True)."
+            )
+        if mode != "predict":
+            model._assert_compile_was_called()
+
+    def _steps_per_execution_value(self) -> int:
+        steps = getattr(self, "_steps_per_execution", None)
+        return 1 if steps is None else int(steps.numpy())
+
+    def _handler(self, mode: str, **data: Any) -> IPUDataHandler:
+        with ops.device("/device:CPU:0"):
+            handler = IPUDataHandler(
+                model=self, steps_per_execution=self._steps_per_execution_value(), replication_factor=None, **data
+            )
+        self._see(handler.element_spec)
+        with ops.device("/device:CPU:0"):
+            handler.set_replication_factor(replication.replication_factor(self._device(), self._shards()))
+        if mode == "fit":
+            self._check_accumulation(handler.steps_per_execution_value)
+        return handler
+
+    def _accumulation(self) -> int:
+        """Mini-batches to an update."""
+        chosen = self._ipu.options
+        if not self._is_pipelined():
+            return chosen.accumulation_steps or 1
+        if chosen.pipelining_steps is None:
+            raise ValueError(
+                "The model which you are attempting to train is pipelined, however "
+                "`gradient_accumulation_steps_per_replica` has not been set. Set it with `set_pipelining_options()`."
+            )
+        return chosen.pipelining_steps
+
+    def _check_accumulation(self, steps: int) -> None:
+        number = self._accumulation()
+        if steps % number:
+            setter = "set_pipelining_options" if self._is_pipelined() else "set_gradient_accumulation_options"
+            raise RuntimeError(
+                f"The {'pipelined ' if self._is_pipelined() else ''}model has been configured to use gradient "
+                f"accumulation for training, however the current `steps_per_execution` value (set to {steps}) is not "
+                f"divisible by `gradient_accumulation_steps_per_replica` ({number}). Change one of them: "
+                f"`compile(steps_per_execution=...)` or `{setter}()`."
+            )
+
+    def _executions(self, mode: str, handler: IPUDataHandler) -> Iterator[tuple[int, running.Execution]]:
+        """Each epoch with a program that is ready to run."""
+        chosen = self._ipu.options
+        steps = handler.steps_per_execution_value
+        replicas = replication.replication_factor(self._device(), self._shards())
+        every = mode == "predict" or chosen.asynchronous_callbacks
+        outfeed = self._ipu.outfeeds.get_outfeed(
+            mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}
+        )
+        reduction = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction)
+        for epoch, infeed in handler.enumerate_epochs_with_reuse(self._ipu.infeeds, mode, chosen.infeed_kwargs):
+            key = (mode, infeed._id, outfeed._id, steps, replicas)
+            program = self._ipu.programs.get(key)
+            if program is None:
+                program = self._ipu.programs[key] = self._program(mode, infeed, outfeed, steps)
+            yield (
+                epoch,
+                running.Execution(
+                    program,
+                    outfeed,
+                    self._unpacked(mode),
+                    steps,
+                    replicas,
+                    reduction,
+                    chosen.asynchronous_callbacks,
+                ),
+            )
+
+    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+        make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"
+        programs.refuse_overridden(self, (make,), "with IPU extensions: override the step function instead")
+        if mode == "fit" and self._accumulation() > 1:
+            why = "when using gradient accumulation"
+            programs.refuse_overridden(self, ("train_step",), why)
+            programs.prime(self, mode, infeed)
+            return programs.accumulating_program(self, infeed, outfeed, steps, self._ipu.options)
+        programs.prime(self, mode, infeed)
+        return programs.loop_program(self, mode, infeed, outfeed, steps)
+
+    def _validation(
+        self, data: Any, batch_size: int | None, steps: int | None, frequency: Any, callbacks: Any
+    ) -> Callable[[int], dict[str, Any]]:
+        model: Any = self
+        x, y, weights = model_step.unpack(model, data)
+
+        def validate(epoch: int) -> dict[str, Any]:
+            if not model._should_eval(epoch, frequency):
+                return {}
+            logs = model.evaluate(
+                x=x,
+                y=y,
+                sample_weight=weights,
+                batch_size=batch_size,
+                steps=steps,
+                callbacks=callbacks,
+                return_dict=True,
+            )
+            return {f"val_{name}": value for name, value in logs.items()}
+
+        return validate
+
+
+__all__ = ["KerasExtensionBase", "ModelState", "ReplicatedMetricReductionMethod", "logged_steps_per_execution_warning"]

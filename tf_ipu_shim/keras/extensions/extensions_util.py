@@ -1,0 +1,34 @@
+"""`keras.ipu.extensions.extensions_util`: shapes of what comes out of an outfeed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.ops import array_ops
+from tensorflow.python.util import nest
+
+
+def merge_into_batch_dimension(tensors: Any, local_replication_factor: int) -> Any:
+    """Puts the results of all mini-batches one behind the other.
+
+    Args:
+        tensors: a structure of tensors of shape [mini-batch, replica, batch, ...]; without the replica axis where there
+            is one replica.
+        local_replication_factor: number of replicas.
+
+    Returns:
+        The same structure, of shape [mini-batch * replica * batch, ...].
+
+    Source: `keras.ipu.extensions.extensions_util.merge_into_batch_dimension`.
+
+    Example:
+        >>> merge_into_batch_dimension(tf.zeros([4, 2, 8, 10]), 2).shape
+        TensorShape([64, 10])
+    """
+    leading = 3 if local_replication_factor > 1 else 2
+
+    def merge(tensor: Any) -> Any:
+        rest = array_ops.shape(tensor)[leading:]
+        return array_ops.reshape(tensor, array_ops.concat([[-1], rest], axis=0))
+
+    return nest.map_structure(merge, tensors)

@@ -1,0 +1,45 @@
+"""`keras.ipu.extensions.functional_extensions`: pipeline stages of `Functional` models, call by call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.keras.extensions import networks
+from tf_ipu_shim.keras.extensions.network_extension import NetworkExtension
+from tf_ipu_shim.keras.extensions.pipeline_stage_assignment import (
+    FunctionalLayerPipelineStageAssignment,
+    FunctionalNestedModelPipelineStageAssignment,
+    PipelineStage,
+)
+
+
+class FunctionalExtension(NetworkExtension):
+    """What `Functional` models made in the scope of an `IPUStrategy` gain.
+
+    Source: `keras.ipu.extensions.functional_extensions.FunctionalExtension`.
+
+    Example:
+        >>> stages = model.get_pipeline_stage_assignment()
+        >>> for assignment in stages:
+        ...     assignment.pipeline_stage = 0 if assignment.layer.name.startswith("encoder") else 1
+        >>> model.set_pipeline_stage_assignment(stages)
+    """
+
+    _layer_kind = FunctionalLayerPipelineStageAssignment
+    _nested_kind = FunctionalNestedModelPipelineStageAssignment
+
+    def _init_graph_network(self, *args: Any, **kwargs: Any) -> None:
+        super()._init_graph_network(*args, **kwargs)  # type: ignore[misc]
+        if not networks.is_sequential(self):
+            self._check_remembered_stages()
+
+    def _network(self) -> networks.Network:
+        return networks.functional_network(self)
+
+
+__all__ = [
+    "FunctionalExtension",
+    "FunctionalLayerPipelineStageAssignment",
+    "FunctionalNestedModelPipelineStageAssignment",
+    "PipelineStage",
+]

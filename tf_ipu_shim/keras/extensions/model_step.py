@@ -1,0 +1,119 @@
+"""One mini-batch of a Keras model, in the parts that programs are made of.
+
+Keras 2.15 computes loss and metrics in methods of the model; older copies call the compiled containers. Both are
+covered; checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras` of TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.eager import backprop
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim import keras2
+
+
+def package_of(model: Any) -> str:
+    """The root of the Keras package a model comes from."""
+    return keras2.root_of(type(model)) or keras2.root()
+
+
+def stock_model(model: Any) -> Any:
+    """The class `Model` of the model's Keras package."""
+    return keras2.module("engine.training", package_of(model)).Model
+
+
+def overrides(model: Any, name: str) -> bool:
+    """Whether the user's class has its own version of a method.
+
+    Args:
+        model: a Keras model.
+        name: of the method.
+    """
+    package = package_of(model)
+    for kind in type(model).__mro__:
+        if name in vars(kind):
+            if kind.__module__.startswith((package + ".", "tf_ipu_shim.")) and not vars(kind).get("_ipu_generated"):
+                return False
+            if not vars(kind).get("_ipu_generated"):
+                return True
+    return False
+
+
+def unpack(model: Any, data: Any) -> tuple[Any, Any, Any]:
+    """Inputs, targets and sample weights of an element."""
+    return keras2.module("engine.data_adapter", package_of(model)).unpack_x_y_sample_weight(data)
+
+
+def user_step(model: Any, name: str) -> Any:
+    """A step method as Keras would call it: with the user's `if` and `for` on tensors converted."""
+    return autograph.tf_convert(getattr(model, name), ag_ctx.control_status_ctx())
+
+
+def loss_of(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> Any:
+    """The compiled loss of a mini-batch, regularisation included."""
+    if hasattr(model, "compute_loss"):
+        return model.compute_loss(x, y, y_pred, weights)
+    return model.compiled_loss(y, y_pred, weights, regularization_losses=model.losses)
+
+
+def metrics_of(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> dict[str, Any]:
+    """Updates the compiled metrics with a mini-batch, and gives their results so far."""
+    if hasattr(model, "compute_metrics"):
+        return model.compute_metrics(x, y, y_pred, weights)
+    model.compiled_metrics.update_state(y, y_pred, weights)
+    return {metric.name: metric.result() for metric in model.metrics}
+
+
+def forward(model: Any, data: Any, training: bool) -> tuple[Any, dict[str, Any]]:
+    """Loss and metrics of a mini-batch, as `train_step` and `test_step` compute them."""
+    x, y, weights = unpack(model, data)
+    y_pred = model(x, training=training)
+    loss = loss_of(model, x, y, y_pred, weights)
+    return loss, metrics_of(model, x, y, y_pred, weights)
+
+
+def gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any]]:
+    """Gradient and variable, for each trainable variable that the loss of a mini-batch depends on; and the metrics."""
+    x, y, weights = unpack(model, data)
+    with backprop.GradientTape() as tape:
+        y_pred = model(x, training=True)
+        loss = scaled(model.optimizer, loss_of(model, x, y, y_pred, weights))
+    variables = model.trainable_variables
+    pairs = unscaled(model.optimizer, list(zip(tape.gradient(loss, variables), variables)))
+    return pairs, metrics_of(model, x, y, y_pred, weights)
+
+
+def scaled(optimizer: Any, loss: Any) -> Any:
+    """The loss as a loss-scaling optimizer differentiates it."""
+    return optimizer.get_scaled_loss(loss) if hasattr(optimizer, "get_scaled_loss") else loss
+
+
+def unscaled(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Dense gradients as the optimizer applies them; variables without one are left out."""
+    pairs = [(ops.convert_to_tensor(gradient), variable) for gradient, variable in pairs if gradient is not None]
+    if not pairs:
+        raise ValueError("No gradients provided for any variable: the loss depends on none that can be trained.")
+    if hasattr(optimizer, "get_unscaled_gradients"):
+        values = optimizer.get_unscaled_gradients([gradient for gradient, _ in pairs])
+        return list(zip(values, (variable for _, variable in pairs)))
+    return pairs
+
+
+def in_call(model: Any, inputs: Any, training: bool | None) -> Any:
+    """Keras' context of a call of a model, from which its layers know whether it trains.
+
+    Args:
+        model: a Keras model.
+        inputs: of the call.
+        training: None: unknown, as in a call with Keras tensors.
+    """
+    context = keras2.module("engine.base_layer_utils", package_of(model)).call_context()
+    build_graph = training is not None
+    if "call_context_args" in inspect.signature(context.enter).parameters:
+        return context.enter(model, inputs, build_graph, {"training": training})
+    return context.enter(model, inputs, build_graph, training)

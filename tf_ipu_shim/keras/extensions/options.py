@@ -1,0 +1,178 @@
+"""What a model is told about accumulation, pipelining and its queues: stored, and checked when it is set."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tf_ipu_shim import errors
+
+_OUTFEED = "outfeed_mode"
+_INFEED_AUTOMATIC = ("dataset",)
+_INFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor")
+_OUTFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor", _OUTFEED, "outfeed_all")
+_PIPELINE_EXPLICIT = {
+    "gradient_accumulation_count": "gradient_accumulation_steps_per_replica",
+    "pipeline_depth": "gradient_accumulation_steps_per_replica",
+    "device_mapping": "device_mapping",
+    "accumulate_outfeed": "accumulate_outfeed",
+    "reduction_method": "gradient_accumulation_reduction_method",
+}
+_PIPELINE_AUTOMATIC = (
+    "computational_stages",
+    "repeat_count",
+    "inputs",
+    "infeed_queue",
+    "outfeed_queue",
+    "optimizer_function",
+    "outfeed_loss",
+    "outfeed_mask",
+)
+_PIPELINE_INVALID = ("batch_serialization_iterations", "name", "continuous_weight_updates")
+_NORMALISE = "experimental_normalize_gradients"
+# Of the accumulating optimizer. Where the real device keeps its state changes no result.
+_ACCUMULATOR_OPTIONS = (
+    "dtype",
+    "offload_weight_update_variables",
+    "replicated_optimizer_state_sharding",
+    "name",
+    "verify_usage",
+)
+
+
+@dataclasses.dataclass
+class ModelOptions:
+    """What a model was told. Fields are named as in Graphcore's methods that set them."""
+
+    accumulation_steps: int | None = None
+    accumulation_reduction: Any = "sum"
+    accumulation_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    use_v2_accumulation: bool = False
+    pipelining_steps: int | None = None
+    pipelining_reduction: Any = "sum"
+    pipelining_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    device_mapping: list[int] | None = None
+    accumulate_outfeed: bool | None = None
+    infeed_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    outfeed_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    asynchronous_callbacks: bool = False
+    metric_reduction: Any = "NONE"
+
+
+def check_steps(steps: Any) -> None:
+    """Checks a number of mini-batches to accumulate.
+
+    Raises:
+        ValueError: it is no positive integer.
+    """
+    if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool) or steps < 1):
+        raise ValueError(
+            f"Expected `gradient_accumulation_steps_per_replica` to be a positive integer, but got {steps!r} instead."
+        )
+
+
+def check_accumulation_kwargs(kwargs: Any) -> None:
+    """Checks what the accumulating optimizer is to be given.
+
+    Raises:
+        TypeError: it is no dictionary, or has a key that the optimizer does not take.
+        ValueError: a key is set elsewhere.
+    """
+    name = "gradient_accumulation_optimizer_kwargs"
+    if not isinstance(kwargs, Mapping):
+        raise TypeError(f"`{name}` must be a dictionary.")
+    if "opt" in kwargs:
+        raise ValueError(
+            f"Found `opt` key in `{name}`. This is not supported: the optimizer which the model has been compiled with "
+            "is used."
+        )
+    if "num_mini_batches" in kwargs:
+        raise ValueError(
+            f"Found `num_mini_batches` key in `{name}`. Set the `gradient_accumulation_steps_per_replica` argument of "
+            "`set_gradient_accumulation_options` instead."
+        )
+    _refuse_normalising(kwargs, "set_gradient_accumulation_options")
+    for key in kwargs:
+        if key not in _ACCUMULATOR_OPTIONS:
+            raise TypeError(
+                f"The gradient accumulation optimizer takes no argument {key!r}. It takes "
+                f"{', '.join(_ACCUMULATOR_OPTIONS)}."
+            )
+
+
+def check_device_mapping(mapping: Any) -> None:
+    """Checks the IPU of each stage.
+
+    Raises:
+        ValueError: it is no list of integers.
+    """
+    if mapping is not None and (not isinstance(mapping, list) or not all(isinstance(ipu, int) for ipu in mapping)):
+        raise ValueError(f"Expected `device_mapping` to be a list of integers, but got {mapping!r} instead.")
+
+
+def check_pipelining_kwargs(kwargs: Any) -> None:
+    """Checks what the pipeline is to be given.
+
+    Raises:
+        TypeError: it is no dictionary.
+        ValueError: a key is set elsewhere, by the model, or cannot be set.
+    """
+    if not isinstance(kwargs, Mapping):
+        raise TypeError("`pipelining_kwargs` must be a dictionary.")
+    for key, argument in _PIPELINE_EXPLICIT.items():
+        if key in kwargs:
+            raise ValueError(
+                f"Found `{key}` key in `pipelining_kwargs`. Set the `{argument}` argument of `set_pipelining_options` "
+                "instead."
+            )
+    _refuse_keys(kwargs, "pipelining_kwargs", _PIPELINE_AUTOMATIC, _PIPELINE_INVALID)
+    _refuse_normalising(kwargs, "set_pipelining_options")
+
+
+def check_infeed_kwargs(kwargs: Mapping[str, Any]) -> None:
+    """Checks what the infeed is to be given.
+
+    Raises:
+        ValueError: a key is set by the model, or cannot be set.
+    """
+    _refuse_keys(kwargs, "kwargs", _INFEED_AUTOMATIC, _INFEED_INVALID)
+
+
+def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
+    """Checks what the outfeed is to be given.
+
+    Raises:
+        ValueError: a key cannot be set.
+    """
+    _refuse_keys(kwargs, "kwargs", (), _OUTFEED_INVALID)
+
+
+def check_accumulation_options_emulated(kwargs: Mapping[str, Any]) -> None:
+    """Refuses options that change what a program does and are not emulated for Keras models.
+
+    Raises:
+        UnsupportedError: one of them is asked for.
+    """
+    if kwargs.get("replicated_optimizer_state_sharding"):
+        raise errors.UnsupportedError(
+            "replicated_optimizer_state_sharding is not emulated for Keras models. Leave it out: weights are the same "
+            "without it."
+        )
+
+
+def _refuse_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str], invalid: Sequence[str]) -> None:
+    for key in automatic:
+        if key in kwargs:
+            raise ValueError(f"Found `{key}` key in `{where}`. This argument is automatically set by Keras.")
+    for key in invalid:
+        if key in kwargs:
+            raise ValueError(f"Found `{key}` key in `{where}`. This argument is not compatible with Keras models.")
+
+
+def _refuse_normalising(kwargs: Mapping[str, Any], where: str) -> None:
+    if _NORMALISE in kwargs:
+        raise ValueError(
+            f"Found `{_NORMALISE}` argument to `{where}`. This argument has been removed: set "
+            "`gradient_accumulation_reduction_method` to 'mean' instead."
+        )

@@ -1,0 +1,127 @@
+"""Replicas of a model: how many there are, and how their metrics become one."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.runtime import devices
+
+
+class ReplicatedMetricReductionMethod(enum.Enum):
+    """How the metrics of the replicas become one.
+
+    Attributes:
+        NONE: the value of the last replica.
+        LIST: a list with the value of each replica.
+        SUM: their sum.
+        MEAN: their mean.
+
+    Source: `keras.ipu.ReplicatedMetricReductionMethod`.
+    """
+
+    NONE = 1
+    LIST = 2
+    SUM = 3
+    MEAN = 4
+
+    @classmethod
+    def parse(cls, value: Any) -> ReplicatedMetricReductionMethod:
+        """The method that a script names.
+
+        Args:
+            value: a member, or its name in any case.
+
+        Raises:
+            ValueError: it is neither.
+
+        Source: `keras.ipu.ReplicatedMetricReductionMethod.parse`.
+
+        Example:
+            >>> ReplicatedMetricReductionMethod.parse("mean").name
+            'MEAN'
+        """
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str) and value.upper() in cls.__members__:
+            return cls[value.upper()]
+        raise ValueError(
+            f"Cannot parse {value!r} as a ReplicatedMetricReductionMethod. Valid values are "
+            f"{', '.join(cls.__members__)}."
+        )
+
+
+def num_ipus(device: str) -> int:
+    """How many IPUs a TensorFlow device has.
+
+    Args:
+        device: its name, such as `/device:IPU:0`.
+
+    Raises:
+        ValueError: it is no IPU.
+
+    Example:
+        >>> num_ipus("/device:IPU:0")
+        2
+    """
+    spec = device_lib.DeviceSpec.from_string(device or "")
+    if spec.device_type != "IPU":
+        raise ValueError(
+            f"Keras models with IPU extensions can only be used on an IPU device, not on {device or 'the CPU'}: call "
+            "fit, evaluate and predict in the scope of an IPUStrategy."
+        )
+    return devices.get(spec.device_index or 0).num_ipus
+
+
+def replication_factor(device: str, shards: int) -> int:
+    """How many replicas of a model a TensorFlow device has room for.
+
+    Args:
+        device: its name.
+        shards: IPUs that one replica takes.
+
+    Raises:
+        ValueError: the device is no IPU, or has fewer IPUs than one replica takes.
+
+    Example:
+        >>> replication_factor("/device:IPU:0", 2)
+        4
+    """
+    available = num_ipus(device)
+    if shards > available:
+        raise ValueError(
+            f"Current device has {available} IPUs attached, however the current model requires a multiple of {shards} "
+            "IPUs. Set config.auto_select_ipus to one before configure_ipu_system."
+        )
+    return available // shards
+
+
+def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMethod) -> Any:
+    """Makes one value of those of all replicas.
+
+    Args:
+        logs: metrics; each value an array with the replicas as its first axis where there are several.
+        replicas: their number.
+        method: how.
+
+    Returns:
+        The same structure.
+    """
+    if replicas == 1:
+        return logs
+    if method is ReplicatedMetricReductionMethod.LIST:
+        return nest.map_structure(_as_list, logs)
+    reduction = {
+        ReplicatedMetricReductionMethod.NONE: lambda value: value[-1],
+        ReplicatedMetricReductionMethod.SUM: lambda value: value.sum(axis=0),
+        ReplicatedMetricReductionMethod.MEAN: lambda value: value.mean(axis=0),
+    }[method]
+    return nest.map_structure(reduction, logs)
+
+
+def _as_list(value: Sequence[Any]) -> Any:
+    return list(value)

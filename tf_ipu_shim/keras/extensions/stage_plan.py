@@ -1,0 +1,154 @@
+"""A pipelined model as a list of steps, each in its stage.
+
+A step calls one layer on tensors that have names, and gives names to what comes out. The layers of a model in a model
+are steps of their own, between a step that names the inner model's inputs and one that names its outputs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tensorflow.python.util import nest
+
+Key = tuple[Any, ...]
+
+
+@dataclasses.dataclass
+class Step:
+    """A call of a layer.
+
+    Args:
+        stage: of the pipeline; None until known.
+        run: reads and writes tensors by name.
+        inputs: names that it reads.
+        outputs: names that it writes.
+        name: of the layer.
+        assignment: of the layer to the stage; None for steps that only name tensors.
+    """
+
+    stage: int | None
+    run: Callable[[dict[Key, Any]], None]
+    inputs: list[Key]
+    outputs: list[Key]
+    name: str
+    assignment: Any = None
+
+
+class _Tensors:
+    """Tensors of one call of a model, as `Node.map_arguments` takes them: each once for every use."""
+
+    def __init__(self, tensors: dict[Key, Any], path: Key) -> None:
+        self._tensors, self._path = tensors, path
+
+    def __getitem__(self, name: str) -> Any:
+        return _Tensor(self._tensors[(*self._path, name)])
+
+
+class _Tensor:
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def pop(self) -> Any:
+        """Gives the tensor, as often as asked."""
+        return self._tensor
+
+
+def node_step(node: Any, path: Key) -> Step:
+    """The step of a node of Keras' graph.
+
+    Args:
+        node: the call of a layer.
+        path: of the model it belongs to.
+    """
+    outputs = [(*path, name) for name in node.flat_output_ids]
+
+    def run(tensors: dict[Key, Any]) -> None:
+        args, kwargs = node.map_arguments(_Tensors(tensors, path))
+        for key, value in zip(outputs, nest.flatten(node.layer(*args, **kwargs))):
+            tensors[key] = value
+
+    return Step(None, run, [(*path, name) for name in node.flat_input_ids], outputs, node.layer.name)
+
+
+def layer_step(layer: Any, given: Key, result: Key) -> Step:
+    """The step of a layer of a `Sequential` model.
+
+    Args:
+        layer: the layer.
+        given: name of what it takes.
+        result: name of what it gives.
+    """
+
+    def run(tensors: dict[Key, Any]) -> None:
+        tensors[result] = layer(tensors[given])
+
+    return Step(None, run, [given], [result], layer.name)
+
+
+def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> Step:
+    """A step that gives tensors further names.
+
+    Args:
+        sources: their names.
+        targets: the further names.
+        name: of the model.
+    """
+
+    def run(tensors: dict[Key, Any]) -> None:
+        for source, target in zip(sources, targets):
+            tensors[target] = tensors[source]
+
+    return Step(None, run, list(sources), list(targets), name)
+
+
+def check(steps: Sequence[Step]) -> int:
+    """Checks that stages follow each other, and gives steps that only name tensors the stage of their neighbours.
+
+    Args:
+        steps: in the order of execution.
+
+    Returns:
+        The number of stages.
+
+    Raises:
+        ValueError: a stage is empty, or a layer takes a tensor of a later stage.
+    """
+    found = sorted({step.stage for step in steps if step.stage is not None})
+    if found != list(range(len(found))):
+        missing = sorted(set(range(found[-1] + 1)) - set(found))
+        raise ValueError(
+            f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {found}, however the "
+            f"following pipeline stages are missing: {missing}. Give every stage a layer."
+        )
+    for place, step in enumerate(steps):
+        if step.stage is None:
+            later = [other.stage for other in steps[place + 1 :] if other.stage is not None]
+            earlier = [other.stage for other in steps[:place] if other.stage is not None]
+            step.stage = max(earlier) if step.outputs and earlier else later[0]
+    stage_of: dict[Key, int] = {}
+    for step in steps:
+        own = step.stage or 0
+        for key in step.inputs:
+            if stage_of.get(key, 0) > own:
+                raise ValueError(
+                    f"Layer {step.name} in pipeline stage {own} has a dependency from a pipeline stage which has not "
+                    f"yet been executed: stage {stage_of[key]}. A layer can only take tensors of its own stage and of "
+                    "those before."
+                )
+        stage_of.update((key, own) for key in step.outputs)
+    return len(found)
+
+
+def needed_after(steps: Sequence[Step], stage: int, outputs: Iterable[Key]) -> list[Key]:
+    """Names of the tensors that later stages read, in order.
+
+    Args:
+        steps: of the model.
+        stage: whose outputs are asked for.
+        outputs: of the model.
+    """
+    wanted = [key for step in steps if (step.stage or 0) > stage for key in step.inputs]
+    made_later = {key for step in steps if (step.stage or 0) > stage for key in step.outputs}
+    return list(dict.fromkeys(key for key in [*wanted, *outputs] if key not in made_later))
