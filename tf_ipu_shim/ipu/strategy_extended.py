@@ -7,7 +7,8 @@ Fills in the methods that `distribute_lib.StrategyExtendedV1` leaves to its subc
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from tensorflow.python.distribute import (
@@ -141,7 +142,7 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
             return initial_value
 
         def on_host(*args: Any, **kwargs: Any) -> Any:
-            with ops.device(self._cpu_device):
+            with on_device(self._cpu_device):
                 return initial_value(*args, **kwargs)
 
         return on_host
@@ -195,6 +196,19 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
 
     def _experimental_distribute_values_from_function(self, value_fn: Any) -> Any:
         return value_fn(distribute_lib.ValueContext())
+
+
+@contextmanager
+def on_device(device: str) -> Iterator[None]:
+    """As `tf.device`, and where a graph's variable would have its initialiser on its own device, too.
+
+    Args:
+        device: where ops made inside are.
+    """
+    graph = ops.get_default_graph()
+    colocated = "_class" in graph._attr_scope_map
+    with graph._attr_scope({"_class": None}) if colocated else nullcontext(), ops.device(device):
+        yield
 
 
 def reduce_on_device(reduce_op: Any, value: Any) -> Any:

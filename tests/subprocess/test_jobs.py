@@ -1,0 +1,152 @@
+"""Jobs of several processes on this machine: collectives by themselves, and training under the strategies."""
+
+import concurrent.futures
+import json
+
+import numpy as np
+
+COLLECTIVES = """
+import json, sys, threading
+import numpy as np
+from tf_ipu_shim.runtime import collectives, job
+
+rank = job.current().rank
+found = {
+    "sum": collectives.run("sum", "a", [np.arange(3, dtype=np.float32) * rank, np.int32(rank)]),
+    "mean": collectives.run("mean", "b", [np.float32(rank)]),
+    "gather": collectives.run("gather", "c", [np.full([rank + 1, 2], rank, np.int8)]),
+    "broadcast": collectives.run("broadcast", "d", [np.array([rank, 7])], root=1),
+}
+found = {kind: [array.tolist() for array in arrays] for kind, arrays in found.items()}
+
+# Each process begins with another one: nobody waits for a call that comes later elsewhere.
+order = np.roll(["x", "y", "z"], rank)
+results = {}
+def call(name):
+    results[name] = float(collectives.run("sum", name, [np.float32(ord(name))])[0])
+threads = [threading.Thread(target=call, args=[str(name)]) for name in order]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+found["concurrent"] = results
+
+try:
+    collectives.run("sum", "shape", [np.zeros(rank + 1)])
+except collectives.CollectiveError as error:
+    found["mismatch"] = str(error)
+if rank != 1:
+    try:
+        collectives.run("sum", "gone", [np.zeros(1)])
+    except collectives.CollectiveError as error:
+        found["gone"] = str(error)
+print(json.dumps(found))
+"""
+
+TRAINING = """
+import json, os
+import numpy as np
+import tensorflow as tf
+from tensorflow.python import ipu
+from tensorflow.python.ipu import distributed
+from tensorflow.python.ipu.distributed import ipu_horovod_strategy, popdist_strategy
+
+distributed.init()
+rank = distributed.rank()
+data = np.random.RandomState(0).rand(8, 2, 4).astype("f")[rank::2]
+found = {}
+
+
+def on_tf2(strategy):
+    with strategy.scope():
+        weight = tf.Variable(tf.random.stateless_normal([4, 1], [rank, 0]))
+        optimizer = tf.keras.optimizers.legacy.SGD(0.1)
+        iterator = ipu.ipu_infeed_queue.IPUIterator(tf.data.Dataset.from_tensor_slices(data).repeat())
+
+    @tf.function(jit_compile=True)
+    def train(iterator):
+        for _ in tf.range(4):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(tf.matmul(next(iterator), weight) - 1.0))
+            optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
+
+    strategy.run(train, args=[iterator])
+    return weight.numpy().tolist()
+
+
+def on_tf1(strategy):
+    with tf.Graph().as_default(), strategy.scope():
+        x = tf.compat.v1.placeholder(tf.float32, [2, 4])
+
+        def step(x):
+            weight = tf.compat.v1.get_variable(
+                "weight", [4, 1], initializer=lambda shape, **_: tf.random.stateless_normal(shape, [rank, 0])
+            )
+            loss = tf.reduce_mean(tf.square(tf.matmul(x, weight) - 1.0))
+            return tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+        update = strategy.experimental_run_v2(lambda: ipu.ipu_compiler.compile(step, [x]))
+        with tf.compat.v1.Session() as session:
+            session.run(tf.compat.v1.global_variables_initializer())
+            for batch in data:
+                session.run(update, {x: batch})
+            return session.run(tf.compat.v1.global_variables()[0]).tolist()
+
+
+found["popdist"] = on_tf2(popdist_strategy.PopDistStrategy())
+found["horovod"] = on_tf1(ipu_horovod_strategy.IPUHorovodStrategy())
+x = tf.Variable(1.0 + rank)
+with tf.GradientTape(persistent=True) as tape:
+    summed = distributed.allreduce(x * x, op=distributed.Sum)
+    gathered = tf.reduce_sum(distributed.allgather(tf.stack([x, 2 * x])) * [1.0, 2.0, 3.0, 4.0])
+    sent = distributed.broadcast(3 * x, 0)
+found["gradients"] = [float(tape.gradient(y, x)) for y in (summed, gathered, sent)]
+print(json.dumps(found))
+"""
+
+
+def run_job(python, script, size):
+    """What each process of a job prints."""
+    path = python.script(script)
+
+    def one(rank):
+        environment = {
+            "TF_IPU_SHIM_RANK": str(rank),
+            "TF_IPU_SHIM_SIZE": str(size),
+            "TF_IPU_SHIM_JOB": str(python.directory),
+            "TF_IPU_SHIM_LOCK_DIR": str(python.directory / "locks"),
+        }
+        return json.loads(python.succeeds(path, environment=environment).splitlines()[-1])
+
+    with concurrent.futures.ThreadPoolExecutor(size) as pool:
+        return list(pool.map(one, range(size)))
+
+
+def test_collectives(python):
+    ranks = run_job(python, COLLECTIVES, 3)
+    for rank, found in enumerate(ranks):
+        assert found["sum"] == [[0, 3, 6], 3]
+        assert found["mean"] == [1]
+        assert found["gather"] == [[[0, 0], [1, 1], [1, 1], [2, 2], [2, 2], [2, 2]]]
+        assert found["broadcast"] == [[1, 7]]
+        assert found["concurrent"] == {name: 3 * ord(name) for name in "xyz"}
+        assert "rank 0 has" in found["mismatch"] and "Mismatched" in found["mismatch"]
+        if rank != 1:
+            assert "rank 1 has ended" in found["gone"]
+
+
+def test_training_over_two_processes_is_training_on_both_parts_of_the_data(python):
+    import tensorflow as tf
+
+    data = np.random.RandomState(0).rand(8, 2, 4).astype("f").astype("d")
+    weight = tf.random.stateless_normal([4, 1], [0, 0]).numpy().astype("d")  # rank 0's
+
+    for pair in data.reshape(4, 2, 2, 4):
+        weight = weight - 0.1 * sum(batch.T @ (batch @ weight - 1.0) for batch in pair)
+
+    first, second = run_job(python, TRAINING, 2)
+    assert first["popdist"] == second["popdist"] and first["horovod"] == second["horovod"]
+    np.testing.assert_allclose(first["popdist"], weight, rtol=1e-5)
+    np.testing.assert_allclose(first["horovod"], weight, rtol=1e-5)
+    assert first["gradients"] == [4.0, 2 + 4 * 2, 6.0]
+    assert second["gradients"] == [8.0, 6 + 8 * 2, 0.0]

@@ -1,0 +1,110 @@
+"""`tensorflow.python.ipu.distributed.basics`: which process of a job this is, as Horovod says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.runtime import job
+
+
+class HorovodBasics:
+    """The processes of a job.
+
+    Args:
+        library_path: where Horovod's library would be; there is none here.
+
+    Source: `tensorflow.python.ipu.distributed.basics.HorovodBasics`.
+
+    Example:
+        >>> basics = HorovodBasics()
+        >>> basics.init()
+        >>> basics.size()
+        1
+    """
+
+    Average = 0
+    Sum = 1
+    Adasum = 2
+
+    def __init__(self, library_path: Any = None) -> None:
+        self._job: job.Job | None = None
+
+    def init(self, comm: Sequence[int] | None = None) -> None:
+        """Joins the job.
+
+        Args:
+            comm: the ranks that take part; all when left out.
+
+        Raises:
+            UnsupportedError: only some ranks are to take part.
+        """
+        here = job.current()
+        if comm is not None and (not isinstance(comm, (list, tuple)) or list(comm) not in ([], list(range(here.size)))):
+            raise errors.UnsupportedError(
+                f"init(comm={comm!r}) would leave out some of the {here.size} processes. Start as many as shall take "
+                "part, and call init() without comm."
+            )
+        self._job = here
+
+    def shutdown(self) -> None:
+        """Leaves the job."""
+        self._job = None
+
+    def rank(self) -> int:
+        """The number of this process, from 0."""
+        return self._joined().rank
+
+    def size(self) -> int:
+        """How many processes there are."""
+        return self._joined().size
+
+    def local_rank(self) -> int:
+        """The number of this process on its machine; all are on one."""
+        return self._joined().rank
+
+    def local_size(self) -> int:
+        """How many processes there are on this machine: all."""
+        return self._joined().size
+
+    def is_homogeneous(self) -> bool:
+        """Whether every machine has as many processes: there is one machine."""
+        return self._joined().size > 0
+
+    def mpi_threads_supported(self) -> bool:
+        """Whether operations may be called from several threads."""
+        return self._joined().size > 0
+
+    def mpi_enabled(self) -> bool:
+        """Whether processes are numbered as an MPI launcher does."""
+        return True
+
+    def mpi_built(self) -> bool:
+        """As Graphcore's library, which knows MPI alone."""
+        return True
+
+    def gloo_enabled(self) -> bool:
+        """Whether Gloo is used; Graphcore's library is built without."""
+        return False
+
+    def gloo_built(self) -> bool:
+        """Whether the library knows Gloo; Graphcore's is built without."""
+        return False
+
+    def nccl_built(self) -> bool:
+        """Whether the library knows NCCL, which is for GPUs."""
+        return False
+
+    def ddl_built(self) -> bool:
+        """Whether the library knows DDL, which is for GPUs."""
+        return False
+
+    def mlsl_built(self) -> bool:
+        """Whether the library knows MLSL; Graphcore's is built without."""
+        return False
+
+    def _joined(self) -> job.Job:
+        if self._job is None:
+            raise ValueError("Horovod has not been initialized; use hvd.init().")
+        return self._job
