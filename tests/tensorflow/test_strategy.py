@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.config import reset_ipu_configuration
+
+v1 = tf.compat.v1
 
 
 @pytest.fixture
@@ -121,6 +124,62 @@ def test_a_step_inside_a_function(strategy):
     summed, mean = outer(tf.constant([1.0, 2.0]))
     np.testing.assert_array_equal(summed, [2.0, 4.0])
     assert float(mean) == 3.0
+
+
+@pytest.mark.parametrize("outer_jit_compile", [True, None])
+def test_functions_run_inside_functions_are_programs(strategy, outer_jit_compile):
+    with strategy.scope():
+        weight = tf.Variable(2.0)
+
+    @tf.function
+    def inner(x):
+        weight.assign_add(x)
+        return x * weight
+
+    @tf.function(jit_compile=outer_jit_compile)
+    def outer(x, count):
+        total = strategy.run(inner, args=(x,))
+        for _ in tf.range(count):
+            total += strategy.run(inner, args=(x,))
+        return total
+
+    with strategy.scope():
+        before = plugin.load().programs_lowered(0)
+        assert float(outer(tf.constant(1.0), 3)) == 3 + 4 + 5 + 6
+        lowered = plugin.load().programs_lowered(0) - before
+    assert float(weight) == 6 and lowered >= 1
+    with pytest.raises(RuntimeError, match="cross-replica context"):
+        strategy.run(outer, args=[tf.constant(0.0), 1])
+
+
+def test_a_session_s_graph(strategy):
+    with tf.Graph().as_default(), strategy.scope():
+        weight = v1.get_variable("weight", [2], initializer=v1.ones_initializer())
+
+        def step(x):
+            loss = tf.reduce_sum(weight * weight * x)
+            update = v1.train.GradientDescentOptimizer(0.5).minimize(loss)
+            with tf.control_dependencies([update]):
+                return tf.identity(loss)
+
+        loss = strategy.run(step, args=[tf.constant([1.0, 2.0])])
+        total = strategy.run(tf.function(lambda x: tf.reduce_sum(x * weight)), args=[tf.constant([1.0, 10.0])])
+        assert weight.device == loss.device == "/device:IPU:0"
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            assert session.run(total) == 11
+            assert session.run(loss) == 3
+            np.testing.assert_array_equal(session.run(weight), [0.0, -1.0])
+
+
+def test_a_strategy_of_another_device(ipus):
+    ipus([1, 1])
+    second = ipu_strategy.IPUStrategyV1("/device:IPU:1")
+    with second.scope():
+        weight = tf.Variable(3.0)
+    result = second.run(tf.function(lambda x: x * weight), args=[2.0])
+    assert float(result) == 6.0
+    assert weight.device.endswith("/device:IPU:1") and result.device.endswith("/device:IPU:1")
 
 
 def test_reduce(strategy):

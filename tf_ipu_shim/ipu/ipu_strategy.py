@@ -14,6 +14,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.ipu import compiled_functions, keras_extensions, strategy_extended
+from tf_ipu_shim.lowering import tracing
 
 _RUN_SINCE = (2, 2)  # the SDK in which `run` took the place of `experimental_run_v2`
 
@@ -114,12 +115,13 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
         return self.extended._device_ordinal
 
     def _run(self, name: str, fn: Any, args: Sequence[Any], kwargs: Any, options: Any) -> Any:
-        if context.executing_eagerly():
-            if not compiled_functions.is_function(fn):
-                raise ValueError(
-                    f"{name}(fn, ...) does not support eager execution. It was given {fn!r}: decorate it with "
-                    "`@tf.function(jit_compile=True)`."
-                )
+        is_function = compiled_functions.is_function(fn)
+        if context.executing_eagerly() and not is_function:
+            raise ValueError(
+                f"{name}(fn, ...) does not support eager execution. It was given {fn!r}: decorate it with "
+                "`@tf.function(jit_compile=True)`."
+            )
+        if is_function and not tracing.in_compilation():
             fn = compiled_functions.compiled(fn)
         return super().run(fn, args, kwargs, options)
 

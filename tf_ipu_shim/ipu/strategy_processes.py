@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib, input_util, values
-from tensorflow.python.eager import context
 from tensorflow.python.framework import indexed_slices, ops
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.ipu import compiled_functions, host_collectives, strategy_extended
+from tf_ipu_shim.lowering import tracing
 from tf_ipu_shim.runtime import job
 
 
@@ -46,7 +46,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
         Example:
             >>> strategy.run(tf.function(lambda x: x + 1), args=[1.0])
         """
-        if context.executing_eagerly() and compiled_functions.is_function(fn):
+        if compiled_functions.is_function(fn) and not tracing.in_compilation():
             fn = compiled_functions.compiled(fn)
         return super().run(fn, args, kwargs, options)
 
