@@ -1,0 +1,202 @@
+"""Host embeddings: training with tables on the host against the same training in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU, configure
+
+from tf_ipu_shim import ipu
+from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
+from tf_ipu_shim.ipu.ops import embedding_ops
+
+v1 = tf.compat.v1
+TABLE = np.arange(12, dtype=np.float32).reshape(6, 2) / 8
+IDS = np.array([[1, 4, 1], [5, 0, 9]], np.int32)  # 9 is beyond the table: clipped to 5
+W = np.array([[2.0], [-1.0]], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _one_ipu():
+    configure()
+
+
+def make_table(spec, strategy="TOKEN"):
+    return embedding_ops.create_host_embedding(
+        "table", TABLE.shape, tf.float32, strategy, spec, v1.constant_initializer(TABLE)
+    )
+
+
+def in_numpy(steps, rate, weight_rate=0.1, every=1):
+    """The loss is half the sum of squares of (rows . w); the table moves after each `every` gradients."""
+    table, w, losses, held = TABLE.copy(), W.copy(), [], np.zeros_like(TABLE)
+    ids = np.minimum(IDS, 5)
+    for step in range(1, steps + 1):
+        rows = table[ids]
+        y = rows @ w
+        losses.append(0.5 * np.sum(y**2))
+        np.add.at(held, ids, y * w[:, 0])
+        w = w - weight_rate * np.einsum("abi,abo->io", rows, y)
+        if step % every == 0:
+            table, held = table - rate * held, np.zeros_like(held)
+    return losses, table, w
+
+
+def train(table, steps, looped=True):
+    """Losses, the table and the weights after training in a compiled TensorFlow 1 program."""
+
+    def step(total, ids):
+        w = v1.get_variable("w", initializer=W, use_resource=True)
+        loss = 0.5 * tf.reduce_sum((table.lookup(ids) @ w) ** 2)
+        with tf.control_dependencies([v1.train.GradientDescentOptimizer(0.1).minimize(loss)]):
+            return total + loss, tf.identity(ids)
+
+    with tf.device("/device:CPU:0"):
+        ids = v1.placeholder(tf.int32, IDS.shape)
+
+    def program(ids):
+        if looped:
+            return loops.repeat(steps, step, [0.0, ids])
+        return step(0.0, ids)
+
+    with scopes.ipu_scope(IPU):
+        compiled = ipu_compiler.compile(program, [ids])
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        with table.register(session):
+            totals = [session.run(compiled, {ids: IDS})[0] for _ in range(1 if looped else steps)]
+        w = next(variable for variable in v1.global_variables() if variable.op.name == "w")
+        return totals, *session.run([table.get_embedding_tensor(), w])
+
+
+@pytest.mark.parametrize("strategy", ["TOKEN", "ENCODING"])
+@pytest.mark.parametrize("looped", [True, False])
+def test_training(strategy, looped):
+    with tf.Graph().as_default():
+        totals, table, w = train(make_table(ipu.embedding_ops.HostEmbeddingOptimizerSpec(0.05), strategy), 4, looped)
+    losses, expected, expected_w = in_numpy(4, 0.05)
+    np.testing.assert_allclose(totals, [sum(losses)] if looped else losses, rtol=1e-5)
+    np.testing.assert_allclose(table, expected, rtol=1e-5)
+    np.testing.assert_allclose(w, expected_w, rtol=1e-5)
+
+
+def test_accumulated_updates():
+    spec = embedding_ops.HostEmbeddingSGDGAOptimizerSpec(0.05, accumulation_factor=2)
+    assert (spec.get_learning_rate(), spec.get_accumulation_factor()) == (0.05, 2)
+    with tf.Graph().as_default():
+        totals, table, w = train(make_table(spec), 5)
+    losses, expected, expected_w = in_numpy(5, 0.05, every=2)
+    np.testing.assert_allclose(totals, [sum(losses)], rtol=1e-5)
+    np.testing.assert_allclose(table, expected, rtol=1e-5)
+    np.testing.assert_allclose(w, expected_w, rtol=1e-5)
+
+
+def test_a_table_that_is_only_read():
+    with tf.Graph().as_default():
+        table = make_table(None)
+        totals, after, w = train(table, 2)
+    assert np.array_equal(after, TABLE)
+    np.testing.assert_allclose(totals, [sum(in_numpy(2, 0.0)[0])], rtol=1e-5)
+
+
+def test_pipelined_lookup():
+    """The table in the first of two stages; each batch's gradient comes back to the same rows once."""
+    spec = embedding_ops.HostEmbeddingOptimizerSpec(0.01)
+    configure(2)
+    count = 4
+    with tf.Graph().as_default():
+        table = make_table(spec)
+        data = tf.data.Dataset.from_tensors(IDS).repeat()
+        infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(data)
+        outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+        def first(ids):
+            return table.lookup(ids)
+
+        def second(rows):
+            w = v1.get_variable("w", initializer=W, use_resource=True)
+            return 0.5 * tf.reduce_sum((rows @ w) ** 2)
+
+        def optimizer(loss):
+            return ipu.pipelining_ops.OptimizerFunctionOutput(v1.train.GradientDescentOptimizer(0.0), loss)
+
+        def program():
+            return ipu.pipelining_ops.pipeline(
+                [first, second],
+                gradient_accumulation_count=count,
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                optimizer_function=optimizer,
+                pipeline_schedule=ipu.pipelining_ops.PipelineSchedule.Sequential,
+                reduction_method="sum",
+            )
+
+        with scopes.ipu_scope(IPU):
+            compiled = ipu_compiler.compile(program, [])
+        dequeue = outfeed.dequeue()
+        with v1.Session() as session:
+            session.run([v1.global_variables_initializer(), infeed.initializer])
+            with table.register(session):
+                session.run(compiled)
+            losses, after = session.run([dequeue, table.get_embedding_tensor()])
+    expected_losses, expected, _ = in_numpy(count, 0.01, weight_rate=0.0)
+    np.testing.assert_allclose(np.ravel(losses[0] if isinstance(losses, list) else losses), expected_losses, rtol=1e-5)
+    np.testing.assert_allclose(after, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_training_in_a_compiled_function(every):
+    specs = {1: embedding_ops.HostEmbeddingOptimizerSpec, 2: embedding_ops.HostEmbeddingSGDGAOptimizerSpec}
+    table = make_table(specs[every](0.05, *([2] if every == 2 else [])))
+    with tf.device(IPU):
+        w = tf.Variable(W)
+
+    def step(ids):
+        with tf.GradientTape() as tape:
+            loss = 0.5 * tf.reduce_sum((table.lookup(ids) @ w) ** 2)
+        variables = tape.watched_variables()
+        assert len(variables) == 2
+        for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+
+    @tf.function(autograph=False)
+    def compiled(ids):
+        with scopes.ipu_scope(IPU):
+            return ipu_compiler.compile(step, [ids])
+
+    with table.register():
+        found = [compiled(tf.constant(IDS))[0].numpy() for _ in range(3)]
+    losses, expected, expected_w = in_numpy(3, 0.05, every=every)
+    np.testing.assert_allclose(found, losses, rtol=1e-5)
+    np.testing.assert_allclose(table.get_embedding_tensor(), expected, rtol=1e-5)
+    np.testing.assert_allclose(w, expected_w, rtol=1e-5)
+
+
+def test_eager_lookup_and_update():
+    table = make_table(embedding_ops.HostEmbeddingOptimizerSpec(0.5))
+    with table.register(), tf.GradientTape() as tape:
+        rows = table.lookup([2, 2])
+        loss = tf.reduce_sum(rows)
+    np.testing.assert_array_equal(rows, TABLE[[2, 2]])
+    assert [gradient.numpy() for gradient in tape.gradient(loss, tape.watched_variables())] == [0.0]
+    expected = TABLE.copy()
+    expected[2] -= 1.0
+    np.testing.assert_array_equal(table.get_embedding_tensor(), expected)
+
+
+def test_arguments_are_checked():
+    variable = tf.Variable(TABLE)
+    with pytest.raises(ValueError, match="HostEmbedding embedding_tensor is not a tensorflow tensor"):
+        embedding_ops.HostEmbedding("t", [1.0])
+    with pytest.raises(ValueError, match="HostEmbedding optimizer_spec is not a HostEmbeddingOptimizerSpec or"):
+        embedding_ops.HostEmbedding("t", variable, optimizer_spec="SGD")
+    with pytest.raises(ValueError, match="Unknown partition strategy"):
+        embedding_ops.HostEmbedding("t", variable, partition_strategy="ROWS")
+    table = embedding_ops.HostEmbedding("t", variable)
+    with pytest.raises(NotImplementedError, match="HostEmbedding.__call__ is not supported. Please use the"):
+        table()
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="HostEmbedding.register requires a session when"):
+        with table.register():
+            pass

@@ -1,0 +1,40 @@
+"""`tensorflow.python.ipu.ops.control_flow_ops`: order between ops that no value orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def barrier(tensors: Any, insert_barrier_for_gradients: bool = False, name: Any = None) -> Any:
+    """Has all tensors computed before any of them is used further.
+
+    Args:
+        tensors: a structure of tensors.
+        insert_barrier_for_gradients: whether their gradients wait for each other too.
+        name: of the op.
+
+    Returns:
+        The tensors, in the same structure.
+
+    Source: `tensorflow.python.ipu.ops.control_flow_ops.barrier`.
+
+    Example:
+        >>> a, b = barrier([a, b])
+    """
+    flat = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(tensors)]
+    with tf.name_scope(name or "barrier"):
+        if not insert_barrier_for_gradients:
+            return tf.nest.pack_sequence_as(tensors, _together(flat))
+
+        @tf.custom_gradient
+        def both_ways(*values: Any) -> Any:
+            return _together(values), lambda *gradients: _together(gradients)
+
+        return tf.nest.pack_sequence_as(tensors, list(both_ways(*flat)))
+
+
+def _together(values: Any) -> list[Any]:
+    with tf.control_dependencies(list(values)):
+        return [tf.identity(value) for value in values]

@@ -1,0 +1,72 @@
+"""`tensorflow.python.ipu.ops.functional_ops`: parts of a model that Graphcore's compiler keeps one copy of."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+def outlined_function(
+    func: Callable[..., Any] | None = None,
+    unique_sharding: bool = False,
+    keep_input_layouts: bool | None = None,
+    name: Any = None,
+) -> Any:
+    """Marks a function whose calls share their code on an IPU.
+
+    A call computes what the function says, and gradients pass through it. XLA decides here what code is shared; the
+    values do not depend on it.
+
+    Args:
+        func: takes and returns tensors. When left out, what comes back is a decorator.
+        unique_sharding: whether all its ops are on one IPU, which Graphcore's compiler uses; placement here follows the
+            ops' own shards.
+        keep_input_layouts: about the layout of tensors over tiles; recorded by nothing, values do not depend on it.
+        name: of the calls; the function's own name when left out. (SDK 1.4 has it as the second argument.)
+
+    Returns:
+        The function with the same arguments.
+
+    Source: `tensorflow.python.ipu.ops.functional_ops.outlined_function`.
+
+    Example:
+        >>> @outlined_function
+        ... def layer(x, w):
+        ...     return tf.nn.relu(tf.matmul(x, w))
+    """
+    if isinstance(unique_sharding, str):  # SDK 1.4: outlined_function(func, name)
+        name, unique_sharding = unique_sharding, False
+    if func is None:
+        return functools.partial(
+            outlined_function, unique_sharding=unique_sharding, keep_input_layouts=keep_input_layouts, name=name
+        )
+    called: Callable[..., Any] = func
+    scope = name or getattr(func, "__name__", "outlined_function").strip("<>_") or "outlined_function"
+
+    @functools.wraps(called)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with tf.name_scope(scope):
+            return called(*args, **kwargs)
+
+    return call
+
+
+def function(func: Callable[..., Any], name: Any = None) -> Any:
+    """The name of `outlined_function` up to SDK 1.4.
+
+    Args:
+        func: takes and returns tensors.
+        name: of the calls.
+
+    Returns:
+        The function with the same arguments.
+
+    Source: `tensorflow.python.ipu.ops.functional_ops.function`.
+
+    Example:
+        >>> layer = function(lambda x: tf.nn.relu(x))
+    """
+    return outlined_function(func, name=name)

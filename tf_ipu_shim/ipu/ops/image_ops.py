@@ -1,0 +1,45 @@
+"""`tensorflow.python.ipu.ops.image_ops`: preparing images on the IPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+_TYPES = (tf.float16, tf.float32, tf.uint8)
+
+
+def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale: float = 1, name: Any = None) -> Any:
+    """Normalises the channels of images and pads them to four, which convolutions on an IPU are fast on.
+
+    Args:
+        image: shape [..., 3], channels last; float16, float32 or uint8.
+        channel_offsets: shape [3]; subtracted after scaling.
+        channel_scales: shape [3]; multiplied with last.
+        scale: what every channel is multiplied with first.
+        name: of the op.
+
+    Returns:
+        `(image * scale - channel_offsets) * channel_scales` with a fourth channel of zeros, shape [..., 4]. Its type is
+        that of the image; float16 for uint8.
+
+    Raises:
+        TypeError: the image is of another type.
+
+    Source: `tensorflow.python.ipu.ops.image_ops.normalise_image`.
+
+    Example:
+        >>> normalise_image(batch, [0.5, 0.5, 0.5], [4.0, 4.0, 4.0], scale=1 / 255)
+    """
+    image = tf.convert_to_tensor(image)
+    if image.dtype not in _TYPES:
+        raise TypeError(
+            f"The input `image` to `normalise_image` must be float16, float32 or uint8, but it is {image.dtype.name}. "
+            "Cast it with tf.cast."
+        )
+    with tf.name_scope(name or "normalise_image"):
+        dtype = tf.float16 if image.dtype == tf.uint8 else image.dtype
+        offsets, scales = (tf.cast(tf.convert_to_tensor(value), dtype) for value in (channel_offsets, channel_scales))
+        normalised = (tf.cast(image, dtype) * tf.cast(scale, dtype) - offsets) * scales
+        padding = [[0, 0]] * (len(image.shape) - 1) + [[0, 1]]
+        return tf.pad(normalised, padding)

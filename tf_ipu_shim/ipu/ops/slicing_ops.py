@@ -1,0 +1,127 @@
+"""`tensorflow.python.ipu.ops.slicing_ops`: copies of many slices at once, at places known when they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def sequence_slice(
+    dst: Any, src: Any, num_elems: Any, src_offsets: Any, dst_offsets: Any, zero_unused: bool
+) -> tf.Tensor:
+    """Copies slices of one tensor into another.
+
+    Args:
+        dst: shape [elements, ...]; what is written into. It is not changed; the result is.
+        src: shape [elements, ...]; what is read.
+        num_elems: shape [slices]; how many elements each slice has.
+        src_offsets: shape [slices]; where each begins in `src`.
+        dst_offsets: shape [slices]; where each goes in `dst`. Of slices that overlap there the last one stays.
+        zero_unused: whether elements that no slice reaches become zero instead of keeping those of `dst`.
+
+    Returns:
+        A tensor of the shape of `dst`. Gradients reach `src` and, where it shows through, `dst`.
+
+    Raises:
+        ValueError: the numbers of slices differ or are zero, or the inner shapes differ.
+
+    Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice`.
+
+    Example:
+        >>> sequence_slice(tf.zeros([6]), tf.range(6.0), [2], [3], [0], False)  # 3 4 0 0 0 0
+    """
+    dst, src = tf.convert_to_tensor(dst), tf.convert_to_tensor(src)
+    counts, sources, targets = _slices(
+        "num_elems, src_offsets and dst_offsets must have matching, nonzero first dimensions",
+        num_elems,
+        src_offsets,
+        dst_offsets,
+    )
+    _check_inner_shapes(src, dst)
+    return _copy(dst, src, counts, sources, targets, zero_unused)
+
+
+def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, zero_unused: bool) -> tf.Tensor:
+    """Copies slices that lie one behind the other in a tensor to places in another.
+
+    Args:
+        dst: shape [elements, ...]; what is written into.
+        src: shape [elements, ...]; holds the slices without gaps.
+        num_elems: shape [slices]; how many elements each slice has.
+        dst_offsets: shape [slices]; where each goes.
+        zero_unused: as in `sequence_slice`.
+
+    Returns:
+        A tensor of the shape of `dst`.
+
+    Raises:
+        ValueError: the numbers of slices differ or are zero, or the inner shapes differ.
+
+    Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice_pack`.
+
+    Example:
+        >>> sequence_slice_pack(tf.zeros([6]), tf.constant([1.0, 2.0, 3.0]), [1, 2], [0, 3], True)  # 1 0 0 2 3 0
+    """
+    dst, src = tf.convert_to_tensor(dst), tf.convert_to_tensor(src)
+    counts, targets = _slices(
+        "num_elems and dst_offsets must have matching, nonzero first dimensions", num_elems, dst_offsets
+    )
+    _check_inner_shapes(src, dst)
+    return _copy(dst, src, counts, tf.cumsum(counts, exclusive=True), targets, zero_unused)
+
+
+def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elements: int) -> tf.Tensor:
+    """Puts slices of a tensor one behind the other.
+
+    Args:
+        src: shape [elements, ...]; what is read.
+        num_elems: shape [slices]; how many elements each slice has.
+        src_offsets: shape [slices]; where each begins.
+        total_elements: of the result. What the slices do not fill is zero.
+
+    Returns:
+        A tensor of shape [total_elements, ...].
+
+    Raises:
+        ValueError: the numbers of slices differ or are zero.
+
+    Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice_unpack`.
+
+    Example:
+        >>> sequence_slice_unpack(tf.range(6.0), [1, 2], [0, 3], 3)  # 0 3 4
+    """
+    src = tf.convert_to_tensor(src)
+    counts, sources = _slices(
+        "num_elems and src_offsets must have matching, nonzero first dimensions", num_elems, src_offsets
+    )
+    dst = tf.zeros([total_elements, *src.shape[1:]], src.dtype)
+    return _copy(dst, src, counts, sources, tf.cumsum(counts, exclusive=True), True)
+
+
+def _slices(message: str, *numbers: Any) -> list[tf.Tensor]:
+    tensors = [tf.cast(tf.convert_to_tensor(value), tf.int32) for value in numbers]
+    lengths = [tensor.shape[0] if tensor.shape.rank else 0 for tensor in tensors]
+    if lengths[0] == 0 or len(set(lengths)) != 1:
+        raise ValueError(f"{message}, but they have {lengths}. Give one number a slice in each.")
+    return tensors
+
+
+def _check_inner_shapes(src: tf.Tensor, dst: tf.Tensor) -> None:
+    if src.shape[1:] != dst.shape[1:]:
+        raise ValueError(
+            f"src and dst inner shapes must match. src has the shape {src.shape}, dst {dst.shape}; "
+            "only the first dimension may differ."
+        )
+
+
+def _copy(dst: Any, src: Any, counts: Any, sources: Any, targets: Any, zero_unused: bool) -> tf.Tensor:
+    """One gather: for each element of the result, the last slice that covers it, and its place in the source."""
+    place = tf.range(dst.shape[0])
+    begins, numbers = targets[:, tf.newaxis], tf.range(tf.shape(targets)[0])[:, tf.newaxis]
+    covers = tf.logical_and(place >= begins, place < begins + counts[:, tf.newaxis])
+    last = tf.reduce_max(tf.where(covers, numbers, -1), axis=0)
+    chosen = tf.maximum(last, 0)
+    origin = tf.clip_by_value(tf.gather(sources - targets, chosen) + place, 0, src.shape[0] - 1)
+    covered = tf.reshape(last >= 0, [-1] + [1] * (len(dst.shape) - 1))
+    return tf.where(covered, tf.gather(src, origin), tf.zeros_like(dst) if zero_unused else dst)

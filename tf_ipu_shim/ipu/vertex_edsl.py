@@ -1,0 +1,72 @@
+"""`tensorflow.python.ipu.vertex_edsl`: expressions for `custom_ops.codelet_expression_op`.
+
+Graphcore builds an expression tree here and generates a codelet's C++ from it. This package has no codelet compiler:
+an expression is computed by TensorFlow ops on the inputs themselves, so the functions below take and return tensors.
+The classes of the expression tree are refused by name; write the expression with operators and these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+def condition(pred: Any, a: Any, b: Any) -> Any:
+    """Element by element, one expression or the other.
+
+    Args:
+        pred: what decides.
+        a: the value where `pred` holds.
+        b: the value elsewhere.
+
+    Returns:
+        The expression.
+
+    Source: `tensorflow.python.ipu.vertex_edsl.condition`.
+
+    Example:
+        >>> codelet_expression_op(lambda x: condition(x > 0.0, x, 0.0), features)
+    """
+    return tf.where(pred, a, b)
+
+
+def constant(value: float) -> Any:
+    """A number in an expression.
+
+    Args:
+        value: an int or a float.
+
+    Returns:
+        The expression.
+
+    Raises:
+        NotImplementedError: the value is neither.
+
+    Source: `tensorflow.python.ipu.vertex_edsl.constant`.
+
+    Example:
+        >>> codelet_expression_op(lambda x: x + constant(1.0), features)
+    """
+    if not isinstance(value, (int, float)):
+        raise NotImplementedError(f"vertex_edsl.constant takes an int or a float, not {type(value).__name__}.")
+    return value
+
+
+def let(expr: Any, f: Callable[[Any], Any]) -> Any:
+    """Computes an expression once for several uses.
+
+    Args:
+        expr: the expression.
+        f: takes it and returns an expression.
+
+    Returns:
+        The expression that `f` returns.
+
+    Source: `tensorflow.python.ipu.vertex_edsl.let`.
+
+    Example:
+        >>> codelet_expression_op(lambda x: let(x + 1.0, lambda y: y * y), features)
+    """
+    return f(expr)
