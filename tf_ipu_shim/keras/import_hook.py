@@ -72,5 +72,7 @@ def _loaded(name: str, module: Any) -> None:
             module.ipu = keras
     else:
         from tf_ipu_shim.keras import construction
+        from tf_ipu_shim.names import stock_aliases
 
+        stock_aliases.install_attributes()  # what the copy in TensorFlow misses of it
         construction.install()

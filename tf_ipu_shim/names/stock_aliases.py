@@ -65,6 +65,8 @@ _TOP_LEVEL = {
 # Attributes that left these modules below `tensorflow.python`: name -> module that has it now, and its name there.
 _ATTRIBUTES = {
     "data.ops.dataset_ops": {"Options": "data.ops.options.Options"},
+    # Used by `tensorflow.python.keras`, whose `fit` fails without it.
+    "distribute.input_lib": {"DistributedDatasetInterface": "types.distribute.DistributedDatasetInterface"},
     "framework.graph_util": {
         "convert_variables_to_constants": (
             "framework.convert_to_constants.convert_variables_to_constants_from_session_graph"

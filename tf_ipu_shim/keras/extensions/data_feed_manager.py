@@ -25,7 +25,7 @@ class InfeedManager:
     """
 
     def __init__(self) -> None:
-        self._infeeds: dict[str, tuple[IPUInfeedQueue, dict[str, Any]]] = {}
+        self._infeeds: dict[str, list[tuple[IPUInfeedQueue, dict[str, Any]]]] = {}
 
     def get_infeed(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> IPUInfeedQueue:
         """The infeed of a mode, at the beginning of a dataset.
@@ -35,14 +35,14 @@ class InfeedManager:
             dataset: whose elements are fed.
             infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
         """
-        known, options = self._infeeds.get(mode, (None, {}))
-        if known is not None and options == infeed_kwargs and _same_elements(known._structure, dataset):
-            with ops.device("/device:CPU:0"):
-                known._dataset = dataset.prefetch(known._prefetch_depth)
-            known._initialize()
-            return known
+        for known, options in self._infeeds.get(mode, []):
+            if options == infeed_kwargs and _same_elements(known._structure, dataset):
+                with ops.device("/device:CPU:0"):
+                    known._dataset = dataset.prefetch(known._prefetch_depth)
+                known._initialize()
+                return known
         infeed = IPUInfeedQueue(dataset, **infeed_kwargs)
-        self._infeeds[mode] = (infeed, dict(infeed_kwargs))
+        self._infeeds.setdefault(mode, []).append((infeed, dict(infeed_kwargs)))
         return infeed
 
     def reset(self) -> None:

@@ -13,6 +13,7 @@ from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode
 from tf_ipu_shim.keras.extensions import model_step, options, programs, replication, running
 from tf_ipu_shim.keras.extensions.data_adapter import IPUDataHandler
 from tf_ipu_shim.keras.extensions.data_feed_manager import InfeedManager, OutfeedManager
+from tf_ipu_shim.keras.extensions.on_batch import OnBatch
 from tf_ipu_shim.keras.extensions.options import ModelOptions
 from tf_ipu_shim.keras.extensions.replication import ReplicatedMetricReductionMethod
 
@@ -40,7 +41,7 @@ class ModelState:
         self.outfeeds.reset()
 
 
-class KerasExtensionBase:
+class KerasExtensionBase(OnBatch):
     """The methods that a Keras model made in the scope of an `IPUStrategy` has on top of its own.
 
     Mixed in between the user's class and Keras': what a user overrides comes first, and may call these by `super()`.
@@ -56,10 +57,10 @@ class KerasExtensionBase:
             object.__setattr__(self, "_ipu_state", state)  # past Keras' tracking of attributes
         return state
 
-    def compile(self, *args: Any, **kwargs: Any) -> Any:
-        """As Keras'; programs are compiled anew."""
+    def _reset_compile_cache(self) -> None:
+        """Part of Keras' `compile`, which must stay Keras' own: loading a model asks whether it is."""
         self._ipu.forget_programs()
-        return super().compile(*args, **kwargs)  # type: ignore[misc]
+        super()._reset_compile_cache()  # type: ignore[misc]
 
     def fit(
         self,
@@ -347,11 +348,10 @@ class KerasExtensionBase:
         steps = getattr(self, "_steps_per_execution", None)
         return 1 if steps is None else int(steps.numpy())
 
-    def _handler(self, mode: str, **data: Any) -> IPUDataHandler:
+    def _handler(self, mode: str, steps_per_execution: int | None = None, **data: Any) -> IPUDataHandler:
+        steps = steps_per_execution or self._steps_per_execution_value()
         with ops.device("/device:CPU:0"):
-            handler = IPUDataHandler(
-                model=self, steps_per_execution=self._steps_per_execution_value(), replication_factor=None, **data
-            )
+            handler = IPUDataHandler(model=self, steps_per_execution=steps, replication_factor=None, **data)
         self._see(handler.element_spec)
         with ops.device("/device:CPU:0"):
             handler.set_replication_factor(replication.replication_factor(self._device(), self._shards()))

@@ -1,0 +1,257 @@
+"""What scripts do with Keras models besides training them: data of all kinds, callbacks, saving, other Kerases."""
+
+import contextlib
+import importlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras_models import SAMPLES, X, Y, compiled, functional, keras, sequential, strategy, subclassed
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"),  # Keras' own seeds
+    pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file"),
+]
+
+
+def in_both(run, steps=4):
+    """The same outside and inside a strategy's scope."""
+    expected = run(steps_per_execution=1)
+    with strategy().scope():
+        return run(steps_per_execution=steps), expected
+
+
+def assert_close(got, expected):
+    tf.nest.map_structure(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5), got, expected
+    )
+
+
+def test_data_of_all_kinds(ipus):
+    ipus(1)
+
+    def run(**options):
+        model = compiled(functional(), **options)
+        common = {"batch_size": 8, "verbose": 0, "shuffle": False}
+        dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8, drop_remainder=True)
+        return [
+            model.fit(X, Y, epochs=2, class_weight={0: 1.0, 1: 2.0, 2: 0.5}, **common).history,
+            model.fit(X, Y, sample_weight=np.linspace(0, 1, SAMPLES), **common).history,
+            model.fit(X, Y, validation_split=0.5, **common).history,
+            model.fit(
+                dataset.repeat(), steps_per_epoch=8, epochs=2, verbose=0, validation_data=dataset, validation_freq=2
+            ).history,
+            model.evaluate(dataset, verbose=0, return_dict=True),
+        ]
+
+    assert_close(*in_both(run))
+
+
+def test_several_inputs_and_outputs(ipus):
+    ipus(1)
+
+    def run(**options):
+        keras.utils.set_random_seed(3)
+        one, other = keras.Input((6,), name="one"), keras.Input((6,), name="other")
+        joined = keras.layers.Dense(4)(keras.layers.concatenate([one, other]))
+        outputs = {
+            "wide": keras.layers.Dense(2, name="wide")(joined),
+            "thin": keras.layers.Dense(1, name="thin")(joined),
+        }
+        model = keras.Model({"one": one, "other": other}, outputs)
+        model.compile("adam", {"wide": "mse", "thin": "mae"}, metrics={"wide": ["mae"]}, **options)
+        x, y = {"one": X, "other": X * 2}, {"wide": X[:, :2], "thin": X[:, :1]}
+        history = model.fit(x, y, batch_size=8, verbose=0, shuffle=False).history
+        return history, model.evaluate(x, y, batch_size=8, verbose=0), model.predict(x, batch_size=8, verbose=0)
+
+    assert_close(*in_both(run))
+
+
+def test_state_of_layers_and_a_learning_rate_schedule(ipus):
+    ipus(1)
+
+    def run(**options):
+        keras.utils.set_random_seed(3)
+        layers = [keras.Input((3, 2)), keras.layers.LSTM(4), keras.layers.BatchNormalization(), keras.layers.Dense(3)]
+        model = keras.Sequential(layers)
+        schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.5)
+        model.compile(keras.optimizers.SGD(schedule), "mse", **options)
+        x = X.reshape(SAMPLES, 3, 2)
+        history = model.fit(x, X[:, :3], batch_size=8, verbose=0, shuffle=False).history
+        return history, model.evaluate(x, X[:, :3], batch_size=8, verbose=0), model.get_weights()
+
+    assert_close(*in_both(run))
+
+
+def test_own_steps_and_own_fit(ipus):
+    ipus(1)
+
+    class Own(keras.Model):
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self(x, training=True) - y))
+            variables = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            return {"own": loss}
+
+        def fit(self, *args, **kwargs):
+            return super().fit(*args, verbose=0, shuffle=False, **kwargs)
+
+    def run(**options):
+        keras.utils.set_random_seed(3)
+        inputs = keras.Input((6,))
+        model = Own(inputs, keras.layers.Dense(6)(inputs))
+        model.compile("adam", **options)
+        return model.fit(X, X, batch_size=8, epochs=2).history
+
+    assert_close(*in_both(run))
+    with strategy().scope():
+        model = Own(keras.Input((6,)), keras.Input((6,)))
+        assert isinstance(model, Own) and type(model) is not Own and type(model).__name__ == "Own"
+        model.compile("adam", steps_per_execution=4)
+        model.set_gradient_accumulation_options(2)
+        with pytest.raises(RuntimeError, match="`train_step` for the model .* has been overridden"):
+            model.fit(X, X, batch_size=8)
+
+
+def test_one_batch(ipus):
+    ipus(1)
+
+    def run(steps_per_execution):
+        model = compiled(functional())
+        return [
+            model.train_on_batch(X[:8], Y[:8]),
+            model.train_on_batch(X[:16], Y[:16], class_weight={0: 2.0, 1: 1.0, 2: 1.0}, return_dict=True),
+            model.test_on_batch(X[:8], Y[:8]),
+            model.predict_on_batch(X[:8]),
+        ]
+
+    assert_close(*in_both(run))
+
+
+class Recorder(keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.calls.append(("begin", batch))
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.calls.append(("end", batch))
+        self.loss = logs["loss"]
+
+    def on_predict_batch_end(self, batch, logs=None):
+        self.calls.append((batch, logs["outputs"].shape))
+
+
+def test_callbacks_come_once_an_execution(ipus, capsys):
+    ipus(1)
+    recorder = Recorder()
+    with strategy().scope():
+        model = compiled(functional(), steps_per_execution=4)
+        history = model.fit(X, Y, batch_size=8, callbacks=[recorder], verbose=1).history
+        assert recorder.calls == [("begin", 0), ("end", 3), ("begin", 4), ("end", 7)]
+        assert history["loss"] == [recorder.loss]
+        printed = capsys.readouterr().out
+        assert "4/8" in printed and "8/8" in printed and "3/8" not in printed
+        recorder.calls.clear()
+        model.predict(X, batch_size=8, callbacks=[recorder], verbose=0)
+        assert recorder.calls == [(3, (32, 3)), (7, (32, 3))]
+
+
+def test_asynchronous_callbacks_come_for_each_batch(ipus):
+    ipus(1)
+    recorder = Recorder()
+    with strategy().scope():
+        model = compiled(functional(), steps_per_execution=4)
+        model.set_asynchronous_callbacks(True)
+        history = model.fit(X, Y, batch_size=8, callbacks=[recorder], verbose=0).history
+        assert recorder.calls == [(what, batch) for batch in range(8) for what in ("begin", "end")]
+        assert history["loss"] == [recorder.loss]
+        recorder.calls.clear()
+        predictions = model.predict(X, batch_size=8, callbacks=[recorder], verbose=0)
+        assert recorder.calls == [(batch, (8, 3)) for batch in range(8)]
+        np.testing.assert_allclose(predictions, model(X), rtol=1e-4, atol=1e-5)
+
+        class Failing(keras.callbacks.Callback):
+            def on_train_batch_end(self, batch, logs=None):
+                raise KeyError("from a callback")
+
+        with pytest.raises(KeyError, match="from a callback"):
+            model.fit(X, Y, batch_size=8, callbacks=[Failing()], verbose=0)
+        model.fit(X, Y, batch_size=8, verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (sequential, "model.h5"),
+        (functional, "model.keras"),
+        (functional, "directory"),
+        (sequential, "model.keras"),
+        (subclassed, "directory"),
+    ],
+)
+def test_saving_and_loading(ipus, tmp_path, make, name):
+    ipus(1)
+    path = str(tmp_path / name)
+    with strategy().scope():
+        model = compiled(make(), steps_per_execution=4)
+        model.fit(X, Y, batch_size=8, verbose=0)
+        predictions = model.predict(X, batch_size=8, verbose=0)
+        model.save(path)
+        loaded = keras.models.load_model(path)
+        assert hasattr(loaded, "set_pipelining_options")
+        np.testing.assert_allclose(loaded.predict(X, batch_size=8, verbose=0), predictions, rtol=1e-4, atol=1e-5)
+        loaded.fit(X, Y, batch_size=8, verbose=0)
+    outside = keras.models.load_model(path)
+    assert not hasattr(outside, "set_pipelining_options")
+    np.testing.assert_allclose(outside.predict(X, verbose=0), predictions, rtol=1e-4, atol=1e-5)
+
+
+def test_checkpoints_json_and_clones(ipus, tmp_path):
+    ipus(1)
+    with strategy().scope():
+        model = compiled(functional(), keras.optimizers.Adam, steps_per_execution=4)
+        weights = keras.callbacks.ModelCheckpoint(str(tmp_path / "weights"), save_weights_only=True)
+        model.fit(X, Y, batch_size=8, verbose=0, callbacks=[weights])
+        saved = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(str(tmp_path / "checkpoint"))
+        again = keras.models.model_from_json(model.to_json())
+        again.load_weights(str(tmp_path / "weights"))
+        assert_close(again.get_weights(), model.get_weights())
+        assert again.summary(print_fn=lambda *_, **__: None) is None
+        restored = compiled(keras.models.clone_model(model), keras.optimizers.Adam, steps_per_execution=4)
+        tf.train.Checkpoint(model=restored, optimizer=restored.optimizer).restore(saved)
+        for one in (model, restored):
+            one.fit(X, Y, batch_size=8, verbose=0, shuffle=False)
+        assert_close(restored.get_weights(), model.get_weights())
+        assert all(hasattr(one, "set_pipelining_options") for one in (again, restored))
+
+
+def test_the_copy_of_keras_in_tensorflow(ipus):
+    ipus(1)
+    copy = importlib.import_module("tensorflow.python.keras")
+
+    def run(**options):
+        tf.random.set_seed(1)
+        layer = copy.layers.Dense(3, kernel_initializer=copy.initializers.Constant(0.1))
+        model = copy.Sequential([copy.layers.InputLayer((6,)), layer])
+        model.compile("adam", "mse", metrics=["mae"], **options)
+        history = model.fit(X, X[:, :3], batch_size=8, epochs=2, shuffle=False, verbose=0).history
+        return history, model.evaluate(X, X[:, :3], batch_size=8, verbose=0), model.predict(X, batch_size=8)
+
+    assert_close(*in_both(run))
+    assert copy.ipu is keras.ipu is tf.keras.ipu
+    assert keras.ipu.PipelineStage.__name__ == "PipelineStage"
+
+
+def test_a_strategy_without_extensions(ipus):
+    from tf_ipu_shim.ipu.ipu_strategy import IPUStrategy
+
+    ipus(1)
+    with IPUStrategy(enable_keras_extensions=False).scope():
+        assert not hasattr(sequential(), "set_pipelining_options")
+    with contextlib.nullcontext():
+        assert not hasattr(sequential(), "set_pipelining_options")
