@@ -48,7 +48,15 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         debiasing: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, name, **kwargs)
+        super().__init__(
+            learning_rate=learning_rate,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            amsgrad=amsgrad,
+            name=name,
+            **kwargs,
+        )
         self.m_dtype = m_dtype
         self.v_dtype = v_dtype
         self.vhat_dtype = vhat_dtype

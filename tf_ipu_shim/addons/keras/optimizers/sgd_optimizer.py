@@ -38,7 +38,7 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         momentum_accum_dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(learning_rate, momentum, nesterov, name, **kwargs)
+        super().__init__(learning_rate=learning_rate, momentum=momentum, nesterov=nesterov, name=name, **kwargs)
         self.momentum_accum_dtype = momentum_accum_dtype
 
     def get_slot_dtype(self, var: Any, slot_name: str) -> Any:

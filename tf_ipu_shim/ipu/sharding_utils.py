@@ -1,0 +1,219 @@
+"""`tensorflow.python.ipu.sharding_utils`: finds where a graph can be cut, and cuts it.
+
+Graphcore's functions over `networkx` graphs are left out; `cut` does what they do together.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tensorflow.compiler.xla import xla_data_pb2
+from tensorflow.core.framework import attr_value_pb2
+
+from tf_ipu_shim.lowering import marks
+
+# Ops that are no work of an IPU's.
+prohibited_ops = frozenset({"NoOp", "Placeholder", "Const"})
+
+Edge = tuple[Any, Any]
+
+
+def tensor_memory_use(tensor: Any) -> int:
+    """Bytes of a tensor.
+
+    Args:
+        tensor: of static shape; others count as nothing.
+
+    Source: `tensorflow.python.ipu.sharding_utils.tensor_memory_use`.
+
+    Example:
+        >>> tensor_memory_use(tf.zeros([2, 3]))
+        24
+    """
+    return (tensor.shape.num_elements() or 0) * tensor.dtype.size
+
+
+def children(input_op: Any) -> set[Any]:
+    """The ops that use an op's results.
+
+    Args:
+        input_op: the operation.
+
+    Source: `tensorflow.python.ipu.sharding_utils.children`.
+
+    Example:
+        >>> y.op in children(x.op)
+        True
+    """
+    return {user for output in input_op.outputs for user in output.consumers()}
+
+
+def set_ipu_shard(op: Any, index: int) -> None:
+    """Marks an op for a shard.
+
+    Args:
+        op: the operation.
+        index: of the shard's IPU.
+
+    Source: `tensorflow.python.ipu.sharding_utils.set_ipu_shard`.
+
+    Example:
+        >>> set_ipu_shard(y.op, 1)
+    """
+    sharding = xla_data_pb2.OpSharding(
+        type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[index]
+    )
+    op._set_attr(marks.SHARDING_ATTRIBUTE, attr_value_pb2.AttrValue(s=sharding.SerializeToString()))
+
+
+def ancestors(op: Any) -> set[Any]:
+    """An op and all that it gets data from.
+
+    Args:
+        op: the operation.
+    """
+    found, waiting = {op}, deque([op])
+    while waiting:
+        for tensor in waiting.popleft().inputs:
+            if tensor.op not in found:
+                found.add(tensor.op)
+                waiting.append(tensor.op)
+    return found
+
+
+def on_the_way(first: Any, last: Any) -> list[Any]:
+    """The ops on any way from one op to another, both included, in an order in which they can run.
+
+    Args:
+        first: where data comes in.
+        last: what is computed from it.
+    """
+    before = ancestors(last)
+    found, waiting = {first}, deque([first])
+    while waiting:
+        for user in children(waiting.popleft()):
+            if user in before and user not in found:
+                found.add(user)
+                waiting.append(user)
+    return _ordered(found) if last in found else []
+
+
+def _ordered(operations: set[Any]) -> list[Any]:
+    missing = {op: sum(tensor.op in operations for tensor in op.inputs) for op in operations}
+    waiting = deque(sorted((op for op in operations if not missing[op]), key=lambda op: op.name))
+    ordered = []
+    while waiting:
+        op = waiting.popleft()
+        ordered.append(op)
+        for tensor in op.outputs:
+            for user in tensor.consumers():
+                if user in missing:
+                    missing[user] -= sum(each is tensor for each in user.inputs)
+                    if not missing[user]:
+                        waiting.append(user)
+                        del missing[user]
+    return ordered
+
+
+def splitting_edges(way: list[Any], edge_filter: Callable[[tuple[str, str]], bool] | None = None) -> list[Edge]:
+    """The edges that all ways from the first to the last op go over.
+
+    Args:
+        way: as `on_the_way` gives it.
+        edge_filter: takes the names of the two ops of an edge; true where no cut may be.
+
+    Returns:
+        Pairs of operations, in the order of the way.
+    """
+    known = set(way)
+    users = {op: [user for user in children(op) if user in known] for op in way}
+    to, after = dict.fromkeys(way, 0), dict.fromkeys(way, 0)
+    to[way[0]], after[way[-1]] = 1, 1
+    for op in way:
+        for user in users[op]:
+            to[user] += to[op]
+    for op in reversed(way):
+        after[op] += sum(after[user] for user in users[op])
+    # The number of ways over an edge is that of all ways.
+    edges = [(op, user) for op in way for user in users[op] if to[op] * after[user] == after[way[0]]]
+    return [edge for edge in edges if edge_filter is None or not edge_filter((edge[0].name, edge[1].name))]
+
+
+def cut(way: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int]) -> dict[Any, int]:
+    """Cuts a way so that the largest part costs as little as can be.
+
+    Args:
+        way: as `on_the_way` gives it.
+        edges: where it may be cut.
+        parts: their number.
+        cost: of an op.
+
+    Returns:
+        The part of each op, from 0.
+    """
+    pieces = _pieces(way, edges)
+    costs = [sum(map(cost, piece)) for piece in pieces]
+    best = _best_ends(costs, parts)
+    return {
+        op: part
+        for part, (first, end) in enumerate(zip([0, *best], [*best, len(pieces)]))
+        for piece in pieces[first:end]
+        for op in piece
+    }
+
+
+def _pieces(way: list[Any], edges: list[Edge]) -> list[list[Any]]:
+    piece = dict.fromkeys(way, 0)
+    begins = {user: index for index, (_, user) in enumerate(edges, 1)}
+    known = set(way)
+    for op in way:
+        inner = [piece[tensor.op] for tensor in op.inputs if tensor.op in known]
+        piece[op] = begins.get(op, max(inner, default=0))
+    return [[op for op in way if piece[op] == index] for index in range(len(edges) + 1)]
+
+
+def _best_ends(costs: list[int], parts: int) -> list[int]:
+    """Where parts but the first begin: the smallest largest sum of neighbours."""
+    total = [0]
+    for each in costs:
+        total.append(total[-1] + each)
+    number = len(costs)
+    largest: list[float] = [float(total[end]) for end in range(number + 1)]
+    choices: list[list[int]] = []
+    for part in range(2, parts + 1):
+        next_largest, choice = [float("inf")] * (number + 1), [0] * (number + 1)
+        for end in range(part, number + 1):
+            for begin in range(part - 1, end):
+                found = max(largest[begin], float(total[end] - total[begin]))
+                if found < next_largest[end]:
+                    next_largest[end], choice[end] = found, begin
+        largest = next_largest
+        choices.append(choice)
+    ends, end = [], number
+    for choice in reversed(choices):
+        end = choice[end]
+        ends.append(end)
+    return ends[::-1]
+
+
+def mark(parts: dict[Any, int], operations: Iterable[Any]) -> None:
+    """Marks the ops of parts, and all they get data from alone, for shards of the same number.
+
+    Args:
+        parts: of ops.
+        operations: those that may be marked.
+    """
+    allowed = set(operations)
+    known = dict(parts)
+    waiting = deque(sorted(parts, key=lambda op: parts[op]))
+    while waiting:
+        op = waiting.popleft()
+        for tensor in op.inputs:
+            if tensor.op in allowed and tensor.op not in known:  # such as the read of a weight
+                known[tensor.op] = known[op]
+                waiting.append(tensor.op)
+    for op, index in known.items():
+        if op in allowed:
+            set_ipu_shard(op, index)

@@ -1,0 +1,86 @@
+"""`tensorflow.python.ipu.test_utils.dataset_utils`: datasets whose elements count up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.framework import dtypes
+from tensorflow.python.ops import array_ops, math_ops
+
+_DATA = (1, 32, 32, 4)
+_LABEL = (1, 8)
+
+
+def create_multi_increasing_dataset(
+    value: int, shapes: Sequence[Any] | None = None, dtypes: Sequence[Any] | None = None, repeat: bool = True
+) -> Any:
+    """A dataset of tuples; all of element `i` is `i`.
+
+    Args:
+        value: number of elements.
+        shapes: of the parts of each element.
+        dtypes: of the parts; float32 by default.
+        repeat: whether it begins again at its end.
+
+    Source: `tensorflow.python.ipu.test_utils.dataset_utils.create_multi_increasing_dataset`.
+
+    Example:
+        >>> next(iter(create_multi_increasing_dataset(4, [[2], []])))
+        (<tf.Tensor: shape=(2,), ... [0., 0.]>, <tf.Tensor: shape=(), ... 0.0>)
+    """
+    shapes = [_DATA, _LABEL] if shapes is None else shapes
+    types = [np.float32] * len(shapes) if dtypes is None else dtypes
+    dataset = _counting(value).map(lambda number: tuple(_filled(number, s, t) for s, t in zip(shapes, types)))
+    return dataset.repeat() if repeat else dataset
+
+
+def create_dual_increasing_dataset(
+    value: int, data_shape: Any = None, label_shape: Any = None, dtype: Any = np.float32, repeat: bool = True
+) -> Any:
+    """A dataset of data and labels; all of element `i` is `i`.
+
+    Args:
+        value: number of elements.
+        data_shape: of the data.
+        label_shape: of the labels.
+        dtype: of both.
+        repeat: whether it begins again at its end.
+
+    Source: `tensorflow.python.ipu.test_utils.dataset_utils.create_dual_increasing_dataset`.
+
+    Example:
+        >>> dataset = create_dual_increasing_dataset(10, data_shape=[4, 4], label_shape=[4])
+    """
+    shapes = [_DATA if data_shape is None else data_shape, _LABEL if label_shape is None else label_shape]
+    return create_multi_increasing_dataset(value, shapes, [dtype, dtype], repeat)
+
+
+def create_single_increasing_dataset(
+    value: int, shape: Any = None, dtype: Any = np.float32, repeat: bool = True
+) -> Any:
+    """A dataset of tensors; all of element `i` is `i`.
+
+    Args:
+        value: number of elements.
+        shape: of the elements.
+        dtype: of the elements.
+        repeat: whether it begins again at its end.
+
+    Source: `tensorflow.python.ipu.test_utils.dataset_utils.create_single_increasing_dataset`.
+
+    Example:
+        >>> dataset = create_single_increasing_dataset(10, shape=[4, 4])
+    """
+    dataset = _counting(value).map(lambda number: _filled(number, _DATA if shape is None else shape, dtype))
+    return dataset.repeat() if repeat else dataset
+
+
+def _counting(value: int) -> Any:
+    return dataset_ops.Dataset.range(value)
+
+
+def _filled(number: Any, shape: Any, dtype: Any) -> Any:
+    return array_ops.broadcast_to(math_ops.cast(number, dtypes.as_dtype(dtype)), shape)
