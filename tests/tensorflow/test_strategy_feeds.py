@@ -117,7 +117,8 @@ def test_distributed_datasets_are_taken_eagerly(strategy):
     assert [int(strategy.run(function, args=[x])) for x in dataset] == [0, 1]
 
 
-def test_queues_take_the_strategy_s_device():
+def test_queues_take_the_strategy_s_device(ipus):
+    ipus([1, 1])
     second = ipu.ipu_strategy.IPUStrategyV1("/device:IPU:1")
     with second.scope():
         assert IPUInfeedQueue(pairs(2))._device_ordinal == IPUOutfeedQueue()._device_ordinal == 1
