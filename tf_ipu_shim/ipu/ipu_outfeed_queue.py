@@ -11,6 +11,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu import feed_arguments, feed_names
+from tf_ipu_shim.runtime import devices
 
 _HOST = "/device:CPU:0"
 
@@ -60,8 +61,8 @@ class IPUOutfeedQueue:
             name, outfeed_mode, device_ordinal = outfeed_mode, device_ordinal, None
         outfeed_all = kwargs.pop("outfeed_all", None)
         device_ordinal = kwargs.pop("device_ordinal", device_ordinal)
-        for old in ("replication_factor", "io_batch_size"):
-            kwargs.pop(old, None)
+        self._replicas: int | None = kwargs.pop("replication_factor", None)
+        kwargs.pop("io_batch_size", None)
         if kwargs:
             raise TypeError(f"IPUOutfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
         if outfeed_mode is None:
@@ -124,7 +125,8 @@ class IPUOutfeedQueue:
 
         Returns:
             The structure that was enqueued. With mode `ALL` each tensor has a further first dimension: the iterations
-            since the last dequeue. In graph mode the tensors are to be fetched; that is when the queue is emptied.
+            since the last dequeue. Where the program runs as several replicas, they are the next dimension. In graph
+            mode the tensors are to be fetched; that is when the queue is emptied.
 
         Raises:
             ValueError: no program enqueues to it.
@@ -142,8 +144,16 @@ class IPUOutfeedQueue:
                 outfeed_mode=self._mode.value,
                 prefetch_depth=self._buffer_depth,
                 wait_for_completion=wait_for_completion,
+                may_be_replicated=self._may_be_replicated(),
             )
         return nest.pack_sequence_as(self._structure, flat)
+
+    def _may_be_replicated(self) -> bool:
+        """Whether elements may have an axis of replicas: known once the system is configured."""
+        if self._replicas is not None:
+            return self._replicas > 1
+        configured = devices.configured() is not None
+        return not configured or devices.get(self._device_ordinal, attach=False).num_ipus > 1
 
     @property
     def deleter(self) -> Any:

@@ -41,7 +41,7 @@ def describe(answer: graph_pb2.GraphDef, request: ProgramRequest, program: Lower
         return
     module = module_name(request.function)
     attributes["_module"].s = module.encode()
-    attributes["_launches"].list.s.extend(cluster.function.encode() for cluster in program.clusters)
+    attributes["_launches"].list.s.extend(function.encode() for function in program.programs)
     attributes["_progress_bar"].b = shows_bar(request.library)
     tensors = _tensors(request, program) if profiling.enable_ipu_trace_events else []
     attributes["_events"].list.s.extend(trace.templates(request.ordinal, module, profiling, tensors))

@@ -17,6 +17,7 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
 from tf_ipu_shim.lowering.placement import HOST, LOOSE, SEVERAL, Placement, Placer
 from tf_ipu_shim.lowering.program import Cluster, Exchange
+from tf_ipu_shim.lowering.replicas import Replica
 from tf_ipu_shim.lowering.variants import loosen
 
 CHIP_ATTRIBUTE = "_ipu"
@@ -37,6 +38,8 @@ class Emitter:
         unmarked: names, and makes, the functions that are shown to XLA.
         device: of the IPU ops, such as `/device:IPU:0`.
         constant_arguments: asks TensorFlow's analysis.
+        replica: for which replica; the emitted IPUs are those of the device.
+        programs: the XLA programs of all replicas by their content: what is the same is compiled once.
 
     Attributes:
         functions: what was emitted.
@@ -51,11 +54,16 @@ class Emitter:
         unmarked: Unmarked,
         device: str,
         constant_arguments: ConstantArguments,
+        replica: Replica,
+        programs: dict[bytes, function_pb2.FunctionDef],
     ) -> None:
         self.graphs = graphs
         self.unmarked = unmarked
         self.device = device
         self.constant_arguments = constant_arguments
+        self.replica = replica
+        self._programs = programs
+        self._serial = itertools.count()
         self.functions: list[function_pb2.FunctionDef] = []
         self.clusters: list[Cluster] = []
         self.exchanges: list[Exchange] = []
@@ -73,6 +81,20 @@ class Emitter:
             The emitted function's name, and the IPU that holds each result (None for the host or several).
         """
         return _FunctionEmitter(self, self.graphs[name], placement, argument_ipus).run()
+
+    def shared(self, definition: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+        """The XLA program, or that of another replica which is the same."""
+        if self.replica.count > 1:
+            name = definition.signature.name
+            definition.signature.name = ""
+            content = definition.SerializeToString(deterministic=True)
+            definition.signature.name = name
+            definition = self._programs.setdefault(content, definition)
+        return definition
+
+    def specialise(self, proto: node_def_pb2.NodeDef) -> None:
+        """Makes an emitted op the one of this replica."""
+        self.replica.specialise(proto, next(self._serial))
 
 
 class _FunctionEmitter:
@@ -152,11 +174,12 @@ class _FunctionEmitter:
             if constants:
                 order = cut.input_order(flags)
                 definition = cut.definition(f"{name}_ordered", order, outputs)
+        definition = self._all.shared(definition)
         self._all.functions.append(definition)
         self._all.compiled.append((self._graph.name, definition))
 
         launch = self._function.node_def.add(name=f"ipu{ipu}_phase{phase}", op="XlaLaunch", device=self._all.device)
-        launch.attr[CHIP_ATTRIBUTE].i = ipu
+        launch.attr[CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
         launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
         types = [cut.inputs[tensor] for tensor in order]
         resources = types.count(op_types.RESOURCE)
@@ -175,7 +198,16 @@ class _FunctionEmitter:
             self._ipus[tensor] = ipu
         self._units.update(dict.fromkeys(nodes, launch.name))
         self._all.clusters.append(
-            Cluster(ipu, phase, definition.signature.name, order, types, outputs, constants, self._graph.name)
+            Cluster(
+                self._all.replica.chip(ipu),
+                phase,
+                definition.signature.name,
+                order,
+                types,
+                outputs,
+                constants,
+                self._graph.name,
+            )
         )
 
     def _outputs_of(self, own: set[Node], phase: int) -> list[str]:
@@ -203,7 +235,8 @@ class _FunctionEmitter:
         strip(proto, self._all.unmarked if location == LOOSE else lambda name: name)
         proto.device = device
         if ipu is not None:
-            proto.attr[CHIP_ATTRIBUTE].i = ipu
+            proto.attr[CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
+        self._all.specialise(proto)
         del proto.input[:]
         proto.input.extend(self._tensor(text, ipu, device) for text in node.inputs)
         proto.input.extend(
@@ -249,6 +282,8 @@ class _FunctionEmitter:
         for start, tensor in zip(initial, graph.returns):
             producer = graph.producer(tensor)
             location = start if producer is None else placement.locations.get(producer)
+            if producer is not None and location == LOOSE:
+                location = placement.loose_ipus[producer]
             carried.append(location if location is not None and location >= 0 else None)
         return carried
 
@@ -269,10 +304,11 @@ class _FunctionEmitter:
                 name=f"exchange_{len(self._copies)}", op="IpuInterCopy", device=self._all.device, input=[name]
             )
             copy.attr["T"].type = self._graph.type_of(text)
-            copy.attr["source"].i, copy.attr["destination"].i = source, ipu
-            copy.attr[CHIP_ATTRIBUTE].i = source
+            ends = self._all.replica.chip(source), self._all.replica.chip(ipu)
+            copy.attr["source"].i, copy.attr["destination"].i = ends
+            copy.attr[CHIP_ATTRIBUTE].i = ends[0]
             self._copies[text, ipu] = f"{copy.name}:output:0"
-            self._all.exchanges.append(Exchange(text, source, ipu, self._graph.name))
+            self._all.exchanges.append(Exchange(text, *ends, self._graph.name))
         return self._copies[text, ipu]
 
     def _clone_constant(self, node: Node, device: str) -> str:

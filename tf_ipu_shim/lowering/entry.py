@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import compilation, memory_plan, pipelines, randomness
+from tf_ipu_shim.lowering import compilation, memory_plan, pipelines, randomness, replicas
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
@@ -16,6 +17,8 @@ from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime.device import IpuDevice
+
+_serial = itertools.count()
 
 # Ops that have to run on the host although no script says so.
 HOST_OPS = frozenset(
@@ -63,40 +66,98 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int) -
     """
     pipelines.check_counts(request.library.values())
     library, function = randomness.with_seeds(request.library, request.function, request.ordinal)
-    seeded = [definition for name, definition in library.items() if name not in request.library]
-    request = dataclasses.replace(request, library=library, function=function)
+    emissions: list[_Emission] = []
+    programs: dict[bytes, function_pb2.FunctionDef] = {}
+    for replica in replicas.replicas_of(library.values(), num_ipus, f"{request.function}_{next(_serial)}"):
+        own, called = replicas.library_of(library, function, replica)
+        added = [definition for name, definition in own.items() if definition is not request.library.get(name)]
+        emissions.append(
+            _emit(call, dataclasses.replace(request, library=own, function=called), replica, added, programs)
+        )
+    for emission in emissions:
+        refuse_uncompilable(plugin, Diagnostics(call), emission.library, emission.emitter.compiled)
+    return _joined(request, emissions)
+
+
+@dataclasses.dataclass
+class _Emission:
+    """What one replica is lowered to: the name of its function, its library, and the functions that are new."""
+
+    name: str
+    library: Mapping[str, function_pb2.FunctionDef]
+    functions: list[function_pb2.FunctionDef]
+    emitter: Emitter
+    graph: FunctionGraph
+    variable_ipus: list[int]
+
+
+def _emit(
+    call: Call,
+    request: ProgramRequest,
+    replica: replicas.Replica,
+    added: list[function_pb2.FunctionDef],
+    programs: dict[bytes, function_pb2.FunctionDef],
+) -> _Emission:
     graphs = _Graphs(request)
-    placement = Placer(graphs, num_ipus, HOST_OPS).place(request.function)
+    apart = frozenset(replicas.COLLECTIVES) if replica.count > 1 else frozenset[str]()
+    placement = Placer(graphs, replica.shards, HOST_OPS, apart).place(request.function)
     unmarked = Unmarked(request.library)
 
     def constant_arguments(definition: function_pb2.FunctionDef, arguments: int) -> list[bool]:
-        library = function_pb2.FunctionDefLibrary(function=[*seeded, *unmarked.functions, definition])
+        library = function_pb2.FunctionDefLibrary(function=[*added, *unmarked.functions, definition])
         return call.constant_arguments(library.SerializeToString(), definition.signature.name, arguments)
 
-    device = f"/device:IPU:{request.ordinal}"
-    emitter = Emitter(graphs, unmarked, device, constant_arguments)
+    emitter = Emitter(graphs, unmarked, _device_of(request), constant_arguments, replica, programs)
     name, _ = emitter.emit(request.function, placement, {})
-    refuse_uncompilable(plugin, Diagnostics(call), library, emitter.compiled)
+    graph = graphs[request.function]
+    functions = [*added, *unmarked.functions, *emitter.functions]
+    return _Emission(name, request.library, functions, emitter, graph, _variable_ipus(graph, placement))
+
+
+def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgram:
+    first = emissions[0]
     program = LoweredProgram(
-        node_def_pb2.NodeDef(),
-        [*seeded, *unmarked.functions, *emitter.functions],
-        _variable_ipus(graphs[request.function], placement),
-        emitter.clusters,
-        emitter.exchanges,
+        node_def_pb2.NodeDef(name=request.name),
+        list({id(function): function for emission in emissions for function in emission.functions}.values()),
+        first.variable_ipus,
+        [cluster for emission in emissions for cluster in emission.emitter.clusters],
+        [exchange for emission in emissions for exchange in emission.emitter.exchanges],
     )
-    node = program.node
-    node.name, node.device = request.name, device
-    single = _single_launch(emitter, name, graphs[request.function])
-    if single is not None:
-        node.MergeFrom(single)
-        node.name = request.name
-        return program
-    node.op = "StatefulPartitionedCall"
-    node.attr["Tin"].list.type.extend(request.arg_types)
-    node.attr["Tout"].list.type.extend(graphs[request.function].return_types)
-    node.attr["f"].func.name = name
+    node, device = program.node, _device_of(request)
+    if len(emissions) == 1:
+        single = _single_launch(first.emitter, first.name, first.graph)
+        if single is not None:
+            node.CopyFrom(single)
+            node.name, node.device = request.name, device
+            return program
+    types, called = list(request.arg_types), first.name
+    if len(emissions) > 1:
+        replica = first.emitter.replica
+        program.replicas, program.shards, program.first_replica = len(emissions), replica.shards, first.name
+        variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
+        called = f"{first.name}_replicas"
+        names = [list(first.graph.arguments)[index] for index in variables]
+        definition = request.library[request.function]
+        program.functions.append(
+            replicas.joined(called, definition, [emission.name for emission in emissions], device, names)
+        )
+        node.attr["_run_group"].s = replica.group.encode()
+        for index in range(1, len(emissions)):
+            types.extend(request.arg_types[variable] for variable in variables)
+            node.attr["_replica_variables"].list.i.extend(variables)
+            node.attr["_replica_chips"].list.i.extend(
+                index * replica.shards + first.variable_ipus[variable] for variable in variables
+            )
+    node.op, node.device = "StatefulPartitionedCall", device
+    node.attr["Tin"].list.type.extend(types)
+    node.attr["Tout"].list.type.extend(first.graph.return_types)
+    node.attr["f"].func.name = called
     node.attr["config"].s = node.attr["config_proto"].s = node.attr["executor_type"].s = b""
     return program
+
+
+def _device_of(request: ProgramRequest) -> str:
+    return f"/device:IPU:{request.ordinal}"
 
 
 def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> node_def_pb2.NodeDef | None:

@@ -63,7 +63,7 @@ def plan_memory(
         variables=walk.variables,
         exchanges=walk.exchanges,
         coarse=tuple(walk.coarse.items()),
-    )
+    ).replicated(program.replicas, program.shards)
     plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
     if not plan.fits and not _may_go_on(device):
         raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))

@@ -44,9 +44,12 @@ class Walk:
         arguments = [self._argument(index) for index in range(len(self._request.arg_types))]
         self._place_variables()
         names = [argument.name for argument in self.library[self._request.function].signature.input_arg]
-        node = self._program.node
-        order = list(node.attr["_input_order"].list.i) if "_input_order" in node.attr else range(len(arguments))
-        results = FunctionWalk(self, self.blocks).node(node, [arguments[i] for i in order], [names[i] for i in order])
+        node, walk = self._program.node, FunctionWalk(self, self.blocks)
+        if self._program.replicas > 1:  # the others are the same
+            results: Sequence[Held] = walk.function(self._program.first_replica, arguments)
+        else:
+            order = list(node.attr["_input_order"].list.i) if "_input_order" in node.attr else range(len(arguments))
+            results = walk.node(node, [arguments[i] for i in order], [names[i] for i in order])
         for result in results:
             for ipu, number in result.at.items():
                 self.blocks[ipu].results.append(number)

@@ -20,6 +20,7 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 HOST = -1
 SEVERAL = -2  # a loop, branch or call whose functions run on more than one IPU, or on an IPU and the host
 LOOSE = -3  # an op on one IPU that is in no XLA program (see `variants`)
+_APART = -4  # as a mark of a function: it has ops that are in no XLA program
 ALL_IPUS = -1  # as a mark: on every IPU
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
@@ -50,13 +51,21 @@ class Placer:
     Args:
         graphs: all functions of the program by name.
         num_ipus: how many IPUs a replica has.
-        is_host_op: tells ops that always run on the host, by their type.
+        host_ops: types of the ops that always run on the host.
+        apart_ops: types of the ops that run on their IPU, but in no XLA program.
     """
 
-    def __init__(self, graphs: Mapping[str, FunctionGraph], num_ipus: int, is_host_op: frozenset[str]) -> None:
+    def __init__(
+        self,
+        graphs: Mapping[str, FunctionGraph],
+        num_ipus: int,
+        host_ops: frozenset[str],
+        apart_ops: frozenset[str] = frozenset(),
+    ) -> None:
         self._graphs = graphs
         self._num_ipus = num_ipus
-        self._host_ops = is_host_op
+        self._host_ops = host_ops
+        self._apart_ops = apart_ops
         self._marked: dict[str, frozenset[int | None]] = {}
         self._placed: dict[Any, Placement] = {}
 
@@ -87,7 +96,9 @@ class Placer:
             if location == SEVERAL:
                 for called in op_types.called_functions(node.proto):
                     functions[called] = self.place(called, default, self._homes_inside(node, called, variable_homes))
-        return Placement(shards, constants, variable_homes, functions)
+        loose = {node: shard for node, shard in shards.items() if node.op in self._apart_ops and shard >= 0}
+        shards.update(dict.fromkeys(loose, LOOSE))
+        return Placement(shards, constants, variable_homes, functions, loose)
 
     def shards_of(self, name: str) -> frozenset[int | None]:
         """What the ops of a function, and of those it runs, are marked for; `HOST` for ops on the host."""
@@ -102,6 +113,8 @@ class Placer:
                 inside = frozenset[int | None]().union(
                     *(self.shards_of(called) for called in op_types.called_functions(node.proto))
                 )
+                if node.op in self._apart_ops:
+                    found.add(_APART)
                 if inside:
                     found |= inside
                 elif shard is not None:
@@ -124,7 +137,12 @@ class Placer:
             inside = frozenset[int | None]().union(
                 *(self.shards_of(called) for called in op_types.called_functions(node.proto))
             )
-            if HOST in inside or len(inside) > 1 or (inside and shard is not None and inside != {shard}):
+            if (
+                HOST in inside
+                or _APART in inside
+                or len(inside) > 1
+                or (inside and shard is not None and inside != {shard})
+            ):
                 fixed[node] = SEVERAL
                 continue
             if shard is None and inside:
@@ -207,8 +225,11 @@ class Placer:
         producer = graph.producer(graph.returns[index])
         if producer is None:
             return HOST
-        shard = self.place(called).locations.get(producer, HOST)
-        return self._result_shard(producer, graph.returns[index]) if shard == SEVERAL else shard
+        placement = self.place(called)
+        shard = placement.locations.get(producer, HOST)
+        if shard == SEVERAL:
+            return self._result_shard(producer, graph.returns[index])
+        return placement.loose_ipus.get(producer, shard)
 
     def _settle_variables(
         self,

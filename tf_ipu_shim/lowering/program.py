@@ -87,6 +87,9 @@ class LoweredProgram:
         variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
         clusters: all XLA programs, those of loop bodies included.
         exchanges: all exchanges between IPUs, those of loop bodies included.
+        replicas: how often it runs at the same time.
+        shards: IPUs of each replica.
+        first_replica: the function that the first of several replicas runs.
     """
 
     node: node_def_pb2.NodeDef
@@ -94,3 +97,11 @@ class LoweredProgram:
     variable_ipus: list[int]
     clusters: list[Cluster] = dataclasses.field(default_factory=list)
     exchanges: list[Exchange] = dataclasses.field(default_factory=list)
+    replicas: int = 1
+    shards: int = 1
+    first_replica: str = ""
+
+    @property
+    def programs(self) -> list[str]:
+        """The functions of the XLA programs: several replicas may run the same."""
+        return list(dict.fromkeys(cluster.function for cluster in self.clusters))

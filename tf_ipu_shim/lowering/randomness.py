@@ -6,6 +6,7 @@ numbers for every run) and is handed down through calls, loops and branches; a l
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 
@@ -18,6 +19,7 @@ from tf_ipu_shim.lowering import op_types
 SEED_OP = "IpuRandomSeed"
 _SEED_ARGUMENT = "ipu_random_seed"
 _SUFFIX = "_seeded"
+_COPIED = re.compile(rf"{_SUFFIX}|_replica\d+$")
 
 # Stateful op -> stateless op, the place of the seed input, and each attribute's name in the two.
 _STATELESS: dict[str, tuple[str, int, dict[str, str]]] = {
@@ -50,8 +52,8 @@ def with_seeds(
 
 
 def original_name(function: str) -> str:
-    """The name of the traced function that a seeded copy was made of; other names stay as they are."""
-    return function.split(_SUFFIX)[0]
+    """The name of the traced function that a seeded copy, or a replica's, was made of; other names stay as they are."""
+    return _COPIED.split(function, maxsplit=1)[0]
 
 
 class _Seeder:

@@ -28,7 +28,7 @@ def loosen(graph: FunctionGraph, placement: Placement) -> Placement:
     edges = list(_variant_edges(graph))
     if not edges and op_types.VARIANT not in (*graph.arguments.values(), *graph.return_types):
         return placement
-    loose: dict[Node, int] = {}
+    loose: dict[Node, int] = dict(placement.loose_ipus)
     for nodes in _connected(graph, edges):
         if _touches_border(graph, nodes):
             loose.update((node, placement.locations[node]) for node in nodes if placement.locations.get(node, -1) >= 0)

@@ -73,7 +73,7 @@ class Library:
             for name in names:
                 function = getattr(self._c, name)
                 function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_int32] * arguments
-        self._c.ipu_set_seed.argtypes = [ctypes.c_int32, ctypes.c_int64]
+        self._c.ipu_set_seed.argtypes = [ctypes.c_int32, ctypes.c_int64, ctypes.c_int32]
         self._c.ipu_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
         self._c.ipu_python_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
         self._c.ipu_constant_arguments.restype = ctypes.c_char_p
@@ -165,9 +165,9 @@ class Library:
         """Drops an outfeed, and what is in it."""
         self._c.ipu_delete_outfeed(feed_id.encode())
 
-    def set_seed(self, ordinal: int, seed: int) -> None:
+    def set_seed(self, ordinal: int, seed: int, identical_replicas: bool = False) -> None:
         """Sets the seed of a device's random numbers: the next run of a random program is the first of its sequence."""
-        self._c.ipu_set_seed(ordinal, seed & 0x7FFF_FFFF_FFFF_FFFF)
+        self._c.ipu_set_seed(ordinal, seed & 0x7FFF_FFFF_FFFF_FFFF, identical_replicas)
 
     def live_bytes(self, ordinal: int, chip: int) -> int:
         """Bytes that tensors hold now in the memory of one IPU of `/device:IPU:<ordinal>`."""

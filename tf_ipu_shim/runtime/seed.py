@@ -41,7 +41,7 @@ def reset(ordinal: int, seed: int, identical_replicas: bool = False) -> None:
         identical_replicas: whether all replicas draw the same numbers.
     """
     with _lock:
-        devices.load_library().set_seed(ordinal, seed)
+        devices.load_library().set_seed(ordinal, seed, identical_replicas)
         _states[ordinal] = SeedState(seed, state_of(ordinal).generation + 1, identical_replicas)
 
 

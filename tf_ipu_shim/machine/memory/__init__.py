@@ -1,11 +1,11 @@
 """How much memory a program needs on each IPU, known before it runs. Never imports TensorFlow.
 
-    description     a program as values, and the steps that make and use them
-    liveness        what is alive at each step: always-live, and the largest not-always-live step
-    schedule        an order of the steps that keeps little alive
-    tiles           spreading over the tiles of a chip
-    plan            `MemoryPlan`: the figures of a program, IPU by IPU
-    out_of_memory   whether it fits, and the text of the error where it does not
+description     a program as values, and the steps that make and use them
+liveness        what is alive at each step: always-live, and the largest not-always-live step
+schedule        an order of the steps that keeps little alive
+tiles           spreading over the tiles of a chip
+plan            `MemoryPlan`: the figures of a program, IPU by IPU
+out_of_memory   whether it fits, and the text of the error where it does not
 """
 
 from __future__ import annotations

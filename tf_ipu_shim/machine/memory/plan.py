@@ -118,6 +118,21 @@ class MemoryPlan:
     exchanges: Mapping[tuple[int, int], int] = dataclasses.field(default_factory=dict)
     coarse: tuple[tuple[str, str], ...] = ()
 
+    def replicated(self, replicas: int, shards: int) -> MemoryPlan:
+        """The plan of so many replicas, each as this one.
+
+        Args:
+            replicas: how many there are.
+            shards: IPUs of each; the IPUs of replica r follow those of replica r - 1.
+        """
+        firsts = [replica * shards for replica in range(replicas)]
+        return dataclasses.replace(
+            self,
+            ipus=tuple(dataclasses.replace(ipu, ipu=ipu.ipu + first) for first in firsts for ipu in self.ipus),
+            variables={(ipu + at, name): size for at in firsts for (ipu, name), size in self.variables.items()},
+            exchanges={(a + at, b + at): size for at in firsts for (a, b), size in self.exchanges.items()},
+        )
+
     @property
     def fits(self) -> bool:
         """Whether the program fits on all its IPUs."""

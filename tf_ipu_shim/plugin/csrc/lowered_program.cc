@@ -15,13 +15,14 @@ namespace {
 using namespace tensorflow;  // NOLINT: this file makes and runs TensorFlow kernels
 
 Status MakeKernel(OpKernelContext* context, NodeDef node, const std::vector<int32_t>& input_order,
-                  int graph_def_version, std::unique_ptr<OpKernel>* kernel) {
+                  size_t replica_variables, int graph_def_version, std::unique_ptr<OpKernel>* kernel) {
   const OpKernel& program = context->op_kernel();
   DataTypeVector input_types(program.input_types());
   if (!input_order.empty()) {
     input_types.clear();
     for (const int32_t input : input_order) input_types.push_back(program.input_type(input));
   }
+  for (size_t i = 0; i < replica_variables; ++i) input_types.push_back(DT_RESOURCE);
   for (size_t i = 0; i < input_types.size(); ++i) node.add_input(strings::StrCat("input:", i));
   const OpDef* op_def = nullptr;
   TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
@@ -56,19 +57,16 @@ Status LoweredProgram::Make(OpKernelContext* context, const IpuDevice& device, N
   std::unique_ptr<LoweredProgram> made(new LoweredProgram(epoch));
   for (int i = 0; i < context->num_inputs(); ++i) made->shapes_.push_back(context->input(i).shape());
   TF_RETURN_IF_ERROR(made->ReadVariables(node));
-  if (TryGetNodeAttr(node, "_input_order", &made->input_order_)) {
-    for (const int32_t input : made->input_order_) {
-      if (input < 0 || input >= context->num_inputs()) {
-        return errors::Internal("tf_ipu_shim's lowering hands on input ", input, " of ", context->num_inputs());
-      }
-    }
-  }
+  TF_RETURN_IF_ERROR(made->ReadInputs(node));
   TF_RETURN_IF_ERROR(made->ReadCompilation(node, start_micros));
-  for (const char* attribute : {"_variable_chips", "_input_order", "_compiles", "_module", "_launches", "_progress_bar", "_events",
-                                "_event_variables", "_event_written"}) {
+  for (const char* attribute : {"_variable_chips", "_input_order", "_replica_variables", "_replica_chips", "_run_group", "_compiles",
+                                "_module", "_launches", "_progress_bar", "_events", "_event_variables",
+                                "_event_written"}) {
     node.mutable_attr()->erase(attribute);
   }
-  TF_RETURN_IF_ERROR(MakeKernel(context, std::move(node), made->input_order_, graph_def_version, &made->kernel_));
+  TF_RETURN_IF_ERROR(MakeKernel(context, std::move(node), made->input_order_,
+                                made->replicas_ == nullptr ? 0 : made->replicas_->size(), graph_def_version,
+                                &made->kernel_));
   DeviceCounters& counters = CountersOf(device.ordinal());
   ++counters.programs_lowered;
   if (made->compiles_) ++counters.programs_compiled;
@@ -83,6 +81,26 @@ Status LoweredProgram::ReadVariables(const NodeDef& node) {
                             " inputs");
   }
   homes_ = std::vector<std::atomic<const void*>>(shapes_.size());
+  return OkStatus();
+}
+
+Status LoweredProgram::ReadInputs(const NodeDef& node) {
+  const auto check = [this](const std::vector<int32_t>& inputs) -> Status {
+    for (const int32_t input : inputs) {
+      if (input >= 0 && input < static_cast<int64_t>(shapes_.size())) continue;
+      return errors::Internal("tf_ipu_shim's lowering hands on input ", input, " of ", shapes_.size());
+    }
+    return OkStatus();
+  };
+  TryGetNodeAttr(node, "_input_order", &input_order_);
+  TryGetNodeAttr(node, "_run_group", &run_group_);
+  TF_RETURN_IF_ERROR(check(input_order_));
+  std::vector<int32_t> variables, chips;
+  if (!TryGetNodeAttr(node, "_replica_variables", &variables)) return OkStatus();
+  TF_RETURN_IF_ERROR(check(variables));
+  TF_RETURN_IF_ERROR(GetNodeAttr(node, "_replica_chips", &chips));
+  if (chips.size() != variables.size()) return errors::Internal("tf_ipu_shim's lowering placed not all variables");
+  replicas_ = std::make_unique<ReplicaVariables>(std::move(variables), std::move(chips));
   return OkStatus();
 }
 
@@ -157,20 +175,42 @@ Status LoweredProgram::BringVariablesHome(OpKernelContext* context, const IpuDev
     }
     homes_[i].store(tensor->data(), std::memory_order_relaxed);
   }
-  return OkStatus();
+  return replicas_ == nullptr ? OkStatus() : replicas_->Upload(context, device);
 }
 
 std::shared_ptr<LoweredProgram::Inputs> LoweredProgram::Reorder(OpKernelContext* context) const {
-  if (input_order_.empty()) return nullptr;
+  if (input_order_.empty() && replicas_ == nullptr) return nullptr;
   auto inputs = std::make_shared<Inputs>();
   OpKernelContext::Params* params = context->params();
-  for (const int32_t input : input_order_) {
-    inputs->values.push_back(params->inputs[input]);
-    if (!params->input_alloc_attrs.empty()) inputs->attributes.push_back(params->input_alloc_attrs[input]);
+  const auto add = [&](const TensorValue& value, size_t like) {
+    inputs->values.push_back(value);
+    if (!params->input_alloc_attrs.empty()) inputs->attributes.push_back(params->input_alloc_attrs[like]);
+  };
+  for (const int32_t input : input_order_) add(params->inputs[input], input);
+  if (input_order_.empty()) {
+    for (size_t input = 0; input < shapes_.size(); ++input) add(params->inputs[input], input);
+  }
+  for (size_t copy = 0; replicas_ != nullptr && copy < replicas_->size(); ++copy) {
+    add(replicas_->handle(copy), replicas_->input(copy));
   }
   params->inputs = inputs->values;
   params->input_alloc_attrs = inputs->attributes;
   return inputs;
+}
+
+void LoweredProgram::Enter(std::function<void()> run) {
+  if (run_group_.empty()) {
+    run();
+    return;
+  }
+  gate_.Enter([this, run = std::move(run)] {
+    ++RunNumberOf(run_group_);
+    run();
+  });
+}
+
+void LoweredProgram::Leave() {
+  if (!run_group_.empty()) gate_.Leave();
 }
 
 std::shared_ptr<CompileWatch> LoweredProgram::BeforeRun(OpKernelContext* context, const IpuDevice& device) {
@@ -188,6 +228,7 @@ std::shared_ptr<CompileWatch> LoweredProgram::BeforeRun(OpKernelContext* context
 void LoweredProgram::AfterRun(OpKernelContext* context, const IpuDevice& device,
                               const std::shared_ptr<CompileWatch>& first_run) {
   const bool succeeded = context->status().ok();
+  if (succeeded && replicas_ != nullptr) replicas_->Keep(context);
   if (first_run != nullptr) {
     first_run->EndBar(succeeded);
     if (!succeeded) {  // such as a variable without a value: the next run is the first

@@ -3,12 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "compile_watch.h"
 #include "device.h"
+#include "program_runs.h"
+#include "replica_variables.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -37,13 +40,18 @@ class LoweredProgram {
     std::vector<tensorflow::TensorValue> values;
     std::vector<tensorflow::AllocatorAttributes> attributes;
   };
-  // Gives the context the inputs in that order; null where it is the program's own and nothing was done.
+  // Gives the context the inputs in that order, the variables of further replicas behind them; null where it is the
+  // program's own and nothing was done.
   std::shared_ptr<Inputs> Reorder(tensorflow::OpKernelContext* context) const;
 
   // Around each run. `BeforeRun` gives the watch over the first one, null for all others.
   std::shared_ptr<CompileWatch> BeforeRun(tensorflow::OpKernelContext* context, const IpuDevice& device);
   void AfterRun(tensorflow::OpKernelContext* context, const IpuDevice& device,
                 const std::shared_ptr<CompileWatch>& first_run);
+
+  // Begins a run once it may: at once, where there is one replica. `Leave` ends it.
+  void Enter(std::function<void()> run);
+  void Leave();
 
   // Whether Graphcore would compile an engine for it: it does more than give constants or hand on its arguments.
   bool compiles() const { return compiles_; }
@@ -53,6 +61,7 @@ class LoweredProgram {
   explicit LoweredProgram(int64_t epoch) : epoch_(epoch) {}
 
   tensorflow::Status ReadVariables(const tensorflow::NodeDef& node);
+  tensorflow::Status ReadInputs(const tensorflow::NodeDef& node);
   tensorflow::Status ReadCompilation(const tensorflow::NodeDef& node, int64_t start_micros);
   EngineTrace::Buffers BuffersOf(tensorflow::OpKernelContext* context, const std::vector<int32_t>& inputs) const;
 
@@ -62,6 +71,9 @@ class LoweredProgram {
   std::vector<int64_t> variable_chips_;          // per input; -1 for what is no variable
   std::vector<std::atomic<const void*>> homes_;  // per input: the buffer last seen in its chip's arena
   std::vector<int32_t> input_order_;             // for each input of the kernel the program's; empty for the same
+  std::unique_ptr<ReplicaVariables> replicas_;   // null where there is one replica
+  std::string run_group_;                        // empty where there is one replica
+  RunGate gate_;
   bool compiles_ = false;
   std::shared_ptr<const ProgramEvents> events_;  // null where none are wanted
   std::atomic<bool> ran_{true};                  // false while there is a watch for the first run that succeeds

@@ -1,5 +1,7 @@
 // Outfeeds: what a program sends to the host while it runs. One queue a feed id, for the whole process: a program of
 // one session fills it, any thread, session or eager call empties it.
+#include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -8,6 +10,7 @@
 
 #include "arena.h"
 #include "in_flight.h"
+#include "program_runs.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -18,29 +21,55 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file is a set of TensorFlow ops
 
+using Element = std::vector<Tensor>;
+
+// What programs enqueued, replica by replica: they need not keep step with each other.
 class Outfeed {
  public:
-  void Put(std::vector<Tensor> element, bool only_last) {
+  void Put(Element element, bool only_last, size_t replica, size_t replicas, int64_t run) {
     mutex_lock lock(mutex_);
-    if (only_last) elements_.clear();
-    elements_.push_back(std::move(element));
+    if (elements_.size() != replicas) elements_.assign(replicas, {});
+    if (run != run_) {
+      run_ = run;
+      // What a run that failed left of its last iteration would shift all that follow.
+      const size_t rows = Rows();
+      for (std::deque<Element>& elements : elements_) elements.resize(rows);
+    }
+    if (only_last) elements_[replica].clear();
+    elements_[replica].push_back(std::move(element));
   }
-  std::deque<std::vector<Tensor>> TakeAll() {
+  // Whole rows: for each replica its elements of as many iterations as all replicas have enqueued.
+  std::vector<std::deque<Element>> TakeAll() {
     mutex_lock lock(mutex_);
-    std::deque<std::vector<Tensor>> taken;
-    taken.swap(elements_);
+    std::vector<std::deque<Element>> taken(elements_.size());
+    for (size_t rows = Rows(); rows > 0; --rows) {
+      for (size_t replica = 0; replica < elements_.size(); ++replica) {
+        taken[replica].push_back(std::move(elements_[replica].front()));
+        elements_[replica].pop_front();
+      }
+    }
     return taken;
   }
-  bool Last(std::vector<Tensor>* element) {
+  // The newest element of each replica; empty where a replica has none.
+  std::vector<Element> Last() {
     mutex_lock lock(mutex_);
-    if (elements_.empty()) return false;
-    *element = elements_.back();
-    return true;
+    std::vector<Element> last;
+    if (Rows() == 0) return last;
+    for (const std::deque<Element>& elements : elements_) last.push_back(elements.back());
+    return last;
   }
 
  private:
+  size_t Rows() const TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (elements_.empty()) return 0;
+    size_t rows = elements_[0].size();
+    for (const std::deque<Element>& elements : elements_) rows = std::min(rows, elements.size());
+    return rows;
+  }
+
   mutex mutex_;
-  std::deque<std::vector<Tensor>> elements_ TF_GUARDED_BY(mutex_);
+  std::vector<std::deque<Element>> elements_ TF_GUARDED_BY(mutex_);  // by replica
+  int64_t run_ TF_GUARDED_BY(mutex_) = -1;
 };
 
 class Outfeeds {
@@ -76,6 +105,10 @@ REGISTER_OP("PopDatastreamOutfeedEnqueue")
     .Attr("feed_id: string")
     .Attr("prefetch_depth: int = 1")
     .Attr("optimise_latency: bool = false")
+    // Which of how many replicas sends: the lowering says so.
+    .Attr("replica: int >= 0 = 0")
+    .Attr("replicas: int >= 1 = 1")
+    .Attr("run_group: string = ''")
     .SetIsStateful()
     .SetShapeFn(shape_inference::NoOutputs);
 
@@ -90,10 +123,15 @@ REGISTER_OP("PopDatastreamOutfeedDequeue")
     .Attr("warn_when_unconnected: bool = true")
     .Attr("optimise_latency: bool = false")
     .Attr("wait_for_completion: bool = false")
+    // Whether there may be more than one: an element then has a further axis, and its rank is not known beforehand.
+    .Attr("may_be_replicated: bool = false")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
       string mode;
+      bool may_be_replicated;
+      TF_RETURN_IF_ERROR(context->GetAttr("may_be_replicated", &may_be_replicated));
+      if (may_be_replicated) return shape_inference::UnknownShape(context);
       TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
       TF_RETURN_IF_ERROR(context->GetAttr("outfeed_mode", &mode));
       for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
@@ -120,18 +158,27 @@ class OutfeedEnqueueOp : public OpKernel {
     string mode;
     OP_REQUIRES_OK(context, context->GetAttr("feed_id", &feed_id_));
     OP_REQUIRES_OK(context, context->GetAttr("outfeed_mode", &mode));
+    OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
+    OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
+    string run_group;
+    OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group));
+    run_number_ = &RunNumberOf(run_group);
+    OP_REQUIRES(context, replica_ < replicas_,
+                errors::InvalidArgument(name(), ": there is no replica ", replica_, " of ", replicas_));
     only_last_ = mode == kLast;
   }
   void Compute(OpKernelContext* context) override {
-    std::vector<Tensor> element;
+    Element element;
     for (int i = 0; i < context->num_inputs(); ++i) element.push_back(context->input(i));
-    Outfeeds::Get().Of(feed_id_)->Put(std::move(element), only_last_);
+    Outfeeds::Get().Of(feed_id_)->Put(std::move(element), only_last_, replica_, replicas_, *run_number_);
   }
   bool IsExpensive() override { return false; }
 
  private:
   string feed_id_;
   bool only_last_ = false;
+  int64_t replica_ = 0, replicas_ = 1;
+  const std::atomic<int64_t>* run_number_ = nullptr;
 };
 
 class OutfeedDequeueOp : public OpKernel {
@@ -155,32 +202,62 @@ class OutfeedDequeueOp : public OpKernel {
     }
     const std::shared_ptr<Outfeed> outfeed = Outfeeds::Get().Of(feed_id_);
     if (only_last_) {
-      std::vector<Tensor> element;
-      OP_REQUIRES(context, outfeed->Last(&element),
+      const std::vector<Element> last = outfeed->Last();
+      OP_REQUIRES(context, !last.empty(),
                   errors::FailedPrecondition("Outfeed ", feed_id_,
                                              " is empty: no program has enqueued to it yet. Run the program first."));
-      for (int i = 0; i < context->num_outputs(); ++i) context->set_output(i, element[i]);
+      for (int i = 0; i < context->num_outputs(); ++i) {
+        if (last.size() == 1) {
+          context->set_output(i, last[0][i]);
+        } else {
+          OP_REQUIRES_OK(context, Stack(context, i, {static_cast<int64_t>(last.size())}, last[0][i].shape(),
+                                        [&](size_t index) { return &last[index][i]; }));
+        }
+      }
       return;
     }
-    const std::deque<std::vector<Tensor>> elements = outfeed->TakeAll();
+    const std::vector<std::deque<Element>> taken = outfeed->TakeAll();
+    const size_t replicas = taken.size();
+    const size_t rows = replicas == 0 ? 0 : taken[0].size();
+    std::vector<int64_t> axes{static_cast<int64_t>(rows)};
+    if (replicas > 1) axes.push_back(replicas);
     for (int i = 0; i < context->num_outputs(); ++i) {
       TensorShape shape;
-      if (elements.empty()) {
+      if (rows == 0) {
         OP_REQUIRES(context, shapes_[i].AsTensorShape(&shape),
                     errors::Internal("Outfeed ", feed_id_, " has an element of unknown shape"));
       } else {
-        shape = elements.front()[i].shape();
+        shape = taken[0].front()[i].shape();
       }
-      OP_REQUIRES_OK(context, shape.InsertDimWithStatus(0, elements.size()));
-      Tensor* stacked = nullptr;
-      OP_REQUIRES_OK(context, context->allocate_output(i, shape, &stacked));
-      for (size_t index = 0; index < elements.size(); ++index) {
-        OP_REQUIRES_OK(context, batch_util::CopyElementToSlice(elements[index][i], stacked, index));
-      }
+      OP_REQUIRES_OK(context, Stack(context, i, axes, shape, [&](size_t index) {
+        return &taken[index % replicas][index / replicas][i];
+      }));
     }
   }
 
  private:
+  // An output of elements under further axes, given by their number in row-major order.
+  template <typename ElementAt>
+  static Status Stack(OpKernelContext* context, int output, const std::vector<int64_t>& axes, const TensorShape& shape,
+                      const ElementAt& element_at) {
+    int64_t count = 1;
+    TensorShape whole, flat = shape;
+    for (const int64_t axis : axes) {
+      count *= axis;
+      TF_RETURN_IF_ERROR(whole.AddDimWithStatus(axis));
+    }
+    for (int axis = 0; axis < shape.dims(); ++axis) TF_RETURN_IF_ERROR(whole.AddDimWithStatus(shape.dim_size(axis)));
+    TF_RETURN_IF_ERROR(flat.InsertDimWithStatus(0, count));
+    Tensor* stacked = nullptr;
+    TF_RETURN_IF_ERROR(context->allocate_output(output, whole, &stacked));
+    Tensor rows;
+    if (!rows.CopyFrom(*stacked, flat)) return errors::Internal("An outfeed cannot be stacked");
+    for (int64_t index = 0; index < count; ++index) {
+      TF_RETURN_IF_ERROR(batch_util::CopyElementToSlice(*element_at(index), &rows, index));
+    }
+    return OkStatus();
+  }
+
   string feed_id_;
   std::vector<PartialTensorShape> shapes_;
   int64_t device_ordinal_ = 0;

@@ -84,43 +84,54 @@ class IpuProgramOp : public AsyncOpKernel {
         return;
       }
     }
-    OP_REQUIRES_OK_ASYNC(context, program->BringVariablesHome(context, *device), done);
-    ++CountersOf(device->ordinal()).programs_run;
+    program->Enter([this, context, device, program, done = std::move(done)] { Run(context, *device, *program, done); });
+  }
 
-    // The program takes over this op's context: same inputs, same outputs.
-    std::shared_ptr<CompileWatch> first_run = program->BeforeRun(context, *device);
-    OpKernel* const kernel = program->kernel();
-    context->params()->op_kernel = kernel;
+ private:
+  void Run(OpKernelContext* context, IpuDevice& device, LoweredProgram& program, const DoneCallback& done) {
+    const Status ready = program.BringVariablesHome(context, device);
+    if (!ready.ok()) {
+      context->SetStatus(ready);
+      program.Leave();
+      done();
+      return;
+    }
+    ++CountersOf(device.ordinal()).programs_run;
+    // The program takes over this op's context: its inputs in an order of its own, the same outputs.
+    std::shared_ptr<CompileWatch> first_run = program.BeforeRun(context, device);
+    OpKernelContext::Params* const params = context->params();
+    OpKernel* const kernel = program.kernel();
+    params->op_kernel = kernel;
     // A program that fails cancels what is left of it. Were that the step's own manager, TensorFlow would take the
     // error for a consequence of the cancellation and drop it.
-    CancellationManager* const outer = context->params()->cancellation_manager;
+    CancellationManager* const outer = params->cancellation_manager;
     auto* const inner = new CancellationManager(outer);
-    context->params()->cancellation_manager = inner;
-    const auto inputs = context->params()->inputs;
-    const auto attributes = context->params()->input_alloc_attrs;
-    std::shared_ptr<LoweredProgram::Inputs> reordered = program->Reorder(context);
-    ProgramStarts(device->ordinal());
-    auto finish = [this, context, device, program, outer, inner, inputs, attributes, reordered = std::move(reordered),
-                   first_run = std::move(first_run),
-                   done = std::move(done)]() {
-      context->params()->op_kernel = this;
-      context->params()->inputs = inputs;
-      context->params()->input_alloc_attrs = attributes;
-      context->params()->cancellation_manager = outer;
+    params->cancellation_manager = inner;
+    const auto inputs = params->inputs;
+    const auto attributes = params->input_alloc_attrs;
+    std::shared_ptr<LoweredProgram::Inputs> reordered = program.Reorder(context);
+    ProgramStarts(device.ordinal());
+    auto finish = [this, context, &device, &program, outer, inner, inputs, attributes, reordered = std::move(reordered),
+                   first_run = std::move(first_run), done]() {
+      OpKernelContext::Params* const params = context->params();
+      params->op_kernel = this;
+      params->inputs = inputs;
+      params->input_alloc_attrs = attributes;
+      params->cancellation_manager = outer;
       delete inner;
-      program->AfterRun(context, *device, first_run);
-      ProgramEnds(device->ordinal());
+      program.AfterRun(context, device, first_run);
+      ProgramEnds(device.ordinal());
+      program.Leave();
       done();
     };
     if (AsyncOpKernel* async = kernel->AsAsync()) {
-      device->ComputeAsync(async, context, std::move(finish));
+      device.ComputeAsync(async, context, std::move(finish));
     } else {
-      device->Compute(kernel, context);
+      device.Compute(kernel, context);
       finish();
     }
   }
 
- private:
   Status Lowered(OpKernelContext* context, const IpuDevice& device, LoweredProgram** program) {
     mutex_lock lock(mutex_);
     const int64_t epoch = CurrentEpoch();

@@ -1,7 +1,10 @@
-// `IpuRandomSeed`: the seed of one run of a program. Follows from the device's seed and the number of runs since it
-// was set; where it never was, from the seeds a script gave its ops; else from the operating system.
+// `IpuRandomSeed`: the seed of one run of a program, or of one replica in it. Follows from the device's seed and the
+// number of runs since it was set; where it never was, from the seeds a script gave its ops; else from the operating
+// system.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <random>
 
 #include "arena.h"
@@ -17,8 +20,9 @@ using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
 struct SeedState {
   mutex mu;
   bool is_set = false;
+  bool identical_replicas = false;
   uint64_t seed = 0;
-  uint64_t runs = 0;
+  uint64_t runs[kMaxChips] = {};  // by replica
 };
 
 SeedState& SeedOf(int device_ordinal) {
@@ -38,6 +42,7 @@ REGISTER_OP("IpuRandomSeed")
     .Output("seed: int32")
     .Attr("ordinal: int >= 0")
     .Attr("explicit_seed: int = 0")
+    .Attr("replica: int >= 0 = 0")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       context->set_output(0, context->Vector(2));
@@ -49,6 +54,8 @@ class IpuRandomSeedOp : public OpKernel {
   explicit IpuRandomSeedOp(OpKernelConstruction* context) : OpKernel(context) {
     OP_REQUIRES_OK(context, context->GetAttr("ordinal", &ordinal_));
     OP_REQUIRES_OK(context, context->GetAttr("explicit_seed", &explicit_seed_));
+    OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
+    OP_REQUIRES(context, replica_ < kMaxChips, errors::InvalidArgument("There is no replica ", replica_));
     OP_REQUIRES(context, ordinal_ < kMaxDevices, errors::InvalidArgument("There is no device /device:IPU:", ordinal_));
   }
 
@@ -65,13 +72,15 @@ class IpuRandomSeedOp : public OpKernel {
   uint64_t Draw() {
     SeedState& state = SeedOf(ordinal_);
     mutex_lock lock(state.mu);
-    if (state.is_set) return Mix(Mix(state.seed) + state.runs++);
-    if (explicit_seed_ != 0) return Mix(Mix(static_cast<uint64_t>(explicit_seed_)) + runs_++);
+    // Replicas differ by a number far from those that count runs.
+    const uint64_t replica = state.is_set && state.identical_replicas ? 0 : static_cast<uint64_t>(replica_) << 32;
+    if (state.is_set) return Mix(Mix(state.seed) + replica + state.runs[replica_]++);
+    if (explicit_seed_ != 0) return Mix(Mix(static_cast<uint64_t>(explicit_seed_)) + replica + runs_++);
     static auto* entropy = new std::random_device;
     return (static_cast<uint64_t>((*entropy)()) << 32) | (*entropy)();
   }
 
-  int64_t ordinal_ = 0, explicit_seed_ = 0;
+  int64_t ordinal_ = 0, explicit_seed_ = 0, replica_ = 0;
   std::atomic<uint64_t> runs_{0};
 };
 
@@ -79,16 +88,17 @@ REGISTER_KERNEL_BUILDER(Name("IpuRandomSeed").Device("CPU"), IpuRandomSeedOp);
 
 }  // namespace
 
-void SetSeed(int device_ordinal, uint64_t seed) {
+void SetSeed(int device_ordinal, uint64_t seed, bool identical_replicas) {
   SeedState& state = SeedOf(device_ordinal);
   mutex_lock lock(state.mu);
   state.is_set = true;
+  state.identical_replicas = identical_replicas;
   state.seed = seed;
-  state.runs = 0;
+  std::fill(std::begin(state.runs), std::end(state.runs), 0);
 }
 
 }  // namespace tf_ipu_shim
 
-extern "C" void ipu_set_seed(int32_t device, int64_t seed) {
-  tf_ipu_shim::SetSeed(device, static_cast<uint64_t>(seed));
+extern "C" void ipu_set_seed(int32_t device, int64_t seed, int32_t identical_replicas) {
+  tf_ipu_shim::SetSeed(device, static_cast<uint64_t>(seed), identical_replicas != 0);
 }

@@ -1,0 +1,89 @@
+"""`tensorflow.python.ipu.ops.cross_replica_ops`: values of all replicas, combined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops, math_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import plugin
+
+
+def cross_replica_sum(x: Any, replica_group_size: int | None = None, name: str | None = None) -> Any:
+    """The sum of a tensor over the replicas; each replica gets it.
+
+    In a program with one replica it is the tensor itself.
+
+    Args:
+        x: a tensor of the same shape in every replica.
+        replica_group_size: replicas that are summed together: groups of so many consecutive ones. All when left out.
+        name: of the operation.
+
+    Raises:
+        tf.errors.InvalidArgumentError: when run: the group size does not divide the number of replicas.
+
+    Source: `tensorflow.python.ipu.ops.cross_replica_ops.cross_replica_sum`.
+
+    Example:
+        >>> gradient = cross_replica_sum(gradient)
+    """
+    x = ops.convert_to_tensor(x)
+    return plugin.load().ops.ipu_cross_replica_sum(x, replica_group_size=_checked(replica_group_size), name=name)
+
+
+def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str | None = None) -> Any:
+    """The mean of a tensor over the replicas; each replica gets it.
+
+    Args:
+        x: a tensor of a floating-point type, of the same shape in every replica.
+        replica_group_size: replicas of each mean: groups of so many consecutive ones. All when left out.
+        name: of the operation.
+
+    Raises:
+        tf.errors.InvalidArgumentError: when run: the group size does not divide the number of replicas.
+
+    Source: `tensorflow.python.ipu.ops.cross_replica_ops.cross_replica_mean`.
+
+    Example:
+        >>> loss = cross_replica_mean(loss)
+    """
+    x = ops.convert_to_tensor(x)
+    count = _checked(replica_group_size) or plugin.load().ops.ipu_replication_factor()
+    # Divided first, as on the IPU: a sum of half-precision values could overflow.
+    return cross_replica_sum(x / math_ops.cast(count, x.dtype), replica_group_size, name)
+
+
+def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:
+    """Declares that tensors are the same in all replicas, which Graphcore's compiler has to know before a branch.
+
+    Here each replica branches by itself, so that nothing depends on the declaration; if it is wrong, results are those
+    of the values there are.
+
+    Args:
+        tensors: a tensor, or a structure of tensors.
+        inplace: whether the tensors themselves are declared, instead of copies.
+
+    Returns:
+        The tensors, in the same structure.
+
+    Source: `tensorflow.python.ipu.ops.cross_replica_ops.assume_equal_across_replicas`.
+
+    Example:
+        >>> total = assume_equal_across_replicas(cross_replica_sum(x))
+    """
+    return tensors if inplace else nest.map_structure(array_ops.identity, tensors)
+
+
+def _checked(size: int | None) -> int:
+    if size is None:
+        return 0
+    if size < 1:
+        raise ValueError(f"replica_group_size must be a positive number of replicas, not {size}.")
+    return int(size)
+
+
+@ops.RegisterGradient("IpuCrossReplicaSum")
+def _cross_replica_sum_gradient(op: Any, gradient: Any) -> Any:
+    return plugin.load().ops.ipu_cross_replica_sum(gradient, replica_group_size=op.get_attr("replica_group_size"))

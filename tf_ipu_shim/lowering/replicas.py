@@ -1,0 +1,249 @@
+"""Replicas: a program of S shards on an N-IPU device runs N / S times, each time on IPUs of its own.
+
+Every replica is lowered by itself, with its own variables and its own share of the feeds. They meet at collectives only
+(`collective_op.cc`). XLA programs that are the same for several replicas are compiled once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import errors_impl, tensor_util
+
+from tf_ipu_shim.lowering import marks, op_types
+from tf_ipu_shim.lowering.randomness import SEED_OP
+
+# Ops at which replicas meet: they run on their IPU, outside XLA programs.
+COLLECTIVES = {"IpuCrossReplicaSum": "sum", "IpuReplicaGather": "gather"}
+_INDEX, _COUNT = "ReplicationIndex", "IpuReplicationFactor"
+_INFEEDS = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
+_OUTFEED = "PopDatastreamOutfeedEnqueue"
+# Where none of these is, all replicas would compute the same: one is enough.
+_TELLING = frozenset({*COLLECTIVES, _INDEX, _COUNT, *_INFEEDS, _OUTFEED})
+
+Library = Mapping[str, function_pb2.FunctionDef]
+
+
+@dataclasses.dataclass(frozen=True)
+class Replica:
+    """One replica of a program.
+
+    Args:
+        index: which one.
+        count: how many there are.
+        shards: IPUs of each.
+        group: tells the collectives of this program from those of others.
+    """
+
+    index: int = 0
+    count: int = 1
+    shards: int = 1
+    group: str = ""
+
+    def chip(self, shard: int) -> int:
+        """The IPU of the device on which a shard of this replica is."""
+        return self.index * self.shards + shard
+
+    def specialise(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
+        """Makes an emitted op the one of this replica.
+
+        Args:
+            proto: the op; changed in place.
+            serial: the number of the op among those emitted for this replica.
+
+        Raises:
+            InvalidArgumentError: it asks for another number of replicas than there are.
+        """
+        attributes = proto.attr
+        if proto.op in COLLECTIVES:
+            self._make_collective(proto, serial)
+        elif proto.op == SEED_OP:
+            attributes["replica"].i = self.index
+        elif self.count > 1 and proto.op == _OUTFEED:
+            self._say_which(proto)
+        elif self.count > 1 and proto.op in _INFEEDS:
+            proto.op = "IpuInfeedDequeue"
+            self._say_which(proto)
+
+    def _say_which(self, proto: node_def_pb2.NodeDef) -> None:
+        proto.attr["replica"].i, proto.attr["replicas"].i = self.index, self.count
+        proto.attr["run_group"].s = self.group.encode()
+
+    def _make_collective(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
+        attributes = proto.attr
+        kind, size = COLLECTIVES[proto.op], self.count
+        if kind == "sum":
+            size = attributes["replica_group_size"].i or self.count
+            del attributes["replica_group_size"]
+        else:
+            _check_factor(proto.name, attributes["replication_factor"].i, self.count)
+            del attributes["replication_factor"]
+        if self.count % size:
+            raise errors_impl.InvalidArgumentError(
+                None,
+                None,
+                f"{proto.name}: the {self.count} replicas cannot be put into groups of {size}. replica_group_size has "
+                "to divide their number.",
+            )
+        proto.op = "IpuCollective"
+        attributes["kind"].s = kind.encode()
+        attributes["meeting"].i = serial
+        self._say_which(proto)
+        attributes["group_size"].i, attributes["shards"].i = size, self.shards
+
+
+def replicas_of(functions: Iterable[function_pb2.FunctionDef], num_ipus: int, group: str) -> list[Replica]:
+    """The replicas that a program runs as.
+
+    Args:
+        functions: all functions of the program.
+        num_ipus: IPUs of the device.
+        group: a name of its own for this lowering.
+
+    Raises:
+        InvalidArgumentError: there are IPUs for several replicas, but not for whole ones.
+    """
+    nodes = [node for function in functions for node in function.node_def]
+    shards = 1 + max((marks.shard_of(node) or 0 for node in nodes), default=0)
+    count = num_ipus // shards
+    if count < 2 or not any(node.op in _TELLING for node in nodes):
+        return [Replica(shards=num_ipus)]
+    if num_ipus % shards:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"A program of {shards} shards cannot be replicated over {num_ipus} IPUs: their number has to be a "
+            f"multiple of {shards}. Select {shards * count} IPUs for {count} replicas, or {shards} for one.",
+        )
+    return [Replica(index, count, shards, group) for index in range(count)]
+
+
+def library_of(library: Library, function: str, replica: Replica) -> tuple[Library, str]:
+    """The functions of one replica.
+
+    Args:
+        library: all functions by name.
+        function: the one that is called.
+        replica: the replica.
+
+    Returns:
+        All functions by name, and the name of the one to call: those given, where replicas do not differ.
+    """
+    telling = {node.op for definition in library.values() for node in definition.node_def} & _TELLING
+    fixed = {_COUNT, _INDEX} | (set(COLLECTIVES) if replica.count == 1 else set())
+    if not telling & fixed:
+        return library, function
+    suffix = f"_replica{replica.index}" if _INDEX in telling and replica.count > 1 else ""
+    return {f"{name}{suffix}": _copy(library[name], replica, suffix) for name in library}, function + suffix
+
+
+def _copy(definition: function_pb2.FunctionDef, replica: Replica, suffix: str) -> function_pb2.FunctionDef:
+    if not suffix and not any(node.op in _TELLING for node in definition.node_def):
+        return definition
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(definition)
+    copy.signature.name += suffix
+    del copy.node_def[:]
+    for node in definition.node_def:
+        copy.node_def.extend(_replaced(node, replica, suffix))
+    return copy
+
+
+def _replaced(node: node_def_pb2.NodeDef, replica: Replica, suffix: str) -> Iterator[node_def_pb2.NodeDef]:
+    if node.op in (_INDEX, _COUNT):
+        yield _constant(node.name, replica.index if node.op == _INDEX else replica.count, node)
+    elif node.op in COLLECTIVES and replica.count == 1:
+        yield from _single(node)
+    else:
+        copy = node_def_pb2.NodeDef()
+        copy.CopyFrom(node)
+        for attribute in op_types.FUNCTION_ATTRIBUTES.get(node.op, ()):
+            value = copy.attr[attribute]
+            for function in [value.func] if value.HasField("func") else value.list.func:
+                function.name += suffix
+        yield copy
+
+
+def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
+    """What a collective of one replica is: the value itself; a gather of it has an axis more."""
+    gathers = COLLECTIVES[node.op] == "gather"
+    if gathers:
+        _check_factor(node.name, node.attr["replication_factor"].i, 1)
+    made = node_def_pb2.NodeDef(name=node.name, op="ExpandDims" if gathers else "Identity", input=node.input[:1])
+    _copy_marks(node, made)
+    made.attr["T"].type = node.attr["dtype"].type
+    if gathers:
+        made.attr["Tdim"].type = types_pb2.DT_INT32
+        yield _constant(f"{node.name}/axis", 0, node)
+        made.input.append(f"{node.name}/axis:output:0")
+    made.input.extend(node.input[1:])
+    yield made
+
+
+def _constant(name: str, value: int, like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    made = node_def_pb2.NodeDef(name=name, op="Const", input=[text for text in like.input if text.startswith("^")])
+    _copy_marks(like, made)
+    made.attr["dtype"].type = types_pb2.DT_INT32
+    made.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.int32(value)))
+    return made
+
+
+def _copy_marks(source: Any, target: Any) -> None:
+    for name in marks.PRIVATE_ATTRIBUTES:
+        if name in source.attr:
+            target.attr[name].CopyFrom(source.attr[name])
+
+
+def _check_factor(name: str, given: int, count: int) -> None:
+    if given != count:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"{name} is made for a replication_factor of {given}, but the program runs as {count} replica"
+            f"{'s' if count > 1 else ''}. Hand in the number of IPUs divided by the number of shards.",
+        )
+
+
+def joined(
+    name: str, definition: function_pb2.FunctionDef, called: Iterable[str], device: str, variables: Iterable[str]
+) -> function_pb2.FunctionDef:
+    """The function that runs all replicas at once and gives what the first one gives.
+
+    Args:
+        name: for it.
+        definition: the traced function.
+        called: for each replica its emitted function.
+        device: of the IPUs.
+        variables: the arguments of which each further replica has a copy: they follow the function's own arguments,
+            replica by replica.
+    """
+    function = function_pb2.FunctionDef()
+    function.signature.name = name
+    function.signature.is_stateful = True
+    arguments = definition.signature.input_arg
+    function.signature.input_arg.extend(arguments)
+    for index, attributes in definition.arg_attr.items():
+        function.arg_attr[index].CopyFrom(attributes)
+    variables = set(variables)
+    for index, emitted in enumerate(called):
+        call = function.node_def.add(name=f"replica{index}", op="StatefulPartitionedCall", device=device)
+        for argument in arguments:
+            text = argument.name
+            if index and text in variables:
+                text = f"{argument.name}_replica{index}"
+                function.signature.input_arg.add(name=text, type=argument.type)
+            call.input.append(text)
+        call.attr["Tin"].list.type.extend(argument.type for argument in arguments)
+        call.attr["Tout"].list.type.extend(result.type for result in definition.signature.output_arg)
+        call.attr["f"].func.name = emitted
+        call.attr["config"].s = call.attr["config_proto"].s = call.attr["executor_type"].s = b""
+        function.signature.control_output.append(call.name)
+        function.control_ret[call.name] = call.name
+    for index, result in enumerate(definition.signature.output_arg):
+        function.signature.output_arg.add(name=result.name, type=result.type)
+        function.ret[result.name] = f"replica0:output:{index}"
+    return function

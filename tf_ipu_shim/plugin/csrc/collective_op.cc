@@ -1,0 +1,312 @@
+// Collectives of replicas. `IpuCrossReplicaSum` and `IpuReplicaGather` are what a traced function holds; the lowering puts
+// an `IpuCollective` for each replica in their place. The replicas of one run meet here: the last to arrive computes the
+// result, and all go on with it. No thread waits.
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "counters.h"
+#include "device.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/register_types.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/util/batch_util.h"
+#include "tensorflow/core/util/work_sharder.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using namespace tensorflow;  // NOLINT: this file is a set of TensorFlow ops
+
+Status GatheredShape(shape_inference::InferenceContext* context, int64_t replicas) {
+  shape_inference::ShapeHandle shape;
+  TF_RETURN_IF_ERROR(context->Concatenate(context->Vector(replicas), context->input(0), &shape));
+  context->set_output(0, shape);
+  return OkStatus();
+}
+
+REGISTER_OP("IpuCrossReplicaSum")
+    .Input("input: dtype")
+    .Output("output: dtype")
+    .Attr("dtype: numbertype")
+    .Attr("replica_group_size: int = 0")
+    .SetShapeFn(shape_inference::UnchangedShape);
+
+REGISTER_OP("IpuReplicaGather")
+    .Input("input: dtype")
+    .Output("output: dtype")
+    .Attr("dtype: type")
+    .Attr("replication_factor: int >= 1")
+    .SetShapeFn([](shape_inference::InferenceContext* context) {
+      int64_t replicas;
+      TF_RETURN_IF_ERROR(context->GetAttr("replication_factor", &replicas));
+      return GatheredShape(context, replicas);
+    });
+
+REGISTER_OP("ReplicationIndex").Output("output: int32").SetIsStateful().SetShapeFn(shape_inference::ScalarShape);
+REGISTER_OP("IpuReplicationFactor").Output("output: int32").SetShapeFn(shape_inference::ScalarShape);
+
+REGISTER_OP("IpuCollective")
+    .Input("input: dtype")
+    .Output("output: dtype")
+    .Attr("dtype: type")
+    .Attr("kind: {'sum', 'gather'}")
+    // The program, and the collective in it; the same for all replicas.
+    .Attr("run_group: string")
+    .Attr("meeting: int")
+    .Attr("replica: int >= 0")
+    .Attr("replicas: int >= 1")
+    .Attr("group_size: int >= 1")
+    .Attr("shards: int >= 1")
+    .SetIsStateful()
+    .SetShapeFn([](shape_inference::InferenceContext* context) {
+      string kind;
+      int64_t replicas;
+      TF_RETURN_IF_ERROR(context->GetAttr("kind", &kind));
+      TF_RETURN_IF_ERROR(context->GetAttr("group_size", &replicas));
+      if (kind == "sum") return shape_inference::UnchangedShape(context);
+      return GatheredShape(context, replicas);
+    });
+
+// Outside replicated programs there is one replica.
+template <int32_t kValue>
+class ReplicaConstantOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    Tensor* output = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({}), &output));
+    output->scalar<int32_t>()() = kValue;
+  }
+};
+
+class SingleReplicaSumOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override { context->set_output(0, context->input(0)); }
+};
+
+class SingleReplicaGatherOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    TensorShape shape = context->input(0).shape();
+    shape.InsertDim(0, 1);
+    Tensor output;
+    OP_REQUIRES(context, output.CopyFrom(context->input(0), shape), errors::Internal("A gather cannot take ", name()));
+    context->set_output(0, output);
+  }
+};
+
+// One meeting: what each replica of a group brought, and how it goes on.
+struct Meeting {
+  struct Arrival {
+    OpKernelContext* context = nullptr;
+    std::function<void()> done;
+    CancellationToken token = CancellationManager::kInvalidToken;
+  };
+  explicit Meeting(int64_t size) : arrivals(size) {}
+  std::vector<Arrival> arrivals;
+  int64_t arrived = 0;
+};
+
+// On all cores: the replicas that would use them wait.
+template <typename T>
+void SumInto(OpKernelContext* context, const Meeting& meeting, Tensor* result) {
+  T* const sum = result->flat<T>().data();
+  std::vector<const T*> values;
+  for (const Meeting::Arrival& arrival : meeting.arrivals) values.push_back(arrival.context->input(0).flat<T>().data());
+  const auto add = [sum, &values](int64_t begin, int64_t end) {
+    using Array = Eigen::Array<T, Eigen::Dynamic, 1>;
+    Eigen::Map<Array> part(sum + begin, end - begin);
+    part = Eigen::Map<const Array>(values[0] + begin, end - begin);
+    for (size_t place = 1; place < values.size(); ++place) {
+      part += Eigen::Map<const Array>(values[place] + begin, end - begin);
+    }
+  };
+  const auto* workers = context->device()->tensorflow_cpu_worker_threads();
+  Shard(workers->num_threads, workers->workers, result->NumElements(), static_cast<int64_t>(values.size()), add);
+}
+
+class Meetings {
+ public:
+  // A program, a collective in it, a group of replicas, and an iteration of the loop around it.
+  using Key = std::tuple<string, int64_t, int64_t, int64_t>;
+  static Meetings& Get() {
+    static auto* meetings = new Meetings;
+    return *meetings;
+  }
+
+  // Adds a replica to the first meeting that waits for it. Gives the meeting back once all are there.
+  std::unique_ptr<Meeting> Join(const Key& key, int64_t place, int64_t size, Meeting::Arrival arrival) {
+    mutex_lock lock(mutex_);
+    std::list<std::unique_ptr<Meeting>>& waiting = waiting_[key];
+    auto at = waiting.begin();
+    while (at != waiting.end() && (*at)->arrivals[place].context != nullptr) ++at;
+    if (at == waiting.end()) at = waiting.insert(at, std::make_unique<Meeting>(size));
+    (*at)->arrivals[place] = std::move(arrival);
+    if (++(*at)->arrived < size) return nullptr;
+    std::unique_ptr<Meeting> complete = std::move(*at);
+    waiting.erase(at);
+    if (waiting.empty()) waiting_.erase(key);
+    return complete;
+  }
+
+  // Takes a replica whose run was cancelled out of its meeting; false where that is complete already.
+  bool Leave(const Key& key, int64_t place, CancellationToken token, Meeting::Arrival* arrival) {
+    mutex_lock lock(mutex_);
+    const auto known = waiting_.find(key);
+    if (known == waiting_.end()) return false;
+    for (auto at = known->second.begin(); at != known->second.end(); ++at) {
+      Meeting::Arrival& here = (*at)->arrivals[place];
+      if (here.context == nullptr || here.token != token) continue;
+      *arrival = std::exchange(here, Meeting::Arrival());
+      if (--(*at)->arrived == 0) known->second.erase(at);
+      if (known->second.empty()) waiting_.erase(known);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  mutex mutex_;
+  std::map<Key, std::list<std::unique_ptr<Meeting>>> waiting_ TF_GUARDED_BY(mutex_);
+};
+
+class CollectiveOp : public AsyncOpKernel {
+ public:
+  explicit CollectiveOp(OpKernelConstruction* context) : AsyncOpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("kind", &kind_));
+    OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group_));
+    OP_REQUIRES_OK(context, context->GetAttr("meeting", &meeting_));
+    OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
+    OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
+    OP_REQUIRES_OK(context, context->GetAttr("group_size", &group_size_));
+    OP_REQUIRES_OK(context, context->GetAttr("shards", &shards_));
+    OP_REQUIRES_OK(context, context->GetAttr(kChipAttr, &chip_));
+    OP_REQUIRES(context, chip_ >= 0 && replicas_ * shards_ <= kMaxChips,
+                errors::InvalidArgument(name(), ": ", replicas_, " replicas of ", shards_, " IPUs; a device has at most ",
+                                        kMaxChips));
+    OP_REQUIRES(context, replicas_ % group_size_ == 0 && replica_ < replicas_,
+                errors::InvalidArgument(name(), ": groups of ", group_size_, " of ", replicas_, " replicas"));
+  }
+
+  void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
+    CancellationManager* manager = context->cancellation_manager();
+    const Meetings::Key key{run_group_, meeting_, replica_ / group_size_, context->frame_iter().iter_id};
+    const int64_t place = replica_ % group_size_;
+    Meeting::Arrival arrival{context, std::move(done), manager->get_cancellation_token()};
+    const CancellationToken token = arrival.token;
+    // Joined under no lock of the manager: a cancellation meanwhile finds nobody here, and is looked for again below.
+    std::unique_ptr<Meeting> complete = Meetings::Get().Join(key, place, group_size_, std::move(arrival));
+    if (complete != nullptr) {
+      Finish(*complete);
+      return;
+    }
+    const auto leave = [key, place, token, what = name()] {
+      Meeting::Arrival arrival;
+      if (!Meetings::Get().Leave(key, place, token, &arrival)) return;
+      arrival.context->SetStatus(errors::Cancelled("Collective ", what, " was cancelled: another replica failed"));
+      arrival.done();
+    };
+    if (!manager->RegisterCallback(token, leave)) leave();
+  }
+
+ private:
+  // Runs on the thread of the replica that came last.
+  void Finish(const Meeting& meeting) {
+    const Meeting::Arrival& last = meeting.arrivals[replica_ % group_size_];
+    Tensor result;
+    Status status = Combine(last.context, meeting, &result);
+    for (const Meeting::Arrival& arrival : meeting.arrivals) {
+      // Not `DeregisterCallback`: that would wait for a callback that waits for this replica.
+      arrival.context->cancellation_manager()->TryDeregisterCallback(arrival.token);
+    }
+    for (const Meeting::Arrival& arrival : meeting.arrivals) {
+      if (status.ok()) {
+        arrival.context->set_output(0, result);
+      } else {
+        arrival.context->SetStatus(status);
+      }
+    }
+    CountExchange(last.context, result.TotalBytes());
+    for (const Meeting::Arrival& arrival : meeting.arrivals) arrival.done();
+  }
+
+  Status Combine(OpKernelContext* context, const Meeting& meeting, Tensor* result) {
+    const Tensor& first = meeting.arrivals[0].context->input(0);
+    for (size_t place = 1; place < meeting.arrivals.size(); ++place) {
+      const Tensor& other = meeting.arrivals[place].context->input(0);
+      if (other.shape() == first.shape()) continue;
+      return errors::InvalidArgument("Collective ", name(), " got shape ", first.shape().DebugString(),
+                                     " from replica 0 of its group and ", other.shape().DebugString(), " from replica ",
+                                     place, ". All replicas have to bring the same shape.");
+    }
+    // In the first replica's memory, and in this order: every run gives the same bits.
+    OpKernelContext* const home = meeting.arrivals[0].context;
+    if (kind_ == "gather") {
+      TensorShape shape = first.shape();
+      shape.InsertDim(0, meeting.arrivals.size());
+      TF_RETURN_IF_ERROR(home->allocate_temp(first.dtype(), shape, result));
+      for (size_t place = 0; place < meeting.arrivals.size(); ++place) {
+        TF_RETURN_IF_ERROR(
+            batch_util::CopyElementToSlice(meeting.arrivals[place].context->input(0), result, place));
+      }
+      return OkStatus();
+    }
+    TF_RETURN_IF_ERROR(home->allocate_temp(first.dtype(), first.shape(), result));
+    TF_RETURN_IF_ERROR(Sum(context, meeting, result));
+    return OkStatus();
+  }
+
+  static Status Sum(OpKernelContext* context, const Meeting& meeting, Tensor* result) {
+    switch (result->dtype()) {
+#define TF_IPU_SUM(T)                    \
+  case DataTypeToEnum<T>::value:         \
+    SumInto<T>(context, meeting, result); \
+    return OkStatus();
+      TF_CALL_half(TF_IPU_SUM) TF_CALL_bfloat16(TF_IPU_SUM) TF_CALL_float(TF_IPU_SUM) TF_CALL_double(TF_IPU_SUM)
+          TF_CALL_int32(TF_IPU_SUM) TF_CALL_int64(TF_IPU_SUM) TF_CALL_uint32(TF_IPU_SUM) TF_CALL_uint8(TF_IPU_SUM)
+              TF_CALL_int8(TF_IPU_SUM) TF_CALL_complex64(TF_IPU_SUM)
+#undef TF_IPU_SUM
+      default:
+        return errors::Unimplemented("A sum over replicas cannot take ", DataTypeString(result->dtype()),
+                                     ". Cast to float32 first.");
+    }
+  }
+
+  // A ring: each replica passes on all parts but its own, once to reduce and once to spread the result.
+  void CountExchange(OpKernelContext* context, int64_t bytes) {
+    IpuDevice* device = AsIpuDevice(context->function_library()->device());
+    if (device == nullptr || group_size_ < 2) return;
+    const int64_t passed = kind_ == "sum" ? 2 * bytes * (group_size_ - 1) / group_size_
+                                          : bytes * (group_size_ - 1) / group_size_;
+    const int64_t first = replica_ - replica_ % group_size_;
+    const int64_t shard = chip_ % shards_;
+    for (int64_t place = 0; place < group_size_; ++place) {
+      const int64_t next = (place + 1) % group_size_;
+      CountersOf(device->ordinal())
+          .exchange[(first + place) * shards_ + shard][(first + next) * shards_ + shard]
+          .Add(passed);
+    }
+  }
+
+  string kind_, run_group_;
+  int64_t meeting_ = 0, replica_ = 0, replicas_ = 1, group_size_ = 1, shards_ = 1, chip_ = 0;
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuCrossReplicaSum").Device("CPU"), SingleReplicaSumOp);
+REGISTER_KERNEL_BUILDER(Name("IpuReplicaGather").Device("CPU"), SingleReplicaGatherOp);
+REGISTER_KERNEL_BUILDER(Name("ReplicationIndex").Device("CPU"), ReplicaConstantOp<0>);
+REGISTER_KERNEL_BUILDER(Name("IpuReplicationFactor").Device("CPU"), ReplicaConstantOp<1>);
+REGISTER_KERNEL_BUILDER(Name("IpuCollective").Device(kDeviceType), CollectiveOp);
+
+}  // namespace
+}  // namespace tf_ipu_shim

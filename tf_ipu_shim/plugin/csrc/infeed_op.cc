@@ -1,0 +1,127 @@
+// `IpuInfeedDequeue`: an element of an infeed for one replica. Replica r gets the elements r, r + replicas, ... whichever
+// replica asks first; what was taken on behalf of another one waits here.
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "program_runs.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/kernels/data/iterator_ops.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
+
+REGISTER_OP("IpuInfeedDequeue")
+    .Input("iterator: resource")
+    .Output("components: output_types")
+    .Attr("output_types: list(type) >= 1")
+    .Attr("output_shapes: list(shape) >= 1")
+    .Attr("replica: int >= 0")
+    .Attr("replicas: int >= 1")
+    .Attr("run_group: string")
+    .SetIsStateful()
+    .SetShapeFn([](shape_inference::InferenceContext* context) {
+      std::vector<PartialTensorShape> shapes;
+      TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
+      for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
+        shape_inference::ShapeHandle shape;
+        TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shapes[i], &shape));
+        context->set_output(i, shape);
+      }
+      return OkStatus();
+    });
+
+// Deals the elements of one iterator out to the replicas of one run.
+class Dealer {
+ public:
+  Status Next(OpKernelContext* context, data::IteratorResource* iterator, int64_t run, int64_t replica,
+              int64_t replicas, std::vector<Tensor>* element, bool* end) {
+    mutex_lock lock(mutex_);
+    if (run != run_ || static_cast<int64_t>(waiting_.size()) != replicas) {
+      // A new run begins with the dataset's next element; what a failed one has left is gone with it.
+      run_ = run;
+      waiting_.assign(replicas, {});
+      next_ = 0;
+    }
+    while (waiting_[replica].empty()) {
+      std::vector<Tensor> taken;
+      TF_RETURN_IF_ERROR(iterator->GetNext(context, &taken, end));
+      if (*end) return OkStatus();
+      waiting_[next_].push_back(std::move(taken));
+      next_ = (next_ + 1) % replicas;
+    }
+    *element = std::move(waiting_[replica].front());
+    waiting_[replica].pop_front();
+    return OkStatus();
+  }
+
+ private:
+  mutex mutex_;
+  int64_t run_ TF_GUARDED_BY(mutex_) = -1;
+  int64_t next_ TF_GUARDED_BY(mutex_) = 0;
+  std::vector<std::deque<std::vector<Tensor>>> waiting_ TF_GUARDED_BY(mutex_);
+};
+
+// The dealer of an iterator: held by the ops that use it, so that it goes with the last of them.
+std::shared_ptr<Dealer> DealerOf(const void* iterator) {
+  static auto* mutex = new tensorflow::mutex;
+  static auto* dealers = new std::map<const void*, std::weak_ptr<Dealer>>;
+  mutex_lock lock(*mutex);
+  for (auto known = dealers->begin(); known != dealers->end();) {
+    known = known->second.expired() && known->first != iterator ? dealers->erase(known) : std::next(known);
+  }
+  std::shared_ptr<Dealer> dealer = (*dealers)[iterator].lock();
+  if (dealer == nullptr) (*dealers)[iterator] = dealer = std::make_shared<Dealer>();
+  return dealer;
+}
+
+class InfeedDequeueOp : public data::HybridAsyncOpKernel {
+ public:
+  // The base has a thread of its own for datasets that make a caller wait.
+  explicit InfeedDequeueOp(OpKernelConstruction* context) : HybridAsyncOpKernel(context, "tf_data_iterator_get_next") {
+    OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
+    OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
+    string run_group;
+    OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group));
+    run_number_ = &RunNumberOf(run_group);
+    OP_REQUIRES(context, replica_ < replicas_,
+                errors::InvalidArgument(name(), ": there is no replica ", replica_, " of ", replicas_));
+  }
+
+ protected:
+  Status DoCompute(OpKernelContext* context) override {
+    core::RefCountPtr<data::IteratorResource> iterator;
+    TF_RETURN_IF_ERROR(LookupResource(context, HandleFromInput(context, 0), &iterator));
+    {
+      mutex_lock lock(mutex_);
+      if (seen_ != iterator.get()) {
+        seen_ = iterator.get();
+        dealer_ = DealerOf(seen_);
+      }
+    }
+    std::vector<Tensor> element;
+    bool end = false;
+    TF_RETURN_IF_ERROR(dealer_->Next(context, iterator.get(), *run_number_, replica_, replicas_, &element, &end));
+    if (end) return errors::OutOfRange("End of sequence");
+    for (size_t i = 0; i < element.size(); ++i) context->set_output(i, element[i]);
+    return OkStatus();
+  }
+
+ private:
+  int64_t replica_ = 0, replicas_ = 1;
+  const std::atomic<int64_t>* run_number_ = nullptr;
+  mutex mutex_;
+  const void* seen_ TF_GUARDED_BY(mutex_) = nullptr;
+  std::shared_ptr<Dealer> dealer_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuInfeedDequeue").Device("CPU"), InfeedDequeueOp);
+
+}  // namespace
+}  // namespace tf_ipu_shim
