@@ -1,11 +1,11 @@
 """Exceptions of this project's own. What Graphcore's users know is raised with Graphcore's exception type instead.
 
-    ShimError
-    ├── UnsupportedError         (NotImplementedError)   a feature that is refused by name
-    ├── MissingModuleError       (ModuleNotFoundError)   a module Graphcore has and this package has not yet
-    ├── MissingAttributeError    (AttributeError)        a name Graphcore has and this package has not yet
-    ├── PluginError              (RuntimeError)          the C++ plugin cannot be built or loaded
-    └── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS holds a flag nobody knows
+ShimError
+├── UnsupportedError         (NotImplementedError)   a feature that is refused by name
+├── MissingModuleError       (ModuleNotFoundError)   a module Graphcore has and this package has not yet
+├── MissingAttributeError    (AttributeError)        a name Graphcore has and this package has not yet
+├── PluginError              (RuntimeError)          the C++ plugin cannot be built or loaded
+└── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS holds a flag nobody knows
 """
 
 from __future__ import annotations

@@ -19,12 +19,16 @@ TARGETS = random.rand(BATCHES, 8, WIDTHS[-1]).astype("f")
 GRADIENT_DESCENT = v1.train.GradientDescentOptimizer
 
 
-@pytest.fixture(autouse=True)
-def four_ipus():
+def configure(ipus):
     ipu.config.reset_ipu_configuration()
     config = ipu.config.IPUConfig()
-    config.auto_select_ipus = 4
+    config.auto_select_ipus = ipus
     config.configure_ipu_system()
+
+
+@pytest.fixture(autouse=True)
+def four_ipus():
+    configure(4)
     with tf.Graph().as_default():
         yield
     ipu.config.reset_ipu_configuration()
@@ -140,11 +144,13 @@ def test_stages_meet_only_their_neighbours():
 
 
 def test_a_mapping_puts_two_stages_on_one_ipu():
+    configure(2)
     (losses,), _ = pipelined(8, device_mapping=[1, 0, 0, 1])
     np.testing.assert_allclose(losses, by_hand(8, 1, GRADIENT_DESCENT, False, False)[0], rtol=1e-5)
 
 
 def test_inference_with_inputs_and_a_dict():
+    configure(2)
     infeed = ipu_infeed_queue.IPUInfeedQueue(
         tf.data.Dataset.from_tensor_slices({"x": np.arange(4.0, dtype="f"), "y": np.ones(4, "f")}).repeat()
     )
@@ -169,6 +175,7 @@ def test_inference_with_inputs_and_a_dict():
 
 @pytest.mark.parametrize("what", ["loss", "masked", "accumulated"])
 def test_what_goes_to_the_outfeed(what):
+    configure(2)
     infeed, outfeed = feeds()
 
     def last(x, y):

@@ -38,7 +38,7 @@ class Emitter:
         unmarked: names, and makes, the functions that are shown to XLA.
         device: of the IPU ops, such as `/device:IPU:0`.
         constant_arguments: asks TensorFlow's analysis.
-        replica: for which replica; the emitted IPUs are those of the device.
+        replica: for which replica; the emitted IPUs are those of the device. The only one when left out.
         programs: the XLA programs of all replicas by their content: what is the same is compiled once.
 
     Attributes:
@@ -54,15 +54,15 @@ class Emitter:
         unmarked: Unmarked,
         device: str,
         constant_arguments: ConstantArguments,
-        replica: Replica,
-        programs: dict[bytes, function_pb2.FunctionDef],
+        replica: Replica | None = None,
+        programs: dict[bytes, function_pb2.FunctionDef] | None = None,
     ) -> None:
         self.graphs = graphs
         self.unmarked = unmarked
         self.device = device
         self.constant_arguments = constant_arguments
-        self.replica = replica
-        self._programs = programs
+        self.replica = replica or Replica()
+        self._programs = {} if programs is None else programs
         self._serial = itertools.count()
         self.functions: list[function_pb2.FunctionDef] = []
         self.clusters: list[Cluster] = []

@@ -230,7 +230,7 @@ def joined(
         function.arg_attr[index].CopyFrom(attributes)
     variables = set(variables)
     for index, emitted in enumerate(called):
-        call = function.node_def.add(name=f"replica{index}", op="StatefulPartitionedCall", device=device)
+        call = function.node_def.add(name=f"replica{index}", op="IpuReplicaCall", device=device)
         for argument in arguments:
             text = argument.name
             if index and text in variables:

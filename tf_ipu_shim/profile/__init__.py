@@ -1,9 +1,9 @@
 """Reports of what programs need and did: Python objects, text, JSON, pictures.
 
-    report      `memory_report()` and the objects it returns
-    text        the report as a table of at most 100 columns
-    picture     one bar for each IPU, as SVG
-    run         `tf-ipu run --memory SCRIPT`
+report      `memory_report()` and the objects it returns
+text        the report as a table of at most 100 columns
+picture     one bar for each IPU, as SVG
+run         `tf-ipu run --memory SCRIPT`
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops
+from tensorflow.python.ops import array_ops, gen_array_ops
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu.ops import cross_replica_ops, replication_ops
@@ -71,13 +71,11 @@ def all_to_all(
         parts = stacked(array_ops.split(x, replication_factor, axis=split_dimension))
         received = all_gather(parts, replication_factor)  # [from, to, ...]
         mine = array_ops.gather(received, replication_ops.replication_index(), axis=1)
-        return array_ops.concat(array_ops.unstack(mine, num=replication_factor), axis=concat_dimension)
+        return array_ops.concat(gen_array_ops.unpack(mine, num=replication_factor, axis=0), axis=concat_dimension)
 
 
 def stacked(tensors: Any) -> Any:
-    """Puts tensors under a new first axis; TensorFlow 2.15 and 2.21 keep their function in different modules."""
-    from tensorflow.python.ops import gen_array_ops
-
+    """Puts tensors under a new first axis. TensorFlow's own `stack` has moved between modules."""
     return gen_array_ops.pack(tensors, axis=0)
 
 

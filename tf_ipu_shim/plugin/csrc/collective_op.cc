@@ -213,7 +213,9 @@ class CollectiveOp : public AsyncOpKernel {
     const auto leave = [key, place, token, what = name()] {
       Meeting::Arrival arrival;
       if (!Meetings::Get().Leave(key, place, token, &arrival)) return;
-      arrival.context->SetStatus(errors::Cancelled("Collective ", what, " was cancelled: another replica failed"));
+      // Derived: TensorFlow then reports the failure that it follows from.
+      arrival.context->SetStatus(
+          StatusGroup::MakeDerived(errors::Cancelled("Collective ", what, " was cancelled: another replica failed")));
       arrival.done();
     };
     if (!manager->RegisterCallback(token, leave)) leave();

@@ -127,9 +127,7 @@ def check_stage_options(name: str, options: Any, stages: int) -> None:
     if not isinstance(options, (list, tuple)):
         raise TypeError(f"{name} must be a list or a tuple of PipelineStageOptions.")
     if len(options) != stages:
-        raise ValueError(
-            f"{name} must be a list or a tuple of {stages} options, one a stage, not {len(options)}."
-        )
+        raise ValueError(f"{name} must be a list or a tuple of {stages} options, one a stage, not {len(options)}.")
     for option in options:
         if not isinstance(option, PipelineStageOptions):
             raise TypeError(f"Expected all elements of {name} to be PipelineStageOptions, not {type(option).__name__}.")

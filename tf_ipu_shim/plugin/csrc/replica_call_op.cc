@@ -1,0 +1,46 @@
+// `IpuReplicaCall`: a replica's function, called with a cancellation manager of its own. A replica that fails ends itself
+// first; its error then ends the others. With a common one they would all end at once, and the error that TensorFlow
+// reports could be that of a replica that was only cancelled.
+#include "device.h"
+#include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/kernels/partitioned_function_ops.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
+
+// The attributes that TensorFlow's call has.
+REGISTER_OP("IpuReplicaCall")
+    .Input("args: Tin")
+    .Output("output: Tout")
+    .Attr("Tin: list(type) >= 0")
+    .Attr("Tout: list(type) >= 0")
+    .Attr("f: func")
+    .Attr("config: string = ''")
+    .Attr("config_proto: string = ''")
+    .Attr("executor_type: string = ''")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::UnknownShape);
+
+class ReplicaCallOp : public PartitionedCallOp {
+ public:
+  using PartitionedCallOp::PartitionedCallOp;
+  void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
+    CancellationManager* const outer = context->cancellation_manager();
+    auto* const own = new CancellationManager(outer);
+    context->params()->cancellation_manager = own;
+    PartitionedCallOp::ComputeAsync(context, [context, outer, own, done = std::move(done)] {
+      context->params()->cancellation_manager = outer;
+      delete own;
+      done();
+    });
+  }
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuReplicaCall").Device(kDeviceType), ReplicaCallOp);
+
+}  // namespace
+}  // namespace tf_ipu_shim
