@@ -93,7 +93,14 @@ def on_tf1(strategy):
             return session.run(tf.compat.v1.global_variables()[0]).tolist()
 
 
-found["popdist"] = on_tf2(popdist_strategy.PopDistStrategy())
+popdist = popdist_strategy.PopDistStrategy()
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+popdist.update_ipu_config(config)
+config.configure_ipu_system()
+distribution = config.experimental.multi_replica_distribution
+found["process"] = [distribution.process_index, distribution.process_count]
+found["popdist"] = on_tf2(popdist)
 found["horovod"] = on_tf1(ipu_horovod_strategy.IPUHorovodStrategy())
 x = tf.Variable(1.0 + rank)
 with tf.GradientTape(persistent=True) as tape:
@@ -135,6 +142,18 @@ def test_collectives(python):
             assert "rank 1 has ended" in found["gone"]
 
 
+def test_processes_of_the_same_rank_are_an_error(python):
+    path = python.script("from tf_ipu_shim.runtime import collectives\ncollectives.run('sum', 'a', [])")
+    job = {"TF_IPU_SHIM_SIZE": "3", "TF_IPU_SHIM_JOB": str(python.directory)}
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        processes = list(pool.map(lambda rank: python(path, environment={**job, "TF_IPU_SHIM_RANK": rank}), "011"))
+    assert "Two processes of this job have rank 1" in processes[0].stderr
+    for process in processes:
+        # Rank 0 may be gone before the others are told.
+        assert process.returncode == 1
+        assert "have rank 1" in process.stderr or "rank 0 has ended" in process.stderr
+
+
 def test_training_over_two_processes_is_training_on_both_parts_of_the_data(python):
     import tensorflow as tf
 
@@ -145,6 +164,7 @@ def test_training_over_two_processes_is_training_on_both_parts_of_the_data(pytho
         weight = weight - 0.1 * sum(batch.T @ (batch @ weight - 1.0) for batch in pair)
 
     first, second = run_job(python, TRAINING, 2)
+    assert first["process"] == [0, 2] and second["process"] == [1, 2]
     assert first["popdist"] == second["popdist"] and first["horovod"] == second["horovod"]
     np.testing.assert_allclose(first["popdist"], weight, rtol=1e-5)
     np.testing.assert_allclose(first["horovod"], weight, rtol=1e-5)

@@ -89,6 +89,8 @@ def test_training_in_a_graph(name):
 
 
 def test_collectives_of_one_process():
+    from tensorflow.compiler.plugin.poplar.ops import gen_popdist_ops
+
     x = tf.constant([1.0, 3.0])
     for result in (
         distributed.allreduce(x),
@@ -99,6 +101,9 @@ def test_collectives_of_one_process():
         host_collective_ops.allreduce(x, tf.distribute.ReduceOp.SUM, "y"),
         host_collective_ops.allgather(x),
         host_collective_ops.broadcast(x),
+        gen_popdist_ops.popdist_all_reduce(x, reduce_op="SUM", tensor_name="x"),
+        gen_popdist_ops.popdist_all_gather(x, tensor_name="x"),
+        gen_popdist_ops.popdist_broadcast(x, tensor_name="x"),
     ):
         np.testing.assert_array_equal(result, x)
     np.testing.assert_array_equal(distributed.allreduce(x, distributed.Sum, 2.0, 3.0), 6 * x)

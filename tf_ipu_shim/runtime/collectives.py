@@ -122,6 +122,7 @@ class Hub:
         self._size = here.size
         self._given: dict[str, dict[int, tuple[Any, Any, Callable[..., None]]]] = {}
         self._broken = ""
+        self._ranks = {0}
         self._lock = threading.Lock()
         if self._size > 1:
             address = _address(here.name)
@@ -146,7 +147,9 @@ class Hub:
         try:
             while True:
                 call, arrays = _unpack(peer.recv_bytes())
-                rank = call["rank"]
+                if rank < 0:
+                    rank = call["rank"]
+                    self._join(rank)
 
                 def answer(results: Any, problem: str, key: str = call["key"]) -> None:
                     with sending:
@@ -155,6 +158,13 @@ class Hub:
                 self._give(rank, call, arrays, answer)
         except (EOFError, OSError):
             self._break(f"The process of rank {rank} has ended." if rank >= 0 else "A process has ended.")
+
+    def _join(self, rank: int) -> None:
+        with self._lock:
+            twice = rank in self._ranks
+            self._ranks.add(rank)
+        if twice:
+            self._break(f"Two processes of this job have rank {rank}. Give each its own TF_IPU_SHIM_RANK.")
 
     def _give(self, rank: int, call: dict[str, Any], arrays: Any, answer: Callable[..., None]) -> None:
         with self._lock:
@@ -177,9 +187,9 @@ class Hub:
     def _break(self, problem: str) -> None:
         with self._lock:
             self._broken = self._broken or problem
-            waiting = [answer for given in self._given.values() for _, _, answer in given.values()]
+            waiting = [(rank, answer) for given in self._given.values() for rank, (_, _, answer) in given.items()]
             self._given.clear()
-        for answer in waiting:
+        for _, answer in sorted(waiting, key=lambda one: -one[0]):
             _tell(answer, [], problem)
 
 
