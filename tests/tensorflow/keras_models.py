@@ -28,12 +28,12 @@ def sequential():
     )
 
 
-def functional(stages=None):
-    """`stages`: one for each of four layers; None: no stages."""
+def functional(stages=(None, None, None, None)):
+    """`stages`: one for each of four parts; None: no stage."""
     keras.utils.set_random_seed(1)
 
     def in_stage(place):
-        return contextlib.nullcontext() if stages is None else keras.ipu.PipelineStage(stages[place])
+        return contextlib.nullcontext() if stages[place] is None else keras.ipu.PipelineStage(stages[place])
 
     inputs = keras.Input((WIDTH,))
     with in_stage(0):

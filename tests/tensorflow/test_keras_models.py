@@ -115,6 +115,25 @@ def test_own_steps_and_own_fit(ipus):
             model.fit(X, X, batch_size=8)
 
 
+def test_a_subclass_that_turns_out_to_be_functional(ipus):
+    ipus(1)
+
+    class Own(keras.Model):
+        def __init__(self):
+            inputs = keras.Input((6,))
+            super().__init__(inputs, keras.layers.Dense(6, kernel_initializer="ones")(inputs))
+
+    with strategy().scope():
+        model = Own()
+        assert hasattr(model, "set_pipelining_options") and len(model.get_pipeline_stage_assignment()) == 1
+        model.compile("sgd", "mse", steps_per_execution=4)
+        history = model.fit(X, X, batch_size=8, shuffle=False, verbose=0).history
+        assert hasattr(subclassed(), "set_pipelining_options")
+    stock = Own()
+    stock.compile("sgd", "mse")
+    assert_close(history, stock.fit(X, X, batch_size=8, shuffle=False, verbose=0).history)
+
+
 def test_one_batch(ipus):
     ipus(1)
 

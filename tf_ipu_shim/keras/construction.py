@@ -77,6 +77,7 @@ def _extended_class(kind: type) -> type:
     bases = (between,) if kind is stock else (kind, between)
     attributes = {
         "_ipu_generated": True,
+        "_ipu_original": kind,
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,

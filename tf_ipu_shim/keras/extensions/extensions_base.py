@@ -326,6 +326,14 @@ class KerasExtensionBase(OnBatch):
             spec: structure of a mini-batch.
         """
 
+    def _accumulates_outfeed(self, mode: str) -> bool:
+        """Whether metrics of mini-batches are added up before they are sent."""
+        return False
+
+    def _sent(self, mode: str, steps: int) -> int:
+        """How often an execution of so many mini-batches sends something to the host."""
+        return steps
+
     def _unpacked(self, mode: str) -> Callable[[Any], Any]:
         """From what the outfeed gives to metrics or predictions."""
         return lambda values: values
@@ -387,7 +395,7 @@ class KerasExtensionBase(OnBatch):
         chosen = self._ipu.options
         steps = handler.steps_per_execution_value
         replicas = replication.replication_factor(self._device(), self._shards())
-        every = mode == "predict" or chosen.asynchronous_callbacks
+        every = mode == "predict" or chosen.asynchronous_callbacks or self._accumulates_outfeed(mode)
         outfeed = self._ipu.outfeeds.get_outfeed(
             mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}
         )
@@ -404,6 +412,7 @@ class KerasExtensionBase(OnBatch):
                     outfeed,
                     self._unpacked(mode),
                     steps,
+                    self._sent(mode, steps),
                     replicas,
                     reduction,
                     chosen.asynchronous_callbacks,

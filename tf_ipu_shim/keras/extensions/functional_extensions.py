@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tf_ipu_shim import keras2
 from tf_ipu_shim.keras.extensions import networks
+from tf_ipu_shim.keras.extensions.model_step import package_of
 from tf_ipu_shim.keras.extensions.network_extension import NetworkExtension
 from tf_ipu_shim.keras.extensions.pipeline_stage_assignment import (
     FunctionalLayerPipelineStageAssignment,
@@ -27,6 +29,14 @@ class FunctionalExtension(NetworkExtension):
 
     _layer_kind = FunctionalLayerPipelineStageAssignment
     _nested_kind = FunctionalNestedModelPipelineStageAssignment
+
+    def _init_set_name(self, name: str | None, zero_based: bool = True) -> None:
+        model: Any = self
+        package = package_of(model)
+        functional = keras2.module("engine.functional", package).Functional
+        if not name and getattr(model, "_ipu_original", None) is functional:  # Keras asks for its own class, too
+            name = keras2.module("backend", package).unique_object_name("model", zero_based=zero_based)
+        super()._init_set_name(name, zero_based)  # type: ignore[misc]
 
     def _init_graph_network(self, *args: Any, **kwargs: Any) -> None:
         super()._init_graph_network(*args, **kwargs)  # type: ignore[misc]

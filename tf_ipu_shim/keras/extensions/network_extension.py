@@ -66,6 +66,8 @@ class NetworkExtension(PipelinedExtension):
         pipelined_programs.staged_network(self, network, self._steps(network, None), ())
 
     def _staged(self, infeed: Any) -> pipelined_programs.StagedModel:
+        if self._ipu.stages is None:
+            self._check_remembered_stages()
         network = self._network()
         return pipelined_programs.staged_network(self, network, self._steps(network, self._ipu.stages), ())
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow.python.util import nest
+
 from tf_ipu_shim.keras.extensions import pipelined_programs, programs
 from tf_ipu_shim.keras.extensions.extensions_base import KerasExtensionBase
 
@@ -63,14 +65,22 @@ class PipelinedExtension(KerasExtensionBase):
             )
         return pipelined_programs.pipelined_program(staged, mode, infeed, outfeed, steps, self._ipu.options)
 
+    def _accumulates_outfeed(self, mode: str) -> bool:
+        return self._is_pipelined() and bool(self._ipu.options.accumulate_outfeed) and mode != "predict"
+
+    def _sent(self, mode: str, steps: int) -> int:
+        if not self._accumulates_outfeed(mode):
+            return steps
+        return steps // self._accumulation() if mode == "fit" else 1
+
     def _unpacked(self, mode: str) -> Callable[[Any], Any]:
         if not self._is_pipelined():
             return super()._unpacked(mode)
         if mode == "predict":
             return self._predictions
+        if self._accumulates_outfeed(mode) and not self._ipu.options.asynchronous_callbacks:
+            return lambda values: nest.map_structure(lambda value: value[-1], values[0])
         return lambda values: values[0]
 
     def _predictions(self, values: Any) -> Any:
-        from tensorflow.python.util import nest
-
         return nest.pack_sequence_as(self._staged(None).structure, list(values))

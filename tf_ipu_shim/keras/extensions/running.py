@@ -26,6 +26,7 @@ class Execution:
         outfeed: what it sends to.
         unpack: from what the outfeed gives to metrics or predictions.
         steps: mini-batches a replica takes in one execution.
+        sent: how often it sends something.
         replicas: number of replicas.
         reduction: how metrics of replicas become one.
         asynchronous: whether callbacks are called while the program runs.
@@ -37,6 +38,7 @@ class Execution:
         outfeed: Any,
         unpack: Callable[[Any], Any],
         steps: int,
+        sent: int,
         replicas: int,
         reduction: ReplicatedMetricReductionMethod,
         asynchronous: bool,
@@ -45,6 +47,7 @@ class Execution:
         self._outfeed = outfeed
         self._unpack = unpack
         self._steps = steps
+        self._sent = sent
         self._replicas = replicas
         self._reduction = reduction
         self._asynchronous = asynchronous
@@ -97,7 +100,7 @@ class Execution:
     def _polled(self, first: int, begin: Any, end: Any, kind: type) -> Any:
         thread = kind(
             self._outfeed,
-            self._steps,
+            self._sent,
             self._replicas,
             lambda step: begin(first + step),
             lambda step, results: end(first + step, results),

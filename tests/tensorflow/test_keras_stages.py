@@ -1,0 +1,235 @@
+"""Pipeline stages of Keras models: scopes, assignments, models in models, and what is wrong with them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras_models import (
+    X,
+    Y,
+    assert_same,
+    compiled,
+    functional,
+    keras,
+    on_the_cpu,
+    sequential,
+    strategy,
+    subclassed,
+    trained,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+PipelineStage = keras.ipu.PipelineStage
+
+
+@pytest.fixture(autouse=True)
+def two_ipus(ipus):
+    ipus(2)
+
+
+def nested(stages=None):
+    """A functional model with a sequential and a functional one inside."""
+    keras.utils.set_random_seed(1)
+    front = keras.Sequential([keras.layers.Dense(8, activation="relu", name="one"), keras.layers.Dense(8, name="two")])
+    inside = keras.Input((8,))
+    back = keras.Model(inside, keras.layers.Dense(3, name="four")(keras.layers.Dense(8, name="three")(inside)))
+    inputs = keras.Input((6,))
+    return keras.Model(inputs, back(front(inputs)))
+
+
+def assign(model, stages):
+    """Gives the layers stages, in order."""
+    left = iter(stages)
+
+    def give(assignments):
+        for one in assignments:
+            if one.is_nested_model:
+                give(one.pipeline_stage_assignments)
+            else:
+                one.pipeline_stage = next(left)
+
+    assignments = model.get_pipeline_stage_assignment()
+    give(assignments)
+    model.set_pipeline_stage_assignment(assignments)
+
+
+def pipelined(model):
+    model = compiled(model, steps_per_execution=8)
+    model.set_pipelining_options(4, gradient_accumulation_reduction_method="mean")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "stages"), [(nested, [0, 1, 1, 1]), (nested, [0, 0, 0, 1]), (functional, [0, 0, 1, 1, 1])]
+)
+def test_assigned_stages(make, stages):
+    with strategy().scope():
+        model = pipelined(make())
+        assign(model, stages)
+        got = trained(model)
+        model.reset_pipeline_stage_assignment()
+        assert all(one.pipeline_stage is None for one in flat(model.get_pipeline_stage_assignment()))
+    assert_same(got, on_the_cpu(make, 32))
+
+
+def flat(assignments):
+    for one in assignments:
+        yield from flat(one.pipeline_stage_assignments) if one.is_nested_model else [one]
+
+
+def test_a_layer_in_two_stages_and_a_model_in_a_stage():
+    def make(scoped=True):
+        keras.utils.set_random_seed(1)
+        stage = PipelineStage if scoped else lambda _: tf.name_scope("none")
+        shared, inputs = keras.layers.Dense(6, name="shared"), keras.Input((6,))
+        with stage(0):
+            x = shared(inputs)
+        with stage(1):
+            x = shared(x)
+            inner = keras.Sequential([keras.layers.Dense(3)])
+            x = inner(x)
+        return keras.Model(inputs, x)
+
+    expected = trained(compiled(make(False)), 32)
+    with strategy().scope():
+        model = pipelined(make())
+        found = model.get_pipeline_stage_assignment()
+        assert [one.node_index for one in found] == [0, 1, 0]
+        assert [one.pipeline_stage for one in flat(found)] == [0, 1, 1]
+        got = trained(model)
+    assert_same(got, expected)
+
+
+def test_a_subclass_that_was_built_is_assigned():
+    with strategy().scope():
+        model = pipelined(subclassed())
+        with pytest.raises(RuntimeError, match="Cannot get pipeline stage assignments for model"):
+            model.get_pipeline_stage_assignment()
+        with pytest.raises(RuntimeError, match="Cannot set pipeline stage assignments for model"):
+            model.set_pipeline_stage_assignment([])
+        model.build((8, 6))
+        assign(model, [0, 1])
+        kind = keras.ipu.ModelLayerPipelineStageAssignment
+        assert all(type(one) is kind for one in model.get_pipeline_stage_assignment())
+        got = trained(model)
+    assert_same(got, on_the_cpu(subclassed, 32))
+
+
+def test_options_of_the_pipeline():
+    from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
+
+    with strategy().scope():
+        model = compiled(functional([0, 0, 1, 1]), steps_per_execution=8)
+        model.set_pipelining_options(
+            1,
+            device_mapping=[1, 0],
+            pipeline_schedule=PipelineSchedule.Sequential,
+            gradient_accumulation_dtype=tf.float32,
+        )
+        got = trained(model)
+        model = compiled(functional([0, 0, 1, 1]), steps_per_execution=8)
+        model.set_pipelining_options(8, accumulate_outfeed=True)
+        before = model.evaluate(X, Y, batch_size=8, verbose=0)
+        weights = model.get_weights()
+        history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False).history
+    assert_same(got, on_the_cpu(functional))
+    stock = compiled(functional())
+    stock.set_weights(weights)
+    losses = []
+    for batch in range(8):  # running means, whose mean over the mini-batches is sent
+        losses.append(stock.evaluate(X[: 8 * batch + 8], Y[: 8 * batch + 8], batch_size=8, verbose=0)[0])
+    np.testing.assert_allclose([before[0], history["loss"][0]], np.mean(losses), rtol=1e-4)
+
+
+def test_summaries():
+    def printed(model):
+        lines = []
+        model.print_pipeline_stage_assignment_summary(line_length=80, print_fn=lines.append)
+        return lines
+
+    with strategy().scope():
+        lines = printed(functional([0, 0, 1, 1]))
+        assert lines[0].startswith('Model: "model')
+        table = [line.split() for line in lines if line.startswith(("first", "joined", "fourth"))]
+        assert table == [
+            ["first", "(Dense)", "(0)", table[0][3], "0"],
+            ["joined", "(Add)", "(0)", "second,", "first", "1"],
+            ["fourth", "(Dense)", "(0)", "third", "1"],
+        ]
+        model = sequential()
+        assert any("third (Dense)" in line and "None" in line for line in printed(model))
+        assign(model, [0, 0, 1, 1])
+        assert [line.split()[-1] for line in printed(model) if "(Dense)" in line] == ["0", "0", "1", "1"]
+        texts = [str(one) for one in model.get_pipeline_stage_assignment()]
+        assert "third" in texts[2] and "1" in texts[2]
+        assert all("four" in str(one) or "one" in str(one) for one in nested().get_pipeline_stage_assignment())
+
+
+def sequential_kind(layer, stage):
+    return keras.ipu.SequentialLayerPipelineStageAssignment(layer, stage)
+
+
+def test_wrong_assignments_of_sequential_models():
+    def refused(match, change, error=ValueError):
+        model = sequential()
+        stages = [sequential_kind(layer, number) for number, layer in enumerate(model.layers)]
+        with pytest.raises(error, match=match):
+            model.set_pipeline_stage_assignment(change(stages))
+
+    with strategy().scope():
+        refused("needs to be a list", tuple)
+        refused(r"The length of the provided `pipeline_stage_assignment` \(3\)", lambda stages: stages[:3])
+        refused("must be instances of", lambda stages: [*stages[:3], 3])
+        refused("Layer first has not been assigned a pipeline", lambda s: [sequential_kind(s[0].layer, None), *s[1:]])
+        refused("provided assignment at index 0", lambda stages: stages[::-1])
+        refused("first layer in a pipelined sequential", lambda s: [sequential_kind(s[0].layer, 1), *s[1:]])
+        refused("third has been assigned to pipeline stage 3", lambda s: [*s[:2], sequential_kind(s[2].layer, 3), s[3]])
+        refused("has been assigned to pipeline stage 0", lambda s: [*s[:3], sequential_kind(s[3].layer, 0)])
+
+
+def test_wrong_assignments_of_functional_models():
+    def refused(match, change):
+        model = functional()
+        stages = model.get_pipeline_stage_assignment()
+        for one, stage in zip(stages, [0, 0, 1, 1, 1]):
+            one.pipeline_stage = stage
+        with pytest.raises(ValueError, match=match):
+            model.set_pipeline_stage_assignment(change(stages))
+
+    def staged(*numbers):
+        def change(stages):
+            for one, number in zip(stages, numbers):
+                one.pipeline_stage = number
+            return stages
+
+        return change
+
+    with strategy().scope():
+        refused("needs to be a list", tuple)
+        refused(r"The length of the provided `pipeline_stage_assignment` \(2\)", lambda stages: stages[:2])
+        refused("assignment for layer first must", lambda stages: [1, *stages[1:]])
+        refused("order of `pipeline_stage_assignment` does not match", lambda stages: stages[::-1])
+        refused("Layer first with node_index 0 has not", staged(None, 0, 1, 1, 1))
+        refused("Layer second in pipeline stage 0 has a dependency", staged(1, 0, 1, 1, 1))
+        refused(r"need to be strictly increasing.*missing: \[1\]", staged(0, 0, 2, 2, 2))
+        with pytest.raises(ValueError, match="All layers of a pipelined model must have an associated"):
+            functional([0, None, 1, 1])
+        with pytest.raises(ValueError, match="strictly increasing"):
+            functional([0, 0, 2, 2])
+        with pytest.raises(ValueError, match="has a dependency from a pipeline stage"):
+            functional([1, 0, 1, 1])
+
+
+def test_wrong_scopes():
+    with pytest.raises(RuntimeError, match="may only be used from within an IPUStrategy"), PipelineStage(0):
+        pass
+    with strategy().scope():
+        with pytest.raises(ValueError, match="-1 is not a valid pipeline stage"), PipelineStage(-1):
+            pass
+        with pytest.raises(RuntimeError, match="must not be nested"), PipelineStage(0), PipelineStage(1):
+            pass
+        with PipelineStage(0):
+            made = keras.layers.Dense(1)
+        assert "_pipeline_stage" not in vars(keras.layers.Dense(1)) and made._pipeline_stage == 0
+        one_stage = pipelined(functional([0, 0, 0, 0]))
+        with pytest.raises(ValueError, match="at least two pipeline stages"):
+            one_stage.fit(X, Y, batch_size=4)
