@@ -86,6 +86,32 @@ def test_trains_as_on_the_cpu(shards, automatic):
             assert shard == marked[name.split("/")[1].replace("_grad", "")]
 
 
+def test_all_that_is_made_is_spread():
+    def net(x):
+        with autoshard.ipu_autoshard():
+            loss = network(x)
+        shards = [sharding.get_sharding(op) for op in loss.graph.get_operations() if op.type == "Conv2D"]
+        assert {shard for (shard,) in shards} == {0, 1}
+        update = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+        with tf.control_dependencies([update]):
+            return tf.identity(loss)
+
+    harness.configure(2)
+    with tf.device(harness.CPU):
+        fed = v1.placeholder(tf.float32, IMAGES.shape)
+    with scopes.ipu_scope(harness.IPU):
+        result = ipu_compiler.compile(net, [fed])
+    with v1.Session() as running:
+        running.run(v1.global_variables_initializer())
+        losses = [running.run(result, {fed: IMAGES}) for _ in range(2)]
+        weights = running.run(v1.global_variables())
+    with tf.Graph().as_default():
+        expected_losses, expected, _ = train()
+    np.testing.assert_allclose(np.ravel(losses), np.ravel(expected_losses), 1e-4)
+    for actual, value in zip(weights, expected):
+        np.testing.assert_allclose(actual, value, 1e-4, 1e-6)
+
+
 def test_fewer_places_than_shards():
     with scopes.ipu_scope(harness.IPU):
         x = v1.placeholder(tf.float32, [4])
@@ -101,6 +127,8 @@ def test_nothing_on_an_ipu():
     x = v1.placeholder(tf.float32, [4])
     with pytest.raises(ValueError, match="No ops placed on IPU device to shard"):
         autoshard.automatic_sharding(2, x, tf.nn.relu(x))
+    with pytest.raises(ValueError, match="No ops placed on IPU device to shard"), autoshard.ipu_autoshard():
+        tf.nn.relu(x)
 
 
 def test_edges_are_left_out():
@@ -141,7 +169,7 @@ def largest(costs, ends):
 def test_parts_are_the_best_there_are(parts):
     for seed in range(30):
         costs = np.random.RandomState(seed).randint(0, 9, 7).tolist()
-        ends = sharding_utils._best_ends(costs, parts)
+        ends = sharding_utils.best_ends(costs, parts)
         assert len(ends) == parts - 1
         every = itertools.combinations(range(1, len(costs)), parts - 1)
         assert largest(costs, ends) == min(largest(costs, list(each)) for each in every)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import ops
 
 from tf_ipu_shim.ipu import sharding, sharding_utils
+from tf_ipu_shim.ipu.utils import get_num_of_ipus_in_device
 
 
 def automatic_sharding(
@@ -71,6 +74,40 @@ def automatic_sharding(
     parts = sharding_utils.cut(way, edges, num_shards, cost)
     sharding_utils.mark(parts, operations)
     sharding.propagate_sharding(input_ts.graph)
+
+
+@contextlib.contextmanager
+def ipu_autoshard() -> Iterator[None]:
+    """Spreads the ops made inside over all IPUs of their device, in the order they are made.
+
+    Each IPU gets a run of them, so that the one that needs most memory needs as little as can be. Ops that are marked
+    already keep their mark.
+
+    Raises:
+        ValueError: no op is on an IPU.
+
+    Source: `tensorflow.python.ipu.autoshard.ipu_autoshard`.
+
+    Example:
+        >>> with ipu.scopes.ipu_scope("/device:IPU:0"), ipu_autoshard():
+        ...     loss = model(x)
+    """
+    graph = ops.get_default_graph()
+    before = set(graph.get_operations())
+    yield
+    made = [op for op in graph.get_operations() if op not in before and _is_on_ipu(op)]
+    if not made:
+        raise ValueError("No ops placed on IPU device to shard: none was made on one inside ipu_autoshard.")
+    number = get_num_of_ipus_in_device(made[0].device)
+    costs = [
+        sum(map(sharding_utils.tensor_memory_use, op.outputs if op.type != "ReadVariableOp" else [*op.outputs] * 2))
+        for op in made
+    ]
+    ends = sharding_utils.best_ends(costs, min(number, len(made)))
+    for shard, (first, end) in enumerate(zip([0, *ends], [*ends, len(made)])):
+        for op in made[first:end]:
+            if sharding.get_sharding(op) is None:
+                sharding_utils.set_ipu_shard(op, shard)
 
 
 def _is_on_ipu(op: Any) -> bool:

@@ -155,7 +155,7 @@ def cut(way: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int
     """
     pieces = _pieces(way, edges)
     costs = [sum(map(cost, piece)) for piece in pieces]
-    best = _best_ends(costs, parts)
+    best = best_ends(costs, parts)
     return {
         op: part
         for part, (first, end) in enumerate(zip([0, *best], [*best, len(pieces)]))
@@ -174,8 +174,16 @@ def _pieces(way: list[Any], edges: list[Edge]) -> list[list[Any]]:
     return [[op for op in way if piece[op] == index] for index in range(len(edges) + 1)]
 
 
-def _best_ends(costs: list[int], parts: int) -> list[int]:
-    """Where parts but the first begin: the smallest largest sum of neighbours."""
+def best_ends(costs: list[int], parts: int) -> list[int]:
+    """Cuts a row of numbers into parts so that the largest sum of a part is the smallest there is.
+
+    Args:
+        costs: the numbers.
+        parts: how many; no more than numbers.
+
+    Returns:
+        Where each part but the first begins.
+    """
     total = [0]
     for each in costs:
         total.append(total[-1] + each)

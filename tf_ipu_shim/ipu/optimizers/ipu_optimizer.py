@@ -7,6 +7,8 @@ from typing import Any
 
 from tensorflow.python.training import optimizer as optimizer_v1
 
+from tf_ipu_shim import sdk
+
 
 class IpuOptimizer(optimizer_v1.Optimizer):
     """Hands all calls on to the optimizer it wraps.
@@ -29,10 +31,12 @@ class IpuOptimizer(optimizer_v1.Optimizer):
 
     def __init__(self, opt: Any, name: str | None = None) -> None:
         if not isinstance(opt, optimizer_v1.Optimizer) and hasattr(opt, "get_config"):
+            place = "ipu.keras.optimizers"
+            if sdk.current() >= (3, 0):
+                place = "keras.ipu.optimizers (in the `keras` package)"
             raise ValueError(
-                "Should use optimizer in keras.ipu.optimizers (in the ipu.keras.optimizers of older SDKs) to wrap a "
-                f"Keras optimizer; {type(self).__name__} wraps a tf.compat.v1.train.Optimizer and was given a "
-                f"{type(opt).__name__}."
+                f"Should use optimizer in {place} to wrap a Keras optimizer; {type(self).__name__} wraps a "
+                f"tf.compat.v1.train.Optimizer and was given a {type(opt).__name__}."
             )
         super().__init__(False, name=name or type(self).__name__)
         self._opt = opt
