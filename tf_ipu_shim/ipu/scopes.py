@@ -93,6 +93,9 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
 def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
     """Runs ops on the host, between the parts of the program that run on the IPUs.
 
+    Prints, `tf.py_function` and assertions belong here. An assertion outside this scope is left out of the program, as
+    Graphcore's compiler and XLA leave it out; inside it raises `tf.errors.InvalidArgumentError`.
+
     Args:
         name: of the group of ops.
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 def outlined_function(
     func: Callable[..., Any] | None = None,
-    unique_sharding: bool = False,
+    unique_sharding: bool | str = False,
     keep_input_layouts: bool | None = None,
     name: Any = None,
 ) -> Any:

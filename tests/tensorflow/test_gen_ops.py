@@ -1,0 +1,92 @@
+"""The generated op modules: their wrappers compute what the ops library computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import configure
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.poplar.ops import gen_popnn_ops, gen_popops_ops, gen_poputil_ops
+
+random = np.random.default_rng(3)
+
+
+@pytest.fixture(autouse=True)
+def _one_ipu():
+    configure()
+
+
+def test_rows():
+    table, updates = random.normal(size=(5, 2)).astype(np.float32), random.normal(size=(3, 2)).astype(np.float32)
+    indices = np.array([4, 1, 4], np.int32)
+    np.testing.assert_array_equal(gen_popops_ops.ipu_multi_slice(table, [[1, 4]]), table[[[1, 4]]])
+    expected = table.copy()
+    expected[indices[:2]] = updates[:2]
+    for shape in ([2], [2, 1]):
+        rows = indices[:2].reshape(shape)
+        np.testing.assert_array_equal(gen_popops_ops.ipu_multi_update(table, rows, updates[:2]), expected)
+    expected = table.copy()
+    np.add.at(expected, indices, 0.5 * updates)
+    np.testing.assert_allclose(gen_popops_ops.ipu_multi_update_add(table, indices, updates, 0.5), expected, rtol=1e-6)
+
+
+def test_histograms_images_and_slices():
+    counts = gen_popops_ops.ipu_histogram([0.5, -3.0], [1.0], True)
+    np.testing.assert_array_equal(counts, [1, 1])
+    np.testing.assert_array_equal(gen_popops_ops.ipu_histogram_update(counts, [7.0], [1.0], False), [1, 2])
+    image = gen_popops_ops.normalise_image(np.ones((1, 3), np.float32), [0.0, 1.0, 2.0], [1.0] * 3, 2.0)
+    np.testing.assert_array_equal(image, [[2, 1, 0, 0]])
+    source, one = np.arange(4, dtype=np.float32), np.array([1], np.int32)
+    np.testing.assert_array_equal(gen_popops_ops.ipu_sequence_slice_unpack(source, [2], [2], one, 3), [0, 2, 3])
+    kept = gen_popops_ops.ipu_sequence_slice(np.full(3, 9, np.float32), source, [2], [2], one)
+    np.testing.assert_array_equal(kept, [9, 2, 3])
+
+
+def test_numbers_of_eight_bits():
+    f143 = np.uint8(0)
+    bits = gen_popops_ops.ipu_convert_to_f8(np.array([[1.0, 2.0]], np.float16), f143)
+    np.testing.assert_array_equal(bits.output, [[0x40, 0x48]])  # exponents 8 and 9 of bias 8
+    assert gen_popops_ops.ipu_convert_from_f8(*bits).numpy().tolist() == [[1, 2]]
+    product = gen_popops_ops.ipu_f8_matmul(bits.output, f143, tf.transpose(bits.output), f143)
+    np.testing.assert_array_equal(product.output, [[5]])
+
+
+def test_util_ops(capfd):
+    x = tf.constant([1.0, 2.0])
+    ops = gen_poputil_ops
+    for op in (ops.ipu_remap, ops.ipu_remap_deduce, ops.ipu_suggest_recompute, ops.ipu_block_recompute):
+        np.testing.assert_array_equal(op(x), x)
+    assert [tensor.numpy() for tensor in ops.ipu_barrier([x[0], x[1]])] == [1, 2]
+    ops.ipu_print_tensor(x, "pair")
+    assert "pair: [1 2]" in capfd.readouterr().err
+    with pytest.raises(errors.UnsupportedError, match="depth=3"):
+        ops.ipu_fifo(x, 3, False)
+    with pytest.raises(errors.MissingAttributeError, match="ipu_user_op"):
+        ops.ipu_user_op  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "name, stock",
+    [
+        ("gelu", lambda x: tf.nn.gelu(x, approximate=True)),
+        ("swish", tf.nn.silu),
+        ("hard_sigmoid", lambda x: tf.clip_by_value(0.2 * x + 0.5, 0.0, 1.0)),
+    ],
+)
+def test_activations(name, stock):
+    x = tf.constant([-4.0, -0.3, 0.2, 1.5])
+    upstream = tf.constant([1.0, 2.0, 3.0, 4.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        expected = stock(x)
+    np.testing.assert_allclose(getattr(gen_popnn_ops, f"ipu_{name}")(x), expected, rtol=1e-5, atol=1e-6)
+    gradient = tape.gradient(expected, x, output_gradients=upstream)
+    np.testing.assert_allclose(getattr(gen_popnn_ops, f"ipu_{name}_grad")(upstream, x), gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_softmax():
+    x = random.normal(size=(2, 3)).astype(np.float32)
+    for op in (gen_popnn_ops.ipu_softmax, gen_popnn_ops.ipu_stable_softmax):
+        np.testing.assert_allclose(op(x), tf.nn.softmax(x), rtol=1e-5)

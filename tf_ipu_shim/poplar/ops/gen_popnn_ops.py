@@ -1,0 +1,64 @@
+"""`gen_popnn_ops`: op wrappers with the arguments of Graphcore's, computed by `ipu.ops.nn_ops`.
+
+An argument is an input of the op, then come attributes, then `name`. Names that are not here are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tf_ipu_shim import ipu as _ipu  # loads the device
+from tf_ipu_shim.ipu.ops import nn_ops
+
+del _ipu
+
+
+def ipu_gelu(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.gelu`."""
+    return nn_ops.gelu(features, name=name or "IpuGelu")
+
+
+def ipu_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
+    """The gradient of `ipu_gelu`."""
+    return _gradient(nn_ops.gelu, gradients, features, name or "IpuGeluGrad")
+
+
+def ipu_hard_sigmoid(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.hard_sigmoid`."""
+    return nn_ops.hard_sigmoid(features, name=name or "IpuHardSigmoid")
+
+
+def ipu_hard_sigmoid_grad(gradients: Any, features: Any, name: Any = None) -> Any:
+    """The gradient of `ipu_hard_sigmoid`."""
+    return _gradient(nn_ops.hard_sigmoid, gradients, features, name or "IpuHardSigmoidGrad")
+
+
+def ipu_swish(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.swish`."""
+    return nn_ops.swish(features, name=name or "IpuSwish")
+
+
+def ipu_swish_grad(gradients: Any, features: Any, name: Any = None) -> Any:
+    """The gradient of `ipu_swish`."""
+    return _gradient(nn_ops.swish, gradients, features, name or "IpuSwishGrad")
+
+
+def ipu_softmax(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.softmax`."""
+    return nn_ops.softmax(features, name=name or "IpuSoftmax")
+
+
+def ipu_stable_softmax(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.softmax`, `stable=True`."""
+    return nn_ops.softmax(features, stable=True, name=name or "IpuStableSoftmax")
+
+
+def _gradient(function: Callable[..., Any], gradients: Any, features: Any, name: str) -> Any:
+    with tf.name_scope(name), tf.GradientTape() as tape:
+        features = tf.convert_to_tensor(features)
+        tape.watch(features)
+        result = function(features)
+        return tape.gradient(result, features, output_gradients=tf.convert_to_tensor(gradients))

@@ -1,0 +1,98 @@
+"""`gen_popops_ops`: op wrappers with the arguments of Graphcore's, computed by the modules of `ipu.ops`.
+
+An argument is an input of the op, then come attributes, then `name`. Names that are not here are refused by name.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+
+from tf_ipu_shim import ipu as _ipu  # loads the device
+from tf_ipu_shim.ipu.ops import f8_ops, image_ops, slicing_ops, statistics_ops
+
+del _ipu
+
+IpuConvertToF8 = collections.namedtuple("IpuConvertToF8", ["output", "output_metadata"])
+IpuF8Matmul = collections.namedtuple("IpuF8Matmul", ["output", "output_meta"])
+
+
+def ipu_histogram(input: Any, levels: Any, absolute_of_input: bool, name: Any = None) -> Any:
+    """See `statistics_ops.histogram`."""
+    with tf.name_scope(name or "IpuHistogram"):
+        return statistics_ops.histogram(input, levels, absolute_of_input)
+
+
+def ipu_histogram_update(hist: Any, input: Any, levels: Any, absolute_of_input: bool, name: Any = None) -> Any:
+    """See `statistics_ops.histogram_update`."""
+    with tf.name_scope(name or "IpuHistogramUpdate"):
+        return statistics_ops.histogram_update(hist, input, levels, absolute_of_input)
+
+
+def ipu_multi_slice(input: Any, indices: Any, indices_are_sorted: bool = False, name: Any = None) -> Any:
+    """Rows of `input`, shape [*indices.shape, *input.shape[1:]]."""
+    return tf.gather(input, indices, name=name or "IpuMultiSlice")
+
+
+def ipu_multi_update(input: Any, indices: Any, updates: Any, indices_are_sorted: bool = False, name: Any = None) -> Any:
+    """`input` with rows replaced: `updates` has the shape [rows, ...], `indices` [rows] or [rows, 1]."""
+    return tf.tensor_scatter_nd_update(input, _rows(indices), updates, name=name or "IpuMultiUpdate")
+
+
+def ipu_multi_update_add(
+    input: Any, indices: Any, updates: Any, scale: Any, indices_are_sorted: bool = False, name: Any = None
+) -> Any:
+    """`input` with `scale * updates` added to rows, those that come up several times too."""
+    with tf.name_scope(name or "IpuMultiUpdateAdd"):
+        updates = tf.convert_to_tensor(updates)
+        return tf.tensor_scatter_nd_add(input, _rows(indices), updates * tf.cast(scale, updates.dtype))
+
+
+def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale: float, name: Any = None) -> Any:
+    """See `image_ops.normalise_image`."""
+    return image_ops.normalise_image(image, channel_offsets, channel_scales, scale, name or "NormaliseImage")
+
+
+def ipu_sequence_slice(
+    dst: Any,
+    src: Any,
+    num_elems: Any,
+    src_offsets: Any,
+    dst_offsets: Any,
+    zero_unused: bool = False,
+    name: Any = None,
+) -> Any:
+    """See `slicing_ops.sequence_slice`."""
+    with tf.name_scope(name or "IpuSequenceSlice"):
+        return slicing_ops.sequence_slice(dst, src, num_elems, src_offsets, dst_offsets, zero_unused)
+
+
+def ipu_sequence_slice_unpack(
+    src: Any, num_elems: Any, src_offsets: Any, dst_offsets: Any, total_elements: int, name: Any = None
+) -> Any:
+    """Copies slices of `src` into zeros of `total_elements`; see `slicing_ops.sequence_slice`."""
+    with tf.name_scope(name or "IpuSequenceSliceUnpack"):
+        src = tf.convert_to_tensor(src)
+        dst = tf.zeros([total_elements, *src.shape[1:]], src.dtype)
+        return slicing_ops.sequence_slice(dst, src, num_elems, src_offsets, dst_offsets, True)
+
+
+def ipu_convert_from_f8(input: Any, input_metadata: Any, name: Any = None) -> Any:
+    """See `f8_ops.convert_from_f8`; float16."""
+    return f8_ops.convert_from_f8((input, input_metadata), name=name or "IpuConvertFromF8")
+
+
+def ipu_convert_to_f8(input: Any, input_metadata: Any, name: Any = None) -> Any:
+    """See `f8_ops.convert_to_f8`; the bits and the metadata."""
+    return IpuConvertToF8(*f8_ops.convert_to_f8(input, input_metadata, name=name or "IpuConvertToF8"))
+
+
+def ipu_f8_matmul(lhs: Any, lhs_meta: Any, rhs: Any, rhs_meta: Any, name: Any = None) -> Any:
+    """See `f8_ops.f8_matmul`; the product in float16, and the left operand's metadata."""
+    return IpuF8Matmul(f8_ops.f8_matmul((lhs, lhs_meta), (rhs, rhs_meta), name or "IpuF8Matmul"), lhs_meta)
+
+
+def _rows(indices: Any) -> Any:
+    return tf.reshape(indices, [-1, 1])
