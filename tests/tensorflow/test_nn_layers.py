@@ -1,0 +1,372 @@
+"""Keras layers for IPUs, against those of Keras and NumPy, with and without a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipu_tensorflow_addons.keras.layers as layers
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU, configure
+from layer_harness import check_config
+from test_nn_ops import all_paths, grouped, numbers
+
+from tf_ipu_shim import errors, keras2
+from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
+
+keras = keras2.public()
+
+
+@pytest.fixture(autouse=True)
+def _one_ipu() -> None:
+    configure()
+
+
+def _run(layer: Any, x: Any) -> list[Any]:
+    """A layer's outputs, and the gradients of its variables."""
+    with tf.GradientTape() as tape:
+        outputs = tf.nest.flatten(layer(x))
+        total = tf.add_n([tf.reduce_sum(output**2) for output in outputs])
+    return [*outputs, *tape.gradient(total, layer.trainable_variables)]
+
+
+def _on_the_host(layer: Any, x: np.ndarray, weights: Any = None) -> list[Any]:
+    layer(x)
+    if weights is not None:
+        layer.set_weights(weights)
+    return _run(layer, tf.constant(x))
+
+
+def _on_the_ipu(layer: Any, x: np.ndarray) -> list[Any]:
+    """The same of a layer made again on the IPU, as one program."""
+    with tf.device(IPU):
+        again = type(layer).from_config(layer.get_config())
+        again.build(x.shape)
+        again.set_weights(layer.get_weights())
+        return list(tf.function(lambda x: _run(again, x), autograph=False, jit_compile=True)(tf.constant(x)))
+
+
+@pytest.mark.parametrize("strided", [True, False])
+@pytest.mark.parametrize("axis", [1, 3])
+def test_group_normalization(strided: bool, axis: int) -> None:
+    x = numbers(2, 8, 3, 8)
+    layer = layers.GroupNormalization(4, axis, epsilon=1e-2, strided_channel_grouping=strided)
+    layer(x)
+    beta, gamma = numbers(8), numbers(8) + 2
+    layer.beta.assign(beta)
+    layer.gamma.assign(gamma)
+    along = [1, -1, 1, 1] if axis == 1 else [1, 1, 1, -1]
+    expected = grouped(x, 4, axis, 1e-2, strided) * gamma.reshape(along) + beta.reshape(along)
+    np.testing.assert_allclose(layer(x), expected, 1e-4, 1e-4)
+    check_config(layer)
+    assert sorted(weight.name.split("/")[-1] for weight in layer.weights) == ["beta:0", "gamma:0"]
+
+
+def test_instance_normalization() -> None:
+    x = numbers(2, 3, 5, 4)
+    layer = layers.InstanceNormalization(center=False, scale=False)
+    np.testing.assert_allclose(layer(x), grouped(x, 4, 3, 1e-3, True), 1e-4, 1e-4)
+    check_config(layer)
+    assert not layer.weights
+
+
+@pytest.mark.parametrize("axis", [-1, [1, 2], [3, 1]])
+def test_layer_normalization_is_that_of_keras(axis: Any) -> None:
+    x = numbers(2, 3, 5, 4)
+    ours = layers.LayerNormalization(axis=axis, beta_regularizer=keras.regularizers.L2(0.5))
+    theirs = keras.layers.LayerNormalization(axis=sorted(axis) if isinstance(axis, list) else axis)
+    ours(x), theirs(x)
+    if axis != [3, 1]:
+        values = {"beta": numbers(*ours.beta.shape), "gamma": numbers(*ours.gamma.shape)}
+        for layer in (ours, theirs):
+            layer.beta.assign(values["beta"])
+            layer.gamma.assign(values["gamma"])
+    np.testing.assert_allclose(ours(x), theirs(x), 1e-4, 1e-5)
+    assert len(ours.losses) == 1
+    check_config(ours)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "message"),
+    [
+        (lambda: layers.GroupNormalization(), None, "Input has undefined rank"),
+        (lambda: layers.GroupNormalization(channels_axis=5), [2, 4], "Axis is out of bounds"),
+        (lambda: layers.GroupNormalization(8), [2, 4], "Invalid groups 8 for 4 channels"),
+        (lambda: layers.GroupNormalization(3), [2, 4], "4 channels is not commensurate with 3"),
+        (lambda: layers.GroupNormalization(2, 2), [2, 4, 4, 4], "Unsupported data format, group norm only supports"),
+        (lambda: layers.LayerNormalization(axis="x"), [2, 4], "Expected an int or a list/tuple of"),
+        (lambda: layers.LayerNormalization(), None, "has undefined rank"),
+        (lambda: layers.LayerNormalization(axis=4), [2, 4], "Invalid axis: 4"),
+        (lambda: layers.LayerNormalization(axis=[1, -1]), [2, 4], "Duplicate axis:"),
+        (lambda: layers.LayerNormalization(), [2, None], "has unknown dimensions - "),
+        (lambda: layers.Embedding(8, 4), [2, 3, 4], "The input shape should be a tensor"),
+        (lambda: layers.SerialDense(8, 2, "kernel_rows"), [2, None], "The last dimension of the inputs to"),
+        (lambda: layers.PopnnLSTM(4), [2, 4], "inputs tensor must be 3D"),
+    ],
+)
+def test_build_refuses(make: Callable[[], Any], shape: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make().build(tf.TensorShape(shape))
+
+
+def test_dropout() -> None:
+    x = np.ones([64, 32], np.float32)
+    layer = check_config(layers.Dropout(0.25, noise_shape=[64, 1], seed=[1, 2]))
+    np.testing.assert_array_equal(layer(x), x)
+    dropped = layer(x, training=True).numpy()
+    assert set(np.unique(dropped)) == {np.float32(0), np.float32(1) / np.float32(0.75)}
+    assert np.array_equal(dropped, np.repeat(dropped[:, :1], 32, axis=1))
+    np.testing.assert_array_equal(layer(x, training=True), dropped)
+
+
+@pytest.mark.parametrize("dimension", ["input_columns", "input_rows_kernel_columns", "kernel_rows"])
+def test_serial_dense_is_dense(dimension: str) -> None:
+    layer = layers.SerialDense(6, 2, dimension, activation="relu")
+    reference = keras.layers.Dense(6, "relu")
+    x = numbers(3, 4, 8)
+    expected = _on_the_host(reference, x)
+    for actual in (_on_the_host(layer, x, reference.get_weights()), _on_the_ipu(layer, x)):
+        for one, other in zip(actual, expected):
+            np.testing.assert_allclose(one, other, 1e-4, 1e-4)
+    check_config(layer)
+
+
+def test_serial_dense_refuses() -> None:
+    x = numbers(2, 4)
+    with pytest.raises(ValueError, match="serialization_factor has to be at least 1"):
+        layers.SerialDense(8, 0, "kernel_rows")(x)
+    with pytest.raises(ValueError, match="Invalid serialization_dimension=rows, expected one of: 'input_columns'"):
+        layers.SerialDense(8, 2, "rows")(x)
+    with pytest.raises(TypeError, match="Unable to build `SerialDense` layer with non-floating"):
+        layers.SerialDense(8, 2, "kernel_rows", dtype="int32").build([2, 4])
+    with pytest.raises(ValueError, match="The innermost dimension of input_shape must be"):
+        layers.SerialDense(8, 2, "kernel_rows").compute_output_shape([2, None])
+
+
+def test_embedding() -> None:
+    tokens = np.array([[1, 2, 1], [0, 7, 3]], np.int32)
+    layer = check_config(layers.Embedding(8, 4, serialization_factor=2, mask_zero=True))
+    with tf.GradientTape() as tape:
+        vectors = layer(tokens)
+        total = tf.reduce_sum(vectors)
+    table = layer.get_weights()[0]
+    np.testing.assert_array_equal(vectors, table[tokens])
+    gradient = tf.convert_to_tensor(tape.gradient(total, layer.embeddings)).numpy()
+    np.testing.assert_array_equal(gradient[:, 0], np.bincount(tokens.reshape(-1), minlength=8))
+    np.testing.assert_array_equal(layer.compute_mask(tf.constant(tokens)), tokens != 0)
+    assert layer.compute_output_shape([2, 3]).as_list() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("layer", [layers.RecomputationCheckpoint(), layers.AssumeEqualAcrossReplicas(inplace=True)])
+def test_layers_that_hand_on(layer: Any) -> None:
+    given = {"a": tf.constant([1.0]), "b": [tf.constant([2])]}
+    returned = layer(given)
+    assert tf.nest.map_structure(lambda value: value.numpy().tolist(), returned) == {"a": [1.0], "b": [[2]]}
+    check_config(layer)
+
+
+def test_ctc_layers() -> None:
+    logits, lengths = 2 * numbers(4, 2, 3), np.array([4, 3], np.int32)
+    labels, label_length = np.array([[1, 2], [2, 0]], np.int32), np.array([2, 1], np.int32)
+    log_probs = tf.nn.log_softmax(logits)
+    loss = check_config(layers.CTCLoss(from_logits=True))(labels, logits, label_length, lengths)
+    np.testing.assert_allclose(loss, layers.CTCLoss()(labels, log_probs, label_length, lengths), 1e-4)
+    for sample, sequence in enumerate([(1, 2), (2,)]):
+        paths = all_paths(log_probs[: lengths[sample], sample].numpy(), 0)
+        np.testing.assert_allclose(loss[sample], -np.log(paths[sequence]), 1e-4)
+    probabilities, found, decoded = check_config(layers.CTCInferenceLayer(top_paths=2))(log_probs, lengths)
+    best = check_config(layers.CTCPredictionsLayer(top_paths=2, from_logits=True))(logits, lengths)
+    np.testing.assert_array_equal(best, decoded[:, 0])
+    for sample in range(2):
+        (sequence, probability), *_ = all_paths(log_probs[: lengths[sample], sample].numpy(), 0).most_common(1)
+        assert best[sample].numpy().tolist() == [*sequence] + [0] * (4 - len(sequence))
+        np.testing.assert_allclose(probabilities[sample, 0], -np.log(probability), 1e-4)
+        assert found[sample, 0] == len(sequence)
+
+
+RECURRENT = [
+    ("PopnnLSTM", "LSTM", {}),
+    ("PopnnGRU", "GRU", {}),
+    ("PopnnGRU", "GRU", {"reset_after": False, "activation": "relu", "recurrent_activation": "hard_sigmoid"}),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "arguments"), RECURRENT)
+@pytest.mark.parametrize("time_major", [True, False])
+def test_recurrent_layers_have_the_weights_of_keras(ours: str, theirs: str, arguments: Any, time_major: bool) -> None:
+    x = numbers(3, 5, 4)
+    common = {"return_sequences": time_major, "return_state": True, "time_major": time_major, **arguments}
+    layer, reference = getattr(layers, ours)(6, **common), getattr(keras.layers, theirs)(6, **common)
+    layer(x), reference(x)
+    assert [weight.shape for weight in layer.weights] == [weight.shape for weight in reference.weights]
+    if ours == "PopnnLSTM":
+        np.testing.assert_array_equal(layer.get_weights()[2], reference.get_weights()[2])
+    values = [numbers(*weight.shape) for weight in layer.weights]
+    layer.set_weights(values)
+    reference.set_weights(values)
+
+    expected = _on_the_host(reference, x)
+    for actual in (_on_the_host(layer, x), _on_the_ipu(layer, x)):
+        for one, other in zip(actual, expected):
+            np.testing.assert_allclose(one, other, 1e-3, 1e-4)
+    check_config(layer)
+
+
+@pytest.mark.parametrize(("ours", "theirs", "arguments"), RECURRENT[:2])
+def test_stateful_layers_go_on(ours: str, theirs: str, arguments: Any) -> None:
+    x = numbers(3, 4, 2)
+    layer, whole = getattr(layers, ours)(5, stateful=True), getattr(layers, ours)(5)
+    layer(x[:, :2])
+    whole(x)
+    whole.set_weights([weight.numpy() for weight in layer.trainable_variables])
+    np.testing.assert_allclose(layer(x[:, 2:]), whole(x), 1e-5, 1e-6)
+    layer.reset_states()
+    np.testing.assert_allclose(layer(x), whole(x), 1e-5, 1e-6)
+    start = [numbers(3, 5)] * (2 if ours == "PopnnLSTM" else 1)
+    layer.reset_states(start)
+    np.testing.assert_allclose(layer(x), whole(x, initial_state=list(map(tf.constant, start))), 1e-5, 1e-6)
+
+
+def test_dropout_of_recurrent_layers_drops_features_for_all_time_steps() -> None:
+    x = np.ones([2, 3, 64], np.float32)
+    layer = layers.PopnnGRU(4, dropout=0.5, dropout_seed=[1, 2], return_sequences=True)
+    mask = layers.Dropout(0.5, [1, 2, 64], [1, 2])(np.ones([3, 2, 64], np.float32), training=True).numpy()
+    expected = layer(mask.transpose(1, 0, 2))
+    np.testing.assert_allclose(layer(x, training=True), expected, 1e-5, 1e-6)
+    assert np.any(layer(x).numpy() != expected.numpy())
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"use_bias": False},
+        {"kernel_regularizer": "l2"},
+        {"recurrent_regularizer": "l2"},
+        {"bias_regularizer": "l2"},
+        {"activity_regularizer": "l2"},
+        {"kernel_constraint": "non_neg"},
+        {"recurrent_constraint": "non_neg"},
+        {"bias_constraint": "non_neg"},
+        {"recurrent_dropout": 0.1},
+        {"implementation": 3},
+        {"go_backwards": True},
+        {"unroll": True},
+    ],
+)
+def test_recurrent_layers_refuse(layer: str, arguments: Any) -> None:
+    with pytest.raises(ValueError, match=f"IPU custom {layer} layer does not support {next(iter(arguments))}"):
+        getattr(layers, layer)(4, **arguments)
+
+
+def test_recurrent_layers_refuse_masks_and_other_activations() -> None:
+    with pytest.raises(errors.UnsupportedError, match="does not support masks"):
+        layers.PopnnLSTM(4)(numbers(2, 3, 4), mask=tf.ones([2, 3], tf.bool))
+    with pytest.raises(ValueError, match="Unsupported activation 'elu'"):
+        layers.PopnnLSTM(4, activation="elu")
+
+
+def test_float16() -> None:
+    x = numbers(2, 3, 8, dtype=np.float16)
+    for layer in (
+        layers.PopnnLSTM(4, dtype="float16"),
+        layers.GroupNormalization(dtype="float16"),
+        layers.LayerNormalization(dtype="float16"),
+        layers.GroupNormalization(tf.float16, 4),
+    ):
+        wide = type(layer).from_config({**layer.get_config(), "dtype": "float32"})
+        wide(x)
+        outputs = layer(x)
+        assert outputs.dtype == tf.float16
+        wide.set_weights(layer.get_weights())
+        np.testing.assert_allclose(outputs, wide(x.astype(np.float32)), 1e-2, 1e-2)
+
+
+def test_in_a_model_under_a_strategy() -> None:
+    def build() -> Any:
+        inputs = keras.Input([5], batch_size=4, dtype=tf.int32)
+        x = layers.Embedding(10, 8)(inputs)
+        x = layers.PopnnLSTM(6, return_sequences=True)(x)
+        x = layers.GroupNormalization(2)(x)
+        x = layers.SerialDense(4, 2, "kernel_rows")(layers.PopnnGRU(6)(layers.LayerNormalization()(x)))
+        return keras.Model(inputs, layers.Dropout(0.0)(x))
+
+    tokens, plain = np.arange(20, dtype=np.int32).reshape(4, 5) % 10, build()
+    with ipu_strategy.IPUStrategyV1().scope():
+        model = build()
+        model.set_weights(plain.get_weights())
+        run = tf.function(lambda x: model(x, training=True), jit_compile=True)
+        actual = run(tf.constant(tokens)).numpy()
+    np.testing.assert_allclose(actual, plain(tokens, training=True), 1e-4, 1e-5)
+    again = keras.Model.from_config(model.get_config(), {name: getattr(layers, name) for name in CLASSES})
+    again.set_weights(plain.get_weights())
+    np.testing.assert_allclose(again(tokens), plain(tokens), 1e-5, 1e-6)
+
+
+def test_in_a_session() -> None:
+    x, v1 = numbers(3, 5, 4), tf.compat.v1
+
+    def build() -> list[Any]:
+        return [layers.PopnnGRU(6, return_sequences=True), layers.InstanceNormalization(), layers.Dropout(0.5)]
+
+    def apply(layers: list[Any], x: Any) -> Any:
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    plain = build()
+    expected = apply(plain, tf.constant(x))
+    values = [value for layer in plain for value in layer.get_weights()]
+    with tf.Graph().as_default():
+        fed, made = v1.placeholder(np.float32, x.shape), build()
+        with scopes.ipu_scope(IPU):
+            (result,) = ipu_compiler.compile(lambda x: apply(made, x), [fed])
+        variables = [variable for layer in made for variable in layer.trainable_variables]
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            for variable, value in zip(variables, values):
+                variable.load(value, session)
+            actual = session.run(result, {fed: x})
+    np.testing.assert_allclose(actual, expected, 1e-4, 1e-5)
+
+
+CLASSES = ("Embedding", "PopnnLSTM", "PopnnGRU", "GroupNormalization", "LayerNormalization", "SerialDense", "Dropout")
+
+
+def test_old_names_are_the_same_classes() -> None:
+    import ipu_tensorflow_addons as addons
+    from tensorflow.python import ipu
+    from tensorflow.python.ipu.keras.layers.math import SerialDense
+
+    for name in (*CLASSES, "GRU", "LSTM", "GroupNorm", "InstanceNorm", "LayerNorm", "RecomputationCheckpoint"):
+        assert getattr(ipu.layers, name) is getattr(ipu.keras.layers, name) is getattr(addons.keras.layers, name)
+    assert SerialDense is layers.SerialDense and ipu.losses.CTCLoss is layers.CTCLoss
+    assert addons.v1.layers.PopnnLSTM is addons.layers.PopnnLSTM is ipu.rnn_ops.PopnnLSTM
+    assert issubclass(layers.Embedding, layers.ipu_layer.IPULayer)
+
+
+def test_captured_gradients() -> None:
+    from keras.ipu.layers import CaptureActivationGradients, CaptureUpstreamGradients
+
+    from tf_ipu_shim.ipu.eager.backprop import GradientCaptureTape
+
+    x = numbers(3, 4)
+    dense = keras.layers.Dense(5, "tanh")
+    before = CaptureActivationGradients(dense)
+    after = CaptureUpstreamGradients(keras.layers.Dense(2), tag="end")
+    with GradientCaptureTape() as tape:
+        hidden = before(x)
+        total = tf.reduce_sum(after(hidden) ** 2)
+    tape.gradient(total, before.trainable_variables + after.trainable_variables)
+    captured = {name: np.asarray(tf.nest.flatten(value)[0]) for name, value in tape.captured_gradients.items()}
+    upstream = 2 * after(hidden).numpy()
+    np.testing.assert_allclose(captured["end"], upstream, 1e-5)
+    expected = (upstream @ after.layer.kernel.numpy().T) * (1 - hidden.numpy() ** 2)
+    np.testing.assert_allclose(captured[before.tag], expected, 1e-4, 1e-5)
+    assert before.layer is dense and len(before.weights) == 2
+    np.testing.assert_allclose(hidden, dense(x), 1e-6)
+    check_config(after)
+    with pytest.raises(ValueError, match="does not use an activation"):
+        CaptureActivationGradients(keras.layers.Dense(3))

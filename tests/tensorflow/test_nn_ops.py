@@ -1,0 +1,383 @@
+"""Ops for neural networks, against NumPy and stock TensorFlow."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU, configure
+from layer_harness import check, session
+
+from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu.ops import nn_ops, normalization_ops, rand_ops, rnn_ops
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture(autouse=True)
+def _one_ipu() -> None:
+    configure()
+
+
+def numbers(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_activations(dtype: Any) -> None:
+    x = 3 * numbers(4, 5, dtype=dtype)
+    tolerance = 2e-5 if dtype == np.float32 else 5e-3
+
+    def ours(x: Any) -> Any:
+        return [
+            nn_ops.gelu(x),
+            nn_ops.gelu(x, approximate=False),
+            nn_ops.hard_sigmoid(x),
+            nn_ops.swish(x, name="s"),
+            nn_ops.softmax(x),
+            nn_ops.softmax(x, stable=True),
+        ]
+
+    def reference(x: Any) -> Any:
+        approximate = 0.5 * x * (1 + tf.tanh(np.sqrt(2 / np.pi).astype(dtype) * (x + dtype(0.044715) * x**3)))
+        exact = 0.5 * x * (1 + tf.math.erf(x / np.sqrt(2).astype(dtype)))
+        exponentials = tf.exp(x)
+        soft = exponentials / tf.reduce_sum(exponentials, -1, keepdims=True)
+        hard = tf.nn.relu(tf.minimum(dtype(0.2) * x + dtype(0.5), dtype(1)))
+        return [approximate, exact, hard, x / (1 + tf.exp(-x)), soft, soft]
+
+    check(ours, reference, [x], tolerance=tolerance)
+
+
+def test_multi_conv() -> None:
+    @nn_ops.multi_conv(options={"availableMemoryProportion": "0.2"})
+    def both(x: Any, y: Any) -> Any:
+        return tf.nn.conv2d(x, tf.ones([2, 2, 3, 4]), 1, "SAME"), {"y": 2 * y}
+
+    check(
+        lambda x: both(x, y=x)[0] + both(x, x)[1]["y"][..., :1],
+        lambda x: tf.nn.conv2d(x, tf.ones([2, 2, 3, 4]), 1, "SAME") + 2 * x[..., :1],
+        [numbers(1, 4, 4, 3)],
+    )
+    with pytest.raises(TypeError, match="Expected the multi_conv `options` to be a `dict`"):
+        nn_ops.multi_conv(lambda: None, options=[])()
+
+
+def grouped(x: np.ndarray, groups: int, axis: int, epsilon: float, strided: bool) -> np.ndarray:
+    """Group norm as the paper writes it, channel by channel."""
+    x = np.moveaxis(x, axis, -1).astype(np.float64)
+    result, channels = np.empty_like(x), x.shape[-1]
+    for group in range(groups):
+        mine = [c for c in range(channels) if (c % groups if strided else c // (channels // groups)) == group]
+        for sample in range(len(x)):
+            part = x[sample][..., mine]
+            result[sample][..., mine] = (part - part.mean()) / np.sqrt(part.var() + epsilon)
+    return np.moveaxis(result, -1, axis)
+
+
+@pytest.mark.parametrize("strided", [True, False])
+@pytest.mark.parametrize("axis", [1, -1])
+@pytest.mark.parametrize("on_ipu", [True, False])
+def test_group_norm_and_its_variables(strided: bool, axis: int, on_ipu: bool) -> None:
+    x = numbers(2, 8, 3, 8)
+    initializers = {"gamma": v1.constant_initializer(2.0), "beta": v1.constant_initializer(0.5)}
+
+    def model(x: Any) -> Any:
+        return [
+            normalization_ops.group_norm(
+                x, 4, axis, param_initializers=initializers, strided_channel_grouping=strided, scope="mine"
+            ),
+            normalization_ops.layer_norm(x, axis),
+            normalization_ops.instance_norm(x, axis, training=False, center=False, epsilon=0.1),
+        ]
+
+    with tf.Graph().as_default():
+        fed = v1.placeholder(np.float32, x.shape)
+        if on_ipu:
+            with scopes.ipu_scope(IPU):
+                built = ipu_compiler.compile(model, [fed])
+        else:
+            built = model(fed)
+        names = {variable.op.name: variable.shape.as_list() for variable in v1.global_variables()}
+        with v1.Session() as running:
+            running.run(v1.global_variables_initializer())
+            group, layer, instance = running.run(built, {fed: x})
+    assert names == {
+        f"{scope}/{name}": [8] for scope, name in itertools.product(["mine", "GroupNorm"], ["beta", "gamma"])
+    } | {"GroupNorm_1/gamma": [8]}
+    np.testing.assert_allclose(group, 2 * grouped(x, 4, axis, 1.53e-5, strided) + 0.5, 1e-4, 1e-4)
+    np.testing.assert_allclose(layer, grouped(x, 1, axis, 1.53e-5, True), 1e-4, 1e-4)
+    np.testing.assert_allclose(instance, grouped(x, 8, axis, 0.1, True), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "arguments", "message"),
+    [
+        (None, {}, "has undefined rank"),
+        ([2, 3, 4], {"channels_axis": 3}, "Axis is out of bounds"),
+        ([2, 3, 4, 5], {"channels_axis": 2}, "Unsupported data format, group norm only supports"),
+        ([2, 3, None], {}, "has undefined channel dimension"),
+        ([2, 3, 4], {"groups": 5}, "Invalid groups 5 for 4 channels"),
+        ([2, 3, 4], {"groups": 3}, "4 channels is not commensurate with 3"),
+    ],
+)
+def test_group_norm_refuses(shape: Any, arguments: dict[str, Any], message: str) -> None:
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
+        normalization_ops.group_norm(v1.placeholder(tf.float32, shape), **arguments)
+
+
+def test_dropout_has_one_mask_for_both_passes() -> None:
+    x = np.abs(numbers(64, 32)) + 1
+
+    def passes(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = rand_ops.dropout(x, rate=0.25, ref=True)
+        return y, tape.gradient(y, x)
+
+    traced = tf.function(passes, autograph=False, jit_compile=True)
+    with tf.device(IPU):
+        on_ipu = [traced(tf.constant(x)) for _ in range(2)]
+    for y, gradient in [passes(tf.constant(x)), *on_ipu]:
+        kept = y.numpy() != 0
+        assert 0.7 < kept.mean() < 0.8
+        np.testing.assert_allclose(y, np.where(kept, x / 0.75, 0), 1e-6)
+        np.testing.assert_allclose(gradient, np.where(kept, 1 / 0.75, 0), 1e-6)
+    assert np.any(on_ipu[0][0].numpy() != on_ipu[1][0].numpy())
+
+
+def test_dropout_with_seed_and_noise_shape() -> None:
+    x = np.ones([6, 16, 5], np.float32)
+
+    def drop(x: Any, seed: Any = (3, 4)) -> Any:
+        return rand_ops.dropout(x, 0.5, [6, 1, 5], seed)
+
+    first = drop(x).numpy()
+    assert np.array_equal(first, np.broadcast_to(first[:, :1], x.shape)) and set(np.unique(first)) == {0, 2}
+    with tf.device(IPU):
+        on_ipu = tf.function(drop, autograph=False, jit_compile=True)(tf.constant(x)).numpy()
+    np.testing.assert_array_equal(on_ipu, first)
+    assert np.any(drop(x, (4, 4)).numpy() != first)
+    np.testing.assert_array_equal(rand_ops.dropout(x, 0.0).numpy(), x)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rate": 1.0}, r"The rate must be in the range \[0, 1\)"),
+        ({"rate": -0.1}, "The rate must be in the range"),
+        ({"noise_shape": [1]}, "The length of noise_shape must equal the"),
+        ({"noise_shape": [1, 2]}, "Dimension mismatch, 3 != 2"),
+        ({"seed": [1, 2, 3]}, "Expected the seed to have a shape"),
+    ],
+)
+def test_dropout_refuses(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rand_ops.dropout(tf.ones([2, 3]), **arguments)
+
+
+def all_paths(log_probs: np.ndarray, blank: int) -> Counter[tuple[int, ...]]:
+    """The probability of each label sequence, from all paths one by one."""
+    times, classes = log_probs.shape
+    found: Counter[tuple[int, ...]] = Counter()
+    for path in itertools.product(range(classes), repeat=times):
+        collapsed = tuple(label for label, _ in itertools.groupby(path) if label != blank)
+        found[collapsed] += np.exp(sum(log_probs[time, label] for time, label in enumerate(path)))
+    return found
+
+
+@pytest.mark.parametrize("blank", [0, 2])
+def test_ctc_beam_search_against_all_paths(blank: int) -> None:
+    logits = 2 * numbers(4, 3, 3)
+    lengths = np.array([4, 3, 1], np.int32)
+    log_probs = tf.nn.log_softmax(logits).numpy()
+
+    def decode(logits: Any, lengths: Any) -> Any:
+        return nn_ops.ctc_beam_search_decoder(logits, lengths, 60, 2, blank - 3 if blank else 0)
+
+    with tf.device(IPU):
+        on_ipu = tf.function(decode, autograph=False, jit_compile=True)(logits, lengths)
+    both = (
+        nn_ops.ctc_beam_search_decoder_with_log_probs(log_probs, lengths, 60, 2, blank),
+        decode(logits, lengths),
+        on_ipu,
+    )
+    in_a_session = [tf.constant(value) for value in session(decode, [logits, lengths])]
+    for probabilities, found, labels in (*both, in_a_session):
+        assert probabilities.shape == found.shape == (3, 2) and labels.shape == (3, 2, 4)
+        for sample in range(3):
+            best = all_paths(log_probs[: lengths[sample], sample], blank).most_common(2)
+            for place, (sequence, probability) in enumerate(best):
+                np.testing.assert_allclose(probabilities[sample, place], -np.log(probability), 1e-4)
+                assert found[sample, place] == len(sequence)
+                assert labels[sample, place].numpy().tolist() == [*sequence] + [blank] * (4 - len(sequence))
+
+
+@pytest.mark.parametrize("blank", [0, 3])
+def test_ctc_loss(blank: int) -> None:
+    logits = 2 * numbers(7, 4, 5)
+    labels = np.array([[1, 2, 2], [4, 1, -1], [2, -1, -1], [-1, -1, -1]], np.int32)
+    label_length, logit_length = np.array([3, 2, 1, 0], np.int32), np.array([7, 5, 6, 2], np.int32)
+
+    def reference(logits: Any) -> Any:
+        loss = tf.nn.ctc_loss(np.maximum(labels, 0), logits, label_length, logit_length, blank_index=blank)
+        return [loss, tf.stop_gradient(loss)]
+
+    def ours(logits: Any) -> Any:
+        loss = nn_ops.ctc_loss_v2(labels, logits, label_length, logit_length, blank)
+        log_probs = tf.stop_gradient(tf.nn.log_softmax(logits))
+        return [loss, nn_ops.ctc_loss_with_log_probs(labels, log_probs, label_length, logit_length, blank)]
+
+    check(ours, reference, [logits], tolerance=1e-4)
+
+
+def test_ctc_loss_without_a_path_and_types() -> None:
+    impossible = nn_ops.ctc_loss_v2([[1, 1]], numbers(2, 1, 3), [2], [2], 0)
+    assert np.isinf(impossible.numpy()[0])
+    assert nn_ops.ctc_loss_v2([[1]], numbers(2, 1, 3, dtype=np.float16), [1], [2], 0).dtype == tf.float16
+    assert nn_ops.ctc_loss_v2([[1]], numbers(2, 1, 3, dtype=np.float16), [1], [2], 0, tf.float32).dtype == tf.float32
+    for loss in (nn_ops.ctc_loss_v2, nn_ops.ctc_loss_with_log_probs, nn_ops.ctc_loss, nn_ops.ctc_loss_with_logits):
+        with pytest.raises(ValueError, match="out_dtype cannot be float16 when dtype of"):
+            loss([[1]], numbers(2, 1, 3), [1], [2], 0, out_dtype=tf.float16)
+
+
+def test_sampled_losses_with_a_given_sample() -> None:
+    weights, biases, inputs = numbers(20, 4), numbers(20), numbers(6, 4)
+    labels = np.array([[3], [5], [0], [9], [1], [19]], np.int64)
+    sampled = [np.array([5, 2, 7, 1], np.int64), np.full([6, 1], 0.3, np.float32), np.full([4], 0.2, np.float32)]
+
+    def losses(module: Any, name: str) -> Any:
+        def run(weights: Any, biases: Any, inputs: Any) -> Any:
+            arguments = (weights, biases, labels, inputs, 4, 20)
+            return getattr(module, name)(*arguments, sampled_values=sampled)
+
+        return run
+
+    for name in ("sampled_softmax_loss", "nce_loss"):
+        check(losses(nn_ops, name), losses(tf.nn, name), [weights, biases, inputs], floats=(1, 2))
+
+
+def test_sample_is_log_uniform_without_repetition() -> None:
+    def sample() -> Any:
+        from tf_ipu_shim.ipu.ops import sampled_losses
+
+        return sampled_losses._sample(tf.constant([[0]]), 3, 8, None)
+
+    counts = np.zeros(8)
+    for _ in range(400):
+        chosen = sample()[0].numpy()
+        assert len(set(chosen)) == 3
+        counts[chosen] += 1
+    stock = np.zeros(8)
+    for _ in range(400):
+        stock[tf.random.log_uniform_candidate_sampler([[0]], 1, 3, True, 8)[0].numpy()] += 1
+    np.testing.assert_allclose(counts / 400, stock / 400, atol=0.15)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU reset_after"])
+@pytest.mark.parametrize("on_ipu", [True, False])
+def test_popnn_layers_against_keras(kind: str, on_ipu: bool) -> None:
+    x = numbers(5, 3, 4)
+    reset_after = kind.endswith("reset_after")
+    keras = (tf.keras.layers.LSTM if kind == "LSTM" else tf.keras.layers.GRU)(
+        6,
+        return_sequences=True,
+        return_state=True,
+        time_major=True,
+        **({} if kind == "LSTM" else {"reset_after": reset_after}),
+    )
+    start = [numbers(3, 6), numbers(3, 6) + 1][: 2 if kind == "LSTM" else 1]
+    keras(x, initial_state=list(map(tf.constant, start)))
+    values = [numbers(*weight.shape) for weight in keras.weights]
+    keras.set_weights(values)
+    expected = [value.numpy() for value in keras(x, initial_state=list(map(tf.constant, start)))]
+    gates = 4 if kind == "LSTM" else 3
+    kernel = np.concatenate(values[:2])
+    biases = values[2].reshape(2, gates, 6).transpose(1, 0, 2) if reset_after else values[2].reshape(gates, 6)
+
+    def model(x: Any) -> Any:
+        if kind == "LSTM":
+            layer = rnn_ops.PopnnLSTM(6, name="mine")
+            state = v1.nn.rnn_cell.LSTMStateTuple(h=tf.constant(start[0]), c=tf.constant(start[1]))
+        else:
+            layer, state = rnn_ops.PopnnGRU(6, name="mine", reset_after=reset_after), tf.constant(start[0])
+        outputs, last = layer(x, initial_state=state, training=True)
+        return [outputs, *([last.h, last.c] if kind == "LSTM" else [last])]
+
+    with tf.Graph().as_default():
+        fed = v1.placeholder(np.float32, x.shape)
+        if on_ipu:
+            with scopes.ipu_scope(IPU):
+                built = ipu_compiler.compile(model, [fed])
+        else:
+            built = model(fed)
+        variables = {variable.op.name: variable for variable in v1.trainable_variables()}
+        assert {name: variable.shape.as_list() for name, variable in variables.items()} == {
+            "mine/kernel": list(kernel.shape),
+            "mine/biases": list(biases.shape),
+        }
+        with v1.Session() as running:
+            running.run(v1.global_variables_initializer())
+            variables["mine/kernel"].load(kernel, running)
+            variables["mine/biases"].load(biases, running)
+            actual = running.run(built, {fed: x})
+    for one, other in zip(actual, expected):
+        np.testing.assert_allclose(one, other, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_sequence_lengths(kind: str) -> None:
+    x, lengths = numbers(5, 3, 4), np.array([5, 2, 0], np.int32)
+    plain = {"LSTM": rnn_ops.PopnnLSTM, "GRU": rnn_ops.PopnnGRU}[kind](6)
+    dynamic = {"LSTM": rnn_ops.PopnnDynamicLSTM, "GRU": rnn_ops.PopnnDynamicGRU}[kind](6)
+    dynamic(x, lengths)
+    plain(x)
+    plain.set_weights(dynamic.get_weights())
+    outputs, state = dynamic(x, lengths)
+    for sample, length in enumerate(lengths):
+        if length == 0:
+            assert not np.any(outputs.numpy()[:, sample])
+            continue
+        expected, expected_state = plain(x[:length, sample : sample + 1])
+        np.testing.assert_allclose(outputs[:length, sample], expected[:, 0], 1e-5, 1e-6)
+        assert not np.any(outputs.numpy()[length:, sample])
+        for one, other in zip(tf.nest.flatten(state), tf.nest.flatten(expected_state)):
+            np.testing.assert_allclose(one[sample], other[0], 1e-5, 1e-6)
+
+
+def test_augru_against_numpy() -> None:
+    x, lengths, scores = numbers(4, 2, 3), np.array([4, 4], np.int32), np.abs(numbers(4, 2)) % 1
+    layer = rnn_ops.PopnnAUGRU(5)
+    outputs, state = layer(x, lengths, scores)
+    kernel, biases = layer.get_weights()
+    hidden = np.zeros([2, 5])
+    sigmoid = lambda value: 1 / (1 + np.exp(-value))  # noqa: E731
+    for time in range(4):
+        projected = x[time] @ kernel[:3] + biases.reshape(-1)
+        z = (1 - scores[time][:, None]) * sigmoid(projected[:, :5] + hidden @ kernel[3:, :5])
+        r = sigmoid(projected[:, 5:10] + hidden @ kernel[3:, 5:10])
+        candidate = np.tanh(projected[:, 10:] + (r * hidden) @ kernel[3:, 10:])
+        hidden = z * hidden + (1 - z) * candidate
+        np.testing.assert_allclose(outputs[time], hidden, 1e-4, 1e-5)
+    np.testing.assert_allclose(state, hidden, 1e-4, 1e-5)
+    swapped, _ = layer(x.transpose(1, 0, 2), lengths, scores.T, time_major=False)
+    np.testing.assert_allclose(tf.transpose(swapped, [1, 0, 2]), outputs, 1e-5, 1e-6)
+
+
+def test_popnn_layers_describe_themselves() -> None:
+    layer = rnn_ops.PopnnLSTM(6, return_state=False)
+    with pytest.raises(ValueError, match="input_size"):
+        layer.input_size  # noqa: B018
+    assert layer(numbers(2, 3, 4)).shape == (2, 3, 6)
+    assert (layer.num_layers, layer.num_units, layer.input_size, layer.saveable) == (1, 6, 4, False)
+    assert layer.canonical_weight_shape == [10, 24] and layer.canonical_bias_shapes == [4, 6]
+    assert layer.state_shape(3) == ([3, 6], [3, 6]) and rnn_ops.PopnnGRU(6).state_shape(3) == [3, 6]
+    assert rnn_ops.PopnnGRU(6, reset_after=True).canonical_bias_shapes == [3, 2, 6]
+    with pytest.raises(ValueError, match="Invalid initial_state type: .* expecting `LSTMStateTuple`"):
+        layer(numbers(2, 3, 4), initial_state=[numbers(3, 6)])
+    with pytest.raises(ValueError, match="recurrent_activation"):
+        rnn_ops.PopnnGRU(6, recurrent_activation="relu")

@@ -1,0 +1,45 @@
+"""Tells the compiler that a tensor is the same on all replicas, as a Keras layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tf_ipu_shim import keras2
+
+
+class AssumeEqualAcrossReplicas(keras2.public().layers.Layer):  # type: ignore[misc]
+    """Hands its inputs on, as the same on all replicas.
+
+    Poplar's compiler needs the promise to place control flow that depends on the tensor; nothing here does.
+
+    Args:
+        inplace: whether the IPU may reuse the tensor's memory.
+        **kwargs: of a Keras layer.
+
+    Source: `ipu_tensorflow_addons.keras.layers.AssumeEqualAcrossReplicas`.
+
+    Example:
+        >>> x = AssumeEqualAcrossReplicas()(x)
+    """
+
+    def __init__(self, inplace: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.inplace = inplace
+
+    def call(self, inputs: Any, **kwargs: Any) -> Any:
+        """Gives the inputs.
+
+        Args:
+            inputs: a tensor, or tensors in any structure.
+            **kwargs: have no influence.
+
+        Returns:
+            The same structure.
+        """
+        return tf.nest.map_structure(tf.identity, inputs)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {**super().get_config(), "inplace": self.inplace}

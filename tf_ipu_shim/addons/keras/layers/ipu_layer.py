@@ -1,0 +1,43 @@
+"""The base of Keras layers for IPUs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import tensorflow as tf
+
+from tf_ipu_shim import keras2
+
+
+class IPULayer(keras2.public().layers.Layer):  # type: ignore[misc]
+    """A Keras layer made for IPUs.
+
+    Source: `ipu_tensorflow_addons.keras.layers.ipu_layer.IPULayer`.
+
+    Example:
+        >>> class Double(IPULayer):
+        ...     def call(self, inputs):
+        ...         return 2 * inputs
+    """
+
+
+def accepts_leading_dtype(layer: type) -> type:
+    """Lets a layer's constructor take the data type first too, as the SDKs for TensorFlow 1 and before 2.3 have it.
+
+    Args:
+        layer: the class; none of its other first arguments may be a data type.
+
+    Example:
+        >>> GroupNormalization(tf.float16, 4)
+    """
+    own = layer.__init__  # type: ignore[misc]
+
+    @functools.wraps(own)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if args and isinstance(args[0], (tf.DType, type)):
+            kwargs["dtype"], args = args[0], args[1:]
+        own(self, *args, **kwargs)
+
+    layer.__init__ = __init__  # type: ignore[misc]
+    return layer

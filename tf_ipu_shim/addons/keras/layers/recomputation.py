@@ -1,0 +1,37 @@
+"""A mark in a Keras model where a pipeline stage may start again in the backward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tf_ipu_shim import keras2
+
+
+class RecomputationCheckpoint(keras2.public().layers.Layer):  # type: ignore[misc]
+    """Hands its inputs on: a checkpoint of a pipeline stage whose activations are computed again.
+
+    It divides the memory a stage needs, not its values; what runs is the same here with and without it.
+
+    Source: `ipu_tensorflow_addons.keras.layers.RecomputationCheckpoint`.
+
+    Example:
+        >>> x = RecomputationCheckpoint()(x)
+    """
+
+    def call(self, inputs: Any, **kwargs: Any) -> Any:
+        """Gives the inputs.
+
+        Args:
+            inputs: tensors in any structure.
+            **kwargs: have no influence.
+
+        Returns:
+            The same structure.
+        """
+        return tf.nest.map_structure(tf.identity, inputs)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return dict(super().get_config())

@@ -1,0 +1,53 @@
+"""Elementwise functions that the IPU has as single operations, under Graphcore's names for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """`0.2 * x + 0.5`, clipped to 0 and 1, as Keras 2 has it.
+
+    Args:
+        x: a float tensor.
+
+    Example:
+        >>> hard_sigmoid(tf.constant([-5.0, 0.0, 5.0])).numpy().tolist()
+        [0.0, 0.5, 1.0]
+    """
+    return tf.clip_by_value(0.2 * x + 0.5, 0, 1)
+
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "tanh": tf.tanh,
+    "relu": tf.nn.relu,
+    "softmax": tf.nn.softmax,
+    "sigmoid": tf.sigmoid,
+    "hard_sigmoid": hard_sigmoid,
+}
+ACCEPTED_ACTIVATIONS = list(ACTIVATIONS)
+ACCEPTED_RECURRENT_ACTIVATIONS = [name for name in ACTIVATIONS if name != "relu"]
+
+
+def check_activation(name: Any, accepted: list[str], argument: str) -> str:
+    """The name of an activation of a recurrent layer.
+
+    Args:
+        name: as given: a string, or the function of that name.
+        accepted: the names that will do.
+        argument: how the user calls it, for the error.
+
+    Raises:
+        ValueError: it is none of those accepted.
+
+    Example:
+        >>> check_activation(tf.tanh, ACCEPTED_ACTIVATIONS, "activation")
+        'tanh'
+    """
+    text = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
+    if text not in accepted:
+        raise ValueError(f"Unsupported {argument} {text!r}: recurrent layers of the IPU take one of {accepted}.")
+    return text

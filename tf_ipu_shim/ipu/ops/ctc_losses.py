@@ -1,0 +1,139 @@
+"""Connectionist temporal classification loss with the classes' scores time-major, any blank, and padded labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+# The logarithm of "impossible". Finite, so that differences of two such numbers have a gradient.
+LOG_ZERO = -1e30
+
+
+def ctc_loss_v2(
+    labels: Any,
+    logits: Any,
+    label_length: Any,
+    logit_length: Any,
+    blank_index: int,
+    out_dtype: Any = None,
+    name: str | None = None,
+) -> Any:
+    """The CTC loss of unnormalised scores (https://www.cs.toronto.edu/~graves/icml_2006.pdf).
+
+    Args:
+        labels: `[batch, max_label_length]` integers, without blanks; what is behind a label's length is not looked at.
+        logits: `[max_time, batch, classes]`.
+        label_length: `[batch]`.
+        logit_length: `[batch]`: how many of the time steps count.
+        blank_index: the class of the blank.
+        out_dtype: of the loss; that of the logits when left out.
+        name: of the op.
+
+    Returns:
+        `[batch]`: the negative logarithm of the labels' probability; infinity where no path gives them.
+
+    Raises:
+        ValueError: a float16 loss of float32 scores.
+
+    Source: `tensorflow.python.ipu.nn_ops.ctc_loss_v2`.
+
+    Example:
+        >>> loss = ctc_loss_v2(labels, logits, label_length, logit_length, blank_index=0)
+    """
+    logits = tf.convert_to_tensor(logits)
+    _check_types("logits", logits, out_dtype)
+    log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+    return _loss(labels, log_probs, label_length, logit_length, blank_index, out_dtype or logits.dtype, name)
+
+
+def ctc_loss_with_log_probs(
+    labels: Any,
+    data: Any,
+    label_length: Any,
+    data_length: Any,
+    blank_index: int,
+    out_dtype: Any = None,
+    name: str | None = None,
+) -> Any:
+    """The CTC loss of logarithms of probabilities, such as `tf.nn.log_softmax` gives; see `ctc_loss_v2`.
+
+    Args:
+        labels: `[batch, max_label_length]` integers.
+        data: `[max_time, batch, classes]`.
+        label_length: `[batch]`.
+        data_length: `[batch]`.
+        blank_index: the class of the blank.
+        out_dtype: of the loss; that of the data when left out.
+        name: of the op.
+
+    Returns:
+        `[batch]`.
+
+    Raises:
+        ValueError: a float16 loss of float32 data.
+
+    Source: `tensorflow.python.ipu.nn_ops.ctc_loss_with_log_probs`.
+
+    Example:
+        >>> loss = ctc_loss_with_log_probs(labels, tf.nn.log_softmax(logits), label_length, data_length, blank_index=0)
+    """
+    data = tf.convert_to_tensor(data)
+    _check_types("data", data, out_dtype)
+    log_probs = tf.cast(data, tf.float32)
+    return _loss(labels, log_probs, label_length, data_length, blank_index, out_dtype or data.dtype, name)
+
+
+def _check_types(what: str, data: Any, out_dtype: Any) -> None:
+    if out_dtype is not None and data.dtype == tf.float32 and tf.as_dtype(out_dtype) == tf.float16:
+        raise ValueError(f"out_dtype cannot be float16 when dtype of {what} is float32. Use float32.")
+
+
+def _loss(
+    labels: Any, log_probs: Any, label_length: Any, data_length: Any, blank_index: int, out_dtype: Any, name: Any
+) -> Any:
+    """The forward recursion over the labels with a blank before, between and behind them."""
+    labels = tf.cast(labels, tf.int32)
+    label_length, data_length = tf.cast(label_length, tf.int32), tf.cast(data_length, tf.int32)
+    times, batch, classes = _sizes(log_probs)
+    # What is behind a label's length may be any number, such as -1.
+    labels = tf.clip_by_value(labels, 0, classes - 1)
+    blanks = tf.fill(tf.shape(labels), blank_index)
+    extended = tf.reshape(tf.stack([blanks, labels], axis=2), [batch, -1])
+    extended = tf.concat([extended, tf.fill([batch, 1], blank_index)], axis=1)
+    states = tf.shape(extended)[1]
+    scores = tf.gather(tf.transpose(log_probs, [1, 0, 2]), extended, axis=2, batch_dims=1)
+    scores = tf.transpose(scores, [1, 0, 2])
+    # A label may follow the one before it without a blank where the two differ.
+    before = tf.concat([tf.fill([batch, 2], blank_index), extended[:, :-2]], axis=1)
+    skips = tf.logical_and(tf.not_equal(extended, blank_index), tf.not_equal(extended, before))
+    outside = tf.fill([batch, 2], LOG_ZERO)
+
+    def step(previous: Any, items: Any) -> Any:
+        score, time = items
+        padded = tf.concat([outside, previous], axis=1)
+        skipped = tf.where(skips, padded[:, :-2], LOG_ZERO)
+        paths = tf.reduce_logsumexp(tf.stack([previous, padded[:, 1:-1], skipped]), axis=0)
+        return tf.where((time < data_length)[:, tf.newaxis], tf.maximum(paths + score, LOG_ZERO), previous)
+
+    # Before the first step a path stands just before the first blank: it may enter there or at the first label.
+    start = tf.where(tf.range(states)[tf.newaxis] < 2, scores[0], LOG_ZERO)
+    start = tf.where((data_length > 0)[:, tf.newaxis], start, tf.where(tf.range(states)[tf.newaxis] < 1, 0.0, LOG_ZERO))
+    rest = (scores[1:], tf.range(1, times))
+    last = tf.scan(step, rest, initializer=start)[-1] if times > 1 else start
+    ends = tf.stack([2 * label_length, 2 * label_length - 1], axis=1)
+    # An empty label has one end only: the blank.
+    ending = tf.gather(last, tf.maximum(ends, 0), axis=1, batch_dims=1)
+    ending = tf.where(ends >= 0, ending, LOG_ZERO)
+    loss = -tf.reduce_logsumexp(ending, axis=1)
+    loss = tf.where(loss > -LOG_ZERO / 2, tf.fill(tf.shape(loss), float("inf")), loss)
+    return tf.cast(loss, out_dtype, name=name)
+
+
+def _sizes(log_probs: Any) -> tuple[int, Any, int]:
+    times, batch, classes = log_probs.shape
+    if times is None or classes is None:
+        raise ValueError(
+            f"The CTC loss needs the number of time steps and classes to be known; got data of shape {log_probs.shape}."
+        )
+    return times, tf.shape(log_probs)[1] if batch is None else batch, classes

@@ -1,0 +1,45 @@
+"""Packages whose modules and names load when asked for: `import ipu_tensorflow_addons` need not import Keras."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tf_ipu_shim import errors
+
+Getattr = Callable[[str], Any]
+Dir = Callable[[], list[str]]
+
+
+def lazy(package: str, modules: Iterable[str] = (), names: dict[str, str] | None = None) -> tuple[Getattr, Dir]:
+    """`__getattr__` and `__dir__` of a package.
+
+    Args:
+        package: its `__name__`.
+        modules: its modules that are attributes of it.
+        names: attributes that are names of its modules: which module each is in.
+
+    Example:
+        >>> __getattr__, __dir__ = lazy(__name__, ["dropout"], {"Dropout": "dropout"})
+    """
+    known = frozenset(modules)
+    places = names or {}
+
+    def __getattr__(name: str) -> Any:
+        if name not in known and name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            found = importlib.import_module(f"{package}.{places.get(name, name)}")
+        except errors.MissingModuleError as error:  # refused by `names.missing`, under the name asked for
+            raise AttributeError(str(error)) from error
+        if name in places:
+            found = getattr(found, name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *known, *places})
+
+    return __getattr__, __dir__
