@@ -115,7 +115,9 @@ def test_shards_of_a_function_and_their_gradients(strategy):
     tf.nest.map_structure(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4), actual, expected)
 
 
-def test_autograph_converts_the_script_s_functions_and_not_the_library(strategy):
+def test_autograph_converts_the_script_s_functions_and_not_the_library(ipus):
+    ipus(1)
+    strategy = ipu.ipu_strategy.IPUStrategyV1()
     infeed = IPUInfeedQueue(tf.data.Dataset.range(6).map(lambda x: tf.cast(x, tf.float32)))
     callers = []
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.platform import tf_logging
-
 from tf_ipu_shim import errors
 from tf_ipu_shim.ipu import strategy_processes
 from tf_ipu_shim.runtime import job
@@ -14,7 +12,7 @@ from tf_ipu_shim.runtime import job
 class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
     """Trains on the IPUs of one worker; the workers are the processes of a job on this machine.
 
-    Deprecated since SDK 2.6, where `PopDistStrategy` takes its place.
+    Deprecated since SDK 3.0, where `PopDistStrategy` takes its place.
 
     Args:
         cluster_resolver: a `tf.distribute.cluster_resolver.ClusterResolver`.
@@ -35,7 +33,7 @@ class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
     def __init__(
         self, cluster_resolver: Any, ipu_device: str = "/device:IPU:0", variables_on_host: bool = False
     ) -> None:
-        tf_logging.warning("IPUMultiWorkerStrategyV1 is deprecated. Use PopDistStrategy instead.")
+        strategy_processes.warn_of_deprecation("IPUMultiWorkerStrategyV1")
         super().__init__(IPUMultiWorkerExtendedV1(self, cluster_resolver, ipu_device, variables_on_host))
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from tensorflow.python.distribute import distribute_lib, input_util, values
 from tensorflow.python.framework import indexed_slices, ops
+from tensorflow.python.platform import tf_logging
 
-from tf_ipu_shim import errors
+from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.ipu import compiled_functions, host_collectives, strategy_extended
 from tf_ipu_shim.lowering import tracing
 from tf_ipu_shim.runtime import job
@@ -177,3 +178,9 @@ class ProcessExtended(strategy_extended.DeviceExtended):
 
 def _is_value(value: Any) -> bool:
     return isinstance(value, indexed_slices.IndexedSlices) or hasattr(value, "dtype")
+
+
+def warn_of_deprecation(strategy: str) -> None:
+    """Logs that a strategy is an old one, in the SDKs that say so."""
+    if sdk.current() >= (3, 0):
+        tf_logging.warning(f"{strategy} is deprecated. Use PopDistStrategy instead.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tensorflow.python.platform import tf_logging
-
 from tf_ipu_shim.ipu import ipu_multi_worker_strategy, strategy_processes
 from tf_ipu_shim.ipu.distributed import Average, Sum, allreduce, broadcast, size
 
@@ -23,7 +21,7 @@ __all__ = [
 class IPUHorovodStrategyV1(strategy_processes.ProcessStrategy):
     """Trains on the IPUs of one process of a job; gradients are reduced over all processes on the host.
 
-    Deprecated since SDK 2.6, where `PopDistStrategy` takes its place.
+    Deprecated since SDK 3.0, where `PopDistStrategy` takes its place.
 
     Args:
         ipu_device: where functions run.
@@ -40,7 +38,7 @@ class IPUHorovodStrategyV1(strategy_processes.ProcessStrategy):
     """
 
     def __init__(self, ipu_device: str = "/device:IPU:0", variables_on_host: bool = False) -> None:
-        tf_logging.warning("IPUHorovodStrategy is deprecated. Use PopDistStrategy instead.")
+        strategy_processes.warn_of_deprecation("IPUHorovodStrategy")
         size()  # refuses what has not joined the job
         super().__init__(IPUHorovodExtendedV1(self, None, ipu_device, variables_on_host))
 
