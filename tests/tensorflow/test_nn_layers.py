@@ -367,6 +367,28 @@ def test_captured_gradients() -> None:
     np.testing.assert_allclose(captured[before.tag], expected, 1e-4, 1e-5)
     assert before.layer is dense and len(before.weights) == 2
     np.testing.assert_allclose(hidden, dense(x), 1e-6)
-    check_config(after)
+    check_config(CaptureUpstreamGradients(keras.layers.Dense(2), tag="end"))
     with pytest.raises(ValueError, match="does not use an activation"):
         CaptureActivationGradients(keras.layers.Dense(3))
+
+
+def test_eight_bits() -> None:
+    from tf_ipu_shim.ipu.ops.f8_ops import Format, convert_from_f8, create_metadata
+
+    x = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -4.0]], np.float16)  # Each is one of the numbers of eight bits.
+    packed = layers.ConvertToF8()(x, metadata=create_metadata(Format.F143))
+    assert packed[0].dtype == tf.uint8
+    np.testing.assert_array_equal(check_config(layers.ConvertFromF8())(packed), x)
+    assert layers.ConvertFromF8(tf.float32)(packed).dtype == tf.float32
+    dense = layers.Dense(4, Format.F152, kernel_scale=1, activation="relu")
+    result = dense(packed)
+    kernel = convert_from_f8(dense.kernel, tf.float32).numpy()
+    assert np.any(kernel) and result.dtype == tf.float16
+    np.testing.assert_allclose(result, np.maximum(x.astype(np.float32) @ kernel, 0), 1e-2, 1e-2)
+    check_config(dense)
+    with pytest.raises(ValueError, match=r"`kernel_scale` should be in the range \[-32, "):
+        layers.Dense(4, kernel_scale=32)
+    with pytest.raises(TypeError, match="Unable to build `Dense` layer with non-floating"):
+        layers.Dense(4, dtype="int32").build([2, 3])
+    with pytest.raises(ValueError, match="The last dimension of the inputs to"):
+        layers.Dense(4).build([2, None])
