@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import IPU, configure
+from harness import IPU, configure, run_session
 from layer_harness import check, session
 
-from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import nn_ops, normalization_ops, rand_ops, rnn_ops
 
 v1 = tf.compat.v1
@@ -381,3 +381,47 @@ def test_popnn_layers_describe_themselves() -> None:
         layer(numbers(2, 3, 4), initial_state=[numbers(3, 6)])
     with pytest.raises(ValueError, match="recurrent_activation"):
         rnn_ops.PopnnGRU(6, recurrent_activation="relu")
+
+
+@pytest.mark.parametrize("kind", [rnn_ops.PopnnLSTM, rnn_ops.PopnnGRU])
+def test_training_in_a_loop(kind: Any) -> None:
+    x, y = numbers(4, 3, 5), numbers(3, 2)
+
+    def model(parts: Any, x: Any, y: Any) -> Any:
+        def body(total: Any, x: Any, y: Any) -> Any:
+            with v1.variable_scope("net", use_resource=True):
+                outputs, _ = kind(6, name="rnn", weights_initializer=v1.constant_initializer(0.1))(x)
+                normal = normalization_ops.group_norm(outputs[-1], 3, epsilon=0.1)
+                scale = v1.get_variable("scale", initializer=numbers(6, 2))
+                loss = tf.reduce_mean((tf.matmul(nn_ops.gelu(normal), scale) - y) ** 2)
+            with tf.control_dependencies([v1.train.GradientDescentOptimizer(0.2).minimize(loss)]):
+                return [total + loss, x, y]
+
+        return loops.repeat(5, body, [tf.constant(0.0), x, y])[0] if parts.marked else _unrolled(body, x, y)
+
+    ours = run_session(model, [x, y], on_ipu=True)
+    theirs = run_session(model, [x, y])
+    for name in ("net/scale", "net/rnn/kernel", "net/rnn/biases", "net/GroupNorm/gamma"):
+        np.testing.assert_allclose(ours.variables[name], theirs.variables[name], 1e-3, 1e-4)
+        assert np.any(np.abs(theirs.variables[name] - (0.1 if "kernel" in name else 0)) > 1e-3)
+    np.testing.assert_allclose(ours.steps[0][0], theirs.steps[0][0], 1e-3)
+
+
+def _unrolled(body: Any, x: Any, y: Any) -> Any:
+    """The same five steps without a loop, one after the other."""
+    total = tf.constant(0.0)
+    for _ in range(5):
+        with v1.variable_scope("", reuse=v1.AUTO_REUSE), tf.control_dependencies([total]):
+            total = body(total, tf.identity(x), y)[0]
+    return total
+
+
+def test_dropout_trains_with_the_mask_it_ran_with() -> None:
+    def passes(x: Any) -> Any:
+        y = rand_ops.dropout(x, rate=0.5)
+        return [y, tf.gradients(y, x)[0]]
+
+    x = np.abs(numbers(16, 32)) + 1
+    forward, backward = session(passes, [x])
+    assert 0.3 < (forward != 0).mean() < 0.7
+    np.testing.assert_allclose(backward, np.where(forward != 0, 2, 0))
