@@ -101,6 +101,11 @@ config.configure_ipu_system()
 distribution = config.experimental.multi_replica_distribution
 found["process"] = [distribution.process_index, distribution.process_count]
 found["popdist"] = on_tf2(popdist)
+ipu.config.reset_ipu_configuration()
+config.auto_select_ipus = 2  # two replicas in each process
+config.configure_ipu_system()
+found["replicas"] = on_tf2(popdist)
+ipu.config.reset_ipu_configuration()
 found["horovod"] = on_tf1(ipu_horovod_strategy.IPUHorovodStrategy())
 x = tf.Variable(1.0 + rank)
 with tf.GradientTape(persistent=True) as tape:
@@ -158,15 +163,21 @@ def test_training_over_two_processes_is_training_on_both_parts_of_the_data(pytho
     import tensorflow as tf
 
     data = np.random.RandomState(0).rand(8, 2, 4).astype("f").astype("d")
-    weight = tf.random.stateless_normal([4, 1], [0, 0]).numpy().astype("d")  # rank 0's
+    start = tf.random.stateless_normal([4, 1], [0, 0]).numpy().astype("d")  # rank 0's
 
-    for pair in data.reshape(4, 2, 2, 4):
-        weight = weight - 0.1 * sum(batch.T @ (batch @ weight - 1.0) for batch in pair)
+    def trained(steps):
+        weight = start
+        for batches in steps:
+            weight = weight - 0.1 * sum(batch.T @ (batch @ weight - 1.0) for batch in batches)
+        return weight
 
     first, second = run_job(python, TRAINING, 2)
     assert first["process"] == [0, 2] and second["process"] == [1, 2]
     assert first["popdist"] == second["popdist"] and first["horovod"] == second["horovod"]
-    np.testing.assert_allclose(first["popdist"], weight, rtol=1e-5)
-    np.testing.assert_allclose(first["horovod"], weight, rtol=1e-5)
+    assert first["replicas"] == second["replicas"]
+    np.testing.assert_allclose(first["popdist"], trained(data.reshape(4, 2, 2, 4)), rtol=1e-5)
+    np.testing.assert_allclose(first["horovod"], trained(data.reshape(4, 2, 2, 4)), rtol=1e-5)
+    twice = np.concatenate([data, data]).reshape(4, 4, 2, 4)
+    np.testing.assert_allclose(first["replicas"], trained(twice), rtol=1e-4)
     assert first["gradients"] == [4.0, 2 + 4 * 2, 6.0]
     assert second["gradients"] == [8.0, 6 + 8 * 2, 0.0]

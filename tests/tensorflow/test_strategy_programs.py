@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tf_ipu_shim import ipu
+from tf_ipu_shim.ipu.distributed import popdist_strategy
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.ipu.ops import pipelining_ops
@@ -113,6 +114,37 @@ def test_shards_of_a_function_and_their_gradients(strategy):
         loss = loss_of(DATA[0], *weights)
     expected = loss, tape.gradient(loss, weights)
     tf.nest.map_structure(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4), actual, expected)
+
+
+@pytest.mark.parametrize("make", [ipu.ipu_strategy.IPUStrategyV1, popdist_strategy.PopDistStrategy])
+def test_replicas_of_a_custom_loop_take_their_own_data_and_share_gradients(ipus, make):
+    ipus(2)
+    data = np.arange(8, dtype=np.float32)
+    strategy = make()
+    with strategy.scope():
+        iterator, outfeed = iter(tf.data.Dataset.from_tensor_slices(data).repeat()), IPUOutfeedQueue()
+        weight = tf.Variable(1.0)
+        optimizer = tf.keras.optimizers.legacy.SGD(0.01)
+
+    @tf.function
+    def train(iterator):
+        for _ in tf.range(3):
+            x = next(iterator)
+            with tf.GradientTape() as tape:
+                loss = weight * weight * x
+            optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
+            replica = tf.distribute.get_replica_context()
+            outfeed.enqueue((x, replica.all_reduce("SUM", x), replica.all_reduce("MEAN", x)))
+
+    strategy.run(train, args=[iterator])
+    expected = 1.0
+    for pair in data[:6].reshape(3, 2):
+        expected -= 0.01 * 2 * expected * pair.sum()
+    np.testing.assert_allclose(weight, expected, rtol=1e-5)
+    taken, total, mean = outfeed.dequeue()
+    np.testing.assert_array_equal(taken, data[:6].reshape(3, 2))
+    np.testing.assert_array_equal(total, np.repeat([[1.0], [5.0], [9.0]], 2, 1))
+    np.testing.assert_array_equal(mean, np.repeat([[0.5], [2.5], [4.5]], 2, 1))
 
 
 def test_autograph_converts_the_script_s_functions_and_not_the_library(ipus):

@@ -6,7 +6,6 @@ Fills in the methods that `distribute_lib.StrategyExtendedV1` leaves to its subc
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -27,8 +26,8 @@ from tensorflow.python.framework import indexed_slices, ops
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
-from tf_ipu_shim import errors
 from tf_ipu_shim.ipu import ipu_iterators
+from tf_ipu_shim.ipu.ops import cross_replica_ops
 
 ipu_iterators.install()
 
@@ -228,10 +227,6 @@ def reduce_on_device(reduce_op: Any, value: Any) -> Any:
         return value
     if reduce_op not in (reduce_util.ReduceOp.SUM, reduce_util.ReduceOp.MEAN):
         raise ValueError(f"Unsupported reduce op: {reduce_op}. Use tf.distribute.ReduceOp.SUM or MEAN.")
-    try:
-        cross_replica_ops = importlib.import_module("tf_ipu_shim.ipu.ops.cross_replica_ops")
-    except errors.MissingModuleError:
-        return value  # no program has replicas
     if reduce_op == reduce_util.ReduceOp.SUM:
         reduction = cross_replica_ops.cross_replica_sum
     else:
