@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import configure
+from harness import IPU, configure
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
+from tf_ipu_shim.ipu.ops import op_util
 from tf_ipu_shim.poplar.ops import gen_popnn_ops, gen_popops_ops, gen_poputil_ops
 
 random = np.random.default_rng(3)
@@ -90,3 +92,36 @@ def test_softmax():
     x = random.normal(size=(2, 3)).astype(np.float32)
     for op in (gen_popnn_ops.ipu_softmax, gen_popnn_ops.ipu_stable_softmax):
         np.testing.assert_allclose(op(x), tf.nn.softmax(x), rtol=1e-5)
+
+
+def test_gradients_summed_over_executions():
+    def step(total, w, x):
+        summed = gen_poputil_ops.ipu_stateful_gradient_accumulate(x, num_mini_batches=3)
+        return total + summed, w - 0.5 * summed, x + 1.0
+
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        with scopes.ipu_scope(IPU):
+            compiled = ipu_compiler.compile(lambda: loops.repeat(7, step, [0.0, 10.0, 1.0]), [])
+        session.run(v1.global_variables_initializer())
+        assert session.run(compiled) == [1 + 2 + 3 + 4 + 5 + 6, 10 - 21 / 2, 8]
+        # The seventh waits for the next run's first two.
+        assert session.run(compiled)[0] == 7 + 1 + 2 + 3 + 4 + 5
+
+
+def test_shared_helpers():
+    assert op_util.bool_to_three_state(True) == "THREESTATE_ON"
+    assert op_util.bool_to_three_state(False, "x") == "THREESTATE_OFF"
+    assert op_util.bool_to_three_state(None) == "THREESTATE_UNDEFINED"
+    assert op_util.bool_to_three_state(None, "THREESTATE_ON") == "THREESTATE_ON"
+    half = tf.Variable(1.0, dtype=tf.float16)
+    assert op_util.get_accumulator_dtype(half, None) == tf.float16
+    assert op_util.get_accumulator_dtype(half, tf.float32) == tf.float32
+    assert op_util.get_accumulator_dtype(half, lambda variable: tf.float32) == tf.float32
+    for name in ("relu", "tanh", "sigmoid", "softmax"):
+        for identifier in (name, getattr(tf.nn, name), getattr(tf.keras.activations, name)):
+            assert op_util.get_activation_name(identifier) == name
+    with pytest.raises(TypeError, match="Unrecognized function : "):
+        op_util.get_activation_name(lambda x: x)
+    with pytest.raises(TypeError, match="Could not interpret activation function identifier: 3"):
+        op_util.get_activation_name(3)

@@ -49,3 +49,33 @@ def ipu_suggest_recompute(input: Any, name: Any = None) -> Any:
 def ipu_block_recompute(input: Any, name: Any = None) -> Any:
     """See `internal_ops.block_recompute`."""
     return internal_ops.block_recompute(input, name or "IpuBlockRecompute")
+
+
+def ipu_stateful_gradient_accumulate(
+    input: Any, num_mini_batches: int, verify_usage: bool = True, name: Any = None
+) -> Any:
+    """Sums what it is given over executions; gives the sum at each `num_mini_batches`-th, and zeros at the others.
+
+    The sum and the number are variables: `global_variables_initializer` sets them to zero in a TensorFlow 1 graph.
+
+    Args:
+        input: what is summed; each call in a program's Python has a sum of its own.
+        num_mini_batches: how many make a sum.
+        verify_usage: Graphcore's check that the result goes into an update; there is none here.
+        name: of the variables.
+
+    Example:
+        >>> gradient = ipu_stateful_gradient_accumulate(gradient, num_mini_batches=8)
+    """
+    value = tf.convert_to_tensor(input)
+    v1 = tf.compat.v1
+    with v1.variable_scope(None, name or "IpuStatefulGradientAccumulate", use_resource=True):
+        zeros = v1.zeros_initializer()
+        total = v1.get_variable("total", value.shape, value.dtype, zeros, trainable=False)
+        count = v1.get_variable("count", [], tf.int32, zeros, trainable=False)
+    summed, number = total.read_value() + value, count.read_value() + 1
+    due = tf.equal(number, num_mini_batches)
+    nothing = tf.zeros_like(summed)
+    writes = [total.assign(tf.where(due, nothing, summed)), count.assign(tf.where(due, 0, number))]
+    with tf.control_dependencies([write for write in writes if write is not None]):
+        return tf.where(due, summed, nothing)
