@@ -189,6 +189,7 @@ class IPUDataHandler:
         steps, execution, replicas = self._inferred_steps, self._steps_per_execution, self._replication_factor or 1
         size = int(cardinality.cardinality(self._dataset))
         if steps == 0:
+            size = size if size >= 0 else self._adapter.get_size()
             raise ValueError(
                 f"The provided dataset contains {size} items, but {replicas} replicas take at least one each. Give "
                 "more data, or use fewer IPUs."

@@ -10,6 +10,7 @@ from tensorflow.python.framework import ops
 from tf_ipu_shim import keras2
 from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode
+from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.keras.extensions import model_step, options, programs, replication, running
 from tf_ipu_shim.keras.extensions.data_adapter import IPUDataHandler
 from tf_ipu_shim.keras.extensions.data_feed_manager import InfeedManager, OutfeedManager
@@ -292,7 +293,8 @@ class KerasExtensionBase(OnBatch):
         """Says whether callbacks are called for each mini-batch while a program runs.
 
         Args:
-            asynchronous: if not, they are called once an execution, when it is over.
+            asynchronous: if not, they are called once an execution, when it is over; so too where
+                `accumulate_outfeed` is set.
         """
         self._set(asynchronous_callbacks=asynchronous)
 
@@ -329,10 +331,6 @@ class KerasExtensionBase(OnBatch):
     def _accumulates_outfeed(self, mode: str) -> bool:
         """Whether metrics of mini-batches are added up before they are sent."""
         return False
-
-    def _sent(self, mode: str, steps: int) -> int:
-        """How often an execution of so many mini-batches sends something to the host."""
-        return steps
 
     def _unpacked(self, mode: str) -> Callable[[Any], Any]:
         """From what the outfeed gives to metrics or predictions."""
@@ -373,9 +371,11 @@ class KerasExtensionBase(OnBatch):
         if not self._is_pipelined():
             return chosen.accumulation_steps or 1
         if chosen.pipelining_steps is None:
+            if chosen.pipelining_kwargs.get("pipeline_schedule") is PipelineSchedule.Sequential:
+                return 1
             raise ValueError(
                 "The model which you are attempting to train is pipelined, however "
-                "`gradient_accumulation_steps_per_replica` has not been set. Set it with `set_pipelining_options()`."
+                "`gradient_accumulation_steps_per_replica` hasn't been set. Set it with `set_pipelining_options()`."
             )
         return chosen.pipelining_steps
 
@@ -395,7 +395,9 @@ class KerasExtensionBase(OnBatch):
         chosen = self._ipu.options
         steps = handler.steps_per_execution_value
         replicas = replication.replication_factor(self._device(), self._shards())
-        every = mode == "predict" or chosen.asynchronous_callbacks or self._accumulates_outfeed(mode)
+        accumulates = self._accumulates_outfeed(mode)
+        asynchronous = chosen.asynchronous_callbacks and not accumulates
+        every = mode == "predict" or asynchronous or accumulates
         outfeed = self._ipu.outfeeds.get_outfeed(
             mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}
         )
@@ -412,10 +414,9 @@ class KerasExtensionBase(OnBatch):
                     outfeed,
                     self._unpacked(mode),
                     steps,
-                    self._sent(mode, steps),
                     replicas,
                     reduction,
-                    chosen.asynchronous_callbacks,
+                    asynchronous,
                 ),
             )
 

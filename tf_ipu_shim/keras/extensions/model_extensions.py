@@ -7,7 +7,7 @@ from typing import Any
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.eager import def_function
-from tensorflow.python.framework import tensor_shape
+from tensorflow.python.framework import tensor_shape, tensor_spec
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2
@@ -37,14 +37,26 @@ class ModelExtension(NetworkExtension):
     _nested_kind = NestedModelPipelineStageAssignment
 
     def build(self, input_shape: Any) -> None:
-        """As Keras'; the model's graph is then known.
+        """As Keras'; the model's graph is then known, and stages that were set for another one are forgotten.
 
         Args:
-            input_shape: a shape, or a structure of shapes.
+            input_shape: a shape, or a structure of shapes; Keras tensors of `Input` tell the types as well.
         """
-        super().build(input_shape)  # type: ignore[misc]
-        if self._ipu.network is None and input_shape is not None and not networks.is_functional(self):
-            self._ipu.input_shape = input_shape
+        if input_shape is None or networks.is_functional(self):
+            super().build(input_shape)  # type: ignore[misc]
+            return
+        flat = nest.flatten(input_shape)
+        if flat and all(hasattr(one, "dtype") for one in flat):
+            spec = nest.map_structure(lambda one: tensor_spec.TensorSpec(one.shape, one.dtype), input_shape)
+            super().build(_shapes(input_shape))  # type: ignore[misc]
+            self._trace(None, spec)
+        else:
+            super().build(input_shape)  # type: ignore[misc]
+            self._ipu.network, self._ipu.input_shape = None, input_shape
+        known = self._ipu.stages
+        if known is not None and len(known) != len(self._network().nodes):
+            self._ipu.stages = None
+            self._ipu.forget_programs()
 
     def get_pipeline_stage_assignment(self) -> list[Any]:
         """The pipeline stage of each call of a layer, in post-order; None where it has none.
@@ -126,6 +138,10 @@ class ModelExtension(NetworkExtension):
                 f"Cannot {what} pipeline stage assignments for model {model.name}: its layers are not known before it "
                 "is built. Call model.build(input_shape) first."
             )
+
+
+def _shapes(tensors: Any) -> Any:
+    return nest.map_structure(lambda one: tuple(one.shape), tensors)
 
 
 def _map_shapes(function: Any, shapes: Any) -> Any:

@@ -68,17 +68,12 @@ class PipelinedExtension(KerasExtensionBase):
     def _accumulates_outfeed(self, mode: str) -> bool:
         return self._is_pipelined() and bool(self._ipu.options.accumulate_outfeed) and mode != "predict"
 
-    def _sent(self, mode: str, steps: int) -> int:
-        if not self._accumulates_outfeed(mode):
-            return steps
-        return steps // self._accumulation() if mode == "fit" else 1
-
     def _unpacked(self, mode: str) -> Callable[[Any], Any]:
         if not self._is_pipelined():
             return super()._unpacked(mode)
         if mode == "predict":
             return self._predictions
-        if self._accumulates_outfeed(mode) and not self._ipu.options.asynchronous_callbacks:
+        if self._accumulates_outfeed(mode):
             return lambda values: nest.map_structure(lambda value: value[-1], values[0])
         return lambda values: values[0]
 

@@ -26,7 +26,6 @@ class Execution:
         outfeed: what it sends to.
         unpack: from what the outfeed gives to metrics or predictions.
         steps: mini-batches a replica takes in one execution.
-        sent: how often it sends something.
         replicas: number of replicas.
         reduction: how metrics of replicas become one.
         asynchronous: whether callbacks are called while the program runs.
@@ -38,7 +37,6 @@ class Execution:
         outfeed: Any,
         unpack: Callable[[Any], Any],
         steps: int,
-        sent: int,
         replicas: int,
         reduction: ReplicatedMetricReductionMethod,
         asynchronous: bool,
@@ -47,7 +45,6 @@ class Execution:
         self._outfeed = outfeed
         self._unpack = unpack
         self._steps = steps
-        self._sent = sent
         self._replicas = replicas
         self._reduction = reduction
         self._asynchronous = asynchronous
@@ -100,7 +97,7 @@ class Execution:
     def _polled(self, first: int, begin: Any, end: Any, kind: type) -> Any:
         thread = kind(
             self._outfeed,
-            self._sent,
+            self._steps,
             self._replicas,
             lambda step: begin(first + step),
             lambda step, results: end(first + step, results),

@@ -37,11 +37,17 @@ class SequentialExtension(PipelinedExtension):
         """Sets the pipeline stage of each layer.
 
         Args:
-            pipeline_stage_assignment: one for each layer, in their order.
+            pipeline_stage_assignment: one for each layer, in their order; the stage's number alone will do.
 
         Raises:
             ValueError: they do not go with the layers, or a stage is skipped.
         """
+        model: Any = self
+        if isinstance(pipeline_stage_assignment, list) and len(pipeline_stage_assignment) == len(model.layers):
+            pipeline_stage_assignment = [
+                SequentialLayerPipelineStageAssignment(layer, stage) if isinstance(stage, int) else stage
+                for layer, stage in zip(model.layers, pipeline_stage_assignment)
+            ]
         _check(self, pipeline_stage_assignment)
         self._set_stages(pipeline_stage_assignment)
 

@@ -1,0 +1,146 @@
+"""What Keras users do by mistake: the errors they know, with what to change."""
+
+import pytest
+import tensorflow as tf
+from keras_models import X, Y, compiled, functional, keras, sequential, strategy, subclassed
+
+pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+
+
+@pytest.fixture(autouse=True)
+def one_ipu(ipus):
+    ipus(1)
+
+
+def generator():
+    yield X[:8], Y[:8]
+
+
+def batches(remainder=True, size=8):
+    return tf.data.Dataset.from_tensor_slices((X, Y)).batch(size, drop_remainder=remainder)
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "match"),
+    [
+        ((X, Y), {"batch_size": 12}, "has a partial batch: 4 samples"),
+        ((X, Y), {"batch_size": 16, "steps_per_epoch": 3}, r"`steps_per_execution` \(2\) must be a divisor"),
+        ((X, Y), {"batch_size": 16, "steps_per_epoch": 6}, "Your input does not have enough data. It has 4"),
+        ((batches(),), {"steps_per_epoch": 6, "epochs": 2}, "Your input does not have enough data. It has 8"),
+        ((batches(False, 12),), {}, "contains a shape .* not fully defined.*drop_remainder=True"),
+        ((batches().filter(lambda x, y: True),), {}, "Could not infer the size of the data"),
+        ((generator(),), {"steps_per_epoch": 2}, "provided set of data is of an unsupported type: generator"),
+        ((X[:0], Y[:0]), {}, "non-empty"),
+        ((X, Y), {"steps_per_epoch": 0}, "`steps_per_epoch` .* is 0"),
+        ((batches().repeat(),), {}, "specify the number of steps"),
+    ],
+)
+def test_data_that_cannot_be_fed(data, options, match):
+    with strategy().scope():
+        model = compiled(sequential(), steps_per_execution=2)
+        with pytest.raises(ValueError, match=match):
+            model.fit(*data, verbose=0, **options)
+
+
+def test_models_that_cannot_be_run():
+    with strategy().scope():
+        with pytest.raises(RuntimeError, match="must compile your model"):
+            sequential().fit(X, Y)
+        with pytest.raises(RuntimeError, match="cannot run eagerly"):
+            compiled(sequential(), run_eagerly=True).fit(X, Y)
+        model = compiled(functional([0, 0, 1, 1]))
+        with pytest.raises(ValueError, match="Current device has 1 IPUs attached, however"):
+            model.fit(X, Y, verbose=0)
+        model.set_pipelining_options(device_mapping=[0, 0])
+        with pytest.raises(ValueError, match="attempting to train is pipelined, however"):
+            model.fit(X, Y, verbose=0)
+        model.set_pipelining_options(4, device_mapping=[0, 0])
+        with pytest.raises(RuntimeError, match="The pipelined model has been configured to use gradient accumulation"):
+            model.fit(X, Y, verbose=0)
+        model = compiled(sequential(), steps_per_execution=2)
+        model.set_gradient_accumulation_options(4)
+        with pytest.raises(RuntimeError, match=r"value \(set to 2\) is not divisible by .* \(4\)"):
+            model.fit(X, Y, batch_size=8, verbose=0)
+        with pytest.raises(RuntimeError, match=r"value \(set to 1\) is not divisible by .* \(4\)"):
+            model.train_on_batch(X, Y)
+        with pytest.raises(TypeError, match="Invalid keyword arguments"):
+            model.evaluate(X, Y, nonsense=1)
+
+    class Own(keras.Sequential):
+        def make_train_function(self, force=False):
+            return None
+
+        def test_step(self, data):
+            return {}
+
+    with strategy().scope():
+        model = compiled(Own([keras.layers.Dense(3, input_shape=(6,)), keras.layers.Dense(3)]))
+        with pytest.raises(RuntimeError, match="`make_train_function` for the model .* overridden"):
+            model.fit(X, Y, verbose=0)
+        model.set_pipeline_stage_assignment([0, 1])
+        model.set_pipelining_options(1, device_mapping=[0, 0])
+        with pytest.raises(RuntimeError, match="`test_step` for the model .* overridden"):
+            model.evaluate(X, Y, verbose=0)
+
+
+def test_a_model_from_outside_has_no_extensions():
+    model = compiled(subclassed())
+    with strategy().scope(), pytest.raises(AttributeError, match="set_pipelining_options"):
+        model.set_pipelining_options(4)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "error", "match"),
+    [
+        ("gradient_accumulation", {"gradient_accumulation_steps_per_replica": 0}, ValueError, "positive integer"),
+        ("gradient_accumulation", {"gradient_accumulation_steps_per_replica": 2.0}, ValueError, "positive integer"),
+        (
+            "gradient_accumulation",
+            {"opt": 1},
+            ValueError,
+            "Found `opt` key in `gradient_accumulation_optimizer_kwargs`",
+        ),
+        ("gradient_accumulation", {"num_mini_batches": 1}, ValueError, "Found `num_mini_batches` key"),
+        ("gradient_accumulation", {"experimental_normalize_gradients": True}, ValueError, "Found `experimental_norm"),
+        ("gradient_accumulation", {"nonsense": True}, TypeError, "takes no argument 'nonsense'"),
+        ("gradient_accumulation", {"gradient_accumulation_reduction_method": "x"}, ValueError, "Cannot parse 'x'"),
+        ("pipelining", {"gradient_accumulation_steps_per_replica": -1}, ValueError, "positive integer"),
+        ("pipelining", {"device_mapping": 1}, ValueError, "`device_mapping` to be a list of integers"),
+        ("pipelining", {"device_mapping": ["0"]}, ValueError, "`device_mapping` to be a list of integers"),
+        (
+            "pipelining",
+            {"gradient_accumulation_count": 1},
+            ValueError,
+            "Set the `gradient_accumulation_steps_per_replica`",
+        ),
+        (
+            "pipelining",
+            {"repeat_count": 1},
+            ValueError,
+            "Found `repeat_count` key in `pipelining_kwargs`. This argument",
+        ),
+        ("pipelining", {"batch_serialization_iterations": 1}, ValueError, "Found `batch_serialization_iterations`"),
+        ("pipelining", {"experimental_normalize_gradients": True}, ValueError, "Found `experimental_normalize"),
+        ("infeed_queue", {"dataset": 1}, ValueError, "Found `dataset` key in `kwargs`"),
+        ("infeed_queue", {"feed_name": 1}, ValueError, "Found `feed_name` key in `kwargs`"),
+        ("outfeed_queue", {"outfeed_mode": 1}, ValueError, "Found `outfeed_mode` key in `kwargs`"),
+        ("outfeed_queue", {"feed_name": 1}, ValueError, "Found `feed_name` key in `kwargs`"),
+    ],
+)
+def test_wrong_options(method, options, error, match):
+    with strategy().scope():
+        with pytest.raises(error, match=match):
+            getattr(sequential(), f"set_{method}_options")(**options)
+
+
+def test_queue_options_reach_the_queues():
+    with strategy().scope():
+        model = compiled(sequential())
+        model.set_infeed_queue_options(prefetch_depth=7)
+        model.set_outfeed_queue_options(buffer_depth=0)
+        with pytest.raises(ValueError, match="buffer depth cannot be less than one"):
+            model.evaluate(X, Y, verbose=0)
+        model.set_outfeed_queue_options(buffer_depth=2)
+        model.evaluate(X, Y, verbose=0)
+        model.set_infeed_queue_options(prefetch_depth=0, optimise_latency=True)
+        model.evaluate(X, Y, verbose=0)

@@ -1,0 +1,64 @@
+"""Replicas of Keras models: each takes its own mini-batches, gradients are added up over all.
+
+The sum of two replicas' gradients is twice the gradient of the larger batch: half the rate gives the same weights.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+from keras_models import X, Y, assert_same, compiled, functional, keras, on_the_cpu, sequential, strategy, trained
+
+pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+HALF = functools.partial(keras.optimizers.SGD, 0.05)
+
+
+def test_two_replicas(ipus):
+    ipus(2)
+    with strategy().scope():
+        model = compiled(sequential(), HALF, steps_per_execution=2)
+        model.set_replication_options("MEAN")
+        got = trained(model)
+    assert_same(got, on_the_cpu(sequential, 16))
+
+
+def test_replicas_that_accumulate(ipus):
+    ipus(2)
+    with strategy().scope():
+        model = compiled(sequential(), HALF, steps_per_execution=4)
+        model.set_gradient_accumulation_options(2, "mean")
+        model.set_replication_options("MEAN")
+        got = trained(model)
+    assert_same(got, on_the_cpu(sequential, 32))
+
+
+def test_replicas_that_are_pipelined(ipus):
+    ipus(4)
+    with strategy().scope():
+        model = compiled(functional([0, 0, 1, 1]), HALF, steps_per_execution=4)
+        model.set_pipelining_options(4, gradient_accumulation_reduction_method="mean")
+        model.set_replication_options("mean")
+        got = trained(model)
+    assert_same(got, on_the_cpu(functional, 64))
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_how_metrics_of_replicas_are_reduced(ipus, asynchronous):
+    ipus(2)
+    stock = compiled(sequential())
+    turns = np.arange(64).reshape(8, 8)  # mini-batches are dealt out in turn
+    each = [
+        stock.evaluate(X[turns[replica::2].ravel()], Y[turns[replica::2].ravel()], verbose=0)[0] for replica in (0, 1)
+    ]
+    with strategy().scope():
+        model = compiled(sequential(), steps_per_execution=4)
+        model.set_asynchronous_callbacks(asynchronous)
+        for method, expected in (("NONE", each[1]), ("LIST", each), ("SUM", sum(each)), ("MEAN", np.mean(each))):
+            model.set_replication_options(method)
+            got = model.evaluate(X, Y, batch_size=8, verbose=0)[0]
+            np.testing.assert_allclose(got, expected, rtol=1e-5, err_msg=method)
+        np.testing.assert_allclose(model.predict(X, batch_size=8, verbose=0), stock.predict(X, verbose=0), 1e-4, 1e-5)
+        with pytest.raises(ValueError, match="Cannot parse 'MEDIAN' as a ReplicatedMetricReductionMethod"):
+            model.set_replication_options("MEDIAN")
+        with pytest.raises(ValueError, match="The provided dataset contains 1 items"):
+            model.evaluate(X[:8], Y[:8], batch_size=8, verbose=0)
