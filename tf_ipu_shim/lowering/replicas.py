@@ -137,13 +137,13 @@ def library_of(library: Library, function: str, replica: Replica) -> tuple[Libra
     fixed = {_COUNT, _INDEX} | (set(COLLECTIVES) if replica.count == 1 else set())
     if not telling & fixed:
         return library, function
-    suffix = f"_replica{replica.index}" if _INDEX in telling and replica.count > 1 else ""
+    # New names: TensorFlow may know the script's own functions under theirs, and would take those. Where replicas do
+    # not tell themselves apart, all have the functions of the first.
+    suffix = f"_replica{replica.index if _INDEX in telling else 0}"
     return {f"{name}{suffix}": _copy(library[name], replica, suffix) for name in library}, function + suffix
 
 
 def _copy(definition: function_pb2.FunctionDef, replica: Replica, suffix: str) -> function_pb2.FunctionDef:
-    if not suffix and not any(node.op in _TELLING for node in definition.node_def):
-        return definition
     copy = function_pb2.FunctionDef()
     copy.CopyFrom(definition)
     copy.signature.name += suffix
