@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tf_ipu_shim import ipu, keras2
+from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.keras import optimizers as old
 from tf_ipu_shim.keras import optimizers
 
@@ -138,6 +139,52 @@ def test_fit_takes_a_wrapper(make):
     wrapped = optimizers.GradientAccumulationOptimizer(make(), 3, reduction_method="MEAN")
     for actual, expected in zip(fit(wrapped, 4), fit(make(), 12)):
         assert_close(actual, expected)
+
+
+@pytest.mark.parametrize(
+    ("wrap", "batch"),
+    [
+        (lambda made: optimizers.GradientAccumulationOptimizer(made, 3, reduction_method="MEAN"), 12),
+        (lambda made: optimizers.ALSOptimizer(made, 8, update_frequency=2), 4),
+        (
+            lambda made: optimizers.ALSGradientAccumulationOptimizer(
+                optimizers.ALSOptimizer(made), 3, reduction_method="MEAN"
+            ),
+            12,
+        ),
+    ],
+)
+def test_fit_under_a_strategy(wrap, batch):
+    keras = keras2.public()
+
+    def fit(optimizer, batch, **options):
+        model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones", input_shape=(2,))])
+        model.compile(optimizer, "mse", **options)
+        model.fit(INPUTS.reshape(-1, 2), np.ones((24, 1), "f"), batch_size=batch, shuffle=False, verbose=0, epochs=2)
+        return model.get_weights()
+
+    with ipu_strategy.IPUStrategyV1().scope():
+        weights = fit(wrap(CONTROL[1]()), 4, steps_per_execution=6)
+    for actual, expected in zip(weights, fit(CONTROL[1](), batch)):
+        assert_close(actual, expected)
+
+
+def test_loop_of_tensorflow_s_under_a_strategy():
+    strategy = ipu_strategy.IPUStrategyV1()
+    with strategy.scope():
+        weight = tf.Variable(WEIGHT)
+        optimizer = optimizers.GradientAccumulationOptimizer(CONTROL[0](), 4)
+        iterator = iter(tf.data.Dataset.from_tensor_slices(INPUTS))
+
+        @tf.function(jit_compile=True)
+        def steps(batches):
+            for _ in tf.range(len(INPUTS)):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_sum(tf.square(tf.matmul(next(batches), weight)))
+                optimizer.minimize(loss, [weight], tape=tape)
+
+        strategy.run(steps, args=(iterator,))
+    assert_close(weight.numpy(), on_cpu(CONTROL[0], large()))
 
 
 @pytest.mark.parametrize("make", CONTROL)

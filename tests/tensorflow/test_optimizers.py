@@ -58,10 +58,13 @@ def model(x, y, shards=1):
         return tf.reduce_mean(tf.square(hidden @ weight("second", SECOND) - y))
 
 
-def train(optimizer, iterations=8, runs=1, shards=1, minimise=None):
+def train(optimizer, iterations=8, runs=1, shards=1, replicas=1):
     """Values of all global variables after `runs` runs of a loop on the IPU."""
-    harness.configure(shards)
-    minimise = minimise or (lambda made, loss: made.minimize(loss, global_step=v1.train.get_or_create_global_step()))
+    harness.configure(shards * replicas)
+
+    def minimise(made, loss):
+        return made.minimize(loss, global_step=v1.train.get_or_create_global_step())
+
     dataset = tf.data.Dataset.from_tensor_slices((FEATURES, TARGETS)).repeat()
     queue = ipu_infeed_queue.IPUInfeedQueue(dataset)
     with scopes.ipu_scope(harness.IPU):
@@ -198,6 +201,51 @@ def test_gradients_begin_anew_in_every_loop():
         running.run(program, {times: 1})
         for one, other in zip(before, running.run(v1.trainable_variables())):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("optimizer", CONTROL)
+@pytest.mark.parametrize("shards", [1, 2])
+def test_replicas_average(optimizer, shards):
+    """Each replica takes a batch of its own; all apply the same gradient."""
+
+    def wrapped():
+        return optimizers.CrossReplicaOptimizer(optimizer())
+
+    actual = train(wrapped, iterations=3, shards=shards, replicas=2)
+    assert_same(actual, by_hand(optimizer, updates=3, batches=2, mean=True))
+
+
+@pytest.mark.parametrize("optimizer", CONTROL)
+@pytest.mark.parametrize(
+    ("wrapper", "options", "count"),
+    [
+        (optimizers.CrossReplicaGradientAccumulationOptimizer, {}, 1),
+        (optimizers.CrossReplicaGradientAccumulationOptimizerV2, {}, 1),
+        (optimizers.CrossReplicaGradientAccumulationOptimizerV2, {"reduction_method": "mean"}, 4),
+    ],
+)
+def test_replicas_accumulate_and_average(wrapper, options, count, optimizer):
+    """The gradients of four batches are reduced on each of two replicas, then averaged."""
+    actual = train(lambda: wrapper(optimizer(), 4, **options), replicas=2)
+
+    def reduce(gradient, variable):
+        return gradient / 2 / count
+
+    assert_same(actual, by_hand(optimizer, updates=2, batches=8, change=reduce))
+
+
+@pytest.mark.parametrize("optimizer", CONTROL)
+def test_one_replica_is_its_own_average(optimizer):
+    def wrapped():
+        return optimizers.CrossReplicaOptimizer(optimizer())
+
+    assert_same(train(wrapped, iterations=3), by_hand(optimizer, updates=3, batches=1))
+
+    def accumulated():
+        return optimizers.CrossReplicaGradientAccumulationOptimizerV2(optimizer(), 4)
+
+    with tf.Graph().as_default():
+        assert_same(train(accumulated), by_hand(optimizer))
 
 
 def test_loops_in_loops():

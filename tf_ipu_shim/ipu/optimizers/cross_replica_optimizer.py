@@ -27,7 +27,7 @@ def apply_cross_replica_op_single(grad: Any, var: Any) -> tuple[Any, Any]:
     """
     if grad is None:
         return grad, var
-    from tf_ipu_shim.ipu.ops import cross_replica_ops  # type: ignore[attr-defined]
+    from tf_ipu_shim.ipu.ops import cross_replica_ops
 
     grad = ops.convert_to_tensor(grad)  # rows of an embedding have other indices on every replica
     return cross_replica_ops.cross_replica_mean(grad), var
