@@ -392,3 +392,22 @@ def test_eight_bits() -> None:
         layers.Dense(4, dtype="int32").build([2, 3])
     with pytest.raises(ValueError, match="The last dimension of the inputs to"):
         layers.Dense(4).build([2, None])
+
+
+def test_mixed_precision() -> None:
+    x = numbers(2, 3, 8)
+    for make in (
+        lambda dtype: layers.PopnnLSTM(4, stateful=True, dtype=dtype),
+        lambda dtype: layers.PopnnGRU(4, dtype=dtype),
+        lambda dtype: layers.GroupNormalization(dtype=dtype),
+        lambda dtype: layers.LayerNormalization(dtype=dtype),
+        lambda dtype: layers.SerialDense(4, 2, "kernel_rows", dtype=dtype),
+    ):
+        mixed, plain = make(keras.mixed_precision.Policy("mixed_float16")), make("float32")
+        outputs = mixed(x)
+        plain(x)
+        plain.set_weights(mixed.get_weights())
+        if isinstance(plain, layers.PopnnLSTM):
+            plain.reset_states()
+        assert outputs.dtype == tf.float16 and mixed.weights[0].dtype == tf.float32
+        np.testing.assert_allclose(outputs, plain(x), 1e-2, 1e-2)

@@ -133,7 +133,7 @@ def _step(beams: _Beams, scores: Any, blank: int) -> _Beams:
         blank: the class of the blank.
     """
     batch, width, times = beams.labels.shape.as_list()
-    classes = scores.shape[1]
+    classes = scores.shape.as_list()[1]
     total = _log_add(beams.blank, beams.label)
     at = tf.maximum(beams.lengths - 1, 0)[..., tf.newaxis]
     last = tf.where(beams.lengths > 0, tf.gather(beams.labels, at, axis=2, batch_dims=2)[..., 0], blank)

@@ -131,7 +131,7 @@ def _loss(
 
 
 def _sizes(log_probs: Any) -> tuple[int, Any, int]:
-    times, batch, classes = log_probs.shape
+    times, batch, classes = log_probs.shape.as_list()
     if times is None or classes is None:
         raise ValueError(
             f"The CTC loss needs the number of time steps and classes to be known; got data of shape {log_probs.shape}."

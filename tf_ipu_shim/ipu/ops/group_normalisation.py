@@ -67,7 +67,7 @@ def group_normalise(
     Example:
         >>> group_normalise(tf.random.normal([2, 4, 4, 8]), None, None, groups=2, axis=3, epsilon=1e-5)
     """
-    channels, rank = inputs.shape[axis], inputs.shape.rank
+    channels, rank = inputs.shape.as_list()[axis], inputs.shape.rank
     sizes = tf.unstack(tf.shape(inputs)) if None in inputs.shape.as_list() else inputs.shape.as_list()
     split = [channels // groups, groups] if strided_channel_grouping else [groups, channels // groups]
     grouped_axis = axis + 1 if strided_channel_grouping else axis

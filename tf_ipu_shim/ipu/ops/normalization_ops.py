@@ -68,7 +68,7 @@ def group_norm(
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.rank
     inside = rank is not None and -rank <= channels_axis < rank
-    channels = inputs.shape[channels_axis] if inside else None
+    channels = inputs.shape.as_list()[channels_axis] if inside else None
     axis = group_normalisation.check_groups(rank, channels, channels_axis, groups, f"Inputs {_described(inputs)}")
     initializers = param_initializers or {}
     with v1.variable_scope(scope, "GroupNorm", [inputs], reuse=reuse):
@@ -172,7 +172,7 @@ def instance_norm(
         raise ValueError(f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}.")
     return group_norm(
         inputs,
-        inputs.shape[channels_axis] or 1,
+        inputs.shape.as_list()[channels_axis] or 1,
         channels_axis,
         center,
         scale,

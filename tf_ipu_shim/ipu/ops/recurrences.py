@@ -89,7 +89,7 @@ def gru(
         >>> outputs, state = gru(inputs, state, kernel, biases)
     """
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
-    units = state.shape[-1]
+    units = state.shape.as_list()[-1]
     input_biases = biases[:, 0] if reset_after else biases
     projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(input_biases, [-1]))
     recurrent_biases = tf.reshape(biases[:, 1], [-1]) if reset_after else None
@@ -117,7 +117,7 @@ def gru(
 
 def _project(inputs: Any, kernel: Any, biases: Any) -> tuple[Any, Any]:
     """One large product for all steps; what is left for the loop is the state's part of the kernel."""
-    size = inputs.shape[-1]
+    size = inputs.shape.as_list()[-1]
     return tf.tensordot(inputs, kernel[:size], 1) + biases, kernel[size:]
 
 

@@ -135,9 +135,9 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         Raises:
             ValueError: it has another rank, or no known last dimension.
         """
-        shape = tf.TensorShape(input_shape)
-        if shape.rank != 3:
-            raise ValueError(f"Expecting input_shape with 3 dims, got {shape.rank}")
+        if tf.TensorShape(input_shape).rank != 3:
+            raise ValueError(f"Expecting input_shape with 3 dims, got {input_shape}")
+        shape = tf.TensorShape(input_shape).as_list()
         if shape[-1] is None:
             raise ValueError("The last dimension of the inputs to the layer must be known, got None.")
         self._input_size = shape[-1]
@@ -157,9 +157,8 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         )
 
     def _zeros(self, inputs: Any) -> Any:
-        return tf.zeros(
-            [tf.shape(inputs)[1] if inputs.shape[1] is None else inputs.shape[1], self._num_units], inputs.dtype
-        )
+        batch = inputs.shape.as_list()[1]
+        return tf.zeros([tf.shape(inputs)[1] if batch is None else batch, self._num_units], inputs.dtype)
 
     def _checked(self, inputs: Any) -> Any:
         inputs = tf.convert_to_tensor(inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tensorflow as tf
@@ -96,7 +97,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
         dtype = tf.as_dtype(self.dtype or "float32")
         if not (dtype.is_floating or dtype.is_complex):
             raise TypeError(f"Unable to build `SerialDense` layer with non-floating point dtype {dtype}.")
-        size = tf.TensorShape(input_shape)[-1]
+        size = tf.TensorShape(input_shape).as_list()[-1]
         if size is None:
             raise ValueError("The last dimension of the inputs to `SerialDense` should be defined. Found `None`.")
         self.input_spec = _keras.layers.InputSpec(min_ndim=2, axes={-1: size})
@@ -141,18 +142,19 @@ class SerialDense(_Layer):  # type: ignore[misc]
                 f"Invalid serialization_dimension={self.serialization_dimension}, expected one of: "
                 "'input_columns', 'input_rows_kernel_columns', 'kernel_rows'."
             )
-        rows = tf.reshape(inputs, [-1, inputs.shape[-1]]) if inputs.shape.rank > 2 else inputs
-        if inputs.shape.rank > 2 and None not in inputs.shape[:-1].as_list():
-            rows = tf.ensure_shape(rows, [inputs.shape[:-1].num_elements(), inputs.shape[-1]])
+        shape = inputs.shape.as_list()
+        rows = tf.reshape(inputs, [-1, shape[-1]]) if len(shape) > 2 else inputs
+        if len(shape) > 2 and None not in shape:
+            rows = tf.ensure_shape(rows, [math.prod(shape[:-1]), shape[-1]])
         outputs = math_ops.serialized_matmul(
             rows,
             tf.convert_to_tensor(self.kernel),
             self.serialization_factor,
             _DIMENSIONS[self.serialization_dimension],
         )
-        if inputs.shape.rank > 2:
+        if len(shape) > 2:
             outputs = tf.reshape(outputs, tf.concat([tf.shape(inputs)[:-1], [self.units]], axis=0))
-            outputs.set_shape([*inputs.shape[:-1], self.units])
+            outputs.set_shape([*shape[:-1], self.units])
         if self.bias is not None:
             outputs = tf.nn.bias_add(outputs, self.bias)
         return outputs if self.activation is None else self.activation(outputs)
@@ -167,7 +169,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
             ValueError: its last dimension is not known.
         """
         shape = tf.TensorShape(input_shape).with_rank_at_least(2)
-        if shape[-1] is None:
+        if shape.as_list()[-1] is None:
             raise ValueError(f"The innermost dimension of input_shape must be defined, but saw: {input_shape}")
         return shape[:-1].concatenate(self.units)
 

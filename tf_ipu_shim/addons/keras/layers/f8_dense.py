@@ -70,7 +70,7 @@ class Dense(_Dense):  # type: ignore[misc]
             raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {dtype}.")
         if isinstance(input_shape, list) and not isinstance(input_shape[-1], (int, type(None))):
             input_shape = input_shape[0]
-        size = tf.TensorShape(input_shape)[-1]
+        size = tf.TensorShape(input_shape).as_list()[-1]
         if size is None:
             raise ValueError("The last dimension of the inputs to a Dense layer should be defined. Found None.")
         data = self.add_weight(

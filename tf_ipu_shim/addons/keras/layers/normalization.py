@@ -75,7 +75,7 @@ class GroupNormalization(IPULayer):
         shape = tf.TensorShape(input_shape)
         rank = shape.rank
         inside = rank is not None and -rank <= self.channels_axis < rank
-        channels: Any = shape[self.channels_axis] if inside else None
+        channels: Any = shape.as_list()[self.channels_axis] if inside else None
         self.channels_axis = check_groups(rank, channels, self.channels_axis, self.groups, "Input")
         self.channels = channels
         self.data_format = "NCHW" if self.channels_axis == 1 and rank != 2 else "NHWC"
@@ -172,7 +172,7 @@ class InstanceNormalization(GroupNormalization):
         """
         shape = tf.TensorShape(input_shape)
         if shape.rank is not None and -shape.rank <= self.channels_axis < shape.rank:
-            self.groups = shape[self.channels_axis] or 1
+            self.groups = shape.as_list()[self.channels_axis] or 1
         super().build(input_shape)
 
     def get_config(self) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class LayerNormalization(GroupNormalization):
                 raise ValueError(f"Invalid axis: {axis} for an input of {rank} dimensions.")
         if len(axes) != len(set(axes)):
             raise ValueError(f"Duplicate axis: {axes}")
-        sizes = [shape[axis] for axis in axes]
+        sizes = [shape.as_list()[axis] for axis in axes]
         if None in sizes:
             raise ValueError(f"Input shape {shape} has unknown dimensions - axes {axes} must be known.")
         self.axis = axes
@@ -295,7 +295,7 @@ class LayerNormalization(GroupNormalization):
     def _along_axes(self, parameter: Any, shape: Any) -> Any:
         """A parameter, whose dimensions are in the order the axes were given in, among the inputs' dimensions."""
         order = sorted(range(len(self.axis)), key=lambda index: self.axis[index])
-        sizes = [shape[index] if index in self.axis else 1 for index in range(shape.rank)]
+        sizes = [size if index in self.axis else 1 for index, size in enumerate(shape.as_list())]
         return tf.reshape(tf.transpose(tf.cast(parameter, tf.float32), order), sizes)
 
     def get_config(self) -> dict[str, Any]:

@@ -132,9 +132,9 @@ class _PopnnRNN(IPULayer):
         Raises:
             ValueError: it has another rank than 3, or no known last dimension.
         """
-        shape = tf.TensorShape(input_shape)
-        if shape.rank != 3:
-            raise ValueError(f"inputs tensor must be 3D, got {shape}.")
+        if tf.TensorShape(input_shape).rank != 3:
+            raise ValueError(f"inputs tensor must be 3D, got {input_shape}.")
+        shape = tf.TensorShape(input_shape).as_list()
         if shape[-1] is None:
             raise ValueError(f"The last dimension of the inputs must be known, got {shape}.")
         size = self.units * self._num_gates
@@ -211,7 +211,8 @@ class _PopnnRNN(IPULayer):
         elif self.stateful:
             states = [tf.convert_to_tensor(state) for state in self.states]
         else:
-            batch = tf.shape(inputs)[1] if inputs.shape[1] is None else inputs.shape[1]
+            known = inputs.shape.as_list()[1]
+            batch = tf.shape(inputs)[1] if known is None else known
             states = [tf.zeros([batch, self.units], inputs.dtype)] * self._num_states
         if len(states) != self._num_states:
             raise ValueError(
@@ -221,7 +222,7 @@ class _PopnnRNN(IPULayer):
         outputs, *last = self._run(inputs, [tf.cast(state, inputs.dtype) for state in states], kernel)
         if self.stateful:
             for variable, value in zip(self.states, last):
-                variable.assign(value)
+                variable.assign(tf.cast(value, variable.dtype))
         if self.return_sequences:
             result = outputs if self.time_major else tf.transpose(outputs, [1, 0, 2])
         else:
