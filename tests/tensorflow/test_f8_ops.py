@@ -114,6 +114,10 @@ def test_convolutions(axes):
     result = op(inputs, filters, strides, "VALID")
     assert result.dtype == tf.float16
     np.testing.assert_allclose(result, expected, rtol=2e-3, atol=2e-3)
+    first = [0, axes + 1, *range(1, axes + 1)]
+    turned = f8_ops.QuarterTensor(tf.transpose(inputs.data, first), inputs.metadata)
+    result = op(turned, filters, strides, "VALID", data_format="NC" + "DHW"[3 - axes :])
+    np.testing.assert_allclose(result, tf.transpose(expected, first), rtol=2e-3, atol=2e-3)
     if axes == 1:
         with pytest.raises(ValueError, match="`data_format` must be 'NWC' or 'NCW'. Received"):
             op(inputs, filters, 1, "SAME", data_format="NHWC")

@@ -53,6 +53,16 @@ def test_numbers_of_eight_bits():
     assert gen_popops_ops.ipu_convert_from_f8(*bits).numpy().tolist() == [[1, 2]]
     product = gen_popops_ops.ipu_f8_matmul(bits.output, f143, tf.transpose(bits.output), f143)
     np.testing.assert_array_equal(product.output, [[5]])
+    ones = np.full((1, 2, 2, 1), 0x40, np.uint8)
+    flat = gen_popops_ops.ipu_f8_conv2d(ones, ones.reshape(2, 2, 1, 1), f143, f143, [1, 1, 1, 1], "VALID")
+    np.testing.assert_array_equal(flat.output, [[[[4]]]])
+    around = gen_popops_ops.ipu_f8_conv2d(
+        ones, ones.reshape(2, 2, 1, 1), f143, f143, [1, 1, 1, 1], "EXPLICIT", [0, 0, 1, 0, 1, 0, 0, 0]
+    )
+    np.testing.assert_array_equal(around.output[0, :, :, 0], [[1, 2], [2, 4]])
+    deep = np.full((1, 2, 2, 2, 1), 0x40, np.uint8)
+    solid = gen_popops_ops.ipu_f8_conv3d(deep, deep.reshape(2, 2, 2, 1, 1), f143, f143, [1] * 5, "VALID")
+    np.testing.assert_array_equal(solid.output, [[[[[8]]]]])
 
 
 def test_util_ops(capfd):

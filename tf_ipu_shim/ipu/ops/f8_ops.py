@@ -363,8 +363,21 @@ def f8_conv_3d(
 def _convolution(
     op: Any, inputs: Any, filters: Any, strides: Any, padding: Any, data_format: str, dilations: Any, name: str
 ) -> tf.Tensor:
+    """Convolves with channels last: TensorFlow's own kernels have no other order on a CPU."""
+    channels_first = data_format.startswith("NC")
+
+    def last(values: Any) -> Any:
+        full = channels_first and isinstance(values, (list, tuple)) and len(values) == len(data_format)
+        return [values[0], *values[2:], values[1]] if full else values
+
     with tf.name_scope(name):
-        result = op(_numbers(inputs), _numbers(filters), strides, padding, data_format=data_format, dilations=dilations)
+        numbers, weights = _numbers(inputs), _numbers(filters)
+        axes = list(range(len(data_format)))
+        if channels_first:
+            numbers = tf.transpose(numbers, last(axes))
+        result = op(numbers, weights, last(strides), last(padding), dilations=last(dilations))
+        if channels_first:
+            result = tf.transpose(result, [0, axes[-1], *axes[1:-1]])
         return tf.cast(result, tf.float16)
 
 

@@ -17,6 +17,8 @@ del _ipu
 
 IpuConvertToF8 = collections.namedtuple("IpuConvertToF8", ["output", "output_metadata"])
 IpuF8Matmul = collections.namedtuple("IpuF8Matmul", ["output", "output_meta"])
+IpuF8Conv2D = collections.namedtuple("IpuF8Conv2D", ["output", "output_meta"])
+IpuF8Conv3D = collections.namedtuple("IpuF8Conv3D", ["output", "output_meta"])
 
 
 def ipu_histogram(input: Any, levels: Any, absolute_of_input: bool, name: Any = None) -> Any:
@@ -92,6 +94,42 @@ def ipu_convert_to_f8(input: Any, input_metadata: Any, name: Any = None) -> Any:
 def ipu_f8_matmul(lhs: Any, lhs_meta: Any, rhs: Any, rhs_meta: Any, name: Any = None) -> Any:
     """See `f8_ops.f8_matmul`; the product in float16, and the left operand's metadata."""
     return IpuF8Matmul(f8_ops.f8_matmul((lhs, lhs_meta), (rhs, rhs_meta), name or "IpuF8Matmul"), lhs_meta)
+
+
+def ipu_f8_conv2d(
+    inputs: Any,
+    filters: Any,
+    inputs_meta: Any,
+    filters_meta: Any,
+    strides: Any,
+    padding: str,
+    explicit_paddings: Any = (),
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: Any = None,
+) -> Any:
+    """See `f8_ops.f8_conv_2d`; the result in float16, and the metadata of `inputs`."""
+    pairs = [list(explicit_paddings[index : index + 2]) for index in range(0, len(explicit_paddings), 2)]
+    operands = (inputs, inputs_meta), (filters, filters_meta)
+    result = f8_ops.f8_conv_2d(*operands, strides, pairs or padding, data_format, dilations, name or "IpuF8Conv2D")
+    return IpuF8Conv2D(result, inputs_meta)
+
+
+def ipu_f8_conv3d(
+    inputs: Any,
+    filters: Any,
+    inputs_meta: Any,
+    filters_meta: Any,
+    strides: Any,
+    padding: str,
+    data_format: str = "NDHWC",
+    dilations: Any = (1, 1, 1, 1, 1),
+    name: Any = None,
+) -> Any:
+    """See `f8_ops.f8_conv_3d`; the result in float16, and the metadata of `inputs`."""
+    operands = (inputs, inputs_meta), (filters, filters_meta)
+    result = f8_ops.f8_conv_3d(*operands, strides, padding, data_format, dilations, name or "IpuF8Conv3D")
+    return IpuF8Conv3D(result, inputs_meta)
 
 
 def _rows(indices: Any) -> Any:
