@@ -8,6 +8,7 @@ import tensorflow as tf
 from tf_ipu_shim import ipu, keras2
 from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.keras import optimizers as old
+from tf_ipu_shim.ipu.ops import replication_ops
 from tf_ipu_shim.keras import optimizers
 
 random = np.random.RandomState(0)
@@ -310,6 +311,27 @@ def test_read_only(name):
         setattr(optimizers.ALSOptimizer(legacy.SGD(0.1)), name, 1)
 
 
+@pytest.mark.parametrize("accumulated", [False, True])
+def test_replicas_average(accumulated):
+    """The replicas' gradients are 1 and 2."""
+    harness.configure(2)
+    with tf.device(harness.IPU):
+        weight = tf.Variable([1.0, 1.0])
+        optimizer = old.CrossReplicaOptimizer(legacy.SGD(0.5))
+        if accumulated:
+            optimizer = optimizers.GradientAccumulationOptimizer(optimizer, 2)
+
+        @tf.function(jit_compile=True, autograph=False)
+        def step(x):
+            gradient = x * (tf.cast(replication_ops.replication_index(), tf.float32) + 1)
+            optimizer.apply_gradients([(gradient, weight)])
+            return x
+
+        for x in ([1.0, 2.0], [1.0, 0.0]):
+            step(tf.constant(x))
+    np.testing.assert_allclose(weight.numpy(), [1 - 0.5 * 1.5 * 2, 1 - 0.5 * 1.5 * 2])
+
+
 def test_maps_gradients():
     def square(gradient, variable):
         return gradient * gradient
@@ -324,6 +346,12 @@ def test_maps_gradients():
     with pytest.raises(ValueError, match="gradient_mapping_function must be a callable"):
         inner.gradient_mapping_function = 3
     assert old.MapGradientOptimizer.from_config(inner.get_config()).gradient_mapping_function is square
+
+
+def test_options_that_may_be_left_open():
+    words = map(optimizers.GradientAccumulationOptimizer.bool_to_three_state, (True, False), (None, None))
+    assert list(words) == ["THREESTATE_ON", "THREESTATE_OFF"]
+    assert optimizers.GradientAccumulationOptimizer.bool_to_three_state(None, "THREESTATE_ON") == "THREESTATE_ON"
 
 
 def test_wrong_use_is_refused():

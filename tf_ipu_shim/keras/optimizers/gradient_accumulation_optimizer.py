@@ -7,6 +7,7 @@ from typing import Any
 
 from tf_ipu_shim.ipu.accumulators import Accumulation
 from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.ipu.ops import op_util
 from tf_ipu_shim.ipu.optimizers.gradient_accumulation_optimizer import check_options
 from tf_ipu_shim.keras.optimizers.optimizer_v2_wrapper import _OptimizerV2Wrapper
 
@@ -77,9 +78,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
             >>> GradientAccumulationOptimizer.bool_to_three_state(True)
             'THREESTATE_ON'
         """
-        if value is None:
-            return default or "THREESTATE_UNDEFINED"
-        return "THREESTATE_ON" if value else "THREESTATE_OFF"
+        return op_util.bool_to_three_state(value, default)
 
     def get_config(self) -> dict[str, Any]:
         """What `from_config` makes the same optimizer of."""
