@@ -122,6 +122,15 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         """
         return gradients_impl.gradients(self.get_scaled_loss(loss), params)
 
+    def get_unscaled_gradients(self, grads: Any) -> list[Any]:
+        """Gradients of the scaled loss, divided by the factor.
+
+        Args:
+            grads: the gradients.
+        """
+        factor = self._state.factor.read_value()
+        return [loss_scaling.unscaled(gradient, factor) for gradient in grads]
+
     def apply_gradients(
         self,
         grads_and_vars: Iterable[Any],
@@ -142,8 +151,8 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
         captured = [] if captured_grads is None else nest.flatten(captured_grads)
         counted = captured + ([] if self.captured_grads_only else [gradient for gradient, _ in pairs])
-        factor = self._state.factor.read_value()
-        applied = self._apply([(loss_scaling.unscaled(gradient, factor), v) for gradient, v in pairs], name)
+        unscaled = self.get_unscaled_gradients([gradient for gradient, _ in pairs])
+        applied = self._apply(list(zip(unscaled, [variable for _, variable in pairs])), name)
         with ops.control_dependencies([applied] if isinstance(applied, ops.Operation) else []):
             return control_flow_ops.group(*self._state.advance(self._rules(), counted))
 

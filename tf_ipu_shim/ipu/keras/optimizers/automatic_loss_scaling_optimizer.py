@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.ipu import loss_scaling
+from tf_ipu_shim.ipu.keras.optimizers.ipu_wrappers import IpuOptimizer
 from tf_ipu_shim.ipu.optimizers.automatic_loss_scaling_optimizer import (
     AutomaticLossScalingOptimizer as ALS,
 )
@@ -12,7 +13,7 @@ from tf_ipu_shim.ipu.optimizers.automatic_loss_scaling_optimizer import check_fa
 from tf_ipu_shim.keras.optimizers.als_optimizer import ALSOptimizer
 from tf_ipu_shim.keras.optimizers.optimizer_v2_wrapper import _OptimizerV2Wrapper
 
-__all__ = ["ALS", "AutomaticLossScalingOptimizer"]
+__all__ = ["ALS", "AutomaticLossScalingOptimizer", "IpuOptimizer"]
 _OPTIONS = (
     "initial_loss_scaling_factor update_frequency increase_factor decrease_factor max_loss_scaling_factor "
     "accumulate_statistics_over_update_period ratio_threshold"
@@ -81,15 +82,6 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
             self._numbers[name] for name in _OPTIONS if name != "accumulate_statistics_over_update_period"
         ]
         check_factors(*numbers)
-
-    def get_unscaled_gradients(self, grads: Any) -> list[Any]:
-        """Gradients of the scaled loss, divided by the factor.
-
-        Args:
-            grads: the gradients.
-        """
-        factor = self._state.factor.read_value()
-        return [loss_scaling.unscaled(gradient, factor) for gradient in grads]
 
     def get_config(self) -> dict[str, Any]:
         """What `from_config` makes the same optimizer of."""

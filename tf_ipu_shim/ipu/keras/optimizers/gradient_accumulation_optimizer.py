@@ -4,7 +4,8 @@ SDK 2.2 to 2.6 refuse to make one, because `Model.set_gradient_accumulation_opti
 with all of them, as it does in those before and after.
 """
 
+from tf_ipu_shim.ipu.keras.optimizers.ipu_wrappers import IpuOptimizer
 from tf_ipu_shim.ipu.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizerV2
 from tf_ipu_shim.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
 
-__all__ = ["GradientAccumulationOptimizer", "GradientAccumulationOptimizerV2"]
+__all__ = ["GradientAccumulationOptimizer", "GradientAccumulationOptimizerV2", "IpuOptimizer"]
