@@ -1,5 +1,6 @@
 """What Keras users do by mistake: the errors they know, with what to change."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from keras_models import X, Y, compiled, functional, keras, sequential, strategy, subclassed
@@ -144,3 +145,28 @@ def test_queue_options_reach_the_queues():
         model.evaluate(X, Y, verbose=0)
         model.set_infeed_queue_options(prefetch_depth=0, optimise_latency=True)
         model.evaluate(X, Y, verbose=0)
+
+
+def test_serving_is_refused():
+    with strategy().scope(), pytest.raises(NotImplementedError, match="compiled Poplar executable"):
+        sequential().export_for_ipu_serving("somewhere", 1)
+
+
+def test_names_and_arguments_of_older_sdks(monkeypatch):
+    from tf_ipu_shim.ipu.keras.extensions import functional_extensions, sequential_extensions
+
+    assert functional_extensions.PipelineStage is keras.ipu.PipelineStage
+    with strategy().scope():
+        model = sequential()
+        assert isinstance(model, sequential_extensions.SequentialExtension)
+        monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
+        model.set_gradient_accumulation_options(4, experimental_normalize_gradients=True)
+        compiled(model, steps_per_execution=8)
+        weights = model.get_weights()
+        model.fit(X, Y, batch_size=8, shuffle=False, verbose=0)
+        got = model.get_weights()
+    stock = compiled(sequential())
+    stock.set_weights(weights)
+    stock.fit(X, Y, batch_size=32, shuffle=False, verbose=0)
+    for one, other in zip(got, stock.get_weights()):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)

@@ -2,4 +2,4 @@
 
 from tf_ipu_shim.lazy_modules import lazy
 
-__getattr__, __dir__ = lazy(__name__, ["layers", "losses", "optimizers"])
+__getattr__, __dir__ = lazy(__name__, ["extensions", "layers", "losses", "optimizers"])

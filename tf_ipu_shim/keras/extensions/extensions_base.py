@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow.python.framework import ops
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import errors, keras2
 from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
@@ -223,6 +223,9 @@ class KerasExtensionBase(OnBatch):
         Raises:
             ValueError: an argument is out of range, or is set elsewhere.
         """
+        gradient_accumulation_reduction_method = options.old_normalising(
+            gradient_accumulation_optimizer_kwargs, gradient_accumulation_reduction_method
+        )
         options.check_steps(gradient_accumulation_steps_per_replica)
         options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
         GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
@@ -253,6 +256,9 @@ class KerasExtensionBase(OnBatch):
         Raises:
             ValueError: an argument is out of range, or is set elsewhere.
         """
+        gradient_accumulation_reduction_method = options.old_normalising(
+            pipelining_kwargs, gradient_accumulation_reduction_method
+        )
         options.check_steps(gradient_accumulation_steps_per_replica)
         options.check_device_mapping(device_mapping)
         options.check_pipelining_kwargs(pipelining_kwargs)
@@ -297,6 +303,37 @@ class KerasExtensionBase(OnBatch):
                 `accumulate_outfeed` is set.
         """
         self._set(asynchronous_callbacks=asynchronous)
+
+    def export_for_ipu_serving(
+        self,
+        export_dir: str,
+        batch_size: int | None = None,
+        output_names: Any = None,
+        preprocessing_step: Any = None,
+        preprocessing_step_signature: Any = None,
+        postprocessing_step: Any = None,
+        postprocessing_step_signature: Any = None,
+        purge_export_dir: bool = False,
+    ) -> Any:
+        """Refused: what Graphcore exports holds a compiled Poplar executable, which nothing here can make.
+
+        Args:
+            export_dir: where the model would be written.
+            batch_size: samples of a request.
+            output_names: names of the outputs.
+            preprocessing_step: run on the host before the model.
+            preprocessing_step_signature: of its inputs.
+            postprocessing_step: run on the host after the model.
+            postprocessing_step_signature: of its inputs.
+            purge_export_dir: whether the directory is emptied first.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise errors.UnsupportedError(
+            "export_for_ipu_serving is not emulated: it writes a compiled Poplar executable for a real IPU. "
+            "`model.save(directory)` writes a SavedModel that TensorFlow Serving runs on the CPU."
+        )
 
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
         """Says how metrics of replicas become one.

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tf_ipu_shim import errors
+from tf_ipu_shim import errors, sdk
 
 _OUTFEED = "outfeed_mode"
 _INFEED_AUTOMATIC = ("dataset",)
@@ -31,6 +31,7 @@ _PIPELINE_AUTOMATIC = (
 )
 _PIPELINE_INVALID = ("batch_serialization_iterations", "name", "continuous_weight_updates")
 _NORMALISE = "experimental_normalize_gradients"
+_REDUCTION_METHOD_SINCE = (2, 6)
 # Of the accumulating optimizer. Where the real device keeps its state changes no result.
 _ACCUMULATOR_OPTIONS = (
     "dtype",
@@ -168,6 +169,18 @@ def _refuse_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str]
     for key in invalid:
         if key in kwargs:
             raise ValueError(f"Found `{key}` key in `{where}`. This argument is not compatible with Keras models.")
+
+
+def old_normalising(kwargs: dict[str, Any], reduction: Any) -> Any:
+    """The reduction method, where a script of SDK 2.5 or older says whether gradients are normalised.
+
+    Args:
+        kwargs: of a setter; the old argument is taken out of them.
+        reduction: the method that is set otherwise.
+    """
+    if sdk.current() >= _REDUCTION_METHOD_SINCE or _NORMALISE not in kwargs:
+        return reduction
+    return "mean" if kwargs.pop(_NORMALISE) else reduction
 
 
 def _refuse_normalising(kwargs: Mapping[str, Any], where: str) -> None:
