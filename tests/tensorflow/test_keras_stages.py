@@ -233,3 +233,30 @@ def test_wrong_scopes():
         one_stage = pipelined(functional([0, 0, 0, 0]))
         with pytest.raises(ValueError, match="at least two pipeline stages"):
             one_stage.fit(X, Y, batch_size=4)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(lambda: functional([0, 0, 1, 1]), "model.h5"), (nested, "model.keras"), (sequential, "model.h5")],
+)
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
+def test_saved_models_keep_their_stages(tmp_path, make, name):
+    path = str(tmp_path / name)
+    with strategy().scope():
+        model = pipelined(make())
+        if make is nested:
+            assign(model, [0, 1, 1, 1])
+        elif make is sequential:
+            assign(model, [0, 0, 0, 1])
+        model.save(path)
+        loaded = keras.models.load_model(path)
+        stages = [[one.pipeline_stage for one in flat(m.get_pipeline_stage_assignment())] for m in (model, loaded)]
+        assert stages[0] == stages[1] and None not in stages[0]
+        again = keras.models.model_from_json(model.to_json())
+        again.set_weights(model.get_weights())
+        for one in (loaded, again):
+            compiled(one, steps_per_execution=8)
+        got = [one.fit(X, Y, batch_size=8, shuffle=False, verbose=0).history["loss"] for one in (model, loaded, again)]
+        np.testing.assert_allclose(got[1:], [got[0]] * 2, rtol=1e-5)
+        assert "ipu_extension" not in functional().get_config()
+    np.testing.assert_allclose(keras.models.load_model(path).predict(X, verbose=0).shape, (64, 3))

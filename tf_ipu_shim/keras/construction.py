@@ -23,6 +23,9 @@ def install() -> None:
         training = sys.modules.get(f"{root}.engine.training")
         if training is not None and not getattr(training.Model, _PATCHED, False):
             _install(training.Model)
+            for name in ("functional.Functional", "sequential.Sequential", "training.Model"):
+                module, _, kind = name.partition(".")
+                _keep_options(getattr(keras2.module(f"engine.{module}", root), kind))
 
 
 def _install(model: Any) -> None:
@@ -35,6 +38,14 @@ def _install(model: Any) -> None:
 
     model.__new__ = staticmethod(new)
     setattr(model, _PATCHED, True)
+
+
+def _keep_options(kind: Any) -> None:
+    """Lets a class of Keras' own read what `saved_options` wrote, where it has a `from_config` of its own."""
+    from tf_ipu_shim.keras.extensions import saved_options
+
+    if "from_config" in vars(kind):
+        kind.from_config = saved_options.restoring(vars(kind)["from_config"].__func__)
 
 
 def extended(made: Any) -> Any:

@@ -13,9 +13,10 @@ from tf_ipu_shim.keras.extensions.pipeline_stage_assignment import (
     FunctionalNestedModelPipelineStageAssignment,
     PipelineStage,
 )
+from tf_ipu_shim.keras.extensions.pipelined_extension import SavedOptions
 
 
-class FunctionalExtension(NetworkExtension):
+class FunctionalExtension(SavedOptions, NetworkExtension):
     """What `Functional` models made in the scope of an `IPUStrategy` gain.
 
     Source: `keras.ipu.extensions.functional_extensions.FunctionalExtension`.

@@ -109,7 +109,7 @@ def is_nested(layer: Any) -> bool:
     """Whether a layer is a model with extensions whose layers are known."""
     from tf_ipu_shim.keras.extensions.extensions_base import KerasExtensionBase
 
-    return isinstance(layer, KerasExtensionBase) and (is_sequential(layer) or is_functional(layer))
+    return isinstance(layer, KerasExtensionBase) and has_own_graph(layer)
 
 
 def is_sequential(model: Any) -> bool:
@@ -121,6 +121,11 @@ def is_functional(model: Any) -> bool:
     """Whether it is a `Functional` model and no `Sequential` one."""
     functional = keras2.module("engine.functional", package_of(model)).Functional
     return isinstance(model, functional) and not is_sequential(model)
+
+
+def has_own_graph(model: Any) -> bool:
+    """Whether the layers of a model are known by Keras itself."""
+    return is_sequential(model) or is_functional(model)
 
 
 def functional_network(model: Any) -> Network:

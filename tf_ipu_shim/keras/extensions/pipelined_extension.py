@@ -7,10 +7,20 @@ from typing import Any
 
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.keras.extensions import pipelined_programs, programs
+from tf_ipu_shim.keras.extensions import networks, pipelined_programs, programs, saved_options
 from tf_ipu_shim.keras.extensions.extensions_base import KerasExtensionBase
 
 _STEP = programs.STEP_METHODS
+
+
+class SavedOptions:
+    """Models whose configuration is Keras' own have an entry for the IPU in it."""
+
+    def get_config(self) -> dict[str, Any]:
+        """As Keras', and what the model was told about accumulation and pipelining."""
+        config = super().get_config()  # type: ignore[misc]
+        entry = saved_options.to_config(self) if networks.has_own_graph(self) else None
+        return config if entry is None else {**config, saved_options.KEY: entry}
 
 
 class PipelinedExtension(KerasExtensionBase):

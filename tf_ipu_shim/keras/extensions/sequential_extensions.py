@@ -13,11 +13,11 @@ from tf_ipu_shim.keras.extensions.pipeline_stage_assignment import (
     SequentialNestedModelPipelineStageAssignment,
     stage_of,
 )
-from tf_ipu_shim.keras.extensions.pipelined_extension import PipelinedExtension
+from tf_ipu_shim.keras.extensions.pipelined_extension import PipelinedExtension, SavedOptions
 from tf_ipu_shim.keras.extensions.pipelined_programs import StagedModel
 
 
-class SequentialExtension(PipelinedExtension):
+class SequentialExtension(SavedOptions, PipelinedExtension):
     """What `Sequential` models made in the scope of an `IPUStrategy` gain.
 
     Source: `keras.ipu.extensions.sequential_extensions.SequentialExtension`.
