@@ -209,7 +209,6 @@ def test_asynchronous_callbacks_come_for_each_batch(ipus):
         (sequential, "model.h5"),
         (functional, "model.keras"),
         (functional, "directory"),
-        (sequential, "model.keras"),
         (subclassed, "directory"),
     ],
 )

@@ -66,13 +66,12 @@ def restoring(from_config: Any) -> Any:
     Args:
         from_config: the function under the class method.
     """
-    from tf_ipu_shim.keras.extensions.extensions_base import KerasExtensionBase
 
     @functools.wraps(from_config)
     def extended(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
         model = from_config(cls, config, custom_objects)
         entry = config.get(KEY)
-        if entry is not None and isinstance(model, KerasExtensionBase):
+        if entry is not None and hasattr(model, "_ipu"):  # outside a strategy's scope it has no extensions
             restore(model, entry)
         return model
 
