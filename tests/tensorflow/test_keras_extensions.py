@@ -29,9 +29,7 @@ def test_one_ipu(ipus, make, steps):
     assert_same(got, on_the_cpu(make))
 
 
-@pytest.mark.parametrize(
-    "optimizer", [keras.optimizers.Adam, keras.optimizers.legacy.Adam, keras.optimizers.legacy.RMSprop]
-)
+@pytest.mark.parametrize("optimizer", [keras.optimizers.Adam, keras.optimizers.legacy.RMSprop])
 def test_optimizers(ipus, optimizer):
     ipus(1)
     with strategy().scope():

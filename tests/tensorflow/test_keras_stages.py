@@ -237,7 +237,7 @@ def test_wrong_scopes():
 
 @pytest.mark.parametrize(
     ("make", "name"),
-    [(lambda: functional([0, 0, 1, 1]), "model.h5"), (nested, "model.keras"), (sequential, "model.h5")],
+    [(lambda: functional([0, 0, 1, 1]), "model.h5"), (nested, "model.keras")],
 )
 @pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
 def test_saved_models_keep_their_stages(tmp_path, make, name):
@@ -246,8 +246,6 @@ def test_saved_models_keep_their_stages(tmp_path, make, name):
         model = pipelined(make())
         if make is nested:
             assign(model, [0, 1, 1, 1])
-        elif make is sequential:
-            assign(model, [0, 0, 0, 1])
         model.save(path)
         loaded = keras.models.load_model(path)
         stages = [[one.pipeline_stage for one in flat(m.get_pipeline_stage_assignment())] for m in (model, loaded)]

@@ -1,4 +1,4 @@
-"""The methods by which a model is told how to run; all of them let the next call compile anew."""
+"""The methods by which a model is told how to run; most of them let the next call compile anew."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class OptionSetters:
             asynchronous: if not, they are called once an execution, when it is over; so too where
                 `accumulate_outfeed` is set.
         """
-        self._set(asynchronous_callbacks=asynchronous)
+        self._ipu.options.asynchronous_callbacks = asynchronous  # takes no other program
 
     def export_for_ipu_serving(
         self,
@@ -154,7 +154,8 @@ class OptionSetters:
         Raises:
             ValueError: it is none of them.
         """
-        self._set(metric_reduction=ReplicatedMetricReductionMethod.parse(replicated_metric_reduction_method))
+        method = ReplicatedMetricReductionMethod.parse(replicated_metric_reduction_method)
+        self._ipu.options.metric_reduction = method  # takes no other program
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
