@@ -15,6 +15,7 @@ from tensorflow.python.distribute import distribute_lib
 from tf_ipu_shim import keras2
 
 _PATCHED = "_ipu_constructor"
+SAVED_OPTIONS = "ipu_extension"  # the entry in the configuration of a model with extensions
 
 
 def install() -> None:
@@ -42,10 +43,21 @@ def _install(model: Any) -> None:
 
 def _keep_options(kind: Any) -> None:
     """Lets a class of Keras' own read what `saved_options` wrote, where it has a `from_config` of its own."""
-    from tf_ipu_shim.keras.extensions import saved_options
+    if "from_config" not in vars(kind):
+        return
+    stock = vars(kind)["from_config"].__func__
 
-    if "from_config" in vars(kind):
-        kind.from_config = saved_options.restoring(vars(kind)["from_config"].__func__)
+    @functools.wraps(stock)
+    def from_config(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        model = stock(cls, config, custom_objects)
+        entry = config.get(SAVED_OPTIONS)
+        if entry is not None and hasattr(model, "_ipu"):  # outside a strategy's scope it has no extensions
+            from tf_ipu_shim.keras.extensions import saved_options
+
+            saved_options.restore(model, entry)
+        return model
+
+    kind.from_config = classmethod(from_config)
 
 
 def extended(made: Any) -> Any:

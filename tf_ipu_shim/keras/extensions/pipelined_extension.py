@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.keras import construction
 from tf_ipu_shim.keras.extensions import networks, pipelined_programs, programs, saved_options
 from tf_ipu_shim.keras.extensions.extensions_base import KerasExtensionBase
 
@@ -20,7 +21,7 @@ class SavedOptions:
         """As Keras', and what the model was told about accumulation and pipelining."""
         config = super().get_config()  # type: ignore[misc]
         entry = saved_options.to_config(self) if networks.has_own_graph(self) else None
-        return config if entry is None else {**config, saved_options.KEY: entry}
+        return config if entry is None else {**config, construction.SAVED_OPTIONS: entry}
 
 
 class PipelinedExtension(KerasExtensionBase):

@@ -7,14 +7,12 @@ Graphcore's Keras.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.keras.extensions.options import ModelOptions
 from tf_ipu_shim.keras.extensions.replication import ReplicatedMetricReductionMethod
 
-KEY = "ipu_extension"
 _PLAIN = (
     "accumulation_steps",
     "use_v2_accumulation",
@@ -58,24 +56,6 @@ def restore(model: Any, entry: dict[str, Any]) -> None:
         assignments = model.get_pipeline_stage_assignment()
         _give(assignments, entry["stages"])
         model.set_pipeline_stage_assignment(assignments)
-
-
-def restoring(from_config: Any) -> Any:
-    """Keras' `from_config`, and then `restore` for models that have extensions.
-
-    Args:
-        from_config: the function under the class method.
-    """
-
-    @functools.wraps(from_config)
-    def extended(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        model = from_config(cls, config, custom_objects)
-        entry = config.get(KEY)
-        if entry is not None and hasattr(model, "_ipu"):  # outside a strategy's scope it has no extensions
-            restore(model, entry)
-        return model
-
-    return classmethod(extended)
 
 
 def _numbers(assignments: list[Any]) -> list[Any]:
