@@ -1,16 +1,112 @@
-"""What the loop of a pipeline, or of gradient accumulation, has to fulfil when it is compiled."""
+"""What the loop of a pipeline, or of gradient accumulation, has to fulfil when it is compiled, and what it stands for.
+
+The mini-batches of a pipeline run one after another here, so its loop does not show what a schedule keeps: that is
+written on it as a `PipelineDescription`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Iterable
+from typing import Any
 
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import errors_impl
 
 # On the loop over mini-batches: their number, and what it has to be a multiple of.
 COUNT_ATTRIBUTE = "_ipu_pipeline_count"
+# On the same loop: a `PipelineDescription` as JSON.
+DESCRIPTION_ATTRIBUTE = "_ipu_pipeline"
+# On an op of a stage whose value recomputation keeps.
+CHECKPOINT_ATTRIBUTE = "_ipu_recomputation_checkpoint"
 # On a loop in which optimizers accumulate: its iterations and the mini-batches to an update, for each such optimizer.
 ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PipelineDescription:
+    """A pipeline as the script asked for it.
+
+    Args:
+        name: of the pipeline.
+        schedule: `"Grouped"`, `"Interleaved"` or `"Sequential"`.
+        training: whether there are backward stages and an update.
+        count: `gradient_accumulation_count`, the executions of a stage to an update; None where only the running
+            program knows.
+        repeat_count: executions.
+        batch_serialization_iterations: mini-batches that a stage works through before the next stage begins; an
+            execution has `count` times as many.
+        devices: for each stage its IPUs within the replica; several for a concurrent stage, -1 alone for all.
+        recomputation_mode: name of a `RecomputationMode`; `"Auto"` when the script did not say.
+        input_bytes: for each stage, what it takes from stages before it and from feeds, for one mini-batch.
+        kept_bytes: for each stage, values that its backward stage needs of it, weights and constants left out, for one
+            mini-batch; all 0 in inference.
+        checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.
+        offload_activations: whether activations are in remote memory; None where the script left it open.
+        offload_gradient_accumulation_buffers: the same for accumulated gradients.
+        offload_weight_update_variables: the same for variables that only the update uses.
+        offload_weights: the same for weights.
+        replicated_optimizer_state_sharding: whether replicas share the variables that only the update uses.
+        replicated_weight_sharding: whether replicas share offloaded weights; None where the script left it open.
+
+    Example:
+        >>> description = PipelineDescription.of(node)
+        >>> [description.fifo_slots(stage) * description.kept_bytes[stage] for stage in range(description.stages)]
+    """
+
+    name: str
+    schedule: str
+    training: bool
+    count: int | None
+    repeat_count: int | None
+    batch_serialization_iterations: int
+    devices: tuple[tuple[int, ...], ...]
+    recomputation_mode: str
+    input_bytes: tuple[int, ...]
+    kept_bytes: tuple[int, ...]
+    checkpoint_bytes: tuple[int, ...]
+    offload_activations: bool | None
+    offload_gradient_accumulation_buffers: bool | None
+    offload_weight_update_variables: bool | None
+    offload_weights: bool | None
+    replicated_optimizer_state_sharding: bool
+    replicated_weight_sharding: bool | None
+
+    @property
+    def stages(self) -> int:
+        """Number of forward stages."""
+        return len(self.devices)
+
+    def fifo_slots(self, stage: int) -> int:
+        """Mini-batches of which a forward stage's values wait for its backward stage, besides the one in work.
+
+        Source: `pipeline_fifo_inserter.cc` of Graphcore's driver (`hardware/FACTS.md` section 4).
+        """
+        if not self.training:
+            return 0
+        behind = self.stages - 1 - stage
+        return {"Grouped": 2, "Interleaved": 1, "Sequential": 0}[self.schedule] * behind
+
+    def to_json(self) -> str:
+        """What `from_json` reads."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PipelineDescription:
+        """Reads what `to_json` wrote."""
+        values = json.loads(text)
+        for name in ("input_bytes", "kept_bytes", "checkpoint_bytes"):
+            values[name] = tuple(values[name])
+        values["devices"] = tuple(tuple(ipus) for ipus in values["devices"])
+        return cls(**values)
+
+    @classmethod
+    def of(cls, node: Any) -> PipelineDescription | None:
+        """The pipeline whose loop over mini-batches a `NodeDef` is; None for any other op."""
+        if DESCRIPTION_ATTRIBUTE not in node.attr:
+            return None
+        return cls.from_json(node.attr[DESCRIPTION_ATTRIBUTE].s)
 
 
 def check_counts(functions: Iterable[function_pb2.FunctionDef]) -> None:

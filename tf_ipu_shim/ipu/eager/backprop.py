@@ -43,6 +43,11 @@ class GradientCaptureContext:
         _active.contexts.remove(self)
 
     @property
+    def is_entered(self) -> bool:
+        """Whether gradients are captured for it now, in this thread."""
+        return any(context is self for context in _active.contexts)
+
+    @property
     def captured_gradients(self) -> dict[str, Any]:
         """The gradients by tag. A tag that several values have gets a number from its second value on: `tag_1`."""
         return self._captured

@@ -5,8 +5,15 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops
+from tensorflow.python.util import nest
 
-class PipelineSchedule(enum.Enum):
+from tf_ipu_shim.lowering import pipelines, tracing
+
+
+class PipelineSchedule(enum.IntEnum):
     """The order in which stages work on mini-batches.
 
     Attributes:
@@ -60,6 +67,28 @@ class PipelineStageOptions:
         if options is not None and not isinstance(options, dict):
             raise TypeError(f"PipelineStageOptions.{name} must be dictionary, not {type(options).__name__}.")
         return dict(options or {})
+
+
+def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
+    """Marks values that recomputation in a pipeline keeps, so that it begins anew from them.
+
+    It takes less memory at a time, for the memory of the marked values. Values and gradients pass unchanged.
+
+    Args:
+        tensors: a tensor, or a structure of tensors.
+        name: of the operations.
+
+    Returns:
+        The same values, in the same structure.
+
+    Source: `tensorflow.python.ipu.ops.pipelining_ops.recomputation_checkpoint`.
+
+    Example:
+        >>> hidden = recomputation_checkpoint(tf.nn.relu(tf.matmul(x, weights)))
+    """
+    mark = attr_value_pb2.AttrValue(b=True)
+    with ops.name_scope(name, "recomputation_checkpoint"), tracing.attributes({pipelines.CHECKPOINT_ATTRIBUTE: mark}):
+        return nest.map_structure(array_ops.identity, tensors)
 
 
 def multiple_of(schedule: PipelineSchedule, stages: int, training: bool) -> int:

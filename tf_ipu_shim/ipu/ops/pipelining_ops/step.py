@@ -9,6 +9,7 @@ from tensorflow.python.framework import ops, tensor_util
 from tf_ipu_shim.ipu import autograph, scopes
 from tf_ipu_shim.ipu.ipu_infeed_queue import element_arguments
 from tf_ipu_shim.ipu.ops.pipelining_ops.arguments import PipelineArguments
+from tf_ipu_shim.ipu.ops.pipelining_ops.footprint import footprint
 from tf_ipu_shim.ipu.ops.pipelining_ops.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.lowering import tracing
 
@@ -24,6 +25,8 @@ class PipelineStep:
         optimizer: what the optimizer function returned; None for inference.
         gradients: gradients in the traced function, in the order of `variables`.
         variables: what is trained.
+        captured: captured gradients by tag.
+        footprint: bytes that the stages take and keep.
         outfeed: tensors that are accumulated and then enqueued.
         hyperparameters: tensors that the optimizer holds and that were made while tracing, by holder and name.
 
@@ -36,6 +39,7 @@ class PipelineStep:
         self.optimizer: OptimizerFunctionOutput | None = None
         self.gradients: list[Any] = []
         self.variables: list[Any] = []
+        self.captured: dict[str, Any] = {}
         self.outfeed: Any = None
         self._operations: list[Any] = []
         self.graph, _ = tracing.trace(name, self._trace, arguments.inputs)
@@ -48,18 +52,35 @@ class PipelineStep:
         if self._arguments.infeed_queue is not None:
             fed, keywords = element_arguments(self._arguments.infeed_queue._dequeue())
             outputs.extend(fed)
-        mapping = self._arguments.device_mapping or ()
-        for stage, ipu in zip(self._arguments.stages, mapping):
-            with scopes.ipu_shard(ipu):
-                outputs = _as_list(autograph.converted(stage)(*outputs, **keywords))
+        inputs_of_stages, bounds = [], [self._number_of_ops()]
+        for stage in self._arguments.functions:
+            inputs_of_stages.append(
+                [value for value in (*outputs, *keywords.values()) if tensor_util.is_tf_type(value)]
+            )
+            outputs = self._run_stage(stage, outputs, keywords)
             keywords = {}
+            bounds.append(self._number_of_ops())
         self._operations = [output for output in outputs if isinstance(output, ops.Operation)]
         tensors = [output for output in outputs if not isinstance(output, ops.Operation)]
         if self._arguments.optimizer_function is not None:
-            self._train(tensors, mapping[-1])
+            bounds[-1] = self._train(tensors, self._arguments.functions[-1][-1][1])
+        self.footprint = footprint(ops.get_default_graph(), inputs_of_stages, bounds)
         self._feed_out(tensors)
 
-    def _train(self, outputs: list[Any], last_ipu: int) -> None:
+    @staticmethod
+    def _number_of_ops() -> int:
+        return len(ops.get_default_graph().get_operations())
+
+    @staticmethod
+    def _run_stage(stage: Any, inputs: list[Any], keywords: dict[str, Any]) -> list[Any]:
+        outputs: list[Any] = []
+        for function, ipu in stage:
+            with scopes.ipu_shard(ipu):
+                outputs.extend(_as_list(autograph.converted(function)(*inputs, **keywords)))
+        return outputs
+
+    def _train(self, outputs: list[Any], last_ipu: int) -> int:
+        """Adds loss and gradients; returns the number of ops before the gradients."""
         with scopes.ipu_shard(last_ipu):
             self.optimizer = autograph.converted(self._arguments.optimizer_function)(*outputs)  # type: ignore[arg-type]
         if not isinstance(self.optimizer, OptimizerFunctionOutput):
@@ -67,11 +88,13 @@ class PipelineStep:
                 "optimizer_function must return a pipelining_ops.OptimizerFunctionOutput, not "
                 f"{type(self.optimizer).__name__}."
             )
-        pairs = self.optimizer.gradients()  # unmarked: a gradient op follows its forward op
+        forward = self._number_of_ops()
+        pairs, self.captured = self.optimizer.gradients()  # unmarked: a gradient op follows its forward op
         if not pairs:
             raise ValueError("No gradients provided for any variable: the loss depends on none that can be trained.")
         self.gradients = [gradient for gradient, _ in pairs]
         self.variables = [variable for _, variable in pairs]
+        return forward
 
     def _feed_out(self, outputs: list[Any]) -> None:
         arguments = self._arguments
@@ -118,21 +141,19 @@ class PipelineStep:
                     found[id(holder), name] = (holder, value)
         return found
 
-    def call(self, outfeed: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def call(self, *groups: list[Any]) -> list[list[Any]]:
         """Calls the traced mini-batch in the current graph.
 
         Args:
-            outfeed: the flat tensors of `self.outfeed`.
+            groups: lists of tensors of the traced function.
 
         Returns:
-            Gradients, what is accumulated for the outfeed, hyperparameters.
+            What stands for them; where there are none at all, one group with the call itself.
         """
-        outputs = [*self.gradients, *outfeed, *(value for _, value in self.hyperparameters.values())]
-        results = tracing.call_inside(self.graph, outputs, self._operations)
-        if not outputs:
-            return [], [], results
-        first, second = len(self.gradients), len(self.gradients) + len(outfeed)
-        return results[:first], results[first:second], results[second:]
+        results = iter(tracing.call_inside(self.graph, [t for group in groups for t in group], self._operations))
+        if not any(groups):
+            return [list(results)]
+        return [[next(results) for _ in group] for group in groups]
 
 
 def _as_list(returned: Any) -> list[Any]:
