@@ -56,8 +56,8 @@ def test_what_is_missing_is_refused_by_name(python):
                 assert "nonsense" in str(error) or "nobody_has" in str(error)
 
             for module in ("ipu_tensorflow_addons.saved_model_tool.converter",
-                           "tensorflow.python.ipu.autoshard_cnn",
-                           "tensorflow.python.ipu.horovod.ipu_multi_replica_strategy"):
+                           "ipu_tensorflow_addons.saved_model_tool.ipu_convert",
+                           "tensorflow.compiler.plugin.poplar.ops.gen_application_runtime"):
                 error = refusal(f"import {module}")
                 assert isinstance(error, errors.MissingModuleError), (module, error)
                 assert "exists in SDK" in str(error) and "does not emulate it yet" in str(error)

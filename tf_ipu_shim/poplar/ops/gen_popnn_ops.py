@@ -1,4 +1,4 @@
-"""`gen_popnn_ops`: op wrappers with the arguments of Graphcore's, computed by `ipu.ops.nn_ops`.
+"""`gen_popnn_ops`: op wrappers with the arguments of Graphcore's, computed by the modules of `ipu.ops`.
 
 An argument is an input of the op, then come attributes, then `name`. Names that are not here are refused by name.
 """
@@ -12,8 +12,59 @@ import tensorflow as tf
 
 from tf_ipu_shim import ipu as _ipu  # loads the device
 from tf_ipu_shim.ipu.ops import nn_ops
+from tf_ipu_shim.poplar.ops.popnn_norms import (
+    popnn_group_norm_grad,
+    popnn_group_norm_inference,
+    popnn_group_norm_statistics,
+    popnn_group_norm_training,
+)
+from tf_ipu_shim.poplar.ops.popnn_sequences import (
+    popnn_augru_layer,
+    popnn_augru_layer_backprop,
+    popnn_ctc_beam_search_with_log_probs,
+    popnn_ctc_beam_search_with_logits,
+    popnn_ctc_loss_with_log_probs,
+    popnn_ctc_loss_with_logits,
+    popnn_dynamic_gru_layer,
+    popnn_dynamic_gru_layer_backprop,
+    popnn_dynamic_lstm_layer,
+    popnn_dynamic_lstm_layer_backprop,
+    popnn_gru_layer,
+    popnn_gru_layer_backprop,
+    popnn_lstm_layer,
+    popnn_lstm_layer_backprop,
+)
 
 del _ipu
+
+__all__ = [
+    "ipu_gelu",
+    "ipu_gelu_grad",
+    "ipu_hard_sigmoid",
+    "ipu_hard_sigmoid_grad",
+    "ipu_softmax",
+    "ipu_stable_softmax",
+    "ipu_swish",
+    "ipu_swish_grad",
+    "popnn_augru_layer",
+    "popnn_augru_layer_backprop",
+    "popnn_ctc_beam_search_with_log_probs",
+    "popnn_ctc_beam_search_with_logits",
+    "popnn_ctc_loss_with_log_probs",
+    "popnn_ctc_loss_with_logits",
+    "popnn_dynamic_gru_layer",
+    "popnn_dynamic_gru_layer_backprop",
+    "popnn_dynamic_lstm_layer",
+    "popnn_dynamic_lstm_layer_backprop",
+    "popnn_group_norm_grad",
+    "popnn_group_norm_inference",
+    "popnn_group_norm_statistics",
+    "popnn_group_norm_training",
+    "popnn_gru_layer",
+    "popnn_gru_layer_backprop",
+    "popnn_lstm_layer",
+    "popnn_lstm_layer_backprop",
+]
 
 
 def ipu_gelu(features: Any, name: Any = None) -> Any:

@@ -11,7 +11,16 @@ from typing import Any
 import tensorflow as tf
 
 from tf_ipu_shim import ipu as _ipu  # loads the device
-from tf_ipu_shim.ipu.ops import f8_ops, image_ops, slicing_ops, statistics_ops
+from tf_ipu_shim.ipu.ops import (
+    all_to_all_op,
+    cross_replica_ops,
+    f8_ops,
+    image_ops,
+    reduce_scatter_op,
+    slicing_ops,
+    statistics_ops,
+    within_replica_ops,
+)
 
 del _ipu
 
@@ -19,6 +28,51 @@ IpuConvertToF8 = collections.namedtuple("IpuConvertToF8", ["output", "output_met
 IpuF8Matmul = collections.namedtuple("IpuF8Matmul", ["output", "output_meta"])
 IpuF8Conv2D = collections.namedtuple("IpuF8Conv2D", ["output", "output_meta"])
 IpuF8Conv3D = collections.namedtuple("IpuF8Conv3D", ["output", "output_meta"])
+
+
+def ipu_cross_replica_sum(input: Any, replica_group_size: int = 0, name: Any = None) -> Any:
+    """See `cross_replica_ops.cross_replica_sum`; a group size of 0 means all replicas."""
+    return cross_replica_ops.cross_replica_sum(input, replica_group_size or None, name or "IpuCrossReplicaSum")
+
+
+def ipu_cross_replica_mean(input: Any, replica_group_size: int = 0, name: Any = None) -> Any:
+    """See `cross_replica_ops.cross_replica_mean`; a group size of 0 means all replicas."""
+    return cross_replica_ops.cross_replica_mean(input, replica_group_size or None, name or "IpuCrossReplicaMean")
+
+
+def ipu_all_gather(inputs: Any, replication_factor: int, name: Any = None) -> Any:
+    """See `all_to_all_op.all_gather`; takes a list and gives one."""
+    return all_to_all_op.all_gather(list(inputs), replication_factor, name or "IpuAllGather")
+
+
+def ipu_all_to_all(
+    input: Any, split_dimension: int, concat_dimension: int, number_of_replicas: int, name: Any = None
+) -> Any:
+    """See `all_to_all_op.all_to_all`."""
+    return all_to_all_op.all_to_all(input, split_dimension, concat_dimension, number_of_replicas, name or "IpuAllToAll")
+
+
+def ipu_reduce_scatter(inputs: Any, op: str, replication_factor: int, name: Any = None) -> Any:
+    """See `reduce_scatter_op.reduce_scatter`; takes a list and gives one."""
+    return reduce_scatter_op.reduce_scatter(list(inputs), replication_factor, op, name or "IpuReduceScatter")
+
+
+def ipu_all_gather_within_replica(inputs: Any, name: Any = None) -> Any:
+    """See `within_replica_ops.all_gather`, along the first axis."""
+    with tf.name_scope(name or "IpuAllGatherWithinReplica"):
+        return within_replica_ops.all_gather(inputs)
+
+
+def ipu_all_reduce_within_replica(inputs: Any, collective_op: str, name: Any = None) -> Any:
+    """See `within_replica_ops.all_reduce`."""
+    with tf.name_scope(name or "IpuAllReduceWithinReplica"):
+        return within_replica_ops.all_reduce(inputs, collective_op)
+
+
+def ipu_reduce_scatter_within_replica(inputs: Any, collective_op: str, name: Any = None) -> Any:
+    """See `within_replica_ops.reduce_scatter`."""
+    with tf.name_scope(name or "IpuReduceScatterWithinReplica"):
+        return within_replica_ops.reduce_scatter(inputs, collective_op)
 
 
 def ipu_histogram(input: Any, levels: Any, absolute_of_input: bool, name: Any = None) -> Any:

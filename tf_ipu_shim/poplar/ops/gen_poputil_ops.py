@@ -10,7 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from tf_ipu_shim import ipu as _ipu  # loads the device
-from tf_ipu_shim.ipu.ops import control_flow_ops, internal_ops
+from tf_ipu_shim import plugin
+from tf_ipu_shim.ipu.ops import control_flow_ops, cross_replica_ops, internal_ops, replication_ops
 
 del _ipu
 
@@ -49,6 +50,29 @@ def ipu_suggest_recompute(input: Any, name: Any = None) -> Any:
 def ipu_block_recompute(input: Any, name: Any = None) -> Any:
     """See `internal_ops.block_recompute`."""
     return internal_ops.block_recompute(input, name or "IpuBlockRecompute")
+
+
+def replication_index(name: Any = None) -> Any:
+    """See `replication_ops.replication_index`."""
+    return replication_ops.replication_index(name)
+
+
+def ipu_replication_factor(name: Any = None) -> Any:
+    """How many replicas run the program: an int32 scalar, 1 where there are none."""
+    return plugin.load().ops.ipu_replication_factor(name=name)
+
+
+def ipu_replication_normalise(input: Any, name: Any = None) -> Any:
+    """A tensor divided by the number of replicas."""
+    with tf.name_scope(name or "IpuReplicationNormalise") as scope:
+        value = tf.convert_to_tensor(input)
+        return tf.divide(value, tf.cast(ipu_replication_factor(), value.dtype), name=scope)
+
+
+def ipu_assume_equal_across_replicas(inputs: Any, name: Any = None) -> Any:
+    """See `cross_replica_ops.assume_equal_across_replicas`."""
+    with tf.name_scope(name or "IpuAssumeEqualAcrossReplicas"):
+        return cross_replica_ops.assume_equal_across_replicas(tf.convert_to_tensor(inputs))
 
 
 def ipu_stateful_gradient_accumulate(
