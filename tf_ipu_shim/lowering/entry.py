@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import compilation, memory_plan, pipelines, randomness, replicas
+from tf_ipu_shim.lowering.chunk_functions import SUFFIX as CHUNK_SUFFIX
+from tf_ipu_shim.lowering.chunks import with_chunks
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
@@ -27,6 +29,8 @@ HOST_OPS = frozenset(
         "IteratorV2",
         "IteratorGetNext",
         "IteratorGetNextSync",
+        "IpuChunkBegin",
+        "IpuOutfeedEnqueueChunk",
         "PopDatastreamOutfeedEnqueue",
         "PopDatastreamOutfeedDequeue",
     }
@@ -46,13 +50,15 @@ def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: C
     device = device_of(parsed.ordinal)
     program = lower(library, call, parsed, device.num_ipus)
     if memory_plan.enabled():
-        memory_plan.plan_memory(parsed, program, device, Diagnostics(call).user_line)
+        # On a real IPU iterations come one by one, and so do elements.
+        planned = lower(library, call, parsed, device.num_ipus, chunks=False) if program.has_chunks else program
+        memory_plan.plan_memory(parsed, planned, device, Diagnostics(call).user_line)
     answer = answer_of(program)
     compilation.describe(answer, parsed, program, device.options.profiling)
     return answer.SerializeToString()
 
 
-def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int) -> LoweredProgram:
+def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int, chunks: bool = True) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops.
 
     Args:
@@ -60,6 +66,7 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int) -
         call: lets the lowering question the TensorFlow runtime.
         request: the traced function and its arguments.
         num_ipus: IPUs that the program may use.
+        chunks: whether loops of small iterations may run several of them in one XLA program.
 
     Raises:
         InvalidArgumentError: a mark names an IPU that there is not, or XLA cannot compile an op.
@@ -70,13 +77,24 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int) -
     programs: dict[bytes, function_pb2.FunctionDef] = {}
     for replica in replicas.replicas_of(library.values(), num_ipus, f"{request.function}_{next(_serial)}"):
         own, called = replicas.library_of(library, function, replica)
+        if chunks and replica.count == 1:
+            own = _with_chunks(own, called, request, replica) or own
         added = [definition for name, definition in own.items() if definition is not request.library.get(name)]
         emissions.append(
             _emit(call, dataclasses.replace(request, library=own, function=called), replica, added, programs)
         )
     for emission in emissions:
         refuse_uncompilable(plugin, Diagnostics(call), emission.library, emission.emitter.compiled)
-    return _joined(request, emissions)
+    program = _joined(request, emissions)
+    program.has_chunks = any(cluster.scope.find(CHUNK_SUFFIX) >= 0 for cluster in program.clusters)
+    return program
+
+
+def _with_chunks(
+    library: Mapping[str, function_pb2.FunctionDef], function: str, request: ProgramRequest, replica: replicas.Replica
+) -> Mapping[str, function_pb2.FunctionDef] | None:
+    graphs = _Graphs(dataclasses.replace(request, library=library))
+    return with_chunks(library, function, graphs, Placer(graphs, replica.shards, HOST_OPS))
 
 
 @dataclasses.dataclass
@@ -179,6 +197,8 @@ def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> node_de
     del copy.input[:]
     positions = {argument: index for index, argument in enumerate(graph.arguments)}
     order = [positions[text] for text in launch.input]
+    if positions and not order:
+        return None  # an empty list would say that the order is the call's
     if order != list(range(len(positions))):
         copy.attr["_input_order"].list.i.extend(order)
     return copy

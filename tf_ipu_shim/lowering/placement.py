@@ -106,21 +106,20 @@ class Placer:
             self._marked[name] = frozenset()  # for recursive functions
             found: set[int | None] = set()
             for node in self._graphs[name].nodes:
-                if self._is_on_host(node):
-                    found.add(HOST)
-                    continue
-                shard = marks.shard_of(node.proto)
-                inside = frozenset[int | None]().union(
-                    *(self.shards_of(called) for called in op_types.called_functions(node.proto))
-                )
-                if node.op in self._apart_ops:
-                    found.add(_APART)
-                if inside:
-                    found |= inside
-                elif shard is not None:
-                    found.add(shard)
+                found |= self.places_of(node)
             self._marked[name] = frozenset(found)
         return self._marked[name]
+
+    def places_of(self, node: Node) -> frozenset[int | None]:
+        """The same for one op."""
+        if self._is_on_host(node):
+            return frozenset({HOST})
+        shard = marks.shard_of(node.proto)
+        inside = frozenset[int | None]().union(
+            *(self.shards_of(called) for called in op_types.called_functions(node.proto))
+        )
+        apart = frozenset({_APART} if node.op in self._apart_ops else ())
+        return apart | (inside or frozenset(() if shard is None else {shard}))
 
     def _is_on_host(self, node: Node) -> bool:
         return node.op in self._host_ops or marks.is_on_host(node.proto)

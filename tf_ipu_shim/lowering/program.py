@@ -90,6 +90,7 @@ class LoweredProgram:
         replicas: how often it runs at the same time.
         shards: IPUs of each replica.
         first_replica: the function that the first of several replicas runs.
+        has_chunks: whether a loop of it runs several iterations in one XLA program.
     """
 
     node: node_def_pb2.NodeDef
@@ -100,6 +101,7 @@ class LoweredProgram:
     replicas: int = 1
     shards: int = 1
     first_replica: str = ""
+    has_chunks: bool = False
 
     @property
     def programs(self) -> list[str]:

@@ -19,7 +19,7 @@ from tf_ipu_shim.lowering import op_types
 SEED_OP = "IpuRandomSeed"
 _SEED_ARGUMENT = "ipu_random_seed"
 _SUFFIX = "_seeded"
-_COPIED = re.compile(rf"{_SUFFIX}|_replica\d+$")
+_COPIED = re.compile(rf"{_SUFFIX}|_replica\d+$|_chunk_\d+_")
 
 # Stateful op -> stateless op, the place of the seed input, and each attribute's name in the two.
 _STATELESS: dict[str, tuple[str, int, dict[str, str]]] = {
@@ -52,7 +52,7 @@ def with_seeds(
 
 
 def original_name(function: str) -> str:
-    """The name of the traced function that a seeded copy, or a replica's, was made of; other names stay as they are."""
+    """The name of the traced function that a copy with seeds, of a replica or with chunks was made of; others stay."""
     return _COPIED.split(function, maxsplit=1)[0]
 
 

@@ -1,6 +1,4 @@
-// Outfeeds: what a program sends to the host while it runs. One queue a feed id, for the whole process: a program of
-// one session fills it, any thread, session or eager call empties it.
-#include <algorithm>
+// The ops that fill and empty outfeeds.
 #include <atomic>
 #include <deque>
 #include <map>
@@ -10,6 +8,7 @@
 
 #include "arena.h"
 #include "in_flight.h"
+#include "outfeeds.h"
 #include "program_runs.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -20,82 +19,7 @@ namespace tf_ipu_shim {
 namespace {
 
 using namespace tensorflow;  // NOLINT: this file is a set of TensorFlow ops
-
-using Element = std::vector<Tensor>;
-
-// What programs enqueued, replica by replica: they need not keep step with each other.
-class Outfeed {
- public:
-  void Put(Element element, bool only_last, size_t replica, size_t replicas, int64_t run) {
-    mutex_lock lock(mutex_);
-    if (elements_.size() != replicas) elements_.assign(replicas, {});
-    if (run != run_) {
-      run_ = run;
-      // What a run that failed left of its last iteration would shift all that follow.
-      const size_t rows = Rows();
-      for (std::deque<Element>& elements : elements_) elements.resize(rows);
-    }
-    if (only_last) elements_[replica].clear();
-    elements_[replica].push_back(std::move(element));
-  }
-  // Whole rows: for each replica its elements of as many iterations as all replicas have enqueued.
-  std::vector<std::deque<Element>> TakeAll() {
-    mutex_lock lock(mutex_);
-    std::vector<std::deque<Element>> taken(elements_.size());
-    for (size_t rows = Rows(); rows > 0; --rows) {
-      for (size_t replica = 0; replica < elements_.size(); ++replica) {
-        taken[replica].push_back(std::move(elements_[replica].front()));
-        elements_[replica].pop_front();
-      }
-    }
-    return taken;
-  }
-  // The newest element of each replica; empty where a replica has none.
-  std::vector<Element> Last() {
-    mutex_lock lock(mutex_);
-    std::vector<Element> last;
-    if (Rows() == 0) return last;
-    for (const std::deque<Element>& elements : elements_) last.push_back(elements.back());
-    return last;
-  }
-
- private:
-  size_t Rows() const TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (elements_.empty()) return 0;
-    size_t rows = elements_[0].size();
-    for (const std::deque<Element>& elements : elements_) rows = std::min(rows, elements.size());
-    return rows;
-  }
-
-  mutex mutex_;
-  std::vector<std::deque<Element>> elements_ TF_GUARDED_BY(mutex_);  // by replica
-  int64_t run_ TF_GUARDED_BY(mutex_) = -1;
-};
-
-class Outfeeds {
- public:
-  static Outfeeds& Get() {
-    static auto* outfeeds = new Outfeeds;
-    return *outfeeds;
-  }
-  std::shared_ptr<Outfeed> Of(const string& feed_id) {
-    mutex_lock lock(mutex_);
-    std::shared_ptr<Outfeed>& outfeed = by_id_[feed_id];
-    if (outfeed == nullptr) outfeed = std::make_shared<Outfeed>();
-    return outfeed;
-  }
-  bool Delete(const string& feed_id) {
-    mutex_lock lock(mutex_);
-    return by_id_.erase(feed_id) > 0;
-  }
-
- private:
-  mutex mutex_;
-  std::map<string, std::shared_ptr<Outfeed>> by_id_ TF_GUARDED_BY(mutex_);
-};
-
-constexpr char kAll[] = "all";
-constexpr char kLast[] = "get_last";
+using Element = Outfeed::Element;
 
 REGISTER_OP("PopDatastreamOutfeedEnqueue")
     .Input("inputs: output_types")
@@ -137,7 +61,7 @@ REGISTER_OP("PopDatastreamOutfeedDequeue")
       for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
         shape_inference::ShapeHandle shape;
         TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shapes[i], &shape));
-        if (mode == kAll) {
+        if (mode == kOutfeedAll) {
           TF_RETURN_IF_ERROR(context->Concatenate(context->Vector(context->UnknownDim()), shape, &shape));
         }
         context->set_output(i, shape);
@@ -165,7 +89,7 @@ class OutfeedEnqueueOp : public OpKernel {
     run_number_ = &RunNumberOf(run_group);
     OP_REQUIRES(context, replica_ < replicas_,
                 errors::InvalidArgument(name(), ": there is no replica ", replica_, " of ", replicas_));
-    only_last_ = mode == kLast;
+    only_last_ = mode == kOutfeedLast;
   }
   void Compute(OpKernelContext* context) override {
     Element element;
@@ -192,7 +116,7 @@ class OutfeedDequeueOp : public OpKernel {
     OP_REQUIRES_OK(context, context->GetAttr("wait_for_completion", &wait_for_completion_));
     OP_REQUIRES(context, device_ordinal_ >= 0 && device_ordinal_ < kMaxDevices,
                 errors::InvalidArgument("There is no device /device:IPU:", device_ordinal_));
-    only_last_ = mode == kLast;
+    only_last_ = mode == kOutfeedLast;
   }
 
   void Compute(OpKernelContext* context) override {

@@ -1,0 +1,326 @@
+"""The functions of a loop over chunks: its condition, its body, and the loop within the body that XLA compiles."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, tensor_util
+
+from tf_ipu_shim.lowering import marks, op_types
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+
+SUFFIX = "_chunk"
+_INT = types_pb2.DT_INT32
+_serial = itertools.count()
+
+
+@dataclasses.dataclass(frozen=True)
+class Feeds:
+    """What a loop takes from the host and sends there in an iteration.
+
+    Args:
+        infeeds: the op that takes an element; none or one.
+        outfeeds: the ops that send.
+        iterators: the ops that give handles of iterators.
+        total: how many iterations the loop has.
+        most: how many iterations a chunk has at most.
+    """
+
+    infeeds: Sequence[Node]
+    outfeeds: Sequence[Node]
+    iterators: Sequence[Node]
+    total: int
+    most: int
+
+
+def chunked(
+    definition: function_pb2.FunctionDef, loop: Node, graphs: Mapping[str, FunctionGraph], feeds: Feeds
+) -> dict[str, function_pb2.FunctionDef]:
+    """Replaces a loop by one over chunks.
+
+    Args:
+        definition: the function that the loop is in.
+        loop: the loop.
+        graphs: all functions by name.
+        feeds: the loop's feeds.
+
+    Returns:
+        The changed function and the new ones by name.
+    """
+    body = graphs[loop.proto.attr["body"].func.name]
+    names = _Names(f"{body.name}{SUFFIX}_{next(_serial)}")
+    made = [
+        _changed(definition, loop, names),
+        _outer_condition(body, names, feeds.total),
+        _outer_body(body, names, feeds),
+        _inner_condition(body, names, feeds),
+        _inner_body(body, names, feeds),
+    ]
+    return {function.signature.name: function for function in made}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Names:
+    """Names of the new functions."""
+
+    prefix: str
+
+    def __getattr__(self, name: str) -> str:
+        return f"{self.prefix}_{name}"
+
+
+class _Writer:
+    """Writes a FunctionDef."""
+
+    def __init__(self, name: str) -> None:
+        self.function = function_pb2.FunctionDef()
+        self.function.signature.name = name
+
+    def argument(self, name: str, kind: int) -> str:
+        """Adds an argument; returns its name."""
+        self.function.signature.input_arg.add(name=name, type=kind)
+        return name
+
+    def result(self, kind: int, tensor: str) -> None:
+        """Adds a result."""
+        name = f"result_{len(self.function.signature.output_arg)}"
+        self.function.signature.output_arg.add(name=name, type=kind)
+        self.function.ret[name] = tensor
+
+    def must_run(self, node: str) -> None:
+        """Has an op run although no result may need it."""
+        self.function.signature.is_stateful = True
+        self.function.signature.control_output.append(node)
+        self.function.control_ret[node] = node
+
+    def node(self, name: str, op: str, inputs: Sequence[str], host: bool = False, **types: int) -> node_def_pb2.NodeDef:
+        """Adds an op with attributes that are types."""
+        node = self.function.node_def.add(name=name, op=op, input=inputs)
+        for attribute, kind in types.items():
+            node.attr[attribute].type = kind
+        if host:
+            node.attr[marks.OUTSIDE_COMPILATION_ATTRIBUTE].s = b"chunk"
+        return node
+
+    def constant(self, name: str, value: np.ndarray | np.int32, host: bool = False) -> str:
+        """Adds a constant; returns the tensor."""
+        node = self.node(name, "Const", [], host, dtype=dtypes.as_dtype(value.dtype).as_datatype_enum)
+        node.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value))
+        return f"{name}:output:0"
+
+
+def _changed(definition: function_pb2.FunctionDef, loop: Node, names: _Names) -> function_pb2.FunctionDef:
+    """The function with the loop over chunks; it has one loop variable more than the old one, in front."""
+    function = function_pb2.FunctionDef()
+    function.CopyFrom(definition)
+    writer = _Writer("")
+    writer.function = function
+    start = writer.constant(f"{loop.name}/{names.prefix}", np.zeros([], np.int32), host=True)
+
+    def renumbered(text: str) -> str:
+        name, _, rest = text.partition(":")
+        if name != loop.name or not rest:
+            return text
+        output, index = rest.split(":")
+        return f"{name}:{output}:{int(index) + 1}"
+
+    for node in function.node_def:
+        inputs = [renumbered(text) for text in node.input]
+        if node.name == loop.name:
+            inputs.insert(0, start)
+            node.attr["cond"].func.name, node.attr["body"].func.name = names.outer_condition, names.outer_body
+            kinds = [_INT, *node.attr["T"].list.type]
+            node.attr["T"].list.ClearField("type")
+            node.attr["T"].list.type.extend(kinds)
+            for private in ("output_shapes", "_num_original_outputs"):
+                if private in node.attr:
+                    del node.attr[private]
+        node.ClearField("input")
+        node.input.extend(inputs)
+    for name in function.ret:
+        function.ret[name] = renumbered(function.ret[name])
+    return function
+
+
+def _outer_condition(body: FunctionGraph, names: _Names, total: int) -> function_pb2.FunctionDef:
+    writer = _Writer(names.outer_condition)
+    done = writer.argument("chunk_done", _INT)
+    for argument, kind in body.arguments.items():
+        writer.argument(argument, kind)
+    limit = writer.constant("chunk_total", np.int32(total), host=True)
+    writer.node("chunk_goes_on", "Less", [done, limit], host=True, T=_INT)
+    writer.result(types_pb2.DT_BOOL, "chunk_goes_on:z:0")
+    return writer.function
+
+
+def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb2.FunctionDef:
+    writer = _Writer(names.outer_body)
+    done = writer.argument("chunk_done", _INT)
+    for argument, kind in body.arguments.items():
+        writer.argument(argument, kind)
+    for iterator in feeds.iterators:
+        writer.function.node_def.add().CopyFrom(iterator.proto)
+    begin = writer.node("chunk_begin", "IpuChunkBegin", [done, *(node.inputs[0] for node in feeds.infeeds)])
+    begin.attr["N"].i, begin.attr["chunk"].i, begin.attr["total"].i = len(feeds.infeeds), feeds.most, feeds.total
+    for attribute in ("output_types", "output_shapes"):
+        begin.attr[attribute].list.SetInParent()
+        for node in feeds.infeeds:
+            begin.attr[attribute].CopyFrom(node.proto.attr[attribute])
+    count = f"{begin.name}:count:0"
+    element = _element_types(feeds)
+    first = writer.constant("chunk_first", np.zeros([], np.int32))
+    buffers = []
+    for index, (kind, shape) in enumerate(_sent(feeds)):
+        zero = writer.constant(f"chunk_zero_{index}", np.zeros([], dtypes.as_dtype(kind).as_numpy_dtype))
+        size = writer.constant(f"chunk_size_{index}", np.array([feeds.most, *shape], np.int32))
+        writer.node(f"chunk_buffer_{index}", "Fill", [size, zero], T=kind, index_type=_INT)
+        buffers.append(f"chunk_buffer_{index}:output:0")
+    carried = _carried(body, feeds)
+    kinds = [_INT, _INT, *element, *(kind for kind, _ in _sent(feeds)), *(body.arguments[name] for name in carried)]
+    components = [f"{begin.name}:components:{index}" for index in range(len(element))]
+    loop = writer.node("chunk_loop", "While", [first, count, *components, *buffers, *carried])
+    loop.attr["T"].list.type.extend(kinds)
+    loop.attr["cond"].func.name, loop.attr["body"].func.name = names.inner_condition, names.inner_body
+    loop.attr["parallel_iterations"].i = 10
+    writer.must_run(loop.name)
+    at = 2 + len(element)
+    for index, outfeed in enumerate(feeds.outfeeds):
+        types = outfeed.proto.attr["output_types"].list.type
+        sent = [f"chunk_loop:output:{at + offset}" for offset in range(len(types))]
+        at += len(types)
+        node = writer.node(f"chunk_enqueue_{index}", "IpuOutfeedEnqueueChunk", [count, *sent])
+        for attribute in ("output_types", "outfeed_mode", "feed_id"):
+            node.attr[attribute].CopyFrom(outfeed.proto.attr[attribute])
+        writer.must_run(node.name)
+    writer.result(_INT, f"{begin.name}:next:0")
+    left = {name: f"chunk_loop:output:{at + index}" for index, name in enumerate(carried)}
+    for name, kind in body.arguments.items():
+        writer.result(kind, left.get(name, name) if kind != op_types.RESOURCE else name)
+    return writer.function
+
+
+def _inner_condition(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb2.FunctionDef:
+    writer = _Writer(names.inner_condition)
+    _inner_arguments(writer, body, feeds)
+    writer.node("chunk_goes_on", "Less", ["chunk_index", "chunk_count"], T=_INT)
+    writer.result(types_pb2.DT_BOOL, "chunk_goes_on:z:0")
+    return writer.function
+
+
+def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb2.FunctionDef:
+    """The old body: an element is a slice of those that were fetched, and what is sent goes into a buffer."""
+    writer = _Writer(names.inner_body)
+    _inner_arguments(writer, body, feeds)
+    renamed: dict[str, str] = {}
+    for node in feeds.infeeds:
+        shapes = node.proto.attr["output_shapes"].list.shape
+        for index, (kind, shape) in enumerate(zip(_element_types(feeds), shapes)):
+            sizes = [dimension.size for dimension in shape.dim]
+            renamed[f"{node.name}:components:{index}"] = _slice(writer, f"chunk_element_{index}", kind, sizes)
+    buffers, removed = _buffers(writer, feeds, renamed)
+    for node in body.nodes:
+        if node in feeds.infeeds or node in feeds.outfeeds or node in feeds.iterators:
+            continue
+        copy = writer.function.node_def.add()
+        copy.CopyFrom(node.proto)
+        copy.ClearField("input")
+        copy.input.extend(renamed.get(text, text) for text in node.inputs)
+        controls = [f"^{name}" for control in node.controls for name in removed.get(control, [control.name])]
+        copy.input.extend(dict.fromkeys(controls))
+    writer.node("chunk_next", "AddV2", ["chunk_index", writer.constant("chunk_one", np.int32(1))], T=_INT)
+    writer.result(_INT, "chunk_next:z:0")
+    writer.result(_INT, "chunk_count")
+    for index, kind in enumerate(_element_types(feeds)):
+        writer.result(kind, f"chunk_elements_{index}")
+    for kind, buffer in buffers:
+        writer.result(kind, buffer)
+    returns = dict(zip(body.arguments, body.returns))
+    for name in _carried(body, feeds):
+        writer.result(body.arguments[name], renamed.get(returns[name], returns[name]))
+    for node in body.control_returns:
+        for name in removed.get(node, [node.name]):
+            if name not in writer.function.control_ret:
+                writer.must_run(name)
+    return writer.function
+
+
+def _buffers(
+    writer: _Writer, feeds: Feeds, renamed: Mapping[str, str]
+) -> tuple[list[tuple[int, str]], dict[Node, list[str]]]:
+    """Puts what is sent into the buffers; gives them, and for each op that is gone those that stand for it."""
+    buffers: list[tuple[int, str]] = []
+    removed: dict[Node, list[str]] = {node: [] for node in (*feeds.infeeds, *feeds.iterators)}
+    shapes = iter(_sent(feeds))
+    for outfeed in feeds.outfeeds:
+        removed[outfeed] = []
+        before = [f"^{control.name}" for control in outfeed.controls if control not in removed]
+        for text in outfeed.inputs:
+            kind, sizes = next(shapes)
+            index = len(buffers)
+            name = f"chunk_sent_{index}"
+            shape = writer.constant(f"{name}/shape", np.array([1, *sizes], np.int32))
+            row = writer.node(f"{name}/row", "Reshape", [renamed.get(text, text), shape], T=kind, Tshape=_INT)
+            at = _position(writer, f"{name}/at", len(sizes))
+            writer.node(
+                name,
+                "XlaDynamicUpdateSlice",
+                [f"chunk_buffers_{index}", f"{row.name}:output:0", at, *before],
+                T=kind,
+                Tindices=_INT,
+            )
+            buffers.append((kind, f"{name}:output:0"))
+            removed[outfeed].append(name)
+        if not outfeed.inputs:
+            removed[outfeed] = [control.name for control in outfeed.controls if control not in removed]
+    return buffers, removed
+
+
+def _slice(writer: _Writer, name: str, kind: int, sizes: Sequence[int]) -> str:
+    size = writer.constant(f"{name}/size", np.array([1, *sizes], np.int32))
+    shape = writer.constant(f"{name}/shape", np.array(sizes, np.int32))
+    stacked = name.replace("element_", "elements_")
+    at = _position(writer, f"{name}/at", len(sizes))
+    writer.node(f"{name}/row", "XlaDynamicSlice", [stacked, at, size], T=kind, Tindices=_INT)
+    writer.node(name, "Reshape", [f"{name}/row:output:0", shape], T=kind, Tshape=_INT)
+    return f"{name}:output:0"
+
+
+def _position(writer: _Writer, name: str, axes: int) -> str:
+    zero = writer.constant(f"{name}/zero", np.int32(0))
+    node = writer.node(name, "Pack", ["chunk_index", *[zero] * axes], T=_INT)
+    node.attr["N"].i = 1 + axes
+    return f"{name}:output:0"
+
+
+def _inner_arguments(writer: _Writer, body: FunctionGraph, feeds: Feeds) -> None:
+    writer.argument("chunk_index", _INT)
+    writer.argument("chunk_count", _INT)
+    for index, kind in enumerate(_element_types(feeds)):
+        writer.argument(f"chunk_elements_{index}", kind)
+    for index, (kind, _) in enumerate(_sent(feeds)):
+        writer.argument(f"chunk_buffers_{index}", kind)
+    for name in _carried(body, feeds):
+        writer.argument(name, body.arguments[name])
+
+
+def _carried(body: FunctionGraph, feeds: Feeds) -> list[str]:
+    """The old loop variables that the new loop has: all but handles of iterators."""
+    handles = {node.inputs[0] for node in feeds.infeeds}
+    return [name for name in body.arguments if name not in handles]
+
+
+def _element_types(feeds: Feeds) -> list[int]:
+    return [kind for node in feeds.infeeds for kind in node.proto.attr["output_types"].list.type]
+
+
+def _sent(feeds: Feeds) -> list[tuple[int, list[int]]]:
+    """Type and shape of each tensor that is sent in an iteration."""
+    return [
+        (kind, [dimension.size for dimension in shape.dim])
+        for node in feeds.outfeeds
+        for kind, shape in zip(node.proto.attr["output_types"].list.type, node.proto.attr["output_shapes"].list.shape)
+    ]

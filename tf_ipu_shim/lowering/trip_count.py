@@ -1,0 +1,100 @@
+"""How often a loop runs, where that can be told beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tensorflow.python.framework import tensor_util
+
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+
+_PASSES_ON = frozenset({"Identity", "Cast", "StopGradient"})
+
+
+def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> int | None:
+    """The number of iterations of a loop that counts up to a constant; None for any other.
+
+    Args:
+        graph: the function that the loop is in.
+        loop: a `While` node.
+        graphs: all functions by name.
+    """
+    cond, body = (graphs[loop.proto.attr[name].func.name] for name in ("cond", "body"))
+    counts = _bounds(cond, cond.returns[0], _Loop(graph, loop, cond, body))
+    return None if counts is None else min(counts)
+
+
+class _Loop:
+    """What is constant around a loop and in it."""
+
+    def __init__(self, graph: FunctionGraph, loop: Node, cond: FunctionGraph, body: FunctionGraph) -> None:
+        self._graph = graph
+        self._loop = loop
+        self._cond = list(cond.arguments)
+        self._body = body
+
+    def initial(self, argument: int) -> int | None:
+        """The value with which a loop variable begins."""
+        return _constant(self._graph, self._loop.inputs[argument])
+
+    def argument(self, text: str) -> int | None:
+        """The number of a loop variable, by its name in the condition."""
+        return self._cond.index(text) if text in self._cond else None
+
+    def step(self, argument: int) -> int | None:
+        """What is added to a loop variable in each iteration; 0 for one that stays as it is."""
+        own = list(self._body.arguments)[argument]
+        text, producer = _source(self._body, self._body.returns[argument])
+        if text == own:
+            return 0
+        if producer is None or producer.op not in ("AddV2", "Add"):
+            return None
+        sides = [_source(self._body, side) for side in producer.inputs]
+        for (one, _), other in zip(sides, reversed(producer.inputs)):
+            if one == own:
+                return _constant(self._body, other)
+        return None
+
+
+def _bounds(cond: FunctionGraph, text: str, loop: _Loop) -> list[int] | None:
+    """The numbers of iterations that each of the conditions joined by "and" allows."""
+    _, producer = _source(cond, text)
+    if producer is None:
+        return None
+    if producer.op == "LogicalAnd":
+        sides = [_bounds(cond, side, loop) for side in producer.inputs]
+        return None if None in sides else [count for side in sides for count in side or ()]
+    if producer.op != "Less":
+        return None
+    counter = loop.argument(_source(cond, producer.inputs[0])[0])
+    if counter is None:
+        return None
+    first, step, limit = loop.initial(counter), loop.step(counter), _limit(cond, producer.inputs[1], loop)
+    if first is None or limit is None or not step or step < 0:
+        return None
+    return [max(0, -(-(limit - first) // step))]
+
+
+def _limit(cond: FunctionGraph, text: str, loop: _Loop) -> int | None:
+    found = _constant(cond, text)
+    if found is not None:
+        return found
+    argument = loop.argument(_source(cond, text)[0])
+    return None if argument is None or loop.step(argument) != 0 else loop.initial(argument)
+
+
+def _source(graph: FunctionGraph, text: str) -> tuple[str, Node | None]:
+    """A tensor and its producer, behind ops that only pass it on."""
+    producer = graph.producer(text)
+    while producer is not None and producer.op in _PASSES_ON:
+        text = producer.inputs[0]
+        producer = graph.producer(text)
+    return text, producer
+
+
+def _constant(graph: FunctionGraph, text: str) -> int | None:
+    _, producer = _source(graph, text)
+    if producer is None or producer.op != "Const":
+        return None
+    value = tensor_util.MakeNdarray(producer.proto.attr["value"].tensor)
+    return int(value) if value.shape == () and value.dtype.kind in "iu" else None

@@ -1,0 +1,93 @@
+// Outfeeds: what a program sends to the host while it runs. One queue a feed id, for the whole process: a program of
+// one session fills it, any thread, session or eager call empties it.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/mutex.h"
+
+namespace tf_ipu_shim {
+
+inline constexpr char kOutfeedAll[] = "all";
+inline constexpr char kOutfeedLast[] = "get_last";
+
+// What programs enqueued, replica by replica: they need not keep step with each other.
+class Outfeed {
+ public:
+  using Element = std::vector<tensorflow::Tensor>;
+  void Put(Element element, bool only_last, size_t replica, size_t replicas, int64_t run) {
+    tensorflow::mutex_lock lock(mutex_);
+    if (elements_.size() != replicas) elements_.assign(replicas, {});
+    if (run != run_) {
+      run_ = run;
+      // What a run that failed left of its last iteration would shift all that follow.
+      const size_t rows = Rows();
+      for (std::deque<Element>& elements : elements_) elements.resize(rows);
+    }
+    if (only_last) elements_[replica].clear();
+    elements_[replica].push_back(std::move(element));
+  }
+  // Whole rows: for each replica its elements of as many iterations as all replicas have enqueued.
+  std::vector<std::deque<Element>> TakeAll() {
+    tensorflow::mutex_lock lock(mutex_);
+    std::vector<std::deque<Element>> taken(elements_.size());
+    for (size_t rows = Rows(); rows > 0; --rows) {
+      for (size_t replica = 0; replica < elements_.size(); ++replica) {
+        taken[replica].push_back(std::move(elements_[replica].front()));
+        elements_[replica].pop_front();
+      }
+    }
+    return taken;
+  }
+  // The newest element of each replica; empty where a replica has none.
+  std::vector<Element> Last() {
+    tensorflow::mutex_lock lock(mutex_);
+    std::vector<Element> last;
+    if (Rows() == 0) return last;
+    for (const std::deque<Element>& elements : elements_) last.push_back(elements.back());
+    return last;
+  }
+
+ private:
+  size_t Rows() const TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (elements_.empty()) return 0;
+    size_t rows = elements_[0].size();
+    for (const std::deque<Element>& elements : elements_) rows = std::min(rows, elements.size());
+    return rows;
+  }
+
+  tensorflow::mutex mutex_;
+  std::vector<std::deque<Element>> elements_ TF_GUARDED_BY(mutex_);  // by replica
+  int64_t run_ TF_GUARDED_BY(mutex_) = -1;
+};
+
+class Outfeeds {
+ public:
+  static Outfeeds& Get() {
+    static auto* outfeeds = new Outfeeds;
+    return *outfeeds;
+  }
+  std::shared_ptr<Outfeed> Of(const std::string& feed_id) {
+    tensorflow::mutex_lock lock(mutex_);
+    std::shared_ptr<Outfeed>& outfeed = by_id_[feed_id];
+    if (outfeed == nullptr) outfeed = std::make_shared<Outfeed>();
+    return outfeed;
+  }
+  bool Delete(const std::string& feed_id) {
+    tensorflow::mutex_lock lock(mutex_);
+    return by_id_.erase(feed_id) > 0;
+  }
+
+ private:
+  tensorflow::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Outfeed>> by_id_ TF_GUARDED_BY(mutex_);
+};
+
+}  // namespace tf_ipu_shim
