@@ -350,3 +350,26 @@ def test_many_threads():
     for thread in threads:
         thread.join()
     assert found == {seed: 20.0**3 * seed * seed for seed in range(4)}
+
+
+@pytest.mark.parametrize("order", ["variable", "both"])
+def test_variables_made_outside_the_scope(order):
+    step = tf.Variable([1.0, 2.0])
+    assert "CPU" in step.device
+    with tf.device(IPU):
+        own = tf.Variable([10.0, 10.0])
+
+    @tf.function(jit_compile=True)
+    def program(x):
+        step.assign_add(x)
+        return step * own if order == "both" else step + 0.0
+
+    for run in (1, 2, 3):
+        with tf.device(IPU):
+            result = program(tf.constant([1.0, 1.0]))
+        np.testing.assert_array_equal(step.numpy(), [1 + run, 2 + run])
+        np.testing.assert_array_equal(result, step.numpy() * (10 if order == "both" else 1))
+    step.assign([5.0, 5.0])
+    with tf.device(IPU):
+        program(tf.constant([1.0, 1.0]))
+    np.testing.assert_array_equal(step.numpy(), [6, 6])

@@ -149,7 +149,7 @@ Status LoweredProgram::BringVariablesHome(OpKernelContext* context, const IpuDev
     if (chip < 0) continue;
     core::RefCountPtr<Var> variable;
     // An uninitialised variable is reported by the op that reads it, in TensorFlow's own words.
-    if (!LookupResource(context, HandleFromInput(context, i), &variable).ok()) continue;
+    if (!FindVariable(context, i, &variable).ok()) continue;
     mutex_lock lock(*variable->mu());
     if (!variable->is_initialized || !variable->tensor()->IsInitialized()) continue;
     Tensor* tensor = variable->tensor();
@@ -178,24 +178,40 @@ Status LoweredProgram::BringVariablesHome(OpKernelContext* context, const IpuDev
   return replicas_ == nullptr ? OkStatus() : replicas_->Upload(context, device);
 }
 
-std::shared_ptr<LoweredProgram::Inputs> LoweredProgram::Reorder(OpKernelContext* context) const {
-  if (input_order_.empty() && replicas_ == nullptr) return nullptr;
+Status LoweredProgram::Reorder(OpKernelContext* context, const IpuDevice& device,
+                               std::shared_ptr<Inputs>* reordered) const {
+  std::vector<bool> elsewhere(shapes_.size());
+  bool any_elsewhere = false;
+  for (size_t input = 0; input < shapes_.size(); ++input) {
+    if (variable_chips_[input] < 0 || HandleFromInput(context, input).device() == device.name()) continue;
+    elsewhere[input] = any_elsewhere = true;
+  }
+  if (input_order_.empty() && replicas_ == nullptr && !any_elsewhere) return OkStatus();
   auto inputs = std::make_shared<Inputs>();
-  OpKernelContext::Params* params = context->params();
+  const OpKernelContext::Params* params = context->params();
   const auto add = [&](const TensorValue& value, size_t like) {
     inputs->values.push_back(value);
     if (!params->input_alloc_attrs.empty()) inputs->attributes.push_back(params->input_alloc_attrs[like]);
   };
-  for (const int32_t input : input_order_) add(params->inputs[input], input);
+  const auto add_input = [&](size_t input) -> Status {
+    if (elsewhere[input]) {
+      inputs->aliases.emplace_back();
+      TF_RETURN_IF_ERROR(inputs->aliases.back().Make(context, input));
+      add(TensorValue(inputs->aliases.back().handle()), input);
+    } else {
+      add(params->inputs[input], input);
+    }
+    return OkStatus();
+  };
+  for (const int32_t input : input_order_) TF_RETURN_IF_ERROR(add_input(input));
   if (input_order_.empty()) {
-    for (size_t input = 0; input < shapes_.size(); ++input) add(params->inputs[input], input);
+    for (size_t input = 0; input < shapes_.size(); ++input) TF_RETURN_IF_ERROR(add_input(input));
   }
   for (size_t copy = 0; replicas_ != nullptr && copy < replicas_->size(); ++copy) {
     add(replicas_->handle(copy), replicas_->input(copy));
   }
-  params->inputs = inputs->values;
-  params->input_alloc_attrs = inputs->attributes;
-  return inputs;
+  *reordered = std::move(inputs);
+  return OkStatus();
 }
 
 void LoweredProgram::Enter(std::function<void()> run) {
@@ -253,7 +269,7 @@ EngineTrace::Buffers LoweredProgram::BuffersOf(OpKernelContext* context, const s
   EngineTrace::Buffers buffers;
   for (const int32_t input : inputs) {
     core::RefCountPtr<Var> variable;
-    if (!LookupResource(context, HandleFromInput(context, input), &variable).ok()) continue;
+    if (!FindVariable(context, input, &variable).ok()) continue;
     tf_shared_lock lock(*variable->mu());
     if (variable->is_initialized) buffers.push_back(variable->tensor()->data());
   }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,12 +38,13 @@ class LoweredProgram {
 
   // The inputs in the order of its kernel. The call keeps them while the kernel runs.
   struct Inputs {
+    std::deque<VariableAlias> aliases;  // of variables that were made on another device
     std::vector<tensorflow::TensorValue> values;
     std::vector<tensorflow::AllocatorAttributes> attributes;
   };
-  // Gives the context the inputs in that order, the variables of further replicas behind them; null where it is the
-  // program's own and nothing was done.
-  std::shared_ptr<Inputs> Reorder(tensorflow::OpKernelContext* context) const;
+  // The inputs in that order, the variables of further replicas behind them; null where they are the program's own.
+  tensorflow::Status Reorder(tensorflow::OpKernelContext* context, const IpuDevice& device,
+                             std::shared_ptr<Inputs>* reordered) const;
 
   // Around each run. `BeforeRun` gives the watch over the first one, null for all others.
   std::shared_ptr<CompileWatch> BeforeRun(tensorflow::OpKernelContext* context, const IpuDevice& device);

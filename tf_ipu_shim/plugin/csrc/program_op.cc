@@ -89,7 +89,11 @@ class IpuProgramOp : public AsyncOpKernel {
 
  private:
   void Run(OpKernelContext* context, IpuDevice& device, LoweredProgram& program, const DoneCallback& done) {
-    const Status ready = program.BringVariablesHome(context, device);
+    Status ready = program.BringVariablesHome(context, device);
+    const auto inputs = context->params()->inputs;
+    const auto attributes = context->params()->input_alloc_attrs;
+    std::shared_ptr<LoweredProgram::Inputs> reordered;
+    if (ready.ok()) ready = program.Reorder(context, device, &reordered);
     if (!ready.ok()) {
       context->SetStatus(ready);
       program.Leave();
@@ -97,9 +101,13 @@ class IpuProgramOp : public AsyncOpKernel {
       return;
     }
     ++CountersOf(device.ordinal()).programs_run;
-    // The program takes over this op's context: its inputs in an order of its own, the same outputs.
     std::shared_ptr<CompileWatch> first_run = program.BeforeRun(context, device);
+    // The program takes over this op's context: its inputs in an order of its own, the same outputs.
     OpKernelContext::Params* const params = context->params();
+    if (reordered != nullptr) {
+      params->inputs = reordered->values;
+      params->input_alloc_attrs = reordered->attributes;
+    }
     OpKernel* const kernel = program.kernel();
     params->op_kernel = kernel;
     // A program that fails cancels what is left of it. Were that the step's own manager, TensorFlow would take the
@@ -107,9 +115,6 @@ class IpuProgramOp : public AsyncOpKernel {
     CancellationManager* const outer = params->cancellation_manager;
     auto* const inner = new CancellationManager(outer);
     params->cancellation_manager = inner;
-    const auto inputs = params->inputs;
-    const auto attributes = params->input_alloc_attrs;
-    std::shared_ptr<LoweredProgram::Inputs> reordered = program.Reorder(context);
     ProgramStarts(device.ordinal());
     auto finish = [this, context, &device, &program, outer, inner, inputs, attributes, reordered = std::move(reordered),
                    first_run = std::move(first_run), done]() {

@@ -1,6 +1,5 @@
 #include "replica_variables.h"
 
-#include <atomic>
 #include <cstring>
 
 #include "counters.h"
@@ -11,9 +10,6 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file keeps TensorFlow's variables
 
-constexpr char kReplicaContainer[] = "ipu_replicas";
-std::atomic<int64_t> replica_variable_serial{0};
-
 bool SameBuffer(const Tensor& one, const Tensor& other) {
   return one.dtype() == other.dtype() && one.shape() == other.shape() && one.data() == other.data();
 }
@@ -22,7 +18,7 @@ bool SameBuffer(const Tensor& one, const Tensor& other) {
 
 ReplicaVariables::~ReplicaVariables() {
   for (const Copy& copy : copies_) {
-    if (!copy.name.empty()) resources_->Delete<Var>(kReplicaContainer, copy.name).IgnoreError();
+    if (!copy.name.empty()) resources_->Delete<Var>(kVariableContainer, copy.name).IgnoreError();
   }
 }
 
@@ -30,16 +26,16 @@ Status ReplicaVariables::Make(OpKernelContext* context, size_t index) {
   Copy& copy = copies_[index];
   const ResourceHandle& original = HandleFromInput(context, inputs_[index]);
   DataType type = original.dtypes_and_shapes().empty() ? DT_FLOAT : original.dtypes_and_shapes()[0].dtype;
-  const std::string name = strings::StrCat("copy_", replica_variable_serial++);
+  const std::string name = NewVariableName();
   copy.variable.reset(new Var(type));
   copy.variable->Ref();  // for the resource manager
-  TF_RETURN_IF_ERROR(context->resource_manager()->Create<Var>(kReplicaContainer, name, copy.variable.get()));
+  TF_RETURN_IF_ERROR(context->resource_manager()->Create<Var>(kVariableContainer, name, copy.variable.get()));
   resources_ = context->resource_manager();
   copy.name = name;
   // Field by field: a handle of TensorFlow 2 holds its variable, and a copy of it would be that variable.
   ResourceHandle handle;
-  handle.set_device(original.device());
-  handle.set_container(kReplicaContainer);
+  handle.set_device(context->function_library()->device()->name());
+  handle.set_container(kVariableContainer);
   handle.set_name(name);
   handle.set_hash_code(original.hash_code());
   handle.set_maybe_type_name(original.maybe_type_name());
@@ -73,7 +69,7 @@ Status ReplicaVariables::Upload(OpKernelContext* context, const IpuDevice& devic
     if (copy.name.empty()) TF_RETURN_IF_ERROR(Make(context, index));
     core::RefCountPtr<Var> variable;
     Tensor value(DT_INVALID);
-    if (LookupResource(context, HandleFromInput(context, inputs_[index]), &variable).ok()) {
+    if (FindVariable(context, inputs_[index], &variable).ok()) {
       tf_shared_lock lock(*variable->mu());
       if (variable->is_initialized) value = *variable->tensor();
     }
@@ -92,7 +88,7 @@ void ReplicaVariables::Keep(OpKernelContext* context) {
   mutex_lock lock(mutex_);
   for (size_t index = 0; index < copies_.size(); ++index) {
     core::RefCountPtr<Var> variable;
-    if (!LookupResource(context, HandleFromInput(context, inputs_[index]), &variable).ok()) continue;
+    if (!FindVariable(context, inputs_[index], &variable).ok()) continue;
     tf_shared_lock variable_lock(*variable->mu());
     if (!variable->is_initialized) continue;
     copies_[index].known = *variable->tensor();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device.h"
+#include "program_variables.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
 

@@ -1,0 +1,33 @@
+// Variables as a program sees them: by the handles that it is given.
+#pragma once
+
+#include <string>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_var.h"
+
+namespace tf_ipu_shim {
+
+// Where the program's own variables are kept, and a name that none of them has.
+inline constexpr char kVariableContainer[] = "ipu_programs";
+std::string NewVariableName();
+
+// The variable behind an input, also one that was made on another device than the program's.
+tensorflow::Status FindVariable(tensorflow::OpKernelContext* context, int input,
+                                tensorflow::core::RefCountPtr<tensorflow::Var>* variable);
+
+// A further name, on the program's device, for a variable that a script made outside the IPU's scope, such as an
+// optimizer's step. All memory is the host's here: only the name of its device keeps XLA from using it.
+class VariableAlias {
+ public:
+  ~VariableAlias();
+  tensorflow::Status Make(tensorflow::OpKernelContext* context, int input);
+  tensorflow::Tensor* handle() { return &handle_; }
+
+ private:
+  tensorflow::ResourceMgr* resources_ = nullptr;
+  std::string name_;
+  tensorflow::Tensor handle_;
+};
+
+}  // namespace tf_ipu_shim
