@@ -51,7 +51,7 @@ def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> li
         CollectiveError: another process ended, or called with something else.
 
     Example:
-        >>> run("sum", "loss", [np.ones(3)])
+        >>> (total,) = run("sum", "loss", [np.ones(3)])
     """
     arrays = [np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array) for array in arrays]
     with _lock:
