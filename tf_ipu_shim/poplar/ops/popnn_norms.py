@@ -114,8 +114,9 @@ def popnn_group_norm_training(
     """
     with tf.name_scope(name or "PopnnGroupNormTraining"):
         how = (data_format, epsilon, num_groups, strided_channel_grouping)
-        statistics = popnn_group_norm_statistics(inputs, *how)
-        return PopnnGroupNormTraining(popnn_group_norm_inference(inputs, gamma, beta, *statistics, *how), *statistics)
+        mean, inv_std_dev = popnn_group_norm_statistics(inputs, *how)
+        output = popnn_group_norm_inference(inputs, gamma, beta, mean, inv_std_dev, *how)
+        return PopnnGroupNormTraining(output, mean, inv_std_dev)
 
 
 def popnn_group_norm_grad(

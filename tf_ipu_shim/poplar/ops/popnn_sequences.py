@@ -6,25 +6,71 @@ backward ops compute it again.
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tf_ipu_shim.ipu.ops import nn_ops, recurrences
 
-_LSTM_GRADIENTS = ["inputs_backprop", "input_h_state_backprop", "input_c_state_backprop", "kernel_backprop"]
-_GRU_GRADIENTS = ["inputs_backprop", "initial_state_backprop", "kernel_backprop", "biases_backprop"]
-_DECODED = ["label_probabilities", "label_lengths", "decoded_labels"]
 
-PopnnLstmLayer = collections.namedtuple("PopnnLstmLayer", ["output", "output_c_state", "intermediates"])
-PopnnLstmLayerBackprop = collections.namedtuple("PopnnLstmLayerBackprop", [*_LSTM_GRADIENTS, "biases_backprop"])
-PopnnGRULayer = collections.namedtuple("PopnnGRULayer", ["output", "intermediates"])
-PopnnGRULayerBackprop = collections.namedtuple("PopnnGRULayerBackprop", _GRU_GRADIENTS)
-PopnnAUGRULayerBackprop = collections.namedtuple("PopnnAUGRULayerBackprop", [*_GRU_GRADIENTS, "att_backprop"])
-PopnnCtcLoss = collections.namedtuple("PopnnCtcLoss", ["loss", "grad"])
-PopnnCtcBeamSearch = collections.namedtuple("PopnnCtcBeamSearch", _DECODED)
+class PopnnLstmLayer(NamedTuple):
+    """The outputs `[time, batch, num_channels]`, the last cell state, and nothing."""
+
+    output: Any
+    output_c_state: Any
+    intermediates: Any
+
+
+class PopnnLstmLayerBackprop(NamedTuple):
+    """Gradients of the operands."""
+
+    inputs_backprop: Any
+    input_h_state_backprop: Any
+    input_c_state_backprop: Any
+    kernel_backprop: Any
+    biases_backprop: Any
+
+
+class PopnnGRULayer(NamedTuple):
+    """The outputs `[time, batch, num_channels]`, and nothing."""
+
+    output: Any
+    intermediates: Any
+
+
+class PopnnGRULayerBackprop(NamedTuple):
+    """Gradients of the operands."""
+
+    inputs_backprop: Any
+    initial_state_backprop: Any
+    kernel_backprop: Any
+    biases_backprop: Any
+
+
+class PopnnAUGRULayerBackprop(NamedTuple):
+    """Gradients of the operands."""
+
+    inputs_backprop: Any
+    initial_state_backprop: Any
+    kernel_backprop: Any
+    biases_backprop: Any
+    att_backprop: Any
+
+
+class PopnnCtcLoss(NamedTuple):
+    """The loss of each sample, and the gradient of their sum."""
+
+    loss: Any
+    grad: Any
+
+
+class PopnnCtcBeamSearch(NamedTuple):
+    """Negative logarithms of probabilities, lengths and labels of the paths found."""
+
+    label_probabilities: Any
+    label_lengths: Any
+    decoded_labels: Any
 
 
 def popnn_lstm_layer(
