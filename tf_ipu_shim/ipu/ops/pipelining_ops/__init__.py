@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
 from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod
@@ -116,6 +117,7 @@ def pipeline(
         TypeError: an argument has the wrong type.
         ValueError: an argument is out of range, or a stage uses a tensor from outside.
         NotImplementedError: what Graphcore refuses.
+        RuntimeError: it is called eagerly.
         tf.errors.FailedPreconditionError: when run: the schedule cannot run so many mini-batches.
 
     Source: `tensorflow.python.ipu.ops.pipelining_ops.pipeline`.
@@ -127,6 +129,11 @@ def pipeline(
         >>> with ipu_scope("/device:IPU:0"):
         ...     train = ipu_compiler.compile(model)
     """
+    if context.executing_eagerly():
+        raise RuntimeError(
+            "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "
+            "IPUStrategy.run runs, or in a function that ipu_compiler.compile compiles."
+        )
     if continuous_weight_updates:
         raise NotImplementedError("Continuous weight updates are currently not supported.")
     arguments = PipelineArguments(
