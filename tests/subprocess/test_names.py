@@ -33,6 +33,23 @@ def test_both_names_give_the_same_modules_whatever_comes_first(python):
         python.succeeds("-c", SAME_OBJECTS.format(first=first))
 
 
+def test_modules_are_attributes_of_their_packages(python):
+    python.succeeds(
+        "-c",
+        textwrap.dedent(
+            """
+            from tensorflow.python import ipu
+            assert ipu.distributed.host_collective_ops.allreduce and ipu.distributed.popdist_strategy.PopDistStrategy
+            assert ipu.horovod.popdist_strategy.IPUMultiReplicaStrategy is not None
+            assert ipu.eager.backprop.GradientCaptureTape and ipu.ops.op_util.bool_to_three_state
+            from tensorflow.keras import ipu as below_keras
+            from tf_ipu_shim import keras
+            assert below_keras is keras
+            """
+        ),
+    )
+
+
 def test_what_is_missing_is_refused_by_name(python):
     python.succeeds(
         "-c",

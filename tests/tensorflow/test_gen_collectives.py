@@ -11,7 +11,7 @@ from harness import IPU, configure
 
 from tf_ipu_shim import errors, ipu
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
-from tf_ipu_shim.ipu.ops import functional_ops
+from tf_ipu_shim.ipu.ops import functional_ops, within_replica_ops
 from tf_ipu_shim.poplar.ops import gen_grad_util_ops, gen_pop_datastream_ops, gen_popops_ops, gen_poputil_ops
 
 v1 = tf.compat.v1
@@ -118,6 +118,27 @@ def test_within_a_replica():
     np.testing.assert_array_equal(too, most)
     np.testing.assert_array_equal(low, [11, 22])
     np.testing.assert_array_equal(high, [33, 44])
+
+
+@pytest.mark.parametrize(
+    "second, message",
+    [
+        (None, "should not contain any duplicate entries"),
+        ([[1, 2]], "Expected tensors to all be of the same type"),
+        ([1.0, 2.0], "Expected tensors to all be of the same rank"),
+        ([[1.0, 2.0, 3.0]], "Expecting tensor dimensions to all have the same size"),
+    ],
+)
+def test_shards_that_do_not_fit_together(second, message):
+    first = tf.constant([[1.0, 2.0]])
+    shards = [first, first if second is None else tf.constant(second)]
+    with pytest.raises(ValueError, match=message):
+        within_replica_ops.all_gather(shards)
+    assert within_replica_ops.all_gather([first, tf.constant([[1.0], [2.0]])[:1]], axis=-1)[0].shape == [1, 3]
+    reductions = [within_replica_ops.all_reduce, within_replica_ops.reduce_scatter]
+    for reduce in reductions if "dimensions" not in message else []:
+        with pytest.raises(ValueError, match=message):
+            reduce(shards, "COLLECTIVE_OP_ADD")
 
 
 def test_marked_values_are_handed_on():

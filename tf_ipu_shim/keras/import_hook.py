@@ -18,6 +18,7 @@ _PACKAGES = (
     "tf_keras",
     "tf_keras.api._v1.keras",
     "tf_keras.api._v2.keras",
+    "tensorflow.keras",  # a second copy, which `from tensorflow.keras import ...` makes
     "tensorflow.python.keras",
 )
 _TRAINING = (

@@ -9,6 +9,9 @@ from typing import Any
 
 from tf_ipu_shim.ipu import host_collectives
 from tf_ipu_shim.ipu.distributed.basics import HorovodBasics
+from tf_ipu_shim.lazy_modules import lazy
+
+__getattr__, __dir__ = lazy(__name__, ["host_collective_ops", "ipu_horovod_strategy", "popdist_strategy"])
 
 _basics = HorovodBasics()
 Average, Sum, Adasum = HorovodBasics.Average, HorovodBasics.Sum, HorovodBasics.Adasum

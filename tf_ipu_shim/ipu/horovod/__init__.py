@@ -27,6 +27,11 @@ from tf_ipu_shim.ipu.distributed import (
     shutdown,
     size,
 )
+from tf_ipu_shim.lazy_modules import lazy
+
+__getattr__, __dir__ = lazy(
+    __name__, ["basics", "ipu_horovod_strategy", "ipu_multi_replica_strategy", "popdist_strategy"]
+)
 
 __all__ = [
     "Adasum",

@@ -24,7 +24,7 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
         For each IPU the whole tensor.
 
     Raises:
-        ValueError: there are fewer than two shards.
+        ValueError: there are fewer than two shards, one is there twice, or their types, ranks or other sizes differ.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_gather`.
 
@@ -32,6 +32,13 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
         >>> whole_on_0, whole_on_1 = all_gather([part_on_0, part_on_1])
     """
     shards = _checked(input_shards)
+    for shard in shards[1:]:
+        for dimension, (size, first) in enumerate(zip(shard.shape.as_list(), shards[0].shape.as_list())):
+            if dimension != axis % shard.shape.rank and size != first:
+                raise ValueError(
+                    f"Expecting tensor dimensions to all have the same size, but for axis {axis}. "
+                    f"Dimension {dimension} has {first} and {size} elements."
+                )
     return [_on(index, lambda: array_ops.concat(shards, axis=axis)) for index in range(len(shards))]
 
 
@@ -46,7 +53,8 @@ def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
         For each IPU the result.
 
     Raises:
-        ValueError: there are fewer than two shards, their shapes differ, or the operation is not known.
+        ValueError: there are fewer than two shards, one is there twice, their types or shapes differ, or the operation
+            is not known.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_reduce`.
 
@@ -71,7 +79,8 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
         For each IPU a tensor of shape `[ceil(elements / IPUs)]`.
 
     Raises:
-        ValueError: there are fewer than two shards, one has no or several axes, or the operation is not known.
+        ValueError: there are fewer than two shards, one is there twice or has no or several axes, their types differ,
+            or the operation is not known.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.reduce_scatter`.
 
@@ -100,7 +109,16 @@ def _checked(shards: Sequence[Any]) -> list[Any]:
         raise ValueError(
             f"Collectives within a replica take a tensor for each of at least two IPUs, not {len(shards)}."
         )
-    return [ops.convert_to_tensor(shard) for shard in shards]
+    tensors = [ops.convert_to_tensor(shard) for shard in shards]
+    if len({id(tensor) for tensor in tensors}) < len(tensors):
+        raise ValueError("input_shards should not contain any duplicate entries. Give each IPU a tensor of its own.")
+    types = [tensor.dtype.name for tensor in tensors]
+    if len(set(types)) > 1:
+        raise ValueError(f"Expected tensors to all be of the same type, got {types}. Convert them with tf.cast.")
+    ranks = [tensor.shape.rank for tensor in tensors]
+    if len(set(ranks)) > 1:
+        raise ValueError(f"Expected tensors to all be of the same rank, got ranks {ranks}.")
+    return tensors
 
 
 def _reduction(op: str) -> Any:
