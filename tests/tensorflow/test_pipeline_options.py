@@ -246,8 +246,8 @@ def test_the_loop_says_what_its_schedule_keeps():
         devices=((0,), (1,), (0,)),
         recomputation_mode="RecomputeAndBackpropagateInterleaved",
         input_bytes=(2 * 4, 2 * 5 * 4 + 2 * 4, 2 * 5 * 4 + 2 * 4),
-        # The multiplication needs x, its square what is squared (2 x 5), tanh its result, the last product its input.
-        kept_bytes=description.kept_bytes,
+        # Gradients need: x and what is squared; the result of tanh; the last product's input.
+        kept_bytes=(2 * 4 + 2 * 5 * 4, 2 * 5 * 4, 2 * 5 * 4),
         checkpoint_bytes=(2 * 5 * 4, 0, 0),
         offload_activations=True,
         offload_gradient_accumulation_buffers=None,
@@ -256,7 +256,6 @@ def test_the_loop_says_what_its_schedule_keeps():
         replicated_optimizer_state_sharding=True,
         replicated_weight_sharding=None,
     )
-    assert description.kept_bytes[0] >= 2 * 5 * 4 and description.kept_bytes[1] >= 2 * 5 * 4
     assert [description.fifo_slots(stage) for stage in range(3)] == [4, 2, 0]
     assert description == PipelineDescription.from_json(description.to_json())
 

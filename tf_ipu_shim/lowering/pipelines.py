@@ -40,8 +40,8 @@ class PipelineDescription:
         devices: for each stage its IPUs within the replica; several for a concurrent stage, -1 alone for all.
         recomputation_mode: name of a `RecomputationMode`; `"Auto"` when the script did not say.
         input_bytes: for each stage, what it takes from stages before it and from feeds, for one mini-batch.
-        kept_bytes: for each stage, values that its backward stage needs of it, weights and constants left out, for one
-            mini-batch; all 0 in inference.
+        kept_bytes: for each stage, inputs and values of it that its backward stage needs, weights and constants left
+            out, for one mini-batch; all 0 in inference.
         checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.
         offload_activations: whether activations are in remote memory; None where the script left it open.
         offload_gradient_accumulation_buffers: the same for accumulated gradients.

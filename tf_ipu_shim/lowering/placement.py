@@ -26,6 +26,12 @@ ALL_IPUS = -1  # as a mark: on every IPU
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
 
 
+def forward_name(name: str) -> str | None:
+    """The name of the op whose gradient an op of this name computes; None where the name does not say."""
+    match = _GRADIENT_NAME.match(name)
+    return None if match is None else match.group(1) or match.group(2)
+
+
 @dataclasses.dataclass
 class Placement:
     """Where a function's ops run.
@@ -162,10 +168,8 @@ class Placer:
 
     @staticmethod
     def _forward_shard(name: str, by_name: Mapping[str, int]) -> int | None:
-        match = _GRADIENT_NAME.match(name)
-        if match is None:
-            return None
-        return by_name.get(match.group(1) or match.group(2))
+        forward = forward_name(name)
+        return None if forward is None else by_name.get(forward)
 
     def _checked(self, node: Node, shard: int | None) -> int | None:
         if shard is None or shard == ALL_IPUS:

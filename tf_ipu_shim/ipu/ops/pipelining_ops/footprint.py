@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -40,15 +41,30 @@ def footprint(graph: Any, inputs: Sequence[Sequence[Any]], bounds: Sequence[int]
         bounds: numbers of ops before the first stage, and after each stage.
     """
     operations = graph.get_operations()
-    used_later = {tensor.ref() for operation in operations[bounds[-1] :] for tensor in operation.inputs}
-    kept, checkpoints = [], []
+    checkpoints = []
     for begin, end in zip(bounds, bounds[1:]):
-        stage = operations[begin:end]
-        results = [tensor for operation in stage if operation.type not in _NOT_KEPT for tensor in operation.outputs]
-        kept.append(bytes_of(tensor for tensor in results if tensor.ref() in used_later))
-        marked = [operation for operation in stage if operation.type == "Identity" and _is_marked(operation)]
+        marked = [one for one in operations[begin:end] if one.type == "Identity" and _is_marked(one)]
         checkpoints.append(bytes_of(operation.outputs[0] for operation in marked))
-    return Footprint(tuple(map(bytes_of, inputs)), tuple(kept), tuple(checkpoints))
+    return Footprint(tuple(map(bytes_of, inputs)), tuple(map(bytes_of, _kept(operations, bounds))), tuple(checkpoints))
+
+
+def _kept(operations: Sequence[Any], bounds: Sequence[int]) -> list[list[Any]]:
+    """For each stage, what its backward ops take of the forward pass."""
+    from tf_ipu_shim.lowering.placement import forward_name
+
+    kept: list[list[Any]] = [[] for _ in bounds[1:]]
+    if len(operations) == bounds[-1]:
+        return kept
+    number_of = {operation.name: number for number, operation in enumerate(operations[: bounds[-1]])}
+    for operation in operations[bounds[-1] :]:
+        forward = number_of.get(forward_name(operation.name) or "")
+        for tensor in operation.inputs:
+            made = number_of.get(tensor.op.name)
+            if made is not None and tensor.op.type not in _NOT_KEPT:
+                # An op that does not say whose gradient it computes is taken for one of the stage that made the value.
+                stage = bisect.bisect_right(bounds, made if forward is None else forward) - 1
+                kept[min(max(stage, 0), len(kept) - 1)].append(tensor)
+    return kept
 
 
 def _is_marked(operation: Any) -> bool:
