@@ -85,8 +85,13 @@ class PipelinedExtension(KerasExtensionBase):
         if mode == "predict":
             return self._predictions
         if self._accumulates_outfeed(mode):
-            return lambda values: nest.map_structure(lambda value: value[-1], values[0])
-        return lambda values: values[0]
+            return lambda values: nest.map_structure(lambda value: value[-1], _metrics(values))
+        return _metrics
 
     def _predictions(self, values: Any) -> Any:
         return nest.pack_sequence_as(self._staged(None).structure, list(values))
+
+
+def _metrics(values: Any) -> Any:
+    """What the last stage sent: in training a list of it, in evaluation the dictionary alone."""
+    return values if isinstance(values, dict) else values[0]

@@ -97,13 +97,14 @@ def pipelined_program(
     """
     model = staged.model
     training = mode == "fit"
-    number = (options.pipelining_steps or 1) if training else steps
+    serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
+    number = (options.pipelining_steps or 1) if training else steps // serialised
     accumulated = bool(options.accumulate_outfeed) and mode != "predict"
 
     def averaged(metrics: Any) -> Any:
         if not accumulated:
             return metrics
-        return nest.map_structure(lambda value: value / math_ops.cast(number, value.dtype), metrics)
+        return nest.map_structure(lambda value: value / math_ops.cast(number * serialised, value.dtype), metrics)
 
     def finish_training(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
         loss = model_step.scaled(model.optimizer, model_step.loss_of(model, x, y, predicted, weights))
@@ -134,7 +135,7 @@ def pipelined_program(
             pipelining_ops.pipeline(
                 staged.functions(infeed, training, finish),
                 gradient_accumulation_count=number,
-                repeat_count=steps // number,
+                repeat_count=steps // (number * serialised),
                 inputs=[],
                 infeed_queue=infeed,
                 outfeed_queue=outfeed,
