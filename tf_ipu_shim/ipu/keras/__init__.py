@@ -2,4 +2,23 @@
 
 from tf_ipu_shim.lazy_modules import lazy
 
-__getattr__, __dir__ = lazy(__name__, ["extensions", "layers", "losses", "optimizers"])
+_PLACES = {
+    "CTCLoss": "losses",
+    "FunctionalExtension": "extensions",
+    "FunctionalLayerPipelineStageAssignment": "extensions",
+    "Model": "model",
+    "PipelineModel": "pipeline",
+    "PipelineSequential": "pipeline",
+    "PipelineStage": "pipeline",
+    "PipelinedModel": "pipeline",
+    "Sequential": "model",
+    "SequentialExtension": "extensions",
+    "SequentialLayerPipelineStageAssignment": "extensions",
+    "SequentialPipelineModel": "pipeline",
+}
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    ["extensions", "layer_replacement", "layers", "losses", "model", "optimizers", "pipeline"],
+    _PLACES,
+)

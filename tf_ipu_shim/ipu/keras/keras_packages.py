@@ -1,0 +1,53 @@
+"""The same class over each copy of Keras 2: an old model takes layers of whichever a script imports.
+
+`tf.keras` is `keras` or `tf_keras`; TensorFlow has an older copy as `tensorflow.python.keras`. Layers of one do not go
+into models of another.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import keras2
+
+
+def root_of_parts(parts: Any) -> str:
+    """The root of the Keras package that layers or Keras tensors come from.
+
+    Args:
+        parts: a structure of them.
+
+    Example:
+        >>> root_of_parts([tf.keras.layers.Dense(4)])
+        'keras.src'
+    """
+    for part in nest.flatten(parts):
+        for kind in type(part).__mro__:
+            for root in keras2.ROOTS:
+                if kind.__module__ in (f"{root}.engine.base_layer", f"{root}.engine.keras_tensor"):
+                    return root
+    return keras2.root()
+
+
+def class_over(methods: type, stock_name: str, name: str, root: str, module: str) -> Any:
+    """A model class.
+
+    Args:
+        methods: what it has on top of Keras' class.
+        stock_name: module and name of Keras' class, such as `"sequential.Sequential"`.
+        name: of the class.
+        root: of the Keras package.
+        module: that the class says it is of.
+    """
+    place, _, kind = stock_name.partition(".")
+    stock = getattr(keras2.module(f"engine.{place}", root), kind)
+    return _made(methods, stock, name, module)
+
+
+@functools.cache
+def _made(methods: type, stock: type, name: str, module: str) -> Any:
+    attributes = {"_ipu_generated": True, "__module__": module, "__qualname__": name, "__doc__": methods.__doc__}
+    return type(stock)(name, (methods, stock), attributes)

@@ -1,0 +1,103 @@
+"""Checks of what old models are given, in all places alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tf_ipu_shim import sdk
+
+_DELETED_IN, _GONE_IN = (2, 2), (2, 6)
+KERAS_FIT = (
+    "validation_split",
+    "validation_data",
+    "validation_steps",
+    "validation_batch_size",
+    "validation_freq",
+    "class_weight",
+    "sample_weight",
+    "max_queue_size",
+    "workers",
+    "use_multiprocessing",
+)
+KERAS_COMPILE = ("sample_weight_mode", "weighted_metrics", "target_tensors")
+
+
+def refuse_deleted(name: str, stock: str) -> None:
+    """Refuses to make a model under an SDK that deleted its class.
+
+    SDK 2.6 and newer have no such name at all; scripts of the old line run there too, as nothing else can be meant.
+
+    Args:
+        name: of the class.
+        stock: of the class of `tf.keras` that took its place.
+
+    Raises:
+        RuntimeError: SDK 2.2 to 2.5 is emulated.
+    """
+    if _DELETED_IN <= sdk.current() < _GONE_IN:
+        raise RuntimeError(
+            f"{name} has been deleted. Use tf.keras.{stock} within an IPUStrategy scope instead, or emulate SDK 2.1 "
+            "(TF_IPU_SHIM_SDK=2.1)."
+        )
+
+
+def chosen_count(name: str, given: Any, older: Mapping[str, Any]) -> int:
+    """The number of mini-batches to an update, by whichever name a script calls it.
+
+    Args:
+        name: of the model's class.
+        given: `gradient_accumulation_count`.
+        older: values by older names of it.
+
+    Raises:
+        TypeError: it is missing, or no integer.
+        ValueError: it is smaller than 1, or given twice.
+    """
+    found = {key: value for key, value in older.items() if value is not None}
+    if given is not None:
+        found["gradient_accumulation_count"] = given
+    if not found:
+        raise TypeError(f"{name} is missing the argument 'gradient_accumulation_count'.")
+    if len(set(found.values())) > 1:
+        raise ValueError(f"{name} takes one number of mini-batches to an update, and was given {found}.")
+    count = next(iter(found.values()))
+    if isinstance(count, bool) or not hasattr(count, "__index__"):
+        raise TypeError(f"{name}: gradient_accumulation_count must be an integer, not {count!r}.")
+    if count < 1:
+        raise ValueError(f"{name}: gradient_accumulation_count must be at least 1, not {count}.")
+    return int(count)
+
+
+def remember(model: Any, **values: Any) -> None:
+    """Gives a model attributes that are no part of its layers: Keras would track lists among them.
+
+    Args:
+        model: a Keras model.
+        **values: attributes.
+    """
+    for name, value in values.items():
+        object.__setattr__(model, name, value)
+
+
+def refuse_keras(kwargs: Mapping[str, Any], known: tuple[str, ...], method: str) -> None:
+    """Refuses arguments of Keras that old models do not have.
+
+    Args:
+        kwargs: further arguments of a call.
+        known: those of Keras that are refused where they are set.
+        method: that was called.
+
+    Raises:
+        TypeError: Keras has no such argument.
+        NotImplementedError: Keras has it, and these models have not.
+    """
+    for key, value in kwargs.items():
+        if key not in known:
+            if method == "compile":
+                continue
+            raise TypeError(f"{method}() got an unexpected keyword argument {key!r}.")
+        if value:
+            raise NotImplementedError(
+                f"IPU Keras models do not support the `{key}` argument of `{method}`. Leave it out."
+            )
