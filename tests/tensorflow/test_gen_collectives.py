@@ -11,7 +11,7 @@ from harness import IPU, configure
 
 from tf_ipu_shim import errors, ipu
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
-from tf_ipu_shim.ipu.ops import functional_ops, within_replica_ops
+from tf_ipu_shim.ipu.ops import cross_replica_ops, functional_ops, within_replica_ops
 from tf_ipu_shim.poplar.ops import gen_grad_util_ops, gen_pop_datastream_ops, gen_popops_ops, gen_poputil_ops
 
 v1 = tf.compat.v1
@@ -139,6 +139,10 @@ def test_shards_that_do_not_fit_together(second, message):
     for reduce in reductions if "dimensions" not in message else []:
         with pytest.raises(ValueError, match=message):
             reduce(shards, "COLLECTIVE_OP_ADD")
+
+
+def test_a_name_in_the_place_of_the_group_size():
+    assert cross_replica_ops.cross_replica_sum(tf.constant(1.0), "total").op.name == "total"
 
 
 def test_marked_values_are_handed_on():

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.ipu import utils
 from tf_ipu_shim.ipu.config import IPUConfig
 from tf_ipu_shim.machine import attach, systems
 from tf_ipu_shim.poplar.driver import config_pb2
@@ -173,3 +174,10 @@ def test_they_do_not_run_on_an_ipu():
 
 def test_graphcores_name_of_the_module():
     assert importlib.import_module("tensorflow.compiler.plugin.poplar.ops.gen_ipu_ops") is gen_ipu_ops
+
+
+def test_synthetic_data_without_an_op(monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--synthetic_data_categories=outfeed,seed")
+    assert [utils.use_synthetic_data_for(category) for category in range(6)] == [True, False, True, False, False, False]
+    with pytest.raises(ValueError, match="from 0 to 5, not 6"):
+        utils.use_synthetic_data_for(6)

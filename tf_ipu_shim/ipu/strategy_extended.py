@@ -227,10 +227,8 @@ def reduce_on_device(reduce_op: Any, value: Any) -> Any:
         return value
     if reduce_op not in (reduce_util.ReduceOp.SUM, reduce_util.ReduceOp.MEAN):
         raise ValueError(f"Unsupported reduce op: {reduce_op}. Use tf.distribute.ReduceOp.SUM or MEAN.")
-    if reduce_op == reduce_util.ReduceOp.SUM:
-        reduction = cross_replica_ops.cross_replica_sum
-    else:
-        reduction = cross_replica_ops.cross_replica_mean
+    summed = reduce_op == reduce_util.ReduceOp.SUM
+    reduction: Any = cross_replica_ops.cross_replica_sum if summed else cross_replica_ops.cross_replica_mean
 
     def reduced(part: Any) -> Any:
         return reduction(ops.convert_to_tensor(part) if isinstance(part, indexed_slices.IndexedSlices) else part)

@@ -65,11 +65,30 @@ def _num_ipus(request: bytes) -> bytes:
     return b"%d" % devices.get(int(request), attach=False).num_ipus
 
 
-def _synthetic_data(request: bytes) -> bytes:
-    in_force, category = flags.current(), int(request)
+def is_synthetic(category: int) -> bool:
+    """Whether data of a kind are made up instead of sent, as `TF_POPLAR_FLAGS` is now.
+
+    Args:
+        category: a `SyntheticDataCategory`: 0 seeds, 1 infeeds, 2 outfeeds, 3 host embeddings,
+            4 parameters, 5 any other.
+
+    Raises:
+        ValueError: there is no such category.
+
+    Example:
+        >>> is_synthetic(1)
+        False
+    """
+    in_force = flags.current()
+    if not 0 <= category <= len(_SYNTHETIC_CATEGORIES):
+        raise ValueError(f"Category of synthetic data must be from 0 to {len(_SYNTHETIC_CATEGORIES)}, not {category}.")
     if category == len(_SYNTHETIC_CATEGORIES):
-        return b"%d" % in_force.use_synthetic_data
-    return b"%d" % in_force.is_synthetic(_SYNTHETIC_CATEGORIES[category])
+        return in_force.use_synthetic_data
+    return in_force.is_synthetic(_SYNTHETIC_CATEGORIES[category])
+
+
+def _synthetic_data(request: bytes) -> bytes:
+    return b"%d" % is_synthetic(int(request))
 
 
 HANDLERS: dict[str, Callable[[bytes], bytes]] = {

@@ -11,7 +11,7 @@ from tensorflow.python.util import nest
 from tf_ipu_shim import plugin
 
 
-def cross_replica_sum(x: Any, replica_group_size: int | None = None, name: str | None = None) -> Any:
+def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name: str | None = None) -> Any:
     """The sum of a tensor over the replicas; each replica gets it.
 
     In a program with one replica it is the tensor itself.
@@ -19,6 +19,7 @@ def cross_replica_sum(x: Any, replica_group_size: int | None = None, name: str |
     Args:
         x: a tensor of the same shape in every replica.
         replica_group_size: replicas that are summed together: groups of so many consecutive ones. All when left out.
+            Up to SDK 1.4 `name` stood here: a string is taken for it.
         name: of the operation.
 
     Raises:
@@ -29,6 +30,8 @@ def cross_replica_sum(x: Any, replica_group_size: int | None = None, name: str |
     Example:
         >>> gradient = cross_replica_sum(gradient)
     """
+    if isinstance(replica_group_size, str):
+        replica_group_size, name = None, replica_group_size
     x = ops.convert_to_tensor(x)
     return plugin.load().ops.ipu_cross_replica_sum(x, replica_group_size=_checked(replica_group_size), name=name)
 

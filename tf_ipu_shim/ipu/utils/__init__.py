@@ -33,7 +33,7 @@ from tf_ipu_shim.ipu.utils.behaviour import (
     set_verification_options,
 )
 from tf_ipu_shim.ipu.utils.create import create_ipu_config
-from tf_ipu_shim.ipu.utils.devices import get_num_of_ipus_in_device, reset_ipu_seed
+from tf_ipu_shim.ipu.utils.devices import get_num_of_ipus_in_device, reset_ipu_seed, use_synthetic_data_for
 from tf_ipu_shim.ipu.utils.events import (
     extract_all_events,
     extract_all_strings_from_event_trace,
@@ -100,4 +100,5 @@ __all__ = [
     "set_serialization_options",
     "set_transfer_options",
     "set_verification_options",
+    "use_synthetic_data_for",
 ]

@@ -65,6 +65,27 @@ def reset_ipu_seed(
     seeds.reset(_ordinal(device), number, bool(experimental_identical_replicas))
 
 
+def use_synthetic_data_for(synthetic_data_category: int) -> bool:
+    """Whether data of a kind are made up instead of sent to and from the device, as `TF_POPLAR_FLAGS` asks for.
+
+    Args:
+        synthetic_data_category: a `SyntheticDataCategory`: 0 seeds, 1 infeeds, 2 outfeeds, 3 host embeddings,
+            4 parameters, 5 any other.
+
+    Raises:
+        ValueError: there is no such category.
+
+    Source: `tensorflow.python.ipu.utils` (SDK 2.1 and newer).
+
+    Example:
+        >>> use_synthetic_data_for(1)
+        False
+    """
+    from tf_ipu_shim.runtime import driver
+
+    return driver.is_synthetic(int(synthetic_data_category))
+
+
 def _ordinal(device: str) -> int:
     match = _DEVICE.search(device) if isinstance(device, str) else None
     if match is None:
