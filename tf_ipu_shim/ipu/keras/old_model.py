@@ -280,9 +280,8 @@ class OldModel(PipelinedExtension):
         """While this lasts, layers may call the model."""
         self._check_scope(mode)
         self._check_mode(mode)
-        infeed = {} if prefetch_depth is None else {"prefetch_depth": prefetch_depth}
-        if infeed != self._ipu.options.infeed_kwargs:
-            self.set_infeed_queue_options(**infeed)
+        # An infeed for each depth is kept, and with it its program: nothing is forgotten here.
+        self._ipu.options.infeed_kwargs = {} if prefetch_depth is None else {"prefetch_depth": prefetch_depth}
         with self._strategy().scope():
             arguments.remember(self, _running=True)
             try:
