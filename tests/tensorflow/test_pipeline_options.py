@@ -414,6 +414,32 @@ def test_arguments_for_the_optimizer():
     np.testing.assert_allclose(weights["first"], 0.5 - 0.01 * 0.25 * ELEMENTS.sum(), rtol=1e-5)
 
 
+def test_its_name():
+    operations = []
+
+    def build(infeed, outfeed):
+        operations.append(
+            pipelining_ops.pipeline(
+                [lambda x: x * 2.0, lambda x: tf.reduce_sum(x)],
+                gradient_accumulation_count=2,
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                name="part/whole",
+            )
+        )
+        return operations[0]
+
+    (got,), _ = run(build)
+    assert isinstance(operations[0], tf.Operation) and operations[0].name == "part/whole"
+    np.testing.assert_allclose(got, 2 * ELEMENTS[:2].sum((1, 2)))
+
+
+def test_types_that_are_none():
+    for options in ({"gradient_accumulation_dtype": object()}, {"gradient_accumulation_dtype": lambda _: object()}):
+        with tf.Graph().as_default(), pytest.raises(TypeError, match="(?i)cannot convert"):
+            run(two_layers(gradient_accumulation_count=4, **options))
+
+
 def test_a_count_that_the_session_feeds():
     def build(infeed, outfeed, count):
         return pipelining_ops.pipeline(

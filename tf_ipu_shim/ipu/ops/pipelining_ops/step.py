@@ -42,7 +42,7 @@ class PipelineStep:
         self.captured: dict[str, Any] = {}
         self.outfeed: Any = None
         self._operations: list[Any] = []
-        self.graph, _ = tracing.trace(name, self._trace, arguments.inputs)
+        self.graph, _ = tracing.trace(name.replace("/", "_"), self._trace, arguments.inputs)
         self._refuse_captures()
         self.hyperparameters = self._find_hyperparameters()
 
