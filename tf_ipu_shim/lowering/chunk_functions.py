@@ -11,6 +11,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import dtypes, tensor_util
 
 from tf_ipu_shim.lowering import marks, op_types
+from tf_ipu_shim.lowering.feeds import ON_DEVICE_MARK, name_iterator
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
 SUFFIX = "_chunk"
@@ -103,7 +104,7 @@ class _Writer:
         for attribute, kind in types.items():
             node.attr[attribute].type = kind
         if host:
-            node.attr[marks.OUTSIDE_COMPILATION_ATTRIBUTE].s = b"chunk"
+            node.attr[marks.OUTSIDE_COMPILATION_ATTRIBUTE].s = ON_DEVICE_MARK
         return node
 
     def constant(self, name: str, value: np.ndarray | np.int32, host: bool = False) -> str:
@@ -162,10 +163,11 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb
     done = writer.argument("chunk_done", _INT)
     for argument, kind in body.arguments.items():
         writer.argument(argument, kind)
-    for iterator in feeds.iterators:
-        writer.function.node_def.add().CopyFrom(iterator.proto)
-    begin = writer.node("chunk_begin", "IpuChunkBegin", [done, *(node.inputs[0] for node in feeds.infeeds)])
-    begin.attr["N"].i, begin.attr["chunk"].i, begin.attr["total"].i = len(feeds.infeeds), feeds.most, feeds.total
+    begin = writer.node("chunk_begin", "IpuChunkBegin", [done])
+    begin.attr["chunk"].i, begin.attr["total"].i = feeds.most, feeds.total
+    for node in feeds.infeeds:
+        if not name_iterator(begin, node.producers[0]):
+            begin.input.append(node.inputs[0])
     for attribute in ("output_types", "output_shapes"):
         begin.attr[attribute].list.SetInParent()
         for node in feeds.infeeds:

@@ -18,13 +18,11 @@ from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.lowering import marks, op_types
 from tf_ipu_shim.lowering.chunk_functions import Feeds, chunked
+from tf_ipu_shim.lowering.feeds import INFEEDS, ITERATOR, OUTFEED
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.placement import Placer
 from tf_ipu_shim.lowering.trip_count import trip_count
 
-_INFEEDS = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
-_ITERATOR = "IteratorV2"
-_OUTFEED = "PopDatastreamOutfeedEnqueue"
 _MOST_ITERATIONS = 64
 _MOST_BYTES = 8 << 20  # of elements that are fetched at once
 # XLA runs convolutions within a loop by plain code instead of its library: many times slower.
@@ -68,9 +66,9 @@ def with_chunks(library: Library, function: str, graphs: Mapping[str, FunctionGr
 def _feeds(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph], placer: Placer) -> Feeds | None:
     """The feeds of a loop that can run in chunks; None for any other."""
     body = graphs[loop.proto.attr["body"].func.name]
-    infeeds = [node for node in body.nodes if node.op in _INFEEDS]
-    outfeeds = [node for node in body.nodes if node.op == _OUTFEED]
-    iterators = [node for node in body.nodes if node.op == _ITERATOR]
+    infeeds = [node for node in body.nodes if node.op in INFEEDS]
+    outfeeds = [node for node in body.nodes if node.op == OUTFEED]
+    iterators = [node for node in body.nodes if node.op == ITERATOR]
     if len(infeeds) > 1 or not (infeeds or outfeeds) or op_types.VARIANT in body.arguments.values():
         return None
     feeds = {*infeeds, *outfeeds, *iterators}
@@ -108,7 +106,7 @@ def _can_be_fetched_first(body: FunctionGraph, infeeds: list[Node]) -> bool:
     """Whether the element waits for nothing that the iteration does, and its iterator is the same in each."""
     for node in infeeds:
         source = node.producers[0]
-        if node.controls or (source is not None and (source.op != _ITERATOR or source.controls)):
+        if node.controls or (source is not None and (source.op != ITERATOR or source.controls)):
             return False
         if source is None and body.returns[list(body.arguments).index(node.inputs[0])] != node.inputs[0]:
             return False

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import feeds, op_types
+from tf_ipu_shim.lowering.counters import without_counters
 from tf_ipu_shim.lowering.emit_cluster import ClusterFunction, Unmarked, strip
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
@@ -69,18 +70,25 @@ class Emitter:
         self.exchanges: list[Exchange] = []
         self.compiled: list[tuple[str, function_pb2.FunctionDef]] = []
 
-    def emit(self, name: str, placement: Placement, argument_ipus: Mapping[str, int]) -> tuple[str, list[int | None]]:
+    def emit(
+        self, name: str, placement: Placement, argument_ipus: Mapping[str, int], loops: bool = False
+    ) -> tuple[str, list[int | None]]:
         """Emits one function.
 
         Args:
             name: the traced function.
             placement: where its ops run.
             argument_ipus: the IPU that holds a value when the function starts; arguments from the host are not in it.
+            loops: whether it runs in each iteration of a loop.
 
         Returns:
             The emitted function's name, and the IPU that holds each result (None for the host or several).
         """
-        return _FunctionEmitter(self, self.graphs[name], placement, argument_ipus).run()
+        graph = self.graphs[name]
+        placement = loosen(graph, placement)
+        if loops:
+            placement = without_counters(graph, placement)
+        return _FunctionEmitter(self, graph, placement, argument_ipus).run()
 
     def shared(self, definition: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
         """The XLA program, or that of another replica which is the same."""
@@ -105,7 +113,7 @@ class _FunctionEmitter:
     ) -> None:
         self._all = emitter
         self._graph = graph
-        self._placement = placement = loosen(graph, placement)
+        self._placement = placement
         self._phases = phases_of(graph, placement)
         self._reads = clone_reads(graph, placement, self._phases)
         self._reads_in: dict[int, set[Node]] = {}  # the same by phase
@@ -227,8 +235,10 @@ class _FunctionEmitter:
 
     def _emit_node(self, node: Node) -> None:
         """An op of its own: on the host, alone on an IPU, or control flow over several IPUs."""
+        if feeds.is_only_named(node):
+            return
         location = self._placement.locations[node]
-        device = HOST_DEVICE if location == HOST else self._all.device
+        device = HOST_DEVICE if location == HOST and not feeds.runs_on_device(node) else self._all.device
         ipu = self._placement.loose_ipus.get(node)
         proto = self._function.node_def.add()
         proto.CopyFrom(node.proto)
@@ -236,9 +246,12 @@ class _FunctionEmitter:
         proto.device = device
         if ipu is not None:
             proto.attr[CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
+        inputs = node.inputs
+        if node.op in feeds.INFEEDS and feeds.as_dequeue(proto, node, self._taker_of(node)):
+            inputs = []
         self._all.specialise(proto)
         del proto.input[:]
-        proto.input.extend(self._tensor(text, ipu, device) for text in node.inputs)
+        proto.input.extend(self._tensor(text, ipu, device) for text in inputs)
         proto.input.extend(
             f"^{unit}" for unit in dict.fromkeys(self._unit(control) for control in node.controls) if unit is not None
         )
@@ -252,6 +265,11 @@ class _FunctionEmitter:
             if held is not None:
                 self._ipus[tensor] = held
 
+    def _taker_of(self, node: Node) -> int:
+        """The IPU that takes what an infeed gives."""
+        users = (self._placement.locations.get(user, HOST) for user in node.users)
+        return self._all.replica.chip(next((user for user in users if user >= 0), 0))
+
     def _emit_functions(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
         """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
         values = [self._ipus.get(text) for text in Placer.call_inputs(node)]
@@ -264,7 +282,8 @@ class _FunctionEmitter:
         for called in dict.fromkeys(op_types.called_functions(node.proto)):
             arguments = self._graph_of(called).arguments
             held = {name: ipu for name, ipu in zip(arguments, values) if ipu is not None}
-            emitted[called], left = self._all.emit(called, self._placement.functions[called], held)
+            inside = self._placement.functions[called]
+            emitted[called], left = self._all.emit(called, inside, held, node.op in op_types.LOOPS)
             if node.op not in op_types.LOOPS or called == node.proto.attr["body"].func.name:
                 results = left
         for name in op_types.FUNCTION_ATTRIBUTES[node.op]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import compilation, memory_plan, pipelines, randomness, replicas
+from tf_ipu_shim.lowering import compilation, feeds, memory_plan, pipelines, randomness, replicas
 from tf_ipu_shim.lowering.chunk_functions import SUFFIX as CHUNK_SUFFIX
 from tf_ipu_shim.lowering.chunks import with_chunks
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
@@ -26,12 +26,11 @@ _serial = itertools.count()
 HOST_OPS = frozenset(
     {
         randomness.SEED_OP,
-        "IteratorV2",
-        "IteratorGetNext",
-        "IteratorGetNextSync",
+        feeds.ITERATOR,
+        *feeds.INFEEDS,
+        feeds.OUTFEED,
         "IpuChunkBegin",
         "IpuOutfeedEnqueueChunk",
-        "PopDatastreamOutfeedEnqueue",
         "PopDatastreamOutfeedDequeue",
     }
 )

@@ -14,16 +14,15 @@ import numpy as np
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import errors_impl, tensor_util
 
-from tf_ipu_shim.lowering import marks, op_types
+from tf_ipu_shim.lowering import feeds, marks, op_types
 from tf_ipu_shim.lowering.randomness import SEED_OP
 
 # Ops at which replicas meet: they run on their IPU, outside XLA programs.
 COLLECTIVES = {"IpuCrossReplicaSum": "sum", "IpuReplicaGather": "gather"}
 _INDEX, _COUNT = "ReplicationIndex", "IpuReplicationFactor"
-_INFEEDS = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
-_OUTFEED = "PopDatastreamOutfeedEnqueue"
+_DEQUEUE = "IpuInfeedDequeue"
 # Where none of these is, all replicas would compute the same: one is enough.
-_TELLING = frozenset({*COLLECTIVES, _INDEX, _COUNT, *_INFEEDS, _OUTFEED})
+_TELLING = frozenset({*COLLECTIVES, _INDEX, _COUNT, *feeds.INFEEDS, feeds.OUTFEED})
 
 Library = Mapping[str, function_pb2.FunctionDef]
 
@@ -63,10 +62,7 @@ class Replica:
             self._make_collective(proto, serial)
         elif proto.op == SEED_OP:
             attributes["replica"].i = self.index
-        elif self.count > 1 and proto.op == _OUTFEED:
-            self._say_which(proto)
-        elif self.count > 1 and proto.op in _INFEEDS:
-            proto.op = "IpuInfeedDequeue"
+        elif self.count > 1 and proto.op in (feeds.OUTFEED, _DEQUEUE):
             self._say_which(proto)
 
     def _say_which(self, proto: node_def_pb2.NodeDef) -> None:

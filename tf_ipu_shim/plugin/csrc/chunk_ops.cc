@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "infeed_fetcher.h"
+#include "infeed_source.h"
 #include "outfeeds.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -28,7 +29,9 @@ REGISTER_OP("IpuChunkBegin")
     .Output("count: int32")
     .Output("next: int32")
     .Output("components: output_types")
-    .Attr("N: int >= 0")
+    .Attr("N: int >= 0 = 0")
+    .Attr("container: string = ''")
+    .Attr("shared_name: string = ''")
     .Attr("output_types: list(type) >= 0")
     .Attr("output_shapes: list(shape) >= 0")
     .Attr("chunk: int >= 1")
@@ -63,6 +66,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
  public:
   // The base has a thread of its own for a dataset that makes it wait.
   explicit ChunkBeginOp(OpKernelConstruction* context) : HybridAsyncOpKernel(context, "tf_data_iterator_get_next") {
+    OP_REQUIRES_OK(context, source_.Init(context));
     OP_REQUIRES_OK(context, context->GetAttr("chunk", &chunk_));
     fetcher_ = std::make_unique<InfeedFetcher>(chunk_);
     OP_REQUIRES_OK(context, context->GetAttr("total", &total_));
@@ -80,7 +84,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
       shape.InsertDim(0, chunk_);
       TF_RETURN_IF_ERROR(context->allocate_output(2 + i, shape, &stacked[i]));
     }
-    if (context->num_inputs() > 1) TF_RETURN_IF_ERROR(Fetch(context, done, stacked, &wanted));
+    if (source_.exists()) TF_RETURN_IF_ERROR(Fetch(context, done, stacked, &wanted));
     Tensor* count = nullptr;
     Tensor* next = nullptr;
     TF_RETURN_IF_ERROR(context->allocate_output(0, TensorShape({}), &count));
@@ -110,7 +114,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
   Status Fetch(OpKernelContext* context, int64_t done, const std::vector<Tensor*>& stacked, int64_t* count) {
     if (done == 0) {
       core::RefCountPtr<data::IteratorResource> iterator;
-      TF_RETURN_IF_ERROR(LookupResource(context, HandleFromInput(context, 1), &iterator));
+      TF_RETURN_IF_ERROR(source_.Find(context, &iterator));
       fetcher_->Begin(context, std::move(iterator), total_);
     }
     std::vector<InfeedFetcher::Element> elements;
@@ -118,12 +122,14 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
     *count = elements.size();
     for (size_t at = 0; at < elements.size(); ++at) {
       for (size_t i = 0; i < stacked.size(); ++i) {
+        CountToIpu(context, elements[at][i].TotalBytes());
         TF_RETURN_IF_ERROR(batch_util::CopyElementToSlice(std::move(elements[at][i]), stacked[i], at));
       }
     }
     return OkStatus();
   }
 
+  InfeedSource source_;
   int64_t chunk_ = 1, total_ = 1;
   std::vector<PartialTensorShape> shapes_;
   mutex mutex_;
@@ -152,6 +158,7 @@ class OutfeedEnqueueChunkOp : public OpKernel {
         TensorShape shape = stacked.shape();
         shape.RemoveDim(0);
         Tensor value(stacked.dtype(), shape);
+        CountFromIpu(context, value.TotalBytes());
         OP_REQUIRES_OK(context, batch_util::CopySliceToElement(stacked, &value, index));
         element.push_back(std::move(value));
       }

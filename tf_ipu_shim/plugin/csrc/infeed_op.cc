@@ -1,4 +1,4 @@
-// `IpuInfeedDequeue`: an element of an infeed for one replica. Replica r gets the elements r, r + replicas, ... whichever
+// `IpuInfeedDequeue`: an element of an infeed. Where there are several replicas, replica r gets the elements r, r + replicas, ... whichever
 // replica asks first; what was taken on behalf of another one waits here.
 #include <atomic>
 #include <deque>
@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "arena.h"
+#include "infeed_source.h"
 #include "program_runs.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -18,13 +20,18 @@ namespace {
 using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
 
 REGISTER_OP("IpuInfeedDequeue")
-    .Input("iterator: resource")
+    .Input("iterators: N * resource")
     .Output("components: output_types")
+    .Attr("N: int >= 0 = 0")
+    .Attr("container: string = ''")
+    .Attr("shared_name: string = ''")
     .Attr("output_types: list(type) >= 1")
     .Attr("output_shapes: list(shape) >= 1")
-    .Attr("replica: int >= 0")
-    .Attr("replicas: int >= 1")
-    .Attr("run_group: string")
+    // The IPU that takes the elements.
+    .Attr("chip: int >= 0 = 0")
+    .Attr("replica: int >= 0 = 0")
+    .Attr("replicas: int >= 1 = 1")
+    .Attr("run_group: string = ''")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
@@ -85,6 +92,9 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
  public:
   // The base has a thread of its own for datasets that make a caller wait.
   explicit InfeedDequeueOp(OpKernelConstruction* context) : HybridAsyncOpKernel(context, "tf_data_iterator_get_next") {
+    OP_REQUIRES_OK(context, source_.Init(context));
+    OP_REQUIRES_OK(context, context->GetAttr("chip", &chip_));
+    OP_REQUIRES(context, chip_ < kMaxChips, errors::InvalidArgument(name(), ": there is no IPU ", chip_));
     OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
     OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
     string run_group;
@@ -97,28 +107,40 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
  protected:
   Status DoCompute(OpKernelContext* context) override {
     core::RefCountPtr<data::IteratorResource> iterator;
-    TF_RETURN_IF_ERROR(LookupResource(context, HandleFromInput(context, 0), &iterator));
-    {
-      mutex_lock lock(mutex_);
-      if (seen_ != iterator.get()) {
-        seen_ = iterator.get();
-        dealer_ = DealerOf(seen_);
-      }
-    }
+    TF_RETURN_IF_ERROR(source_.Find(context, &iterator));
     std::vector<Tensor> element;
     bool end = false;
-    TF_RETURN_IF_ERROR(dealer_->Next(context, iterator.get(), *run_number_, replica_, replicas_, &element, &end));
+    if (replicas_ == 1) {
+      TF_RETURN_IF_ERROR(iterator->GetNext(context, &element, &end));
+    } else {
+      TF_RETURN_IF_ERROR(
+          DealerFor(iterator.get())->Next(context, iterator.get(), *run_number_, replica_, replicas_, &element, &end));
+    }
     if (end) return errors::OutOfRange("End of sequence");
-    for (size_t i = 0; i < element.size(); ++i) context->set_output(i, element[i]);
+    for (size_t i = 0; i < element.size(); ++i) {
+      Tensor copy;
+      TF_RETURN_IF_ERROR(CopyToIpu(context, chip_, element[i], &copy));
+      context->set_output(i, copy);
+    }
     return OkStatus();
   }
 
  private:
-  int64_t replica_ = 0, replicas_ = 1;
+  std::shared_ptr<Dealer> DealerFor(const void* iterator) {
+    mutex_lock lock(mutex_);
+    if (seen_ != iterator) {
+      seen_ = iterator;
+      dealer_ = DealerOf(iterator);
+    }
+    return dealer_;
+  }
+
+  InfeedSource source_;
+  int64_t chip_ = 0, replica_ = 0, replicas_ = 1;
   const std::atomic<int64_t>* run_number_ = nullptr;
   mutex mutex_;
   const void* seen_ TF_GUARDED_BY(mutex_) = nullptr;
-  std::shared_ptr<Dealer> dealer_;
+  std::shared_ptr<Dealer> dealer_ TF_GUARDED_BY(mutex_);
 };
 
 REGISTER_KERNEL_BUILDER(Name("IpuInfeedDequeue").Device("CPU"), InfeedDequeueOp);

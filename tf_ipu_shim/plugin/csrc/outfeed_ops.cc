@@ -8,11 +8,13 @@
 
 #include "arena.h"
 #include "in_flight.h"
+#include "infeed_source.h"
 #include "outfeeds.h"
 #include "program_runs.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/framework/tensor_util.h"
 #include "tensorflow/core/util/batch_util.h"
 
 namespace tf_ipu_shim {
@@ -93,7 +95,11 @@ class OutfeedEnqueueOp : public OpKernel {
   }
   void Compute(OpKernelContext* context) override {
     Element element;
-    for (int i = 0; i < context->num_inputs(); ++i) element.push_back(context->input(i));
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      // A copy in the host's memory: the IPU's is free again.
+      element.push_back(tensor::DeepCopy(context->input(i)));
+      CountFromIpu(context, context->input(i).TotalBytes());
+    }
     Outfeeds::Get().Of(feed_id_)->Put(std::move(element), only_last_, replica_, replicas_, *run_number_);
   }
   bool IsExpensive() override { return false; }

@@ -1,0 +1,68 @@
+"""Ops of the host that run on the IPU's TensorFlow device.
+
+Infeeds, outfeeds and seeds are the host's part of a program. All memory is the host's here, so that their kernels can
+run on the IPU's device: what has no op on another device is not partitioned, and needs no rendezvous in each iteration.
+"""
+
+from __future__ import annotations
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.lowering.function_graph import Node
+
+INFEEDS = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
+ITERATOR = "IteratorV2"
+OUTFEED = "PopDatastreamOutfeedEnqueue"
+ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `marks.OUTSIDE_COMPILATION_ATTRIBUTE`
+_ON_DEVICE = frozenset({*INFEEDS, OUTFEED, "IpuRandomSeed", "IpuChunkBegin", "IpuOutfeedEnqueueChunk"})
+
+
+def runs_on_device(node: Node) -> bool:
+    """Whether an op of the host runs on the IPU's TensorFlow device."""
+    if node.op in _ON_DEVICE:
+        return True
+    return node.proto.attr[marks.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK if _is_marked(node) else False
+
+
+def is_only_named(node: Node) -> bool:
+    """Whether an op gives a handle of an iterator that only infeeds take, which find it by its name."""
+    return node.op == ITERATOR and bool(node.users) and all(user.op in INFEEDS for user in node.users)
+
+
+def name_iterator(proto: node_def_pb2.NodeDef, iterator: Node | None) -> bool:
+    """Has an op find its iterator by name instead of by a handle.
+
+    Args:
+        proto: an op with the attributes `N`, `container` and `shared_name`; changed.
+        iterator: what gives the handle; None for an argument of the function.
+
+    Returns:
+        Whether it does; else it takes the handle.
+    """
+    named = iterator is not None and iterator.op == ITERATOR and bool(iterator.proto.attr["shared_name"].s)
+    proto.attr["N"].i = 0 if named else 1
+    if named and iterator is not None:
+        for attribute in ("container", "shared_name"):
+            proto.attr[attribute].CopyFrom(iterator.proto.attr[attribute])
+    return named
+
+
+def as_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: int) -> bool:
+    """Makes the plugin's op of one that takes an element from an iterator.
+
+    Args:
+        proto: the emitted op; changed.
+        node: the traced op.
+        chip: the IPU that takes the element.
+
+    Returns:
+        Whether it finds its iterator by name, and so has no input.
+    """
+    proto.op = "IpuInfeedDequeue"
+    proto.attr["chip"].i = chip
+    return name_iterator(proto, node.producers[0])
+
+
+def _is_marked(node: Node) -> bool:
+    return marks.OUTSIDE_COMPILATION_ATTRIBUTE in node.proto.attr

@@ -1,0 +1,78 @@
+#include "infeed_source.h"
+
+#include <cstring>
+
+#include "counters.h"
+#include "device.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/function.h"
+
+namespace tf_ipu_shim {
+
+using namespace tensorflow;  // NOLINT: this file finds TensorFlow's iterators
+
+Status InfeedSource::Init(OpKernelConstruction* construction) {
+  TF_RETURN_IF_ERROR(construction->GetAttr("N", &inputs_));
+  TF_RETURN_IF_ERROR(construction->GetAttr("container", &container_));
+  return construction->GetAttr("shared_name", &name_);
+}
+
+Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::IteratorResource>* iterator) const {
+  std::string device_name = "/device:CPU:0", container = container_, name = name_;
+  if (inputs_ > 0) {
+    const ResourceHandle& handle = HandleFromInput(context, context->num_inputs() - 1);
+    if (handle.IsRefCounting()) {
+      const auto held = handle.GetResource<data::IteratorResource>();
+      if (!held.ok()) return held.status();
+      (*held)->Ref();
+      iterator->reset(*held);
+      return OkStatus();
+    }
+    device_name = handle.device();
+    container = handle.container();
+    name = handle.name();
+  }
+  Device* host = nullptr;
+  TF_RETURN_IF_ERROR(context->function_library()->device_mgr()->LookupDevice(device_name, &host));
+  ResourceMgr* resources = host->resource_manager();
+  data::IteratorResource* found = nullptr;
+  if (!resources->Lookup(container.empty() ? resources->default_container() : container, name, &found).ok()) {
+    return errors::FailedPrecondition(
+        "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
+        "operation for this iterator before getting the next element. (Infeed ",
+        name, ")");
+  }
+  iterator->reset(found);
+  return OkStatus();
+}
+
+void CountToIpu(OpKernelContext* context, int64_t bytes) {
+  if (IpuDevice* device = AsIpuDevice(context->function_library()->device())) {
+    CountersOf(device->ordinal()).host_to_device.Add(bytes);
+  }
+}
+
+void CountFromIpu(OpKernelContext* context, int64_t bytes) {
+  if (IpuDevice* device = AsIpuDevice(context->function_library()->device())) {
+    CountersOf(device->ordinal()).device_to_host.Add(bytes);
+  }
+}
+
+Status CopyToIpu(OpKernelContext* context, int64_t chip, const Tensor& value, Tensor* copy) {
+  IpuDevice* device = AsIpuDevice(context->function_library()->device());
+  if (device == nullptr || !DataTypeCanUseMemcpy(value.dtype())) {
+    *copy = value;
+    return OkStatus();
+  }
+  Tensor made(ArenaOf(device->ordinal(), chip), value.dtype(), value.shape());
+  if (!made.IsInitialized()) {
+    return errors::ResourceExhausted("The host has no memory left for an infeed element of ", value.TotalBytes(),
+                                     " bytes on IPU ", chip);
+  }
+  if (value.TotalBytes() > 0) std::memcpy(made.data(), value.data(), value.TotalBytes());
+  CountersOf(device->ordinal()).host_to_device.Add(value.TotalBytes());
+  *copy = made;
+  return OkStatus();
+}
+
+}  // namespace tf_ipu_shim
