@@ -389,7 +389,7 @@ def test_too_few_ipus_for_whole_replicas():
         (lambda: all_to_all_op.all_to_all(tf.ones([3]), 0, 0, 2), ValueError, "2 equal parts"),
         (lambda: cross_replica_ops.cross_replica_sum(tf.ones([3]), 0), ValueError, "positive"),
         (lambda: within_replica_ops.all_gather([tf.ones([3])]), ValueError, "at least two"),
-        (lambda: within_replica_ops.all_reduce([tf.ones([3])] * 2, "SUM"), ValueError, "Unknown collective"),
+        (lambda: within_replica_ops.all_reduce([tf.ones([3]), tf.zeros([3])], "SUM"), ValueError, "Unknown collective"),
         (
             lambda: within_replica_ops.all_reduce([tf.ones([3]), tf.ones([2])], "COLLECTIVE_OP_ADD"),
             ValueError,
