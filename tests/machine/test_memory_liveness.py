@@ -10,7 +10,7 @@ class Program(Block):
     """A block that is written down in few words."""
 
     def always(self, size, owner="weights"):
-        return self.add(Value(size, owner, "variable", Mode.ALWAYS))
+        return self.add(Value(size, owner, "weight", Mode.ALWAYS))
 
     def makes(self, owner, size, *takes, mode=Mode.NEW, home=-1, **inside):
         number = self.add(Value(size, owner, "temporary", mode, takes if mode is not Mode.NEW else (), home))
@@ -50,7 +50,7 @@ def test_results_stay_until_the_end():
 
 
 def test_always_live_values_are_in_no_step():
-    program = Program("variable")
+    program = Program("weight")
     weights = program.always(1000)
     program.makes("a", 10, weights)
     found = live(program)
@@ -85,9 +85,7 @@ def test_in_place_where_the_operand_dies():
     assert [value.owner for value in found.at_peak] == ["a"]  # the first step that needs so much
 
 
-@pytest.mark.parametrize(
-    ("operand", "used_later", "expected"), [(100, True, 201), (60, False, 160), (400, False, 500)]
-)
+@pytest.mark.parametrize(("operand", "used_later", "expected"), [(100, True, 201), (60, False, 160), (400, False, 500)])
 def test_new_memory_where_it_cannot_be_in_place(operand, used_later, expected):
     program = Program("copy")
     a = program.makes("a", operand)
@@ -120,9 +118,7 @@ def loop_of(body_temporary, in_place):
     body = Program("body")
     carried = body.add(Value(100, "state", "temporary", Mode.CARRIED))
     temporary = body.makes("temporary", body_temporary, carried)
-    body.results.append(
-        body.makes("next", 100, carried, temporary, mode=Mode.IN_PLACE if in_place else Mode.NEW)
-    )
+    body.results.append(body.makes("next", 100, carried, temporary, mode=Mode.IN_PLACE if in_place else Mode.NEW))
     return body
 
 

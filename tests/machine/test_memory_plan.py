@@ -13,7 +13,7 @@ TILE = 638_976  # bytes of a GC200 tile, as in Graphcore's own message
 
 def block_of(variable, temporary):
     block = Block("program")
-    weights = block.add(Value(variable, "weights", "variable", Mode.ALWAYS))
+    weights = block.add(Value(variable, "weights", "weight", Mode.ALWAYS))
     product = block.add(Value(temporary, "MatMul", "temporary"))
     block.run("MatMul", (weights,), (product,))
     return block
@@ -29,11 +29,11 @@ def test_figures_of_a_program_that_fits():
     (ipu,) = plan(block_of(TILE, TILE)).ipus
     assert (ipu.always_live_bytes, ipu.not_always_live_bytes, ipu.peak_bytes) == (TILE, TILE, 2 * TILE)
     assert (ipu.limit_bytes, ipu.percent, ipu.fits) == (4 * TILE, 50.0, True)
-    assert (ipu.categories["variable"], ipu.categories["temporary"], ipu.categories["gradient"]) == (TILE, TILE, 0)
+    assert (ipu.categories["weight"], ipu.categories["temporary"], ipu.categories["gradient"]) == (TILE, TILE, 0)
     assert sum(ipu.tile_bytes) == ipu.peak_bytes
     assert [(owner.name, owner.kind, owner.bytes) for owner in ipu.owners] == [
         ("MatMul", "temporary", TILE),
-        ("weights", "variable", TILE),
+        ("weights", "weight", TILE),
     ]
     assert ipu.largest_step == "MatMul"
 
@@ -69,7 +69,7 @@ def test_the_message_says_where_by_how_much_and_what_to_try():
     full = plan(block_of(8, 8), block_of(4 * TILE, 4 * 800), line_of={"MatMul": "train.py:12, in model"}.get)
     text = out_of_memory_text(full, sdk.parse("3.4"))
     assert re.search(r"IPU 1 \(shard 1\), which has 2,555,904: 3,200 bytes over, on 4 of 4 tiles", text)
-    assert re.search(r"2,555,904 bytes  variable +weights \(shard 1\)", text)
+    assert re.search(r"2,555,904 bytes  weight +weights \(shard 1\)", text)
     assert re.search(r"3,200 bytes  temporary +MatMul \(shard 1, train.py:12, in model\)", text)
     assert re.search(r"What to try: .*shard.*float16.*debug\.allowOutOfMemory", text)
 
@@ -83,9 +83,9 @@ def test_the_fullest_ipu_is_named_first_and_the_others_after_it():
 def test_five_owners_are_listed():
     block = Block("program")
     for index in range(9):
-        block.add(Value(10 * TILE + index, f"w{index}", "variable", Mode.ALWAYS))
+        block.add(Value(10 * TILE + index, f"w{index}", "weight", Mode.ALWAYS))
     text = out_of_memory_text(plan(block), sdk.parse("3.4"))
-    assert re.findall(r"variable +(w\d)", text) == ["w8", "w7", "w6", "w5", "w4"]
+    assert re.findall(r"weight +(w\d)", text) == ["w8", "w7", "w6", "w5", "w4"]
 
 
 def test_one_owner_is_listed_once_with_all_it_needs():

@@ -64,7 +64,7 @@ def training(x):
 def test_inference_of_an_mlp(ipus):
     ipus(1)
     plan = modelled(train(inference, X)[1])
-    assert plan.categories["variable"] == nbytes(64, 256) + nbytes(256, 10)
+    assert plan.categories["weight"] == nbytes(64, 256) + nbytes(256, 10)
     # The largest step is the first product; the ReLU works in place, and the second product is smaller.
     assert plan.not_always_live_bytes == nbytes(32, 64) + nbytes(32, 256)
     assert plan.largest_step == "MatMul"
@@ -74,8 +74,8 @@ def test_inference_of_an_mlp(ipus):
 def test_training_of_an_mlp(ipus):
     ipus(1)
     plan = modelled(train(training, X)[1])
-    assert plan.categories["variable"] == nbytes(64, 256) + nbytes(256, 10)
-    assert 0 <= plan.always_live_bytes - plan.categories["variable"] <= SCALARS
+    assert plan.categories["weight"] == nbytes(64, 256) + nbytes(256, 10)
+    assert 0 <= plan.always_live_bytes - plan.categories["weight"] <= SCALARS
     # The gradient of the first weights: the input, what comes back through the ReLU, the gradient itself, and the
     # loss, which waits for the end. The gradient of the second weights is applied before that.
     assert plan.not_always_live_bytes == nbytes(32, 64) + nbytes(32, 256) + nbytes(64, 256) + nbytes()
@@ -146,7 +146,7 @@ def test_a_training_loop_counts_its_variables_once(ipus):
         return tf.while_loop(lambda i: i < 3, body, [0])
 
     plan = modelled(train(model, X)[1])
-    assert plan.categories["variable"] == nbytes(64, 64)
+    assert plan.categories["weight"] == nbytes(64, 64)
     # The input, the gradient and the product it does not need; the variable's next value is made where the last was.
     assert plan.not_always_live_bytes <= nbytes(32, 64) + nbytes(64, 64) + SCALARS
 
@@ -175,7 +175,7 @@ def test_half_precision_needs_half(ipus):
         return tf.matmul(x, variable("w", [64, 256], tf.float16))
 
     plan = modelled(train(model, X.astype(np.float16))[1])
-    assert plan.categories["variable"] == nbytes(64, 256, dtype=np.float16)
+    assert plan.categories["weight"] == nbytes(64, 256, dtype=np.float16)
     assert plan.not_always_live_bytes == nbytes(32, 64, dtype=np.float16) + nbytes(32, 256, dtype=np.float16)
 
 
@@ -192,8 +192,8 @@ def test_each_shard_has_its_own_variables_and_exchanges(ipus):
     ipus(2)
     report = train(sharded, X)[1]
     first, second = modelled(report, 0), modelled(report, 1)
-    assert first.categories["variable"] == 2 * nbytes(64, 256)  # the weights and their momentum
-    assert second.categories["variable"] == 2 * nbytes(256, 10)
+    for plan, weights in ((first, nbytes(64, 256)), (second, nbytes(256, 10))):
+        assert plan.categories["weight"] == plan.categories["optimizer_state"] == weights  # the state is the momentum
     (plan,) = report.devices[0].programs
     assert dict(plan.exchanges) == {(0, 1): nbytes(32, 256), (1, 0): nbytes(32, 256)}
     measured = {pair: moved.bytes for pair, moved in report.devices[0].exchange.items()}
@@ -207,7 +207,8 @@ def test_variables_agree_with_what_the_arenas_hold(ipus):
     report = train(sharded, X, runs=2)[1]
     for ipu, expected in ((0, 2 * nbytes(64, 256)), (1, 2 * nbytes(256, 10))):
         one = report.devices[0].ipus[ipu]
-        assert one.variable_bytes == one.modelled.categories["variable"] == expected
+        sizes = one.modelled.categories
+        assert one.variable_bytes == sizes["weight"] + sizes["optimizer_state"] == expected
         assert one.measured_live_bytes - before[ipu] == expected
 
 
@@ -221,7 +222,7 @@ def test_a_program_whose_shapes_depend_on_values_is_taken_op_by_op(ipus):
     (plan,) = report.devices[0].programs
     ((name, reason),) = plan.coarse
     assert "constant" in reason and name in report.to_text()
-    assert plan.ipus[0].categories["variable"] == nbytes(64, 256)
+    assert plan.ipus[0].categories["weight"] == nbytes(64, 256)
     assert plan.ipus[0].not_always_live_bytes >= nbytes(32, 64) + nbytes(32, 256)
 
 

@@ -23,5 +23,6 @@ def test_figures_agree(ipus, description):
             modelled = {name: size for (_, name), size in plan.variables.items()}
             values = {name: np.asarray(value).nbytes for name, value in run.variables.items()}
             assert modelled == {name: values[name] for name in modelled}
-            assert sum(modelled.values()) == sum(ipu.categories["variable"] for ipu in plan.ipus)
+            kinds = ("weight", "optimizer_state", "accumulator")
+            assert sum(modelled.values()) == sum(ipu.categories[kind] for ipu in plan.ipus for kind in kinds)
     tf.compat.v1.reset_default_graph()

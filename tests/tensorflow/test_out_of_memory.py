@@ -73,7 +73,7 @@ def test_class_and_text(configured):
     assert 3 * HALF * 4 / TILES <= used <= 3 * HALF * 4 / TILES + 3000
     over = int(re.search(r"on IPU 0 \(shard 0\), which has 2,555,904: ([\d,]+) bytes over", text)[1].replace(",", ""))
     assert abs(over - (3 * HALF * 4 - TILES * TILE)) < 5000
-    assert re.search(r"1,200,000 bytes +variable +layer0 \(shard 0", text)
+    assert re.search(r"1,200,000 bytes +weight +layer0 \(shard 0", text)
     assert re.search(r"1,200,000 bytes +variable +layer1 \(shard 0", text)
     line = r"test_out_of_memory\.py:\d+, in two_layers"
     assert re.search(rf"1,200,000 bytes +temporary +mul\w* \(shard 0, .*{line}\)", text)
@@ -159,4 +159,4 @@ def test_a_program_that_does_not_fit_is_in_the_report(configured):
         run(two_layers, X)
     plan = memory_report().devices[0].ipus[0].modelled
     assert not plan.fits
-    assert plan.categories["variable"] == 2 * HALF * 4
+    assert plan.categories["weight"] == 2 * HALF * 4

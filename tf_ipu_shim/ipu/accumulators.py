@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from tensorflow.python.ops import (
 )
 
 from tf_ipu_shim.ipu.gradient_accumulation import GradientAccumulationReductionMethod as Reduction
-from tf_ipu_shim.lowering import pipelines
+from tf_ipu_shim.lowering import pipelines, variable_kinds
 
 
 def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduction) -> Any:
@@ -140,10 +141,12 @@ class _State:
         dtype: of its values.
         device: as a string.
         is_new: whether a loop sets it to zero before it begins; else it is an ordinary variable.
+        options: what `variable_kinds.ACCUMULATOR_ATTRIBUTE` says.
     """
 
-    def __init__(self, shape: Any, dtype: Any, device: str, is_new: bool) -> None:
+    def __init__(self, shape: Any, dtype: Any, device: str, is_new: bool, options: bytes) -> None:
         self.is_new = is_new
+        self._options = options
         self._shape = shape
         self._dtype = dtype
         with ops.init_scope():
@@ -165,7 +168,10 @@ class _State:
         return value
 
     def write(self, value: Any) -> Any:
-        return gen_resource_variable_ops.assign_variable_op(self._handle, value)
+        written = gen_resource_variable_ops.assign_variable_op(self._handle, value)
+        if written is not None:  # eagerly there is no op to mark
+            written._set_attr(variable_kinds.ACCUMULATOR_ATTRIBUTE, attr_value_pb2.AttrValue(s=self._options))
+        return written
 
 
 class Accumulation:
@@ -175,16 +181,21 @@ class Accumulation:
         count: mini-batches to an update.
         method: how they are reduced.
         dtype: of the accumulators; see `accumulator_dtype`.
+        offload: whether optimizer state is in remote memory; None where the script left it open.
+        sharding: whether replicas each have a part of it. For the memory model, both.
 
     Example:
         >>> accumulation = Accumulation(4, Reduction.SUM, None)
         >>> train_op = accumulation.update(pairs, optimizer.apply_gradients)
     """
 
-    def __init__(self, count: int, method: Reduction, dtype: Any) -> None:
+    def __init__(
+        self, count: int, method: Reduction, dtype: Any, offload: bool | None = None, sharding: bool | None = None
+    ) -> None:
         self._count = count
         self._method = method
         self._dtype = dtype
+        self._options = json.dumps([offload, sharding]).encode()
         self._states: dict[Any, _State] = {}
 
     def update(self, grads_and_vars: Sequence[tuple[Any, Any]], apply: Callable[[list[tuple[Any, Any]]], Any]) -> Any:
@@ -232,7 +243,7 @@ class Accumulation:
         is_new = home is not None and bool(_loops) and _loops[0].is_outermost
         identity = (key, home and id(home), dtype, is_new)
         if identity not in self._states:
-            self._states[identity] = _State(shape, dtype, variable.device, is_new)
+            self._states[identity] = _State(shape, dtype, variable.device, is_new, self._options)
         state = self._states[identity]
         if is_new and state not in _loops[0].new:
             _loops[0].new.append(state)

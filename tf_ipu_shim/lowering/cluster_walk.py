@@ -15,6 +15,7 @@ from tensorflow.python.framework import dtypes, errors, tensor_util
 
 from tf_ipu_shim.lowering import compiler_ir, op_types
 from tf_ipu_shim.lowering.hlo import HloReader, is_gradient
+from tf_ipu_shim.lowering.pipeline_memory import pipelines_in
 from tf_ipu_shim.lowering.shape_inference import Known, infer, reached
 from tf_ipu_shim.lowering.stand_ins import with_stand_ins
 from tf_ipu_shim.machine.memory import Mode, Value
@@ -58,7 +59,8 @@ def launch(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held]) 
         module = compiler_ir.shared().hlo(function, library, arguments)
     except compiler_ir.NoProgramError as error:
         return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
-    values = [walk.value(ipu, held) for held in fed]
+    kept_before = pipelined_before(walk, ipu, library)
+    values = walk.parameters(ipu, fed)
     # XLA gives no parameter to a variable without a value.
     parameters = [value for value, held in zip(values, fed) if held.known.type]
     scopes, scope = walk.walk.scopes, walk.walk.scope_of(function)
@@ -67,8 +69,10 @@ def launch(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held]) 
         scopes.setdefault(name, scope)
         return name
 
-    reader = HloReader(module, walk.block(ipu), owner_of)
+    reader = HloReader(module, walk.blocks[ipu], owner_of)
     results, shapes = reader.read(parameters), reader.result_shapes()
+    if kept_before:
+        walk.block(ipu).run("end of the pipeline", kept_before, ())
     outputs, literals = definition.signature.output_arg, reader.result_literals()
     if not len(results) == len(shapes) == len(literals) == len(outputs):
         raise errors.InternalError(
@@ -83,6 +87,15 @@ def launch(walk: FunctionWalk, function: str, ipu: int, inputs: Sequence[Held]) 
         )
         for output, shape, literal, number in zip(outputs, shapes, literals, results)
     ]
+
+
+def pipelined_before(walk: FunctionWalk, ipu: int, functions: Sequence[function_pb2.FunctionDef]) -> list[int]:
+    """FIFOs of a pipeline that is in one XLA program, all its stages on one IPU and without feeds."""
+    found: list[int] = []
+    for pipeline in pipelines_in(functions):
+        for numbers in walk.begin_pipeline(pipeline, [ipu]).values():
+            found.extend(numbers)
+    return found
 
 
 def _proto(literal: list[int] | None, kind: int, shape: tuple[int, ...]) -> tensor_pb2.TensorProto | None:

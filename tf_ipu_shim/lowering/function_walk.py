@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tensorflow.core.framework import node_def_pb2
+from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.lowering import cluster_walk, op_types
+from tf_ipu_shim.lowering import cluster_walk, op_types, pipeline_memory
 from tf_ipu_shim.lowering.hlo import is_same
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.shape_inference import Known, infer
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
@@ -30,6 +32,7 @@ class Held:
         is_fed: whether it is an argument of the program.
         name: of what makes it.
         at: the number of its value on each IPU that has it.
+        is_remote: whether it is an accumulator in remote memory, of which an IPU has a copy only while it works on it.
         outside: for an argument of a loop's or branch's function: the walk around it, and what it is there.
     """
 
@@ -39,6 +42,7 @@ class Held:
     name: str = ""
     at: dict[int, int] = dataclasses.field(default_factory=dict)
     outside: tuple[FunctionWalk, Held] | None = None
+    is_remote: bool = False
 
 
 def bytes_of(known: Known) -> int:
@@ -122,6 +126,43 @@ class FunctionWalk:
                     block.run(f"copy of {held.name} from the host", (), (held.at[ipu],))
         return held.at[ipu]
 
+    def parameters(self, ipu: int, given: Sequence[Held]) -> list[int]:
+        """The numbers of the values that an XLA program takes; its part of the block begins with this.
+
+        What is not whole on the chip, or not at all, is copied there for as long as the program needs it.
+        """
+        numbers = {index: self.value(ipu, held) for index, held in enumerate(given) if self._is_whole(held)}
+        block = self.block(ipu)
+        for index, held in enumerate(given):
+            if index not in numbers:
+                kind, name = "accumulator", held.name
+                if held.variable >= 0:
+                    self.walk.variable(ipu, held.variable)
+                    is_shared = self.walk.stored(held.variable).is_shared
+                    kind = "exchange" if is_shared else self.walk.kind_of(held.variable)
+                    name = self.walk.name_of(held.variable)
+                numbers[index] = block.add(Value(bytes_of(held.known), name, kind))
+                block.run(f"load of {name}", (), (numbers[index],))
+        return [numbers[index] for index in range(len(given))]
+
+    def _is_whole(self, held: Held) -> bool:
+        if held.variable >= 0:
+            return self.walk.stored(held.variable).on_chip == self.walk.size_of(held.variable)
+        return not held.is_remote
+
+    def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:
+        """Adds what a pipeline keeps of the mini-batches in it; returns the numbers of these values by IPU."""
+        made: dict[int, list[int]] = {}
+        for one in pipeline_memory.kept(pipeline, self.walk.storage.recomputes, ipus):
+            if one.remote:
+                self.walk.keep_remote(one.ipu, one.kind, one.bytes)
+                continue
+            block = self.block(one.ipu)
+            number = block.add(Value(one.bytes, one.owner, one.kind))
+            block.run(one.owner, (), (number,))
+            made.setdefault(one.ipu, []).append(number)
+        return made
+
     def _exchange(self, source: int, destination: int, held: Held) -> Held:
         size = bytes_of(held.known)
         sent = self.value(source, held)
@@ -134,34 +175,52 @@ class FunctionWalk:
         exchanges[source, destination] = exchanges.get((source, destination), 0) + size
         return Held(held.known, name=name, at={destination: received})
 
-    def _inside(self, function: str, inputs: Sequence[Held]) -> tuple[FunctionWalk, list[Held], list[Held]]:
-        """Walks through the function of a loop or branch: the walk, its arguments and its results."""
+    def _inside(
+        self, function: str, inputs: Sequence[Held], remote: Set[int] = frozenset()
+    ) -> tuple[FunctionWalk, list[Held], list[Held]]:
+        """Walks through the function of a loop or branch: the walk, its arguments and its results.
+
+        Arguments whose numbers are in `remote` are in remote memory.
+        """
         inner = FunctionWalk(self.walk, {})
         arguments = [
             # What a loop carries changes.
-            Held(held.known._replace(literal=None), held.variable, name=held.name, outside=(self, held))
-            for held in inputs
+            Held(held.known._replace(literal=None), held.variable, False, held.name, {}, (self, held), index in remote)
+            for index, held in enumerate(inputs)
         ]
         results = inner.function(function, arguments)
-        for result in results:
-            if result.outside is None:
+        for index, result in enumerate(results):
+            if result.outside is None and index not in remote:
                 for ipu, number in result.at.items():
                     inner.blocks[ipu].results.append(number)
         return inner, arguments, results
 
     def _loop(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held]) -> list[Held]:
-        body, arguments, results = self._inside(node.attr["body"].func.name, inputs)
+        pipeline = PipelineDescription.of(node)
+        accumulators = self._accumulators(node, inputs) if pipeline is not None else frozenset[int]()
+        remote = {
+            index
+            for index in accumulators
+            if self.walk.storage.of("accumulator", bytes_of(inputs[index].known), 1).remote
+        }
+        body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote)
         test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
         gives: dict[int, list[int]] = {}
         carried = []
-        for held, argument, result in zip(inputs, arguments, results):
+        for index, (held, argument, result) in enumerate(zip(inputs, arguments, results)):
             if result is argument:
                 carried.append(held)
                 continue
-            left = Held(held.known._replace(literal=None), name=node.name)
+            left = Held(held.known._replace(literal=None), name=node.name, is_remote=index in remote)
             for ipu, number in result.at.items():
+                if left.is_remote:
+                    self.walk.keep_remote(ipu, "accumulator", bytes_of(held.known))
+                    left.name = body.blocks[ipu].values[number].owner
+                    continue
                 block, inner = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")), body.blocks[ipu]
                 value = Value(bytes_of(held.known), node.name, "temporary")
+                if index in accumulators:
+                    value = value._replace(owner=inner.values[number].owner, kind="accumulator")
                 if ipu in argument.at:
                     outer = self.value(ipu, held)
                     if is_same(inner, number, argument.at[ipu]):
@@ -173,8 +232,21 @@ class FunctionWalk:
                 left.at[ipu] = block.add(value)
                 gives.setdefault(ipu, []).append(left.at[ipu])
             carried.append(left)
-        self._run_inside(node.name, [test, body], gives, loops=True)
+        ipus = sorted({*body.blocks, *gives})
+        waiting = self.begin_pipeline(pipeline, ipus) if pipeline is not None else {}
+        self._run_inside(node.name, [test, body], gives, True, waiting)
         return carried
+
+    def _accumulators(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held]) -> frozenset[int]:
+        """Numbers of what a pipeline's loop carries on and changes, but for its counters."""
+        body = self.walk.library[node.attr["body"].func.name]
+        given = [argument.name for argument in body.signature.input_arg]
+        returned = [body.ret[output.name] for output in body.signature.output_arg]
+        return frozenset(
+            index
+            for index, (held, one, other) in enumerate(zip(inputs, given, returned))
+            if one != other and held.variable < 0 and held.known.type not in (types_pb2.DT_INT32, types_pb2.DT_INT64)
+        )
 
     def _branch(self, node: node_def_pb2.NodeDef, called: Sequence[str], inputs: Sequence[Held]) -> list[Held]:
         """A conditional; its first input chooses the branch."""
@@ -188,12 +260,20 @@ class FunctionWalk:
                 made.at[ipu] = block.add(Value(bytes_of(made.known), node.name, "temporary"))
                 gives.setdefault(ipu, []).append(made.at[ipu])
             left.append(made)
-        self._run_inside(node.name, [walk for walk, _, _ in walks], gives, loops=False)
+        self._run_inside(node.name, [walk for walk, _, _ in walks], gives, False)
         return left
 
-    def _run_inside(self, name: str, walks: Sequence[FunctionWalk], gives: dict[int, list[int]], loops: bool) -> None:
-        for ipu in sorted({ipu for walk in walks for ipu in walk.blocks}.union(gives)):
+    def _run_inside(
+        self,
+        name: str,
+        walks: Sequence[FunctionWalk],
+        gives: dict[int, list[int]],
+        loops: bool,
+        waiting: Mapping[int, list[int]] = MappingProxyType({}),
+    ) -> None:
+        for ipu in sorted({ipu for walk in walks for ipu in walk.blocks}.union(gives, waiting)):
             takes = [number for walk in walks for number in walk.bound.get(ipu, ())]
+            takes.extend(waiting.get(ipu, ()))
             inside = [walk.blocks[ipu] for walk in walks if ipu in walk.blocks]
             self.block(ipu).run(name, takes, gives.get(ipu, ()), inside, loops)
 

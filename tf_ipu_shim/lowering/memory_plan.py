@@ -14,6 +14,7 @@ from tf_ipu_shim.lowering import compiler_ir
 from tf_ipu_shim.lowering.hlo import mark_activations
 from tf_ipu_shim.lowering.memory_walk import Walk
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.storage import Storage, storage_of
 from tf_ipu_shim.machine.memory import MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.runtime import plans
 
@@ -51,7 +52,7 @@ def plan_memory(
 
     Source: FACTS section 2, "OOM".
     """
-    walk = _walk(request, program)
+    walk = _walk(request, program, storage_of(request.library, device.options, program.replicas))
     for block in walk.blocks.values():
         mark_activations(block)
     line_of = _lines(request, walk, user_line)
@@ -59,7 +60,10 @@ def plan_memory(
         program=request.name,
         device=device.name,
         chip=device.chip.title,
-        ipus=tuple(plan_of(ipu, block, device.chip, line_of) for ipu, block in sorted(walk.blocks.items())),
+        ipus=tuple(
+            plan_of(ipu, block, device.chip, line_of, walk.remote.get(ipu))
+            for ipu, block in sorted(walk.blocks.items())
+        ),
         variables=walk.variables,
         exchanges=walk.exchanges,
         coarse=tuple(walk.coarse.items()),
@@ -70,8 +74,8 @@ def plan_memory(
     return plan
 
 
-def _walk(request: ProgramRequest, program: LoweredProgram) -> Walk:
-    walk = Walk(request, program)
+def _walk(request: ProgramRequest, program: LoweredProgram, storage: Storage) -> Walk:
+    walk = Walk(request, program, storage)
     try:
         walk.run()
     except Exception as error:
@@ -84,7 +88,7 @@ def _walk(request: ProgramRequest, program: LoweredProgram) -> Walk:
                 f"it failed ({reason}). It runs all the same.",
                 RuntimeWarning,
             )
-        walk = Walk(request, program)
+        walk = Walk(request, program, storage)
         walk.variables_only(reason)
     return walk
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.function_walk import FunctionWalk, Held, bytes_of
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.shape_inference import Known
+from tf_ipu_shim.lowering.storage import Storage, Stored
+from tf_ipu_shim.lowering.variable_kinds import WEIGHT, variable_kinds
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 
 
@@ -17,27 +20,32 @@ class Walk:
     Args:
         request: the traced function, with the shapes of its arguments and variables.
         program: what it runs as.
+        storage: where variables and accumulators are kept.
 
     Attributes:
         blocks: what each IPU runs.
-        variables: bytes of each variable by (IPU, name).
+        variables: bytes of each variable by (IPU, name), wherever they are.
+        remote: bytes in remote memory, by IPU and category.
         exchanges: bytes that a run copies, by (source, destination).
         coarse: XLA programs that were looked at op by op instead of in XLA's own form, with the reason.
         scopes: for an op's name the traced function that it is in.
         library: all functions by name.
     """
 
-    def __init__(self, request: ProgramRequest, program: LoweredProgram) -> None:
+    def __init__(self, request: ProgramRequest, program: LoweredProgram, storage: Storage) -> None:
         self._request = request
         self._program = program
+        self.storage = storage
         self.library = {**request.library, **{f.signature.name: f for f in program.functions}}
         self._clusters = {cluster.function: cluster for cluster in program.clusters}
         self.blocks: dict[int, Block] = {}
         self.variables: dict[tuple[int, str], int] = {}
+        self.remote: dict[int, dict[str, int]] = {}
         self.exchanges: dict[tuple[int, int], int] = {}
         self.coarse: dict[str, str] = {}
         self.scopes: dict[str, str] = {}
         self._variable_values: dict[tuple[int, int], int] = {}
+        self._kinds: list[str] | None = None
 
     def run(self) -> None:
         """Walks through the program."""
@@ -81,15 +89,38 @@ class Walk:
         """The always-live value of a variable on an IPU, by the number of the program's argument."""
         key = (ipu, index)
         if key not in self._variable_values:
-            request = self._request
-            size = bytes_of(Known(request.variable_types[index], request.variable_shapes[index]))
-            name = self._name_of(index)
+            name, kind, stored = self.name_of(index), self.kind_of(index), self.stored(index)
             block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
-            self._variable_values[key] = block.add(Value(size, name, "variable", Mode.ALWAYS))
-            self.variables[ipu, name] = size
+            self._variable_values[key] = block.add(Value(stored.on_chip, name, kind, Mode.ALWAYS))
+            self.variables[ipu, name] = self.size_of(index)
+            self.keep_remote(ipu, kind, stored.remote)
         return self._variable_values[key]
 
-    def _name_of(self, index: int) -> str:
+    def size_of(self, index: int) -> int:
+        """Bytes of a variable."""
+        return bytes_of(Known(self._request.variable_types[index], self._request.variable_shapes[index]))
+
+    def stored(self, index: int) -> Stored:
+        """Where a variable is kept."""
+        size, elements = self.size_of(index), math.prod(self._request.variable_shapes[index])
+        return self.storage.of(self.kind_of(index), elements, size // elements if elements else 0)
+
+    def kind_of(self, index: int) -> str:
+        """What a variable is for: one of `machine.memory.CATEGORIES`."""
+        if self._kinds is None:
+            try:
+                self._kinds = variable_kinds(self._request.library, self._request.function)
+            except LookupError:  # an op that this process does not know, which the program's lowering reports
+                self._kinds = [WEIGHT] * len(self._request.arg_types)
+        return self._kinds[index]
+
+    def keep_remote(self, ipu: int, kind: str, size: int) -> None:
+        """Counts bytes in remote memory."""
+        if size:
+            kinds = self.remote.setdefault(ipu, {})
+            kinds[kind] = kinds.get(kind, 0) + size
+
+    def name_of(self, index: int) -> str:
         """A variable's name; that of the argument for one without, such as most of TensorFlow 2's."""
         name = self._request.variable_names[index]
         if name and not name.startswith("Resource-"):

@@ -8,11 +8,15 @@ from tf_ipu_shim.machine.memory import CATEGORIES
 from tf_ipu_shim.profile.report import MemoryReport
 
 _COLOURS = {
-    "variable": "#4c6e9c",
+    "weight": "#4c6e9c",
+    "optimizer_state": "#2f4a70",
+    "accumulator": "#7b5a9e",
     "constant": "#8aa5c4",
     "argument": "#b9b37c",
     "exchange": "#d89a4a",
     "activation": "#6da06f",
+    "fifo": "#3f7d55",
+    "stash": "#9bc46a",
     "gradient": "#a8546e",
     "temporary": "#9a9a9a",
 }

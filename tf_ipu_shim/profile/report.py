@@ -197,6 +197,7 @@ def _plan_dict(plan: IpuPlan) -> dict[str, Any]:
         "fits": plan.fits,
         "largest_step": plan.largest_step,
         "categories": dict(plan.categories),
+        "remote": dict(plan.remote),
         "max_tile": plan.max_tile,
         "max_tile_bytes": plan.max_tile_bytes,
         "bytes_per_tile": plan.bytes_per_tile,

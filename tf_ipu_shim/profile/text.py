@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tf_ipu_shim.machine.memory import CATEGORIES
 from tf_ipu_shim.profile.report import NOT_MODELLED, DeviceReport, MemoryReport
@@ -53,10 +53,11 @@ def _device(device: DeviceReport) -> list[str]:
     lines += _table(rows, left={7})
     plans = [ipu.modelled for ipu in device.ipus if ipu.modelled is not None]
     if plans:
-        rows = [["IPU", *CATEGORIES]]
-        for plan in plans:
-            rows.append([str(plan.ipu), *(_number(plan.categories[kind]) for kind in CATEGORIES)])
-        lines += ["", "At the largest step, by category:", *_table(rows)]
+        lines += ["", "At the largest step, by category:"]
+        lines += _by_category([(plan.ipu, plan.categories) for plan in plans])
+        if any(plan.remote for plan in plans):
+            lines += ["", "In remote memory instead, at all times, by category:"]
+            lines += _by_category([(plan.ipu, plan.remote) for plan in plans])
         lines += ["", "Largest owners at that step:", *_owners(device)]
     lines += _programs(device)
     lines += ["", "Measured: what this process held and moved on the host, in bytes."]
@@ -71,6 +72,23 @@ def _device(device: DeviceReport) -> list[str]:
     )
     lines.append(f"Programs lowered: {device.programs_lowered}. Program runs: {device.programs_run}.")
     return lines + _exchanges(device)
+
+
+def _by_category(sizes: Sequence[tuple[int, Mapping[str, int]]]) -> list[str]:
+    """Categories that no IPU has are left out; as many tables as the width wants."""
+    columns: list[list[str]] = []
+    for kind in CATEGORIES:
+        if any(one.get(kind) for _, one in sizes):
+            columns.append([kind.replace("_", " "), *(_number(one.get(kind, 0)) for _, one in sizes)])
+    first = ["IPU", *(str(ipu) for ipu, _ in sizes)]
+    lines: list[str] = []
+    while columns:
+        shown, width = [first], max(map(len, first)) + 2
+        while columns and width + max(map(len, columns[0])) + 2 <= WIDTH:
+            shown.append(columns.pop(0))
+            width += max(map(len, shown[-1])) + 2
+        lines += _table(list(zip(*shown)))
+    return lines or ["  (nothing)"]
 
 
 def _owners(device: DeviceReport) -> list[str]:

@@ -40,8 +40,8 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
         num_mini_batches: to an update; the loop's number of iterations must be a multiple of it.
-        offload_weight_update_variables: accepted and recorded; where state is kept does not change results.
-        replicated_optimizer_state_sharding: accepted and recorded, as above.
+        offload_weight_update_variables: whether optimizer state is in remote memory: for the memory model alone.
+        replicated_optimizer_state_sharding: whether replicas each have a part of it, as above.
         dtype: of the accumulators: a type, or a function from the variable to one; the variable's own by default.
         reduction_method: a `GradientAccumulationReductionMethod`, or its name.
         name: of the operations.
@@ -76,7 +76,13 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
         self._replicated_optimizer_state_sharding = replicated_optimizer_state_sharding
         self._dtype = dtype
         self._reduction_method = GradientAccumulationReductionMethod.parse(reduction_method)
-        self._accumulation = Accumulation(num_mini_batches, self._reduction_method, dtype)
+        self._accumulation = Accumulation(
+            num_mini_batches,
+            self._reduction_method,
+            dtype,
+            offload_weight_update_variables,
+            replicated_optimizer_state_sharding,
+        )
 
     def apply_gradients(self, grads_and_vars: Iterable[Any], global_step: Any = None, name: str | None = None) -> Any:
         """Accumulates gradients; with the last mini-batch's, applies them and counts `global_step` up."""

@@ -53,7 +53,13 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         self.replicated_optimizer_state_sharding = replicated_optimizer_state_sharding
         self.dtype = dtype
         self.reduction_method = GradientAccumulationReductionMethod.parse(reduction_method)
-        self._accumulation = Accumulation(num_mini_batches, self.reduction_method, dtype)
+        self._accumulation = Accumulation(
+            num_mini_batches,
+            self.reduction_method,
+            dtype,
+            offload_weight_update_variables,
+            replicated_optimizer_state_sharding,
+        )
 
     def apply_gradients(self, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
         """Accumulates gradients; with the last mini-batch's, applies them.

@@ -70,10 +70,14 @@ def _advice(plan: MemoryPlan, full: IpuPlan) -> list[str]:
         advice.append("shard the model over more IPUs (ipu.scopes.ipu_shard, auto_select_ipus)")
     else:
         advice.append("move layers to another shard, or shard over more IPUs")
-    if sizes["activation"] + sizes["temporary"] + sizes["argument"] >= sizes["variable"]:
+    if sizes["activation"] + sizes["temporary"] + sizes["argument"] >= sizes["weight"]:
         advice.append("a smaller batch")
-    if sizes["activation"]:
+    if sizes["fifo"] + sizes["activation"] > 0:
         advice.append("recomputation (allow_recompute)")
+    if sizes["fifo"] + sizes["stash"]:
+        advice.append("another pipeline schedule (Interleaved or Sequential), or offload_activations")
+    if sizes["optimizer_state"]:
+        advice.append("offload_weight_update_variables")
     advice.append("float16 instead of float32")
     advice.append(
         'or look at the whole report with the engine option "debug.allowOutOfMemory": "true" and '

@@ -11,11 +11,24 @@ from tf_ipu_shim.machine.memory.description import Block, Value
 from tf_ipu_shim.machine.memory.liveness import smallest
 from tf_ipu_shim.machine.memory.tiles import Tiles
 
-CATEGORIES = ("variable", "constant", "argument", "exchange", "activation", "gradient", "temporary")
-"""What memory is for. `argument`: fed for a run; `exchange`: copied from another IPU; `activation`: kept for the
-backward pass; `temporary`: everything else that is computed."""
+CATEGORIES = (
+    "weight",
+    "optimizer_state",
+    "accumulator",
+    "constant",
+    "argument",
+    "exchange",
+    "activation",
+    "fifo",
+    "stash",
+    "gradient",
+    "temporary",
+)
+"""What memory is for. `weight`: variables, but for `optimizer_state`, which only the update uses, and `accumulator`,
+gradients of several mini-batches; `argument`: fed for a run; `exchange`: copied from another IPU or replica;
+`activation`: kept for the backward pass; `fifo`: the same of further mini-batches that are in a pipeline; `stash`: what
+these are computed from anew, where they are not kept; `temporary`: everything else that is computed."""
 
-ALWAYS_LIVE = frozenset({"variable", "constant"})
 _OWNERS_KEPT = 50
 
 
@@ -49,6 +62,7 @@ class IpuPlan:
         owners: the largest owners at that step, largest first; no more than 50.
         tile_bytes: bytes on each tile at that step.
         bytes_per_tile: memory of one tile.
+        remote: bytes by category that are in remote memory instead, and so in none of the other figures.
 
     Example:
         >>> plan.ipus[0].percent < 100
@@ -63,6 +77,7 @@ class IpuPlan:
     owners: tuple[Owner, ...]
     tile_bytes: tuple[int, ...]
     bytes_per_tile: int
+    remote: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def peak_bytes(self) -> int:
@@ -104,7 +119,7 @@ class MemoryPlan:
         device: the TensorFlow device, such as `/device:IPU:0`.
         chip: title of the chip.
         ipus: one for each IPU that the program uses, in order.
-        variables: bytes of each variable by (IPU, name).
+        variables: bytes of each variable by (IPU, name), wherever they are.
         exchanges: bytes a run copies from IPU to IPU, by (source, destination); those of a loop's body once.
         coarse: names of the XLA programs that could not be looked into, with the reason: of those only variables,
             arguments and results are counted.
@@ -144,7 +159,13 @@ class MemoryPlan:
         return sum(ipu.peak_bytes for ipu in self.ipus)
 
 
-def plan_of(ipu: int, block: Block, chip: Chip, line_of: Callable[[str], str | None] | None = None) -> IpuPlan:
+def plan_of(
+    ipu: int,
+    block: Block,
+    chip: Chip,
+    line_of: Callable[[str], str | None] | None = None,
+    remote: Mapping[str, int] | None = None,
+) -> IpuPlan:
     """The figures of one IPU.
 
     Args:
@@ -152,6 +173,7 @@ def plan_of(ipu: int, block: Block, chip: Chip, line_of: Callable[[str], str | N
         block: all that it runs.
         chip: of which kind it is.
         line_of: gives the user's source line for an owner's name.
+        remote: bytes by category that it has in remote memory.
 
     Returns:
         The figures at the largest step. Code, stacks and exchange code are not in them.
@@ -173,6 +195,7 @@ def plan_of(ipu: int, block: Block, chip: Chip, line_of: Callable[[str], str | N
         owners=_largest(alive, line_of or _no_line),
         tile_bytes=tuple(tiles.bytes()),
         bytes_per_tile=chip.bytes_per_tile,
+        remote=dict(remote or {}),
     )
 
 

@@ -1,0 +1,309 @@
+"""Modelled memory of training, against bytes worked out by hand: variables by their use, pipelines, offloading."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tf_ipu_shim import ipu, memory_report
+from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue
+from tf_ipu_shim.ipu.ops import pipelining_ops
+from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput, PipelineSchedule
+from tf_ipu_shim.ipu.optimizers import GradientAccumulationOptimizerV2
+from tf_ipu_shim.lowering.pipeline_memory import kept
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.lowering.storage import Storage
+
+v1 = tf.compat.v1
+WIDTH, ROWS, FLOAT = 16, 8, 4
+VALUES = ROWS * WIDTH * FLOAT  # what a layer gives
+WEIGHTS = WIDTH * WIDTH * FLOAT
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default():
+        yield
+    ipu.config.reset_ipu_configuration()
+
+
+def configure(ipus, recompute=False, remote_buffers=False):
+    """Programs are lowered, and so planned, but not compiled by XLA."""
+    ipu.config.reset_ipu_configuration()
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = ipus
+    config.allow_recompute = recompute
+    config.device_connection.type = ipu.config.DeviceConnectionType.PRE_COMPILE
+    config.device_connection.version = "ipu2"
+    config.device_connection.enable_remote_buffers = remote_buffers
+    config.configure_ipu_system()
+
+
+def run(model, infeed=None):
+    """The modelled figures of each IPU."""
+    with ipu.scopes.ipu_scope("/device:IPU:0"):
+        program = ipu.ipu_compiler.compile(model, [])
+    with v1.Session() as session:
+        session.run([v1.global_variables_initializer(), *([infeed.initializer] if infeed else [])])
+        session.run(program)
+    (plan,) = memory_report().devices[0].programs
+    assert not plan.coarse
+    return plan.ipus
+
+
+def feed():
+    data = tf.data.Dataset.from_tensors(np.ones((ROWS, WIDTH), "f")).repeat()
+    return ipu_infeed_queue.IPUInfeedQueue(data), ipu_outfeed_queue.IPUOutfeedQueue()
+
+
+def layer(x, number, checkpoint=False, shape=(WIDTH, WIDTH)):
+    x = tf.matmul(x, v1.get_variable(f"w{number}", shape, use_resource=True))
+    return tf.tanh(pipelining_ops.recomputation_checkpoint(x) if checkpoint else x)
+
+
+def momentum(loss):
+    return OptimizerFunctionOutput(v1.train.MomentumOptimizer(0.1, 0.9), loss)
+
+
+def adam(loss):
+    return OptimizerFunctionOutput(v1.train.AdamOptimizer(0.1), loss)
+
+
+def pipelined(stages, optimizer=momentum, checkpoint=False, devices=None, **options):
+    """Stages of a layer each: the backward stage needs what came in, for the weights, and what tanh gave."""
+    infeed, outfeed = feed()
+
+    def stage(number):
+        def forward(x):
+            x = layer(x, number, checkpoint)
+            return tf.reduce_sum(x) if number == stages - 1 else x
+
+        return forward
+
+    return run(
+        lambda: pipelining_ops.pipeline(
+            [stage(number) for number in range(stages)],
+            2 * stages,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=optimizer,
+            device_mapping=devices,
+            **options,
+        ),
+        infeed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("schedule", "slots"),
+    [("Grouped", [6, 4, 2, 0]), ("Interleaved", [3, 2, 1, 0]), ("Sequential", [0] * 4), ("Grouped", [2, 0])],
+)
+def test_fifos_of_each_schedule(schedule, slots):
+    configure(len(slots))
+    plans = pipelined(len(slots), pipeline_schedule=PipelineSchedule[schedule])
+    assert [plan.categories["fifo"] for plan in plans] == [number * 2 * VALUES for number in slots]
+    for plan in plans:
+        sizes = plan.categories
+        assert sizes["weight"] == sizes["accumulator"] == sizes["optimizer_state"] == WEIGHTS
+        assert sizes["stash"] == 0 and plan.remote == {}
+        assert sum(sizes.values()) == plan.peak_bytes == sum(plan.tile_bytes)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_recomputation_stashes_inputs_instead(checkpoint):
+    configure(4, recompute=True)
+    plans = pipelined(4, checkpoint=checkpoint)
+    assert [plan.categories["fifo"] for plan in plans] == [0] * 4
+    each = (2 if checkpoint else 1) * VALUES  # the input, and the product that the script wants to be kept
+    assert [plan.categories["stash"] for plan in plans] == [6 * each, 4 * each, 2 * each, 0]
+
+
+def test_stages_that_share_an_ipu_have_fifos_of_their_own():
+    configure(2)
+    first, second = pipelined(4, devices=[0, 1, 1, 0])
+    assert first.categories["fifo"] == 6 * 2 * VALUES
+    assert second.categories["fifo"] == (4 + 2) * 2 * VALUES
+
+
+def test_inference_has_no_fifos():
+    configure(2)
+    plans = pipelined(2, optimizer=None)
+    assert [plan.categories["fifo"] + plan.categories["accumulator"] for plan in plans] == [0, 0]
+
+
+def test_adam_has_two_values_for_each_weight():
+    configure(2)
+    first, second = pipelined(2, adam)
+    powers = 2 * FLOAT  # of both betas, which are on the IPU of the first weights
+    assert first.categories["optimizer_state"] == 2 * WEIGHTS + powers
+    assert second.categories["optimizer_state"] == 2 * WEIGHTS
+
+
+def test_accumulators_have_their_own_type():
+    configure(2)
+
+    class Casting(v1.train.MomentumOptimizer):
+        def apply_gradients(self, pairs, *args, **options):
+            return super().apply_gradients([(tf.cast(g, tf.float32), v) for g, v in pairs], *args, **options)
+
+    def optimizer(loss):
+        return OptimizerFunctionOutput(Casting(0.1, 0.9), loss)
+
+    for plan in pipelined(2, optimizer, gradient_accumulation_dtype=tf.float16):
+        assert plan.categories["accumulator"] == WEIGHTS // 2
+
+
+def test_what_is_offloaded_is_in_remote_memory():
+    configure(2)
+    first, second = pipelined(
+        2,
+        adam,
+        offload_activations=True,
+        offload_weight_update_variables=True,
+        offload_gradient_accumulation_buffers=True,
+        offload_weights=True,
+    )
+    parts = {"weight": WEIGHTS, "optimizer_state": 2 * WEIGHTS, "accumulator": WEIGHTS}
+    assert first.remote == {**parts, "fifo": 2 * 2 * VALUES}
+    assert second.remote == parts
+    for plan, powers in ((first, 2 * FLOAT), (second, 0)):  # too small to be worth it
+        assert plan.always_live_bytes - plan.categories["constant"] == powers
+        assert plan.categories["fifo"] == 0
+    text, (device,) = memory_report().to_text(), json.loads(memory_report().to_json())["devices"]
+    assert "In remote memory" in text and max(map(len, text.splitlines())) <= 100
+    assert device["modelled"]["programs"][0]["ipus"][0]["remote"] == first.remote
+
+
+def test_remote_buffers_take_the_optimizer_s_state_unless_the_script_says_no():
+    for asked, remote in ((None, {"optimizer_state": WEIGHTS}), (False, {})):
+        with tf.Graph().as_default():
+            configure(2, remote_buffers=True)
+            assert [plan.remote for plan in pipelined(2, offload_weight_update_variables=asked)] == [remote] * 2
+
+
+@pytest.mark.parametrize("offload", [None, True])
+def test_replicas_share_the_optimizer_s_state(offload):
+    configure(4)
+    infeed, outfeed = feed()
+    shape = (WIDTH, 15)  # 240 elements and a bias of 15, whose 60 bytes are too few to be shared by two
+    odd = (15, 17)  # 255 elements: 128 on each replica, one of them padding
+
+    def first(x):
+        return layer(x, 0, shape=shape) + v1.get_variable("bias", [15], use_resource=True)
+
+    def last(x):
+        return tf.reduce_sum(layer(x, 1, shape=odd))
+
+    def optimizer(loss):
+        return OptimizerFunctionOutput(ipu.optimizers.CrossReplicaOptimizer(v1.train.MomentumOptimizer(0.1, 0.9)), loss)
+
+    plans = run(
+        lambda: pipelining_ops.pipeline(
+            [first, last],
+            4,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=optimizer,
+            replicated_optimizer_state_sharding=True,
+            offload_weight_update_variables=offload,
+        ),
+        infeed,
+    )
+    assert [plan.ipu for plan in plans] == [0, 1, 2, 3]
+    for plan, part, whole in zip(plans, [120 * FLOAT, 128 * FLOAT] * 2, [15 * FLOAT, 0] * 2):
+        assert plan.categories["optimizer_state"] == whole + (0 if offload else part)
+        assert plan.remote == ({"optimizer_state": part} if offload else {})
+
+
+def test_accumulation_without_a_pipeline():
+    configure(1)
+    infeed, _ = feed()
+
+    def step(x):
+        loss = tf.reduce_sum(layer(x, 0))
+        optimizer = GradientAccumulationOptimizerV2(
+            v1.train.MomentumOptimizer(0.1, 0.9), 2, offload_weight_update_variables=True, dtype=tf.float16
+        )
+        return optimizer.minimize(loss)
+
+    (plan,) = run(lambda: ipu.loops.repeat(4, step, [], infeed), infeed)
+    assert plan.categories["weight"] == WEIGHTS
+    assert plan.categories["accumulator"] == WEIGHTS // 2 + 4  # and a counter
+    assert plan.remote == {"optimizer_state": WEIGHTS}
+
+
+def test_what_the_forward_pass_writes_is_no_optimizer_state():
+    configure(1)
+
+    def model():
+        x = layer(tf.constant(np.ones((ROWS, WIDTH), "f")), 0)
+        average = v1.get_variable("average", [WIDTH], trainable=False, use_resource=True)
+        moved = average.assign_sub(0.1 * (average - tf.reduce_mean(x, 0)))
+        loss = tf.reduce_sum(tf.square(x))
+        with tf.control_dependencies([moved]):
+            step = v1.train.get_or_create_global_step()
+            return v1.train.AdamOptimizer(0.1).minimize(loss, global_step=step)
+
+    (plan,) = run(model)
+    assert plan.categories["optimizer_state"] == 2 * WEIGHTS + 2 * FLOAT
+    assert plan.categories["weight"] == WEIGHTS + WIDTH * FLOAT + 8  # with the average, and the step's number
+
+
+def waiting(schedule, stages, stage, count):
+    """How many mini-batches wait while one goes backward: found by going through all of them."""
+    pace = {"Grouped": 1, "Interleaved": 2, "Sequential": 2 * stages}[schedule]
+    times = [(pace * number + stage, pace * number + 2 * stages - 1 - stage) for number in range(count)]
+    return max(sum(there < now < back for there, back in times) for _, now in times)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    schedule=st.sampled_from(["Grouped", "Interleaved", "Sequential"]),
+    stages=st.integers(2, 8),
+    times=st.integers(1, 3),
+    recomputes=st.booleans(),
+    data=st.data(),
+)
+def test_slots_are_the_mini_batches_that_wait(schedule, stages, times, recomputes, data):
+    sizes = st.lists(st.integers(1, 10**6), min_size=stages, max_size=stages).map(tuple)
+    inputs, values, checkpoints = data.draw(sizes), data.draw(sizes), data.draw(sizes)
+    description = PipelineDescription(
+        name="pipeline",
+        schedule=schedule,
+        training=True,
+        count=2 * stages * times,
+        repeat_count=1,
+        batch_serialization_iterations=1,
+        devices=tuple((stage,) for stage in range(stages)),
+        recomputation_mode="Auto",
+        input_bytes=inputs,
+        kept_bytes=values,
+        checkpoint_bytes=checkpoints,
+        offload_activations=None,
+        offload_gradient_accumulation_buffers=None,
+        offload_weight_update_variables=None,
+        offload_weights=None,
+        replicated_optimizer_state_sharding=False,
+        replicated_weight_sharding=None,
+    )
+    found = {one.ipu: one.bytes for one in kept(description, recomputes, range(stages))}
+    for stage in range(stages):
+        each = inputs[stage] + checkpoints[stage] if recomputes else values[stage]
+        assert found.get(stage, 0) == each * waiting(schedule, stages, stage, 2 * stages * times)
+
+
+@given(replicas=st.integers(1, 16), elements=st.integers(0, 5000), size=st.sampled_from([2, 4]), remote=st.booleans())
+def test_parts_of_all_replicas_make_the_whole(replicas, elements, size, remote):
+    kind = "optimizer_state"
+    storage = Storage(replicas, 128, False, frozenset({kind} if remote else ()), frozenset({kind}))
+    stored = storage.of(kind, elements, size)
+    if elements * size < 128 * replicas:
+        assert (stored.on_chip, stored.remote) == (elements * size, 0)
+    else:
+        part = stored.remote if remote else stored.on_chip
+        assert stored.on_chip + stored.remote == part
+        assert 0 <= part * replicas - elements * size < replicas * size
+    assert storage.of("weight", elements, size).on_chip == elements * size

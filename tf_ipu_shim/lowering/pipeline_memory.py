@@ -1,0 +1,75 @@
+"""What a pipeline keeps of the mini-batches that are in it, besides the one in work: its FIFOs and stashes.
+
+Mini-batches run one after another here, so none of this is in the program; it follows from the schedule.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """What one IPU keeps of one stage.
+
+    Args:
+        ipu: the shard.
+        owner: for reports.
+        kind: `"fifo"`: values that the backward stage needs; `"stash"`: what these are computed from anew.
+        bytes: of all slots.
+        remote: whether they are in remote memory.
+    """
+
+    ipu: int
+    owner: str
+    kind: str
+    bytes: int
+    remote: bool
+
+
+def kept(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -> Iterator[Kept]:
+    """Finds the FIFOs and stashes of a pipeline.
+
+    A stage that works through several mini-batches before the next one begins has as many in each slot. What a stage
+    on several IPUs keeps is taken to be spread evenly over them.
+
+    Args:
+        pipeline: as its loop says.
+        recomputes: whether activations are computed anew; the last stage's never are.
+        ipus: all IPUs of the program, for stages that are on all of them.
+
+    Returns:
+        For each stage and IPU what it keeps, where that is anything.
+
+    Source: `pipeline_fifo_inserter.cc` and `pipeline_recomputation_stage_inserter.cc` of Graphcore's driver (FACTS
+        section 4).
+
+    Example:
+        >>> sum(one.bytes for one in kept(description, recomputes=False, ipus=[0, 1]))
+        4096
+    """
+    for stage in range(pipeline.stages if pipeline.training else 0):
+        slots = (pipeline.fifo_slots(stage) + 1) * pipeline.batch_serialization_iterations - 1
+        anew = recomputes and stage < pipeline.stages - 1
+        size = pipeline.kept_bytes[stage]
+        if anew:
+            size = pipeline.input_bytes[stage] + pipeline.checkpoint_bytes[stage]
+        devices = pipeline.devices[stage] if min(pipeline.devices[stage]) >= 0 else tuple(ipus)
+        if not slots or not size or not devices:
+            continue
+        name = f"{pipeline.name}: {'stash' if anew else 'FIFO'} of stage {stage}, {slots} slots"
+        for ipu in devices:
+            share = -(-size // len(devices))
+            yield Kept(ipu, name, "stash" if anew else "fifo", slots * share, bool(pipeline.offload_activations))
+
+
+def pipelines_in(functions: Iterable[function_pb2.FunctionDef]) -> list[PipelineDescription]:
+    """The pipelines whose loops are in some functions."""
+    loops = (node for function in functions for node in function.node_def if node.op in op_types.LOOPS)
+    return [found for found in map(PipelineDescription.of, loops) if found is not None]
