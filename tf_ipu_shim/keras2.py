@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import pathlib
 from typing import Any
 
 from tf_ipu_shim import errors
@@ -29,8 +30,7 @@ def root() -> str:
         'keras.src'
     """
     for name in ROOTS[:2]:
-        package = name.partition(".")[0]
-        if importlib.util.find_spec(package) is not None and _has_engine(name):
+        if _has_engine(name):
             return name
     raise errors.UnsupportedError(
         "Keras 2 is needed and not installed: TensorFlow from 2.16 on comes with Keras 3. Install tf_keras of the same "
@@ -79,7 +79,10 @@ def root_of(kind: type) -> str | None:
 
 
 def _has_engine(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name + _ENGINE) is not None
-    except ModuleNotFoundError:
-        return False
+    """Whether a root is Keras 2's. Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`."""
+    package, _, below = name.partition(".")
+    spec = importlib.util.find_spec(package)
+    file = pathlib.Path(below, *_ENGINE.strip(".").split(".")).with_suffix(".py")
+    return spec is not None and any(
+        (pathlib.Path(path) / file).exists() for path in spec.submodule_search_locations or ()
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 import subprocess
 import sys
 import textwrap
+
+import pytest
 
 SCRIPT = """
 import numpy as np
@@ -33,6 +37,8 @@ def model(x):
     return [hidden, state.h, loss, *found, sampled, *gradients]
 
 def layers(x):
+    embedded = ipu.keras.layers.Embedding(5, 6)(tf.constant([[1, 2, 3]] * 4))
+    x = x + embedded
     norm = ipu.keras.layers.GroupNorm(tf.float32, 2)
     lstm = ipu.keras.layers.LSTM(4, return_sequences=True)
     dense = ipu.keras.layers.SerialDense(4, 2, "kernel_rows")
@@ -50,9 +56,18 @@ np.testing.assert_allclose(results[0].sum(1), np.ones(3), 1e-5)
 """
 
 
-def test_ops_and_layers_with_tensorflow_2_off() -> None:
+@pytest.mark.parametrize("mode", [[], ["-m", "tf_ipu_shim", "--tf1"]], ids=["disable_v2_behavior", "--tf1"])
+def test_ops_and_layers_with_tensorflow_2_off(mode: list[str], tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    root = pathlib.Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *mode, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(root)},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     shapes, finite = done.stdout.strip().splitlines()

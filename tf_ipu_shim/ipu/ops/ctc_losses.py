@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 # The logarithm of "impossible". Finite, so that differences of two such numbers have a gradient.
 LOG_ZERO = -1e30

@@ -12,7 +12,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 _NAN = 0x80
 _LARGEST = 0x7F

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 
 def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, what: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.ipu import host_ops

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None) -> tf.Tensor:

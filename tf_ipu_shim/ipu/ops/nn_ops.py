@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.ipu.ops import activations
 from tf_ipu_shim.ipu.ops.ctc_decoders import ctc_beam_search_decoder, ctc_beam_search_decoder_with_log_probs

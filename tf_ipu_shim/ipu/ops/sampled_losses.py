@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 
 def sampled_softmax_loss(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 _INSTEAD = "Use tf_ipu_shim.profile, which takes the place of the PopVision tools."
 

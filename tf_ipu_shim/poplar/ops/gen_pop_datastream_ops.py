@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import gen_dataset_ops, resource_variable_ops
 
 from tf_ipu_shim import ipu as _ipu  # loads the device

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import ipu as _ipu  # loads the device
 from tf_ipu_shim import plugin

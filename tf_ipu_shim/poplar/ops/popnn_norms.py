@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 from typing import Any, NamedTuple
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 PopnnGroupNormTraining = collections.namedtuple("PopnnGroupNormTraining", ["output", "mean", "inv_std_dev"])
 PopnnGroupNormStatistics = collections.namedtuple("PopnnGroupNormStatistics", ["mean", "inv_std_dev"])

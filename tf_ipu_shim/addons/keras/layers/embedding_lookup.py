@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.addons.keras.layers.ipu_layer import IPULayer
@@ -52,6 +52,8 @@ class Embedding(IPULayer):
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("autocast", False)
+        if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():
+            kwargs.setdefault("dtype", _keras.backend.floatx())  # TensorFlow 1 would take the integers' type
         super().__init__(activity_regularizer=_keras.regularizers.get(activity_regularizer), **kwargs)
         if serialization_factor < 1 or input_dim % serialization_factor:
             raise ValueError(

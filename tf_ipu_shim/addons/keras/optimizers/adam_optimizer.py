@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.addons.keras.optimizers.ipu_optimizer_base import IpuOptimizerBase, unknown_slot, update_slot

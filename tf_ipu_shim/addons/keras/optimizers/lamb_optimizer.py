@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.addons.keras.optimizers.ipu_optimizer_base import IpuOptimizerBase, unknown_slot, update_slot
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.ipu.ops import gfloat_casts
