@@ -83,10 +83,8 @@ def trained(old, count, batch=8, **options):
     "make, ipus_wanted, count, batch",
     [
         (sequential, 1, 1, 8),
-        (model, 1, 1, 8),
         (functools.partial(sequential, gradient_accumulation_count=4), 1, 4, 8),
         (functools.partial(model, accumulation_count=2, accumulation_dtype=tf.float32), 1, 2, 8),
-        (sequential, 2, 1, 8),
         (functools.partial(model, gradient_accumulation_count=2), 2, 2, 8),
         (functools.partial(pipeline_sequential, gradient_accumulation_count=4), 2, 4, 8),
         (functools.partial(pipeline_sequential, (1, 2, 3), pipeline_depth=8, layer_replacement=True), 4, 8, 8),

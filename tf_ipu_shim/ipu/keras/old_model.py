@@ -111,8 +111,7 @@ class OldModel(PipelinedExtension):
             steps_per_epoch: steps of an epoch; all the data when left out.
             steps_per_run: steps of one run of the compiled program; the whole epoch when left out.
             prefetch_depth: elements that the infeed holds ready.
-            **kwargs: pipelined models: `accumulate_outfeed`, `accumulate_outfeed_dtype`. What is reported is the
-                mean over mini-batches with and without them.
+            **kwargs: refused by name.
 
         Returns:
             The history, with one entry an epoch.
@@ -122,7 +121,7 @@ class OldModel(PipelinedExtension):
             ValueError: the data cannot be fed to a compiled program, or is no multiple of a step.
             NotImplementedError: an argument that these models do not support.
         """
-        arguments.refuse_keras(self._take_outfeed_options(kwargs), arguments.KERAS_FIT, "fit")
+        arguments.refuse_keras(kwargs, arguments.KERAS_FIT, "fit")
         with self._run("fit", prefetch_depth):
             data = self._data(
                 "fit",
@@ -163,7 +162,7 @@ class OldModel(PipelinedExtension):
             ValueError: the data cannot be fed to a compiled program, or is no multiple of a step.
             NotImplementedError: an argument that these models do not support.
         """
-        arguments.refuse_keras(self._take_outfeed_options(kwargs), arguments.KERAS_FIT, "evaluate")
+        arguments.refuse_keras(kwargs, arguments.KERAS_FIT, "evaluate")
         with self._run("evaluate", prefetch_depth):
             x = step_data.with_targets(self._named("evaluate"), x)
             data = self._data("evaluate", x, steps, steps_per_run, y=y, batch_size=batch_size)
@@ -308,7 +307,3 @@ class OldModel(PipelinedExtension):
         for epoch, execution in self._executions(mode, data):
             execution._steps = data.steps_per_run  # callbacks are told of steps, not of mini-batches
             yield epoch, execution
-
-    def _take_outfeed_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Takes what only pipelined models are told in a call; gives the other arguments."""
-        return kwargs

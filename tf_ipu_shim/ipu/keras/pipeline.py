@@ -17,8 +17,8 @@ from tf_ipu_shim.ipu.keras.model import (
     dispatched,
     init_graph,
 )
-from tf_ipu_shim.ipu.keras.old_arguments import chosen_count, refuse_deleted, remember
-from tf_ipu_shim.ipu.keras.old_model import OldModel
+from tf_ipu_shim.ipu.keras.old_arguments import refuse_deleted, remember
+from tf_ipu_shim.ipu.keras.old_pipelined import OLDER_COUNTS, OPTIONS, Pipelined
 from tf_ipu_shim.keras.extensions import stage_plan
 from tf_ipu_shim.keras.extensions.functional_extensions import FunctionalExtension
 from tf_ipu_shim.keras.extensions.model_step import package_of
@@ -26,57 +26,7 @@ from tf_ipu_shim.keras.extensions.pipeline_stage_assignment import PipelineStage
 from tf_ipu_shim.keras.extensions.pipelined_programs import StagedModel
 from tf_ipu_shim.keras.extensions.sequential_extensions import SequentialExtension
 
-_OPTIONS = (
-    "gradient_accumulation_dtype",
-    "batch_serialization_iterations",
-    "device_mapping",
-    "pipeline_schedule",
-    "recomputation_mode",
-    "forward_propagation_stages_poplar_options",
-    "backward_propagation_stages_poplar_options",
-    "weight_update_poplar_options",
-    "offload_weight_update_variables",
-    "replicated_optimizer_state_sharding",
-    "offload_activations",
-    "offload_gradient_accumulation_buffers",
-    "replicated_weight_sharding",
-    "offload_weights",
-)
-_OLDER_COUNTS = ("pipeline_depth", "accumulation_count")
 _PIPELINED_MODEL_REFUSED = (1, 3), (1, 5)
-
-
-class Pipelined(OldModel):
-    """What both kinds of pipelined models share: how the pipeline runs."""
-
-    gradient_accumulation_count: int
-    batch_serialization_iterations: int
-
-    def _remember_pipeline(self, count: Any, older: dict[str, Any], options: dict[str, Any]) -> None:
-        name = type(self).__name__
-        count = chosen_count(name, count, older)
-        remember(self, gradient_accumulation_count=count, **options)
-        mapping = options.pop("device_mapping")
-        if mapping is None and self.batch_serialization_iterations > 1:
-            mapping = [0] * self._stage_count()  # pieces of a mini-batch stay on one IPU
-        given = {key: value for key, value in options.items() if value not in (None, False)}
-        self._set(
-            pipelining_steps=count, device_mapping=None if mapping is None else list(mapping), pipelining_kwargs=given
-        )
-
-    def _is_pipelined(self) -> bool:
-        return True
-
-    def _accumulation(self) -> int:
-        return self.gradient_accumulation_count * self.batch_serialization_iterations
-
-    def _take_outfeed_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Takes `accumulate_outfeed`: sums or means, what is reported is the mean over all mini-batches so far."""
-        left = dict(kwargs)
-        accumulate, dtype = left.pop("accumulate_outfeed", False), left.pop("accumulate_outfeed_dtype", None)
-        if dtype is not None and not accumulate:
-            raise ValueError("accumulate_outfeed_dtype is the dtype of sums: set accumulate_outfeed=True, too.")
-        return left
 
 
 class PipelineModelMethods(Pipelined, FunctionalExtension):
@@ -146,8 +96,8 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
         layer_replacement: bool = False,
         **kwargs: Any,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in _OPTIONS}
-        older = {name: kwargs.pop(name, None) for name in _OLDER_COUNTS}
+        given = {name: value for name, value in locals().items() if name in OPTIONS}
+        older = {name: kwargs.pop(name, None) for name in OLDER_COUNTS}
         init_graph(super().__init__, package_of(self), args, kwargs, layer_replacement)
         self._remember_pipeline(gradient_accumulation_count, older, given)
         remember(self, shard_count=self._shards())
@@ -234,9 +184,9 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
         layer_replacement: bool = False,
         **kwargs: Any,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in _OPTIONS}
+        given = {name: value for name, value in locals().items() if name in OPTIONS}
         _check_stages(stages, package_of(self))
-        older = {name: kwargs.pop(name, None) for name in _OLDER_COUNTS}
+        older = {name: kwargs.pop(name, None) for name in OLDER_COUNTS}
         if layer_replacement:
             replacer = IPULayerReplacer()
             stages = [[replacer(layer) for layer in stage] for stage in stages]
