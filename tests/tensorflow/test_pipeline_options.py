@@ -44,10 +44,10 @@ def descent(*outputs, rate=0.01):
     return OptimizerFunctionOutput(GRADIENT_DESCENT(rate), outputs[0])
 
 
-def run(build, feeds=None):
+def run(build, feeds=None, mode=ipu_outfeed_queue.IPUOutfeedMode.ALL):
     """Runs `build(infeed, outfeed, *fed)` in a session: what came out, and the variables by name."""
     infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(ELEMENTS).repeat())
-    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue(mode)
     with tf.device("/device:CPU:0"):
         fed = [v1.placeholder(value.dtype, value.shape) for value in feeds or []]
     with scopes.ipu_scope("/device:IPU:0"):
@@ -412,6 +412,25 @@ def test_arguments_for_the_optimizer():
     )
     assert weights["global_step"] == 2 and weights["second"] == 0.25
     np.testing.assert_allclose(weights["first"], 0.5 - 0.01 * 0.25 * ELEMENTS.sum(), rtol=1e-5)
+
+
+def test_the_last_mini_batch_alone():
+    last = ipu_outfeed_queue.IPUOutfeedMode.LAST
+
+    def build(infeed, outfeed, **options):
+        return pipelining_ops.pipeline(
+            [lambda x: (x, tf.reduce_sum(x)), lambda x, total: (x * 2.0, (total, {"more": total + 1.0}))],
+            gradient_accumulation_count=4,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            **options,
+        )
+
+    (doubled, (total, more)), _ = run(build, mode=last)
+    np.testing.assert_allclose(doubled, 2 * ELEMENTS[3])
+    assert [total, more["more"]] == [ELEMENTS[3].sum(), ELEMENTS[3].sum() + 1]
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="it must be in IPUOutfeedMode ALL"):
+        run(lambda infeed, outfeed: build(infeed, outfeed, accumulate_outfeed=True), mode=last)
 
 
 def test_its_name():

@@ -232,7 +232,8 @@ def test_over_two_replicas(case):
     wide = dataclasses.replace(case, cuts=(1, 1, 1, 1))
     expected = on_the_cpu(wide, wide.count, replicas=2)
     schedule = list(PipelineSchedule)[case.seed % 3]
-    program = pipelined(wide, wide.count, CrossReplicaOptimizer, pipeline_schedule=schedule)
+    shared = {"replicated_optimizer_state_sharding": True, "replicated_weight_sharding": True}
+    program = pipelined(wide, wide.count, CrossReplicaOptimizer, pipeline_schedule=schedule, **shared)
     check("2 x 4 IPUs", on_ipus(wide, 8, UPDATES * wide.count * 2, program), expected)
 
 
