@@ -614,6 +614,8 @@ def test_not_eagerly():
     def call():
         with pytest.raises(RuntimeError, match="cannot run eagerly.*IPUStrategy.run"):
             pipelining_ops.pipeline([tf.identity, tf.identity], 4, inputs=[1.0])
+        with pytest.raises(ValueError, match="at least two computational stages"):
+            pipelining_ops.pipeline([tf.identity], 4, inputs=[1.0])
         return True
 
     assert in_eager_thread(call)

@@ -129,11 +129,6 @@ def pipeline(
         >>> with ipu_scope("/device:IPU:0"):
         ...     train = ipu_compiler.compile(model)
     """
-    if context.executing_eagerly():
-        raise RuntimeError(
-            "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "
-            "IPUStrategy.run runs, or in a function that ipu_compiler.compile compiles."
-        )
     if continuous_weight_updates:
         raise NotImplementedError("Continuous weight updates are currently not supported.")
     arguments = PipelineArguments(
@@ -171,6 +166,11 @@ def pipeline(
     if arguments.training and given is not None and not isinstance(given, PipelineStageOptions):
         raise TypeError(
             f"weight_update_poplar_options to be of type PipelineStageOptions, but {type(given).__name__} was given."
+        )
+    if context.executing_eagerly():
+        raise RuntimeError(
+            "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "
+            "IPUStrategy.run runs, or in a function that ipu_compiler.compile compiles."
         )
     return build(arguments, name or "pipeline")
 
