@@ -74,7 +74,7 @@ def test_class_and_text(configured):
     over = int(re.search(r"on IPU 0 \(shard 0\), which has 2,555,904: ([\d,]+) bytes over", text)[1].replace(",", ""))
     assert abs(over - (3 * HALF * 4 - TILES * TILE)) < 5000
     assert re.search(r"1,200,000 bytes +weight +layer0 \(shard 0", text)
-    assert re.search(r"1,200,000 bytes +variable +layer1 \(shard 0", text)
+    assert re.search(r"1,200,000 bytes +weight +layer1 \(shard 0", text)
     line = r"test_out_of_memory\.py:\d+, in two_layers"
     assert re.search(rf"1,200,000 bytes +temporary +mul\w* \(shard 0, .*{line}\)", text)
     assert "shard the model over more IPUs" in text

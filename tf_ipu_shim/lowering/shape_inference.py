@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
-from tensorflow.python.framework import importer, ops, tensor_shape
+from tensorflow.python.framework import importer, ops, tensor_shape, versions
 
 from tf_ipu_shim.lowering import op_types
 
@@ -43,6 +43,7 @@ def infer(
         By the name of the tensor in the function, such as `MatMul:product:0`.
     """
     graph_def = graph_pb2.GraphDef()
+    graph_def.versions.producer = versions.GRAPH_DEF_VERSION  # in old graphs a scalar placeholder has any shape
     names: dict[str, str] = {}
     for index, (name, known) in enumerate(arguments.items()):
         names[name] = f"argument_{index}"
