@@ -12,7 +12,13 @@ from harness import IPU, configure
 from tf_ipu_shim import errors, ipu
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import cross_replica_ops, functional_ops, within_replica_ops
-from tf_ipu_shim.poplar.ops import gen_grad_util_ops, gen_pop_datastream_ops, gen_popops_ops, gen_poputil_ops
+from tf_ipu_shim.poplar.ops import (
+    gen_functional_ops,
+    gen_grad_util_ops,
+    gen_pop_datastream_ops,
+    gen_popops_ops,
+    gen_poputil_ops,
+)
 
 v1 = tf.compat.v1
 REPLICAS = 4
@@ -151,9 +157,16 @@ def test_marked_values_are_handed_on():
         assert session.run(first) == 1 and session.run(second).tolist() == [2]
 
 
+def test_checkpoints_keep_values():
+    with v1.Session() as session:
+        assert session.run(gen_functional_ops.recomputation_checkpoint(tf.constant([1.0, 2.0]))).tolist() == [1, 2]
+
+
 def test_what_graphcores_compiler_alone_knows_is_refused_by_name():
     with pytest.raises(errors.MissingAttributeError, match="gen_poputil_ops.execution_counter exists in SDK"):
         gen_poputil_ops.execution_counter  # noqa: B018
+    with pytest.raises(errors.MissingAttributeError, match="gen_functional_ops.pipeline_stage exists in SDK"):
+        gen_functional_ops.pipeline_stage  # noqa: B018
     with pytest.raises(errors.MissingModuleError, match="gen_poprand_ops exists in SDK"):
         importlib.import_module("tensorflow.compiler.plugin.poplar.ops.gen_poprand_ops")
 

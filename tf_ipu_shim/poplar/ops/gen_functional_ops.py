@@ -1,0 +1,15 @@
+"""`gen_functional_ops`: of its ops only the one that takes tensors; those that take functions are refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim import ipu as _ipu  # loads the device
+from tf_ipu_shim.ipu.ops import pipelining_ops
+
+del _ipu
+
+
+def recomputation_checkpoint(inputs: Any, name: Any = None) -> Any:
+    """See `pipelining_ops.recomputation_checkpoint`."""
+    return pipelining_ops.recomputation_checkpoint(inputs, name or "RecomputationCheckpoint")
