@@ -119,6 +119,10 @@ def test_recomputation_stashes_inputs_instead(checkpoint):
     assert [plan.categories["fifo"] for plan in plans] == [0] * 4
     each = (2 if checkpoint else 1) * VALUES  # the input, and the product that the script wants to be kept
     assert [plan.categories["stash"] for plan in plans] == [6 * each, 4 * each, 2 * each, 0]
+    report = memory_report()
+    assert "allow_recompute" not in [option for option, _ in report.without_effect]
+    assert all(f"stash of stage {stage}" in report.to_text() for stage in range(3))
+    assert ">stash<" in report.to_svg() and ">fifo<" not in report.to_svg()
 
 
 def test_stages_that_share_an_ipu_have_fifos_of_their_own():

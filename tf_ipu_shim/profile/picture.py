@@ -20,7 +20,7 @@ _COLOURS = {
     "gradient": "#a8546e",
     "temporary": "#9a9a9a",
 }
-_LEFT, _BAR, _ROW, _TOP = 150, 560, 30, 58
+_LEFT, _BAR, _ROW, _TOP = 150, 560, 30, 64
 
 
 def render(report: MemoryReport) -> str:
@@ -40,16 +40,19 @@ def render(report: MemoryReport) -> str:
     """
     bars = [(device.name, ipu) for device in report.devices for ipu in device.ipus if ipu.modelled is not None]
     scale = max((max(ipu.modelled.limit_bytes, ipu.modelled.peak_bytes) for _, ipu in bars if ipu.modelled), default=1)
+    shown = [kind for kind in CATEGORIES if any(ipu.modelled.categories[kind] for _, ipu in bars if ipu.modelled)]
     height = _TOP + _ROW * len(bars) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _BAR + 130}" height="{height}" '
         'font-family="sans-serif" font-size="12">',
         '<text x="10" y="20" font-size="14">Modelled memory at the largest step</text>',
     ]
-    at = 10
-    for kind in CATEGORIES:
-        parts.append(f'<rect x="{at}" y="32" width="10" height="10" fill="{_COLOURS[kind]}"/>')
-        parts.append(f'<text x="{at + 14}" y="41">{kind}</text>')
+    at, line = 10, 28
+    for kind in shown:
+        if at + 34 + 7 * len(kind) > _LEFT + _BAR + 130:
+            at, line = 10, line + 16
+        parts.append(f'<rect x="{at}" y="{line}" width="10" height="10" fill="{_COLOURS[kind]}"/>')
+        parts.append(f'<text x="{at + 14}" y="{line + 9}">{kind.replace("_", " ")}</text>')
         at += 34 + 7 * len(kind)
     for row, (name, ipu) in enumerate(bars):
         plan, y = ipu.modelled, _TOP + _ROW * row
@@ -57,7 +60,7 @@ def render(report: MemoryReport) -> str:
             continue
         parts.append(f'<text x="10" y="{y + 15}">{escape(name)} IPU {plan.ipu}</text>')
         x = float(_LEFT)
-        for kind in CATEGORIES:
+        for kind in shown:
             width = _BAR * plan.categories[kind] / scale
             parts.append(
                 f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="20" fill="{_COLOURS[kind]}">'

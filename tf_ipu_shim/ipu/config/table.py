@@ -39,7 +39,7 @@ class Option:
         field: dotted protobuf field; a leading `!` stands for its opposite; empty where `translate` does more.
         annotation: the type, where it is not the default's own.
         effect: what it changes here: `devices` (which IPUs, and when they attach), `memory model` (the simulated
-            chip), or `none: recorded`.
+            chip, and what is kept on it), or `none: recorded`.
         since: the first SDK that has it.
         until: the last SDK that has it.
         older: for older SDKs, up to which one, with which type and which default.
@@ -92,6 +92,7 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "Compute forward activations again in the backward pass instead of keeping them: less memory, more work.",
         "speed_size_config.allow_recompute",
+        effect=CHIP,
     ),
     Option(
         "selection_order",
@@ -159,6 +160,7 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "Whether the chip compiled for without a device has remote buffers.",
         "enable_remote_buffers_without_device",
+        effect=CHIP,
     ),
     Option(
         "slices.poplar_options",
@@ -338,6 +340,7 @@ OPTIONS: tuple[Option, ...] = (
         128,
         "Bytes a tensor must have to be kept in remote memory.",
         "minimum_remote_tensor_size",
+        effect=CHIP,
     ),
     Option(
         "optimizations.merge_remote_buffers",
