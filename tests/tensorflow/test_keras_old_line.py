@@ -424,5 +424,7 @@ def test_names_of_each_sdk(ipus, monkeypatch):
         monkeypatch.setenv("TF_IPU_SHIM_SDK", "1.4")
         with pytest.raises(NotImplementedError, match="PipelinedModel is no longer used. For pipelining"):
             ipu.keras.PipelinedModel([layers()], pipeline_depth=8)
-        with pytest.raises(NotImplementedError, match="IPU keras models do not support the `save`"):
+        with pytest.raises(NotImplementedError, match="IPU models do not support the `save`"):
             old.save("nowhere")
+        with pytest.raises(NotImplementedError, match="IPU keras models do not support the `save`"):
+            sequential().save("nowhere")

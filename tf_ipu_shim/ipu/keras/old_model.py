@@ -26,6 +26,7 @@ class OldModel(PipelinedExtension):
 
     _ipu_generated = True  # the extensions are in already
     _running = False
+    _older_kind = "IPU keras models"  # as SDK 1.4 says it
 
     @property
     def replication_factor(self) -> int:
@@ -222,10 +223,8 @@ class OldModel(PipelinedExtension):
         Raises:
             NotImplementedError: always.
         """
-        name = "Keras" if sdk.current() >= _NEW_SAVE_MESSAGE else "keras"
-        raise NotImplementedError(
-            f"IPU {name} models do not support the `save` interface. Use `save_weights` and `load_weights`."
-        )
+        kind = "IPU Keras models" if sdk.current() >= _NEW_SAVE_MESSAGE else self._older_kind
+        raise NotImplementedError(f"{kind} do not support the `save` interface. Use `save_weights` and `load_weights`.")
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """One update of the weights with one mini-batch.

@@ -32,6 +32,7 @@ class Pipelined(OldModel):
 
     gradient_accumulation_count: int
     batch_serialization_iterations: int
+    _older_kind = "IPU models"
 
     def _remember_pipeline(self, count: Any, older: dict[str, Any], options: dict[str, Any]) -> None:
         name = type(self).__name__
