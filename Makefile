@@ -8,6 +8,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+# Two processes, whole files each: a file's tests share what they build.
+SIDE_BY_SIDE := -n 2 --dist loadfile
 BIN := .venv/bin
 BIN_221 := .venv-221/bin
 PIP := -m pip --disable-pip-version-check -q
@@ -20,12 +22,12 @@ demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
 
 test: lint
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # The rooms without TensorFlow have nothing that a second TensorFlow could change.
 test-221: $(BIN_221)/.ready
 	TF_USE_LEGACY_KERAS=1 $(BIN_221)/python -m pytest -m "not estimator" \
-	    --ignore tests/machine --ignore tests/slow $(PYTEST_ARGS)
+	    --ignore tests/machine --ignore tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # abseil's containers change their layout when they see the sanitizer, and TensorFlow was built without it: hence -U.
 ASAN_CXX := g++ -g -fsanitize=address -U__SANITIZE_ADDRESS__

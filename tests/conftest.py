@@ -6,10 +6,13 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Processes that run tests side by side have a machine each; IPUs are locked by files.
+os.environ["TF_IPU_SHIM_LOCK_DIR"] = tempfile.mkdtemp(prefix="tf_ipu_shim_locks_")
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MARKED_FOLDERS = ("slow", "subprocess", "tensorflow")
