@@ -61,8 +61,8 @@ def check_start(python, environment):
     code = "import sys; print(*(name for name in sys.modules if name.startswith(('tf_ipu_shim', 'tensorflow'))))"
     loaded = python.succeeds("-c", code, executable=environment.python, environment=ALONE)
     assert loaded.split() == ["tf_ipu_shim.names", "tf_ipu_shim"]
-    refused = python("-c", "import ipu_tensorflow_addons.nonsense", executable=environment.python, environment=ALONE)
-    assert "MissingModuleError: Graphcore's ipu_tensorflow_addons exists in SDK 2.6-3.4" in refused.stderr
+    refused = python("-c", "import ipu_tensorflow_addons.saved_model_tool", executable=environment.python, environment=ALONE)
+    assert "MissingModuleError: Graphcore's ipu_tensorflow_addons.saved_model_tool exists in SDK" in refused.stderr
 
 
 def test_wheel(python, environment, wheel):
