@@ -132,6 +132,35 @@ def test_stages_that_share_an_ipu_have_fifos_of_their_own():
     assert second.categories["fifo"] == (4 + 2) * 2 * VALUES
 
 
+def test_a_view_is_kept_with_what_it_is_of():
+    configure(2)
+    infeed, outfeed = feed()
+
+    def first(x):
+        x = tf.reshape(layer(x, 0), [ROWS // 2, 2 * WIDTH])  # its tanh, and the product after it, want the same bytes
+        return tf.reshape(layer(x, 1, shape=(2 * WIDTH, WIDTH)), [-1])[: ROWS * WIDTH // 2]
+
+    plan, _ = run(
+        lambda: pipelining_ops.pipeline(
+            [first, tf.reduce_sum],
+            4,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=momentum,
+        ),
+        infeed,
+    )
+    # Two slots of the input, the first tanh and the second, which is half as large.
+    assert plan.categories["fifo"] == 2 * (2 * VALUES + VALUES // 2)
+
+
+def test_stages_that_work_through_several_mini_batches():
+    configure(1)
+    (plan,) = pipelined(2, pipeline_schedule=PipelineSchedule.Sequential, batch_serialization_iterations=3)
+    # Both stages are on the same IPU then. Two mini-batches besides the one in work, at each stage.
+    assert plan.categories["fifo"] == 2 * (2 * VALUES + 2 * VALUES)
+
+
 def test_inference_has_no_fifos():
     configure(2)
     plans = pipelined(2, optimizer=None)

@@ -7,10 +7,12 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tf_ipu_shim.lowering import pipelines
+from tf_ipu_shim.lowering import op_types, pipelines
 
-# Weights and constants are in memory anyway.
-_NOT_KEPT = frozenset({"Const", "ReadVariableOp", "VarHandleOp"})
+# Weights and constants are in memory anyway; shapes become constants.
+_NOT_KEPT = frozenset({"Const", "ReadVariableOp", "VarHandleOp"}) | op_types.SHAPE_QUERIES
+# Their result is the operand's own memory.
+_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +60,19 @@ def _kept(operations: Sequence[Any], bounds: Sequence[int]) -> list[list[Any]]:
     number_of = {operation.name: number for number, operation in enumerate(operations[: bounds[-1]])}
     for operation in operations[bounds[-1] :]:
         forward = number_of.get(forward_name(operation.name) or "")
-        for tensor in operation.inputs:
+        for tensor in map(_viewed, operation.inputs):
             made = number_of.get(tensor.op.name)
             if made is not None and tensor.op.type not in _NOT_KEPT:
                 # An op that does not say whose gradient it computes is taken for one of the stage that made the value.
                 stage = bisect.bisect_right(bounds, made if forward is None else forward) - 1
                 kept[min(max(stage, 0), len(kept) - 1)].append(tensor)
     return kept
+
+
+def _viewed(tensor: Any) -> Any:
+    while tensor.op.type in _VIEWS:
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _is_marked(operation: Any) -> bool:
