@@ -161,6 +161,23 @@ def test_stages_that_work_through_several_mini_batches():
     assert plan.categories["fifo"] == 2 * (2 * VALUES + 2 * VALUES)
 
 
+def test_a_pipeline_that_is_one_xla_program_has_its_fifos_too():
+    configure(1)
+    inputs = [tf.constant(np.ones((ROWS, WIDTH), "f"))]
+    (plan,) = run(
+        lambda: pipelining_ops.pipeline(
+            [lambda x: layer(x, 0), lambda x: tf.reduce_sum(layer(x, 1))],
+            4,
+            inputs=inputs,
+            optimizer_function=momentum,
+            outfeed_mask=[True],
+            device_mapping=[0, 0],
+        )
+    )
+    assert plan.categories["fifo"] == 2 * 2 * VALUES
+    assert plan.categories["weight"] == plan.categories["optimizer_state"] == 2 * WEIGHTS
+
+
 def test_inference_has_no_fifos():
     configure(2)
     plans = pipelined(2, optimizer=None)
@@ -205,6 +222,7 @@ def test_what_is_offloaded_is_in_remote_memory():
     for plan, powers in ((first, 2 * FLOAT), (second, 0)):  # too small to be worth it
         assert plan.always_live_bytes - plan.categories["constant"] == powers
         assert plan.categories["fifo"] == 0
+    assert f"and {sum(parts.values()) + 4 * VALUES:,} bytes in remote memory" in memory_report().to_svg()
     text, (device,) = memory_report().to_text(), json.loads(memory_report().to_json())["devices"]
     assert "In remote memory" in text and max(map(len, text.splitlines())) <= 100
     assert device["modelled"]["programs"][0]["ipus"][0]["remote"] == first.remote

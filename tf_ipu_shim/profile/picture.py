@@ -73,4 +73,9 @@ def render(report: MemoryReport) -> str:
             f'<rect x="{_LEFT}" y="{y}" width="{frame:.1f}" height="20" fill="none" stroke="{colour}"/>'
             f'<text x="{_LEFT + _BAR + 8}" y="{y + 15}" fill="{colour}">{plan.percent:.2f} %</text>'
         )
+        if plan.remote:
+            parts.append(
+                f'<text x="{_LEFT}" y="{y + 28}" font-size="8">and {sum(plan.remote.values()):,} bytes in remote memory'
+                "</text>"
+            )
     return "\n".join([*parts, "</svg>", ""])
