@@ -26,6 +26,7 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {
     "info": Command("tf_ipu_shim.machine.info", "list the simulated IPUs, and who uses them"),
     "run": Command("tf_ipu_shim.profile.run", "run a script, with a report on its memory"),
+    "schedule": Command("tf_ipu_shim.machine.schedule_picture", "draw the schedule of a pipeline"),
 }
 """All subcommands by name."""
 

@@ -42,7 +42,7 @@ def loss_of(features, targets):
 
 
 def step(features, targets):
-    """3. Each replica has gradients of its own batch; the optimizer applies their mean, so all keep the same weights."""
+    """3. A replica has its own batch's gradients; the optimizer applies the mean of all, so weights stay the same."""
     loss = loss_of(features, targets)
     train = CrossReplicaOptimizer(tf.train.MomentumOptimizer(0.05, 0.9)).minimize(loss)
     with tf.control_dependencies([train]):

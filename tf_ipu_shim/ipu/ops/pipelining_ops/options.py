@@ -11,6 +11,7 @@ from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.lowering import pipelines, tracing
+from tf_ipu_shim.machine import pipeline_schedule
 
 
 class PipelineSchedule(enum.IntEnum):
@@ -99,12 +100,8 @@ def multiple_of(schedule: PipelineSchedule, stages: int, training: bool) -> int:
         stages: number of forward stages.
         training: whether there are backward stages.
 
-    Source: `pipeline_visitor_utils.h` of Graphcore's driver (`hardware/FACTS.md` section 4).
-
     Example:
         >>> multiple_of(PipelineSchedule.Grouped, stages=4, training=True)
         8
     """
-    if schedule is PipelineSchedule.Sequential:
-        return 1
-    return 2 * stages if schedule is PipelineSchedule.Grouped and training else stages
+    return pipeline_schedule.multiple_of(schedule.name, stages, training)

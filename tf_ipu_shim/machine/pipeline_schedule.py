@@ -1,0 +1,140 @@
+"""When each stage of a pipeline works on which mini-batch.
+
+Time is counted in slots: from one exchange between the stages to the next. A forward stage takes a slot, and so does
+the backward stage that shares its IPU.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from typing import NamedTuple
+
+SCHEDULES = ("Grouped", "Interleaved", "Sequential")
+"""Names of the members of `PipelineSchedule`."""
+
+
+class Work(NamedTuple):
+    """What an IPU does in a slot: one direction of its stage, for one mini-batch."""
+
+    slot: int
+    stage: int
+    mini_batch: int
+    backward: bool
+
+    def __str__(self) -> str:
+        return f"{'B' if self.backward else 'F'}{self.mini_batch}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PipelineTimetable:
+    """One execution of a pipeline whose stage s is on IPU s: a ramp up, a steady part, a ramp down, the update.
+
+    Grouped: a forward and a backward stage in each slot of each IPU. Interleaved: one or the other, in turn.
+    Sequential: one stage of all at a time.
+
+    Args:
+        schedule: one of `SCHEDULES`.
+        stages: number of forward stages, N.
+        mini_batches: `gradient_accumulation_count`, M.
+        training: whether there are backward stages.
+
+    Raises:
+        ValueError: no such schedule; no stage; a number of mini-batches that the schedule cannot run.
+
+    Source: `pipeline_visitor_utils.h` and `pipeline_fifo_inserter.cc` of Graphcore's driver (hardware/FACTS.md
+    section 4).
+
+    Example:
+        >>> PipelineTimetable(schedule="Grouped", stages=4, mini_batches=8).slots
+        15
+    """
+
+    schedule: str
+    stages: int
+    mini_batches: int
+    training: bool = True
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"No pipeline schedule is called {self.schedule!r}; there are {', '.join(SCHEDULES)}.")
+        if self.stages < 1:
+            raise ValueError(f"A pipeline has at least one stage, not {self.stages}.")
+        multiple = multiple_of(self.schedule, self.stages, self.training)
+        if self.mini_batches < 1 or self.mini_batches % multiple:
+            raise ValueError(
+                f"The schedule {self.schedule} with {self.stages} stages runs multiples of {multiple} mini-batches, "
+                f"not {self.mini_batches}. Sequential runs any number."
+            )
+
+    @property
+    def slots(self) -> int:
+        """Slots from the first forward stage to the last stage of the last mini-batch, the update not counted."""
+        last = 0 if self.training else self.stages - 1
+        return self._slot(last, self.mini_batches - 1, self.training) + 1
+
+    @property
+    def stage_times(self) -> int:
+        """Length of all slots in times of one stage, all equally long. A slot lasts as long as its busiest IPU."""
+        most = [0] * self.slots
+        for (slot, _), stages in collections.Counter((work.slot, work.stage) for work in self.work()).items():
+            most[slot] = max(most[slot], stages)
+        return sum(most)
+
+    @property
+    def idle_share(self) -> float:
+        """Share of `stage_times` in which an IPU waits, on average over the IPUs; 0 to 1."""
+        return 1 - self.mini_batches * (2 if self.training else 1) / self.stage_times
+
+    def work(self) -> list[Work]:
+        """All that is done, in the order of slots, then of stages, forward before backward."""
+        directions = (False, True) if self.training else (False,)
+        return sorted(
+            (
+                Work(self._slot(stage, mini_batch, backward), stage, mini_batch, backward)
+                for stage in range(self.stages)
+                for mini_batch in range(self.mini_batches)
+                for backward in directions
+            ),
+            key=lambda work: (work.slot, work.stage, work.backward),
+        )
+
+    def waiting(self, stage: int) -> int:
+        """Most mini-batches whose activations wait on an IPU for their backward stage, besides the one in work.
+
+        These are the slots of the stage's FIFO. Counted from the timetable: while a mini-batch waits, this many later
+        ones go forward.
+
+        Args:
+            stage: number of the stage.
+        """
+        if not self.training:
+            return 0
+        first, last = self._slot(stage, 0, False), self._slot(stage, 0, True)
+        return sum(first < self._slot(stage, later, False) < last for later in range(1, last + 1))
+
+    def _slot(self, stage: int, mini_batch: int, backward: bool) -> int:
+        step = 2 * self.stages - 1 - stage if backward else stage
+        directions = 2 if self.training else 1
+        if self.schedule == "Sequential":
+            return directions * self.stages * mini_batch + step
+        return (directions if self.schedule == "Interleaved" else 1) * mini_batch + step
+
+
+def multiple_of(schedule: str, stages: int, training: bool) -> int:
+    """What the number of mini-batches has to be a multiple of.
+
+    Args:
+        schedule: one of `SCHEDULES`.
+        stages: number of forward stages.
+        training: whether there are backward stages.
+
+    Source: `pipeline_visitor_utils.h` of Graphcore's driver (hardware/FACTS.md section 4).
+
+    Example:
+        >>> multiple_of("Grouped", stages=4, training=True)
+        8
+    """
+    if schedule == "Sequential":
+        return 1
+    return 2 * stages if schedule == "Grouped" and training else stages
