@@ -17,10 +17,10 @@ TUTORIALS = pathlib.Path(__file__).resolve().parents[2] / "tutorials"
 FIRST_LOSS = np.mean((np.random.RandomState(0).rand(64, 3) @ [1.0, -2.0, 3.0]) ** 2)
 
 
-def run(name, **environment):
+def run(name, *arguments, **environment):
     with tempfile.TemporaryDirectory() as locks:  # a system of its own: whatever else runs, all IPUs are free
         return subprocess.run(
-            [sys.executable, str(TUTORIALS / name)],
+            [sys.executable, str(TUTORIALS / name), *arguments],
             capture_output=True,
             text=True,
             timeout=300,
@@ -62,3 +62,72 @@ def test_out_of_memory():
     assert f"{weights:,} bytes  weight      weights_0 (shard 0)" in before
     assert "ran" not in before and "ran; the result is (16, 8192)" in after
     assert after.count(f"{2 * weights:,}") >= 2, "two layers on each IPU"
+
+
+def weight_bytes(*shapes):
+    return f"{4 * sum(rows * columns for rows, columns in shapes):,}"
+
+
+# A scalar of each table through which its rows' gradients are asked for.
+ROW_GRADIENTS = (1, 1)
+HIDDEN = weight_bytes((16, 32), (32, 1))
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "weights"),
+    [
+        ("feeds_and_loops.py", "2000 steps, ", [HIDDEN]),
+        ("feeds_and_loops_tf2.py", "2000 steps, ", [HIDDEN]),
+        (
+            "host_embedding.py",
+            "The table has 2,560,000 bytes. The IPU holds none",
+            [weight_bytes((32, 1), ROW_GRADIENTS)],
+        ),
+        (
+            "replicas.py",
+            "2 replicas; losses have the shape (400, 2)",
+            [weight_bytes((12, 24), (24, 1))] * 2,
+        ),
+        (
+            "pipelining.py",
+            "4 stages on 4 IPUs, 1 replicas; losses have the shape (400,)",
+            [weight_bytes(shape) for shape in [(32, 64), (64, 64), (64, 32), (32, 1)]],
+        ),
+        (
+            "pipelining.py --ipus 8 --schedule Interleaved --count 4",
+            "4 stages on 8 IPUs, 2 replicas; losses have the shape (200, 2)",
+            [weight_bytes(shape) for shape in [(32, 64), (64, 64), (64, 32), (32, 1)]] * 2,
+        ),
+    ],
+)
+def test_training(command, printed, weights):
+    process = run(*command.split())
+    assert process.returncode == 0, process.stderr
+    assert printed in process.stdout
+    assert "The CPU's weights." in process.stdout and "Other weights" not in process.stdout
+    table = process.stdout.split("by category:")[1].split("Largest owners")[0]
+    assert table.split()[:2] == ["IPU", "weight"]
+    held = re.findall(r"^ +(\d+) +([\d,]+) ", table, re.M)[: len(weights)]
+    assert held == [(str(ipu), size) for ipu, size in enumerate(weights)]
+
+
+def test_a_count_that_the_schedule_does_not_run():
+    process = run("pipelining.py", "--count", "6")
+    assert process.returncode == 1 and "must be a multiple of 8, but it is 6" in process.stderr
+
+
+def test_what_waits_in_a_pipeline():
+    """A mini-batch of stage 0 leaves its 16 x 32 inputs and 16 x 64 results for the backward stage."""
+    for schedule, slots in (("Grouped", 6), ("Interleaved", 3)):
+        report = run("pipelining.py", "--schedule", schedule).stdout
+        assert re.search(rf"{slots * 16 * (32 + 64) * 4:,}  fifo +\S+ FIFO of stage 0, {slots} slots", report), report
+
+
+def test_keras():
+    process = run("keras_training.py")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("The CPU's weights.") == 3 and "Other weights" not in process.stdout
+    figures = re.findall(r"oss ([\d.]+) -> ([\d.]+), accuracy ([\d.]+)", process.stdout)
+    assert len(figures) == 6
+    np.testing.assert_allclose(np.float64(figures[::2]), np.float64(figures[1::2]), atol=2e-3)
+    assert "4 x GC200" in process.stdout
