@@ -6,8 +6,11 @@ worker        a side that lives in a process of its own
 models        small models as plain functions of tensors and variables
 forms         a model as a TensorFlow 1 session or a TensorFlow 2 function, on an IPU or on the CPU
 
-device_overhead, one_ipu, four_shards, import_time, memory_accounting, lowering_time: the benchmarks, one a file. Each
-has `run(settings)`, which yields results, and runs in a process of its own.
+keras_models  Keras models with their data
+
+device_overhead, one_ipu, four_shards, import_time, memory_accounting, lowering_time, training_loops,
+parallel_training, keras_fit: the benchmarks, one a file. Each has `run(settings)`, which yields results, and runs in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -19,4 +22,7 @@ BENCHMARKS = (
     "import_time",
     "memory_accounting",
     "lowering_time",
+    "training_loops",
+    "parallel_training",
+    "keras_fit",
 )

@@ -49,8 +49,15 @@ def affine() -> Model:
     )
 
 
-def mlp_step(batch: int, widths: Sequence[int], name: str) -> Model:
-    """A training step of a multi-layer perceptron with gradient descent."""
+def mlp_step(batch: int, widths: Sequence[int], name: str, reduce: Callable[[Any], Any] | None = None) -> Model:
+    """A training step of a multi-layer perceptron with gradient descent.
+
+    Args:
+        batch: samples of a step.
+        widths: of the input, the hidden layers and the output.
+        name: for the table.
+        reduce: from a replica's gradient to that of all replicas.
+    """
     import tensorflow as tf
 
     variables = [_numbers(10 + i, a, b) for i, (a, b) in enumerate(zip(widths, widths[1:]))]
@@ -63,20 +70,19 @@ def mlp_step(batch: int, widths: Sequence[int], name: str) -> Model:
                 hidden = tf.nn.relu(tf.matmul(hidden, weight))
             logits = tf.matmul(hidden, weights[-1])
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
-        return _descend(loss, weights, tape)
+        return _descend(loss, weights, tape, reduce)
 
     labels = (np.arange(batch) % widths[-1]).astype(np.int32)
     return Model(name, variables, [_numbers(1, batch, widths[0]), labels], function)
 
 
-def _descend(loss: Any, weights: Any, tape: Any) -> Any:
+def _descend(loss: Any, weights: Any, tape: Any, reduce: Callable[[Any], Any] | None = None) -> Any:
     """The loss, once the weights are updated."""
     import tensorflow as tf
 
-    updates = [
-        weight.assign_sub(0.01 * gradient, read_value=False)
-        for weight, gradient in zip(weights, tape.gradient(loss, weights))
-    ]
+    gradients = tape.gradient(loss, weights)
+    gradients = gradients if reduce is None else [reduce(gradient) for gradient in gradients]
+    updates = [weight.assign_sub(0.01 * gradient, read_value=False) for weight, gradient in zip(weights, gradients)]
     with tf.control_dependencies(updates):
         return tf.identity(loss)
 
