@@ -9,6 +9,11 @@ def own_environment(monkeypatch, tmp_path):
     for name in ("TF_IPU_SHIM_SYSTEM", "TF_POPLAR_FLAGS", "POPLAR_ENGINE_OPTIONS", "TF_IPU_SHIM_SDK"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
+    from tf_ipu_shim.runtime import devices
+
+    devices.reset()  # a test that never configures leaves the default device
+    yield
+    devices.reset()
 
 
 @pytest.fixture
