@@ -61,7 +61,8 @@ def check_start(python, environment):
     code = "import sys; print(*(name for name in sys.modules if name.startswith(('tf_ipu_shim', 'tensorflow'))))"
     loaded = python.succeeds("-c", code, executable=environment.python, environment=ALONE)
     assert loaded.split() == ["tf_ipu_shim.names", "tf_ipu_shim"]
-    refused = python("-c", "import ipu_tensorflow_addons.saved_model_tool", executable=environment.python, environment=ALONE)
+    code = "import ipu_tensorflow_addons.saved_model_tool"
+    refused = python("-c", code, executable=environment.python, environment=ALONE)
     assert "MissingModuleError: Graphcore's ipu_tensorflow_addons.saved_model_tool exists in SDK" in refused.stderr
 
 
