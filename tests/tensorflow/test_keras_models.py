@@ -27,6 +27,20 @@ def assert_close(got, expected):
     )
 
 
+def test_recurrent_layers_of_stock_keras(ipus):
+    """They call functions of their own; TensorFlow takes all inputs of a call for constants of the program."""
+    ipus(1)
+    data = np.random.RandomState(1).rand(SAMPLES, 4, 3).astype("f")
+
+    def run(**options):
+        keras.utils.set_random_seed(3)
+        layers = [keras.layers.LSTM(5, return_sequences=True, input_shape=(4, 3)), keras.layers.LSTM(5)]
+        model = compiled(keras.Sequential([*layers, keras.layers.Dense(3)]), **options)
+        return model.fit(data, Y, batch_size=8, epochs=2, verbose=0, shuffle=False).history["loss"], model.get_weights()
+
+    assert_close(*in_both(run))
+
+
 def test_data_of_all_kinds(ipus):
     ipus(1)
 

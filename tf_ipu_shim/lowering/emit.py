@@ -178,6 +178,7 @@ class _FunctionEmitter:
         constants = 0
         if any(cut.inputs[tensor] in _INTEGERS for tensor in order):
             flags = dict(zip(order, self._all.constant_arguments(definition, len(order))))
+            flags = {tensor: flag and self._may_be_constant(cut, nodes, tensor) for tensor, flag in flags.items()}
             constants = sum(flags.values())
             if constants:
                 order = cut.input_order(flags)
@@ -217,6 +218,18 @@ class _FunctionEmitter:
                 self._graph.name,
             )
         )
+
+    @staticmethod
+    def _may_be_constant(cut: ClusterFunction, nodes: Sequence[Node], tensor: str) -> bool:
+        """Whether XLA can want to know an input beforehand.
+
+        TensorFlow's analysis takes all inputs of a call for constants, weights and data of a Keras LSTM among them: XLA
+        would compile again for each value. So of what only calls use, integers alone count; variables never do.
+        """
+        kind = cut.inputs[tensor]
+        if kind in _INTEGERS or kind in _HANDLES:
+            return kind in _INTEGERS
+        return any(node.op not in op_types.FUNCTION_ATTRIBUTES for node in nodes if tensor in node.inputs)
 
     def _outputs_of(self, own: set[Node], phase: int) -> list[str]:
         """Tensors that a cluster makes and others use: results first, in their order."""
