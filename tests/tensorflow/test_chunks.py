@@ -188,3 +188,16 @@ def test_trip_counts_that_are_not_known():
 
     assert by_value(lambda n: n) == 3
     assert by_value(lambda n: n - 1) is None
+
+
+def test_the_number_of_the_iteration():
+    with pytest.raises(ValueError, match="outside their bodies"):
+        ipu.internal_ops.get_current_iteration_counter()
+
+    def body(outfeed, total):
+        number = ipu.internal_ops.get_current_iteration_counter(lower_bound=0)
+        inner = ipu.loops.repeat(2, lambda x: x + ipu.internal_ops.get_current_iteration_counter(), [0])
+        return total + number + inner, outfeed.enqueue(number)
+
+    results, sent, _ = run(5, None, body, [0])
+    assert results == [[0 + 1 + 2 + 3 + 4 + 5]] and sent.tolist() == [0, 1, 2, 3, 4]

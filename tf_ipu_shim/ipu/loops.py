@@ -13,6 +13,13 @@ from tensorflow.python.util import nest
 from tf_ipu_shim.ipu import accumulators, autograph
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 
+_counters: list[Any] = []  # of the loops whose bodies are being traced, the innermost last
+
+
+def current_counter() -> Any:
+    """The number of the iteration of the innermost loop, from 0; None outside the bodies of loops."""
+    return _counters[-1] if _counters else None
+
 
 def repeat(
     n: Any,
@@ -100,7 +107,11 @@ def _loop(
 
     def step(counter: Any, *current: Any) -> list[Any]:
         positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
-        tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
+        _counters.append(counter)
+        try:
+            tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
+        finally:
+            _counters.pop()
         if [tensor.dtype for tensor in tensors] != types:
             raise TypeError(
                 f"Mismatch between input types and output types of the loop: the body takes {_names(types)} and "

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.ipu import host_ops
+from tf_ipu_shim.ipu import host_ops, loops
 
 
 def print_tensor(input: Any, name: str = "") -> Any:
@@ -130,3 +130,33 @@ def block_recompute(x: Any, name: Any = None) -> tf.Tensor:
         >>> y = block_recompute(x)
     """
     return tf.identity(x, name=name or "block_recompute")
+
+
+def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any:
+    """The number of the iteration of the loop that the op is in, from 0 up.
+
+    Args:
+        name: of the operation.
+        **kwargs: `lower_bound` and `upper_bound`, which tell Graphcore's compiler what values to expect.
+
+    Returns:
+        An int32 scalar.
+
+    Raises:
+        ValueError: it is not in the body of `ipu.loops.repeat` or `while_loop`, or an argument is not known.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.get_current_iteration_counter`.
+
+    Example:
+        >>> rate = rates[get_current_iteration_counter()]
+    """
+    unknown = sorted(set(kwargs) - {"lower_bound", "upper_bound"})
+    if unknown:
+        raise ValueError(f"get_current_iteration_counter takes no argument {unknown[0]!r}.")
+    counter = loops.current_counter()
+    if counter is None:
+        raise ValueError(
+            "get_current_iteration_counter counts the iterations of ipu.loops.repeat or ipu.loops.while_loop, and is "
+            "called outside their bodies. Carry a counter of your own through other loops."
+        )
+    return tf.identity(counter, name=name)
