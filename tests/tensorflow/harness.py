@@ -100,6 +100,19 @@ def _as_written() -> Any:
     return config
 
 
+@contextlib.contextmanager
+def _rewriting_off(wanted: bool) -> Any:
+    """The same for functions: the CPU runs them as they are written."""
+    if not wanted:
+        yield
+        return
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    try:
+        yield
+    finally:
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+
+
 def run_session(model: Model, inputs: Sequence[Any], steps: int = 1, on_ipu: bool = False) -> Run:
     """Builds a TensorFlow 1 graph of a model, compiled where it is for the IPU, and runs it in a session."""
     parts = Parts(IPU if on_ipu else CPU, on_ipu)
@@ -141,7 +154,7 @@ def run_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str 
             return ipu_compiler.compile(call, list(arguments))
 
     function = tf.function(compiled if mode == "compile" else call, autograph=False, jit_compile=mode == "jit" or None)
-    with tf.device(CPU if mode == "cpu" else IPU if mode == "jit" else None):
+    with _rewriting_off(mode == "cpu"), tf.device(CPU if mode == "cpu" else IPU if mode == "jit" else None):
         ran = [[value.numpy() for value in function(*map(tf.constant, inputs))] for _ in range(steps)]
     return Run(ran, {name: variable.numpy() for name, variable in parts.variables.items()})
 
