@@ -18,28 +18,28 @@ from tf_ipu_shim.poplar.driver import config_pb2, threestate_pb2, trace_pb2
 def test_devices():
     config = IPUConfig()
     config.auto_select_ipus = 4
-    options = config._to_protobuf()
+    options = config._create_protobuf()
     assert [device.auto_count for device in options.device_config] == [4]
     assert options.device_config[0].WhichOneof("selection") == "auto_count"
     assert config.auto_select_ipus == [4]
     config.auto_select_ipus = (1, 2)
-    assert [device.auto_count for device in config._to_protobuf().device_config] == [1, 2]
+    assert [device.auto_count for device in config._create_protobuf().device_config] == [1, 2]
     config.auto_select_ipus = []
     config.select_ipus = [24, 0]
-    assert [device.cfg_index for device in config._to_protobuf().device_config] == [24, 0]
+    assert [device.cfg_index for device in config._create_protobuf().device_config] == [24, 0]
 
 
 def test_id_0_counts_as_unset_but_selects():
     config = IPUConfig()
     config.select_ipus = 0
-    (device,) = config._to_protobuf().device_config
+    (device,) = config._create_protobuf().device_config
     assert device.WhichOneof("selection") == "cfg_index"
     assert device.cfg_index == 0
     assert config.select_ipus == [0]
 
 
 def test_nothing_selected():
-    options = IPUConfig()._to_protobuf()
+    options = IPUConfig()._create_protobuf()
     assert not options.device_config
     assert options.creator_id == config_pb2.IPU_CONFIG
 
@@ -57,7 +57,7 @@ def test_options_reach_their_fields():
     config.floating_point_behaviour.oflo = True
     config.floating_point_behaviour.esr = StochasticRoundingBehaviour.REPLICA_IDENTICAL_ONLY
     config.ipu_model.tiles_per_ipu = 8
-    options = config._to_protobuf()
+    options = config._create_protobuf()
     assert options.speed_size_config.allow_recompute
     assert options.selection_order == config_pb2.IpuSelectionOrder.Value("HOOF")
     assert options.device_connection_type == config_pb2.IpuDeviceConnectionType.ON_DEMAND
@@ -77,7 +77,7 @@ def test_options_reach_their_fields():
 def test_set_all_forces_the_group():
     config = IPUConfig()
     config.floating_point_behaviour.set_all = True
-    behaviour = config._to_protobuf().floating_point_behaviour
+    behaviour = config._create_protobuf().floating_point_behaviour
     assert behaviour.inv and behaviour.div0 and behaviour.oflo and behaviour.nanoo
     assert behaviour.esr == config_pb2.StochasticRounding_On
 
@@ -86,14 +86,14 @@ def test_dictionaries_hold_text_only():
     config = IPUConfig()
     config.matmuls.poplar_options["availableMemoryProportion"] = 0.2
     with pytest.raises(TypeError, match=r"matmuls\.poplar_options takes text.*'0\.2'"):
-        config._to_protobuf()
+        config._create_protobuf()
 
 
 def test_numbers_out_of_range_name_the_option():
     config = IPUConfig()
     config.auto_select_ipus = -1
     with pytest.raises(ValueError, match="auto_select_ipus is -1"):
-        config._to_protobuf()
+        config._create_protobuf()
 
 
 def assign(config, **values):
@@ -141,7 +141,7 @@ def assign(config, **values):
 def test_contradictions(values, error, message):
     config = assign(IPUConfig(), **values)
     with pytest.raises(error, match=message) as caught:
-        config._to_protobuf()
+        config._create_protobuf()
     assert type(caught.value) is error
 
 
@@ -155,11 +155,11 @@ def test_contradictions(values, error, message):
 )
 def test_contradictions_on_the_ipu_model(monkeypatch, values, error, message):
     config = assign(IPUConfig(), **values)
-    config._to_protobuf()
+    config._create_protobuf()
     config = assign(IPUConfig(), **values)
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
     with pytest.raises(error, match=message) as caught:
-        config._to_protobuf()
+        config._create_protobuf()
     assert type(caught.value) is error
 
 
@@ -168,12 +168,12 @@ def test_profiling_options_of_old_sdks(monkeypatch):
     config = IPUConfig()
     config._profiling.profile_execution = True
     with pytest.raises(Exception, match="`profiling` is required when `profile_execution` is set"):
-        config._to_protobuf()
+        config._create_protobuf()
     config._profiling.profiling = True
-    assert config._to_protobuf().profiling.execution_trace_type == ExecutionProfileType.DEVICE_PROFILE.value
+    assert config._create_protobuf().profiling.execution_trace_type == ExecutionProfileType.DEVICE_PROFILE.value
     config._profiling.enable_ipu_events = True
     with pytest.raises(Exception, match="mutually exclusive"):
-        config._to_protobuf()
+        config._create_protobuf()
 
 
 def test_verified_transfers_of_old_sdks(monkeypatch):
@@ -182,7 +182,7 @@ def test_verified_transfers_of_old_sdks(monkeypatch):
     config._verified_transfers.enabled = True
     config._verified_transfers.key_id_pairs.inputs = KeyId(1, 5)
     config._verified_transfers.key_id_pairs.infeeds["feed"] = KeyId(2, 6)
-    transfers = config._to_protobuf().verified_transfers
+    transfers = config._create_protobuf().verified_transfers
     assert transfers.enabled and (transfers.inputs.key, transfers.inputs.start_id) == (1, 5)
     (feed,) = transfers.infeeds
     assert (feed.feed_name, feed.key_id.key, feed.key_id.start_id) == ("feed", 2, 6)
@@ -193,12 +193,12 @@ def test_bool_for_rounding_in_sdk_2_4_warns_when_applied(monkeypatch, warnings):
     config = IPUConfig()
     config.floating_point_behaviour.esr = True
     assert warnings == []
-    assert config._to_protobuf().floating_point_behaviour.esr == 1
+    assert config._create_protobuf().floating_point_behaviour.esr == 1
     assert len(warnings) == 1 and "deprecated" in warnings[0]
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.3")
     config = IPUConfig()
     config.floating_point_behaviour.esr = True
-    assert config._to_protobuf().floating_point_behaviour.esr == 1
+    assert config._create_protobuf().floating_point_behaviour.esr == 1
     assert len(warnings) == 1
 
 

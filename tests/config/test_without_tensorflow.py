@@ -12,7 +12,7 @@ from tf_ipu_shim.ipu import config, utils
 from tf_ipu_shim.poplar.driver import config_pb2, trace_pb2
 options = config.IPUConfig()
 options.auto_select_ipus = 2
-assert options._to_protobuf().device_config[0].auto_count == 2
+assert options._create_protobuf().device_config[0].auto_count == 2
 options.optimizations.enable_fast_math = True            # its warning needs no TensorFlow either
 assert utils.auto_select_ipus(utils.create_ipu_config(), 4).device_config[0].auto_count == 4
 """

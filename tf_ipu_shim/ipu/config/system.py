@@ -37,7 +37,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     """
     from tf_ipu_shim.runtime import devices
 
-    options = config._to_protobuf() if isinstance(config, IPUConfig) else config
+    options = config._create_protobuf() if isinstance(config, IPUConfig) else config
     if not isinstance(options, config_pb2.IpuOptions):
         raise TypeError(
             f"`config` must be an IpuOptions instance or an IPUConfig; received {type(config).__name__}. "

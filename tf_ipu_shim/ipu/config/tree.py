@@ -68,7 +68,7 @@ class IPUConfig(_ConfigBase):
 
         system.configure_ipu_system(self, device)
 
-    def _to_protobuf(self) -> Any:
+    def _create_protobuf(self) -> Any:
         from tf_ipu_shim.ipu.config import translate
 
         return translate.to_protobuf(self)

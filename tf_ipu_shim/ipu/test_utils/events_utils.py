@@ -29,11 +29,12 @@ def enable_ipu_events(ipu_config: Any) -> None:
     Example:
         >>> enable_ipu_events(config)
     """
-    to_protobuf = ipu_config._to_protobuf
+    create_protobuf = ipu_config._create_protobuf
 
     def with_events() -> Any:
-        options = to_protobuf()
-        options.profiling.enable_ipu_trace_events = options.profiling.enable_io_trace = True
+        options = create_protobuf()
+        profiling = options.profiling
+        profiling.enable_ipu_trace_events = profiling.enable_compilation_trace = profiling.enable_io_trace = True
         return options
 
-    object.__setattr__(ipu_config, "_to_protobuf", with_events)  # the set of options is closed
+    object.__setattr__(ipu_config, "_create_protobuf", with_events)  # the set of options is closed
