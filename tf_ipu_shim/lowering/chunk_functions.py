@@ -13,8 +13,8 @@ from tensorflow.python.framework import dtypes, tensor_util
 from tf_ipu_shim.lowering import marks, op_types
 from tf_ipu_shim.lowering.feeds import ON_DEVICE_MARK, name_iterator
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.origins import Origins
 
-SUFFIX = "_chunk"
 _INT = types_pb2.DT_INT32
 _serial = itertools.count()
 
@@ -39,7 +39,11 @@ class Feeds:
 
 
 def chunked(
-    definition: function_pb2.FunctionDef, loop: Node, graphs: Mapping[str, FunctionGraph], feeds: Feeds
+    definition: function_pb2.FunctionDef,
+    loop: Node,
+    graphs: Mapping[str, FunctionGraph],
+    feeds: Feeds,
+    origins: Origins,
 ) -> dict[str, function_pb2.FunctionDef]:
     """Replaces a loop by one over chunks.
 
@@ -48,12 +52,13 @@ def chunked(
         loop: the loop.
         graphs: all functions by name.
         feeds: the loop's feeds.
+        origins: names the new functions.
 
     Returns:
         The changed function and the new ones by name.
     """
     body = graphs[loop.proto.attr["body"].func.name]
-    names = _Names(f"{body.name}{SUFFIX}_{next(_serial)}")
+    names = _Names.of(body.name, origins)
     made = [
         _changed(definition, loop, names),
         _outer_condition(body, names, feeds.total),
@@ -66,12 +71,19 @@ def chunked(
 
 @dataclasses.dataclass(frozen=True)
 class _Names:
-    """Names of the new functions."""
+    """Names of the new functions, and of the counter in the changed one."""
 
-    prefix: str
+    counter: str
+    outer_condition: str
+    outer_body: str
+    inner_condition: str
+    inner_body: str
 
-    def __getattr__(self, name: str) -> str:
-        return f"{self.prefix}_{name}"
+    @classmethod
+    def of(cls, body: str, origins: Origins) -> _Names:
+        suffix = f"_chunk_{next(_serial)}"
+        functions = ("outer_condition", "outer_body", "inner_condition", "inner_body")
+        return cls(f"{body}{suffix}", *(origins.derive(body, f"{suffix}_{function}") for function in functions))
 
 
 class _Writer:
@@ -120,7 +132,7 @@ def _changed(definition: function_pb2.FunctionDef, loop: Node, names: _Names) ->
     function.CopyFrom(definition)
     writer = _Writer("")
     writer.function = function
-    start = writer.constant(f"{loop.name}/{names.prefix}", np.zeros([], np.int32), host=True)
+    start = writer.constant(f"{loop.name}/{names.counter}", np.zeros([], np.int32), host=True)
 
     def renumbered(text: str) -> str:
         name, _, rest = text.partition(":")

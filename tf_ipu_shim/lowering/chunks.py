@@ -20,6 +20,7 @@ from tf_ipu_shim.lowering import marks, op_types
 from tf_ipu_shim.lowering.chunk_functions import Feeds, chunked
 from tf_ipu_shim.lowering.feeds import INFEEDS, ITERATOR, OUTFEED
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.origins import Origins
 from tf_ipu_shim.lowering.placement import Placer
 from tf_ipu_shim.lowering.trip_count import trip_count
 
@@ -36,7 +37,9 @@ _UNFIT = frozenset({dtypes.string, dtypes.resource, dtypes.variant})
 Library = Mapping[str, function_pb2.FunctionDef]
 
 
-def with_chunks(library: Library, function: str, graphs: Mapping[str, FunctionGraph], placer: Placer) -> Library | None:
+def with_chunks(
+    library: Library, function: str, graphs: Mapping[str, FunctionGraph], placer: Placer, origins: Origins
+) -> Library | None:
     """The functions with their loops over chunks.
 
     Args:
@@ -44,6 +47,7 @@ def with_chunks(library: Library, function: str, graphs: Mapping[str, FunctionGr
         function: the one that is called.
         graphs: the same, parsed.
         placer: tells what runs on the host, and what on which IPU.
+        origins: names the new functions.
 
     Returns:
         All functions by name; None where no loop is changed.
@@ -56,7 +60,7 @@ def with_chunks(library: Library, function: str, graphs: Mapping[str, FunctionGr
             called = op_types.called_functions(node.proto)
             feeds = _feeds(graph, node, graphs, placer) if node.op in op_types.LOOPS else None
             if feeds is not None:
-                changed.update(chunked(changed.get(graph.name, library[graph.name]), node, graphs, feeds))
+                changed.update(chunked(changed.get(graph.name, library[graph.name]), node, graphs, feeds, origins))
             else:
                 waiting.extend(name for name in called if name not in seen)
                 seen.update(called)

@@ -10,7 +10,8 @@ from typing import Any
 from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.python.framework import errors_impl
 
-from tf_ipu_shim.lowering import op_types, randomness, tracing
+from tf_ipu_shim.lowering import op_types, tracing
+from tf_ipu_shim.lowering.origins import Origins
 from tf_ipu_shim.plugin.library import Call, Library
 
 _OWN = str(pathlib.Path(__file__).resolve().parents[1])
@@ -28,22 +29,28 @@ class Diagnostics:
 
     Args:
         call: the lowering's call.
+        origins: tells which traced function a function was made of.
     """
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, origins: Origins) -> None:
         self._call = call
+        self._origins = origins
+
+    def traced(self, function: str) -> str:
+        """The name of the traced function that a function was made of."""
+        return self._origins.traced(function)
 
     def user_line(self, function: str, node: str) -> str | None:
         """Where the user's script made an op.
 
         Args:
-            function: the traced function.
+            function: the traced function, or one made of it.
             node: the op's name in it.
 
         Returns:
             Such as `"train.py:42, in model"`; None where nobody kept it, as in a graph read from a file.
         """
-        function = randomness.original_name(function)
+        function = self._origins.traced(function)
         graph = tracing.traced_graph(function)
         frames: Iterable[tuple[str, int, str]]
         if graph is not None:
@@ -107,7 +114,7 @@ def refuse_uncompilable(
             None,
             None,
             "Detected unsupported operations when trying to compile graph "
-            f"{randomness.original_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
+            f"{diagnostics.traced(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
             f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {listed}{more}\n"
             "Run them on the host with ipu.scopes.outside_compilation_scope(), or leave them out of the compiled "
             "function.",

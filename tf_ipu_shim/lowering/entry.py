@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import compilation, feeds, memory_plan, pipelines, randomness, replicas
-from tf_ipu_shim.lowering.chunk_functions import SUFFIX as CHUNK_SUFFIX
 from tf_ipu_shim.lowering.chunks import with_chunks
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.lowering.origins import Origins
 from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.plugin.library import Call, Library
@@ -51,7 +51,7 @@ def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: C
     if memory_plan.enabled():
         # On a real IPU iterations come one by one, and so do elements.
         planned = lower(library, call, parsed, device.num_ipus, chunks=False) if program.has_chunks else program
-        memory_plan.plan_memory(parsed, planned, device, Diagnostics(call).user_line)
+        memory_plan.plan_memory(parsed, planned, device, Diagnostics(call, program.origins).user_line)
     answer = answer_of(program)
     compilation.describe(answer, parsed, program, device.options.profiling)
     return answer.SerializeToString()
@@ -71,29 +71,36 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int, c
         InvalidArgumentError: a mark names an IPU that there is not, or XLA cannot compile an op.
     """
     pipelines.check_counts(request.library.values())
-    library, function = randomness.with_seeds(request.library, request.function, request.ordinal)
+    origins = Origins(request.library)
+    library, function = randomness.with_seeds(request.library, request.function, request.ordinal, origins)
+    has_chunks = False
     emissions: list[_Emission] = []
     programs: dict[bytes, function_pb2.FunctionDef] = {}
     for replica in replicas.replicas_of(library.values(), num_ipus, f"{request.function}_{next(_serial)}"):
-        own, called = replicas.library_of(library, function, replica)
-        if chunks and replica.count == 1:
-            own = _with_chunks(own, called, request, replica) or own
+        own, called = replicas.library_of(library, function, replica, origins)
+        in_chunks = _with_chunks(own, called, request, replica, origins) if chunks and replica.count == 1 else None
+        if in_chunks is not None:
+            own, has_chunks = in_chunks, True
         added = [definition for name, definition in own.items() if definition is not request.library.get(name)]
         emissions.append(
             _emit(call, dataclasses.replace(request, library=own, function=called), replica, added, programs)
         )
     for emission in emissions:
-        refuse_uncompilable(plugin, Diagnostics(call), emission.library, emission.emitter.compiled)
-    program = _joined(request, emissions)
-    program.has_chunks = any(cluster.scope.find(CHUNK_SUFFIX) >= 0 for cluster in program.clusters)
+        refuse_uncompilable(plugin, Diagnostics(call, origins), emission.library, emission.emitter.compiled)
+    program = _joined(request, emissions, origins)
+    program.has_chunks = has_chunks
     return program
 
 
 def _with_chunks(
-    library: Mapping[str, function_pb2.FunctionDef], function: str, request: ProgramRequest, replica: replicas.Replica
+    library: Mapping[str, function_pb2.FunctionDef],
+    function: str,
+    request: ProgramRequest,
+    replica: replicas.Replica,
+    origins: Origins,
 ) -> Mapping[str, function_pb2.FunctionDef] | None:
     graphs = _Graphs(dataclasses.replace(request, library=library))
-    return with_chunks(library, function, graphs, Placer(graphs, replica.shards, HOST_OPS))
+    return with_chunks(library, function, graphs, Placer(graphs, replica.shards, HOST_OPS), origins)
 
 
 @dataclasses.dataclass
@@ -131,12 +138,13 @@ def _emit(
     return _Emission(name, request.library, functions, emitter, graph, _variable_ipus(graph, placement))
 
 
-def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgram:
+def _joined(request: ProgramRequest, emissions: list[_Emission], origins: Origins) -> LoweredProgram:
     first = emissions[0]
     program = LoweredProgram(
         node_def_pb2.NodeDef(name=request.name),
         list({id(function): function for emission in emissions for function in emission.functions}.values()),
         first.variable_ipus,
+        origins,
         [cluster for emission in emissions for cluster in emission.emitter.clusters],
         [exchange for emission in emissions for exchange in emission.emitter.exchanges],
     )

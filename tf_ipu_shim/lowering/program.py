@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
+from tf_ipu_shim.lowering.origins import Origins
+
 
 @dataclasses.dataclass(frozen=True)
 class ProgramRequest:
@@ -85,6 +87,7 @@ class LoweredProgram:
         node: the op to run instead of the call.
         functions: the functions that it needs and that the request has not.
         variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
+        origins: tells which traced function each function was made of.
         clusters: all XLA programs, those of loop bodies included.
         exchanges: all exchanges between IPUs, those of loop bodies included.
         replicas: how often it runs at the same time.
@@ -96,6 +99,7 @@ class LoweredProgram:
     node: node_def_pb2.NodeDef
     functions: list[function_pb2.FunctionDef]
     variable_ipus: list[int]
+    origins: Origins
     clusters: list[Cluster] = dataclasses.field(default_factory=list)
     exchanges: list[Exchange] = dataclasses.field(default_factory=list)
     replicas: int = 1

@@ -6,7 +6,6 @@ numbers for every run) and is handed down through calls, loops and branches; a l
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Mapping
 
@@ -15,11 +14,10 @@ from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
 from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.origins import Origins
 
 SEED_OP = "IpuRandomSeed"
 _SEED_ARGUMENT = "ipu_random_seed"
-_SUFFIX = "_seeded"
-_COPIED = re.compile(rf"{_SUFFIX}|_replica\d+$|_chunk_\d+_")
 
 # Stateful op -> stateless op, the place of the seed input, and each attribute's name in the two.
 _STATELESS: dict[str, tuple[str, int, dict[str, str]]] = {
@@ -32,7 +30,7 @@ _STATELESS: dict[str, tuple[str, int, dict[str, str]]] = {
 
 
 def with_seeds(
-    library: Mapping[str, function_pb2.FunctionDef], function: str, ordinal: int
+    library: Mapping[str, function_pb2.FunctionDef], function: str, ordinal: int, origins: Origins
 ) -> tuple[Mapping[str, function_pb2.FunctionDef], str]:
     """The functions with explicit seeds.
 
@@ -40,28 +38,25 @@ def with_seeds(
         library: all functions by name.
         function: the one that is called.
         ordinal: the TensorFlow device whose seed counts.
+        origins: names the new functions.
 
     Returns:
         All functions by name, and the name of the one to call; what was given where nothing is random.
     """
-    seeder = _Seeder(library, ordinal)
+    seeder = _Seeder(library, ordinal, origins)
     if not seeder.is_random(function):
         return library, function
     name = seeder.seeded(function, is_called=True)
     return {**library, **seeder.functions}, name
 
 
-def original_name(function: str) -> str:
-    """The name of the traced function that a copy with seeds, of a replica or with chunks was made of; others stay."""
-    return _COPIED.split(function, maxsplit=1)[0]
-
-
 class _Seeder:
     """Makes the seeded copies of functions."""
 
-    def __init__(self, library: Mapping[str, function_pb2.FunctionDef], ordinal: int) -> None:
+    def __init__(self, library: Mapping[str, function_pb2.FunctionDef], ordinal: int, origins: Origins) -> None:
         self._library = library
         self._ordinal = ordinal
+        self._origins = origins
         self._random: dict[str, bool] = {}
         self.functions: dict[str, function_pb2.FunctionDef] = {}
 
@@ -83,7 +78,7 @@ class _Seeder:
             is_called: whether it is the program itself, which takes its seed from the device.
             is_body: whether it is a loop's body, which hands on a new seed.
         """
-        copied = f"{name}{_SUFFIX}{'_body' if is_body else ''}"
+        copied = self._origins.derive(name, "_seeded_body" if is_body else "_seeded")
         if copied in self.functions:
             return copied
         copy = self.functions[copied] = function_pb2.FunctionDef()

@@ -15,6 +15,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import errors_impl, tensor_util
 
 from tf_ipu_shim.lowering import feeds, marks, op_types
+from tf_ipu_shim.lowering.origins import Origins
 from tf_ipu_shim.lowering.randomness import SEED_OP
 
 # Ops at which replicas meet: they run on their IPU, outside XLA programs.
@@ -118,13 +119,14 @@ def replicas_of(functions: Iterable[function_pb2.FunctionDef], num_ipus: int, gr
     return [Replica(index, count, shards, group) for index in range(count)]
 
 
-def library_of(library: Library, function: str, replica: Replica) -> tuple[Library, str]:
+def library_of(library: Library, function: str, replica: Replica, origins: Origins) -> tuple[Library, str]:
     """The functions of one replica.
 
     Args:
         library: all functions by name.
         function: the one that is called.
         replica: the replica.
+        origins: names the new functions.
 
     Returns:
         All functions by name, and the name of the one to call: those given, where replicas do not differ.
@@ -136,20 +138,25 @@ def library_of(library: Library, function: str, replica: Replica) -> tuple[Libra
     # New names: TensorFlow may know the script's own functions under theirs, and would take those. Where replicas do
     # not tell themselves apart, all have the functions of the first.
     suffix = f"_replica{replica.index if _INDEX in telling else 0}"
-    return {f"{name}{suffix}": _copy(library[name], replica, suffix) for name in library}, function + suffix
+    names = {name: origins.derive(name, suffix) for name in library}
+    return {names[name]: _copy(library[name], replica, names) for name in library}, names[function]
 
 
-def _copy(definition: function_pb2.FunctionDef, replica: Replica, suffix: str) -> function_pb2.FunctionDef:
+def _copy(
+    definition: function_pb2.FunctionDef, replica: Replica, names: Mapping[str, str]
+) -> function_pb2.FunctionDef:
     copy = function_pb2.FunctionDef()
     copy.CopyFrom(definition)
-    copy.signature.name += suffix
+    copy.signature.name = names[definition.signature.name]
     del copy.node_def[:]
     for node in definition.node_def:
-        copy.node_def.extend(_replaced(node, replica, suffix))
+        copy.node_def.extend(_replaced(node, replica, names))
     return copy
 
 
-def _replaced(node: node_def_pb2.NodeDef, replica: Replica, suffix: str) -> Iterator[node_def_pb2.NodeDef]:
+def _replaced(
+    node: node_def_pb2.NodeDef, replica: Replica, names: Mapping[str, str]
+) -> Iterator[node_def_pb2.NodeDef]:
     if node.op in (_INDEX, _COUNT):
         yield _constant(node.name, replica.index if node.op == _INDEX else replica.count, node)
     elif node.op in COLLECTIVES and replica.count == 1:
@@ -160,7 +167,7 @@ def _replaced(node: node_def_pb2.NodeDef, replica: Replica, suffix: str) -> Iter
         for attribute in op_types.FUNCTION_ATTRIBUTES.get(node.op, ()):
             value = copy.attr[attribute]
             for function in [value.func] if value.HasField("func") else value.list.func:
-                function.name += suffix
+                function.name = names.get(function.name, function.name)
         yield copy
 
 

@@ -1,0 +1,138 @@
+"""A script's functions may have any name: none is taken for one that the lowering made, and none is cut."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import function as defun
+
+from tf_ipu_shim import ipu, memory_report
+from tf_ipu_shim.ipu import config, ipu_outfeed_queue, scopes, utils
+from tf_ipu_shim.lowering import entry
+from tf_ipu_shim.poplar.driver import config_pb2
+from tf_ipu_shim.poplar.ops import gen_ipu_ops
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+NAMES = ["train_chunk", "data_chunk_1_of_2", "noise_seeded", "seeded_step", "model_replica0"]
+
+
+def jit_compiled(name, function):
+    function.__name__ = name
+    return tf.function(function, jit_compile=True, autograph=False)
+
+
+def compiled(function, *fed):
+    with scopes.ipu_scope(IPU):
+        return ipu.ipu_compiler.compile(function, list(fed))
+
+
+def called(function, value):
+    """Calls a function by its own name: TensorFlow 2 would add a number to it."""
+    function.add_to_graph(tf.compat.v1.get_default_graph())
+    (result,) = tf.raw_ops.StatefulPartitionedCall(args=[value], Tout=[tf.float32], f=function)
+    return result
+
+
+@pytest.fixture
+def lowered(monkeypatch):
+    """What programs are lowered to."""
+    programs, lower = [], entry.lower
+
+    def recording(*arguments, **options):
+        programs.append(lower(*arguments, **options))
+        return programs[-1]
+
+    monkeypatch.setattr(entry, "lower", recording)
+    return programs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_of_any_name_is_lowered_and_reported_like_any_other(ipus, lowered, name):
+    options = config_pb2.IpuOptions()
+    options.device_config.add().auto_count = 1
+    options.profiling.enable_ipu_trace_events = True
+    config.configure_ipu_system(options)
+
+    def draw(x):
+        return x * 2 + tf.random.uniform([4])
+
+    with tf.device(IPU):
+        function = jit_compiled(name, draw)
+        result = function(tf.zeros([4])).numpy()
+    assert np.all((result >= 0) & (result < 1)) and len(set(result)) > 1
+    (program,) = lowered
+    assert not program.has_chunks
+    (planned,) = memory_report().devices[0].programs
+    with tf.device("cpu"):
+        events = utils.extract_all_events(gen_ipu_ops.ipu_event_trace())
+    (module,) = {event.execute.module_name for event in events if event.type == event.EXECUTE}
+    traced = function.get_concrete_function(tf.zeros([4])).name.decode()
+    assert traced.startswith(f"__inference_{name}_")
+    assert module == f"a{traced[1:]}"
+    assert name in planned.program
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_name_the_whole_function_and_the_line(ipus, name):
+    ipus(1)
+
+    def refused(x):
+        return tf.strings.length(tf.strings.as_string(x + tf.random.uniform([2])))
+
+    with tf.device(IPU):
+        function = jit_compiled(name, refused)
+        with pytest.raises(tf.errors.InvalidArgumentError) as error:
+            function(tf.ones([2]))
+    assert f"when trying to compile graph __inference_{name}_" in str(error.value)
+    assert f"{__file__}:{refused.__code__.co_firstlineno + 1}, in {refused.__code__.co_name}" in str(error.value)
+
+
+def test_a_function_called_as_the_seeded_copy_of_another(ipus):
+    ipus(1)
+
+    @defun.Defun(tf.float32, func_name="draw")
+    def draw(x):
+        return x + tf.random.uniform([2])
+
+    @defun.Defun(tf.float32, func_name="draw_seeded")
+    def draw_seeded(x):
+        return x * 3
+
+    with tf.Graph().as_default():
+        results = compiled(lambda: [called(draw, [1.0, 5.0]), called(draw_seeded, [1.0, 5.0])])
+        with v1.Session() as session:
+            drawn, tripled = session.run(results)
+    assert np.all((drawn >= [1, 5]) & (drawn < [2, 6]))
+    np.testing.assert_array_equal(tripled, [3, 15])
+
+
+def test_a_function_called_as_a_replica_of_another(ipus):
+    ipus(2)
+
+    @defun.Defun(tf.float32, func_name="shift")
+    def shift(x):
+        return x + 1
+
+    @defun.Defun(tf.float32, func_name="shift_replica1")
+    def shift_replica1(x):
+        return x * 10 + tf.cast(ipu.replication_ops.replication_index(), tf.float32)
+
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    with tf.Graph().as_default():
+        run = compiled(lambda: outfeed.enqueue([called(shift, 4.0), called(shift_replica1, 4.0)]))
+        dequeued = outfeed.dequeue()
+        with v1.Session() as session:
+            session.run(run)
+            shifted, scaled = session.run(dequeued)
+    np.testing.assert_array_equal(shifted, [[5, 5]])
+    np.testing.assert_array_equal(scaled, [[40, 41]])
+
+
+def test_a_loop_in_chunks_says_so(ipus, lowered):
+    ipus(1)
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    with tf.Graph().as_default():
+        program = compiled(lambda: ipu.loops.repeat(8, lambda x: (x + 1, outfeed.enqueue(x)), [0.0]))
+        with v1.Session() as session:
+            assert session.run(program) == [8]
+    assert lowered[0].has_chunks
