@@ -11,8 +11,10 @@ from tensorflow.core.framework import function_pb2, types_pb2
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.emit_cluster import Unmarked
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.lowering.location import HOST, SEVERAL
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
-from tf_ipu_shim.lowering.placement import HOST, SEVERAL, Placer
+from tf_ipu_shim.lowering.placement import Placer
+from tf_ipu_shim.lowering.replicas import replicas_of
 
 FLOAT, RESOURCE = types_pb2.DT_FLOAT, types_pb2.DT_RESOURCE
 # Outputs of the ops used here; an input names an argument, or a node whose only output is meant.
@@ -92,12 +94,23 @@ def place(*functions, ipus=4):
     """The first function's graph and placement."""
     graphs = {function.definition.signature.name: FunctionGraph(function.definition) for function in functions}
     first = functions[0].definition.signature.name
-    return graphs[first], Placer(graphs, ipus, frozenset()).place(first)
+    return graphs[first], Placer(graphs, ipus).place(first)
+
+
+def at(placement):
+    """IPUs by name of the op; locations that are none as they are."""
+    return {
+        node.name: location if location.ipu is None else location.ipu for node, location in placement.locations.items()
+    }
+
+
+def homes(placement):
+    return {name: None if home is None else home.ipu for name, home in placement.variable_homes.items()}
 
 
 def locations(*functions, **options):
     _, placement = place(*functions, **options)
-    return {node.name: location for node, location in placement.locations.items()}
+    return at(placement)
 
 
 def test_nothing_marked_is_on_shard_0():
@@ -202,8 +215,8 @@ def test_all_ops_on_a_variable_are_where_it_lives():
         .returns("used", "update")
     )
     graph, placement = place(function)
-    found = {node.name: location for node, location in placement.locations.items()}
-    assert placement.variable_homes == {"W": 1}
+    found = at(placement)
+    assert homes(placement) == {"W": 1}
     assert found == {"read": 1, "used": 1, "gradient": 2, "update": 1}
 
 
@@ -216,12 +229,12 @@ def test_a_marked_use_of_a_variable_decides():
         .returns("used", "update")
     )
     graph, placement = place(function)
-    assert placement.variable_homes == {"W": 3}
+    assert homes(placement) == {"W": 3}
 
 
 def test_unused_variables_live_nowhere():
     graph, placement = place(Function("f", "x", "W").op("a", "Neg", "x").returns("a"))
-    assert placement.variable_homes == {"W": None}
+    assert homes(placement) == {"W": None}
 
 
 def branches(then_shard, else_shard=None):
@@ -239,8 +252,7 @@ def test_branches_go_where_their_ops_are(shards, expected):
 
 def test_branches_on_several_ipus_are_placed_op_by_op():
     graph, placement = place(*branches(1, 2))
-    inside = {node.name: at for part in placement.functions.values() for node, at in part.locations.items()}
-    assert inside == {"t": 1, "e": 2}
+    assert [at(part) for part in placement.functions.values()] == [{"t": 1}, {"e": 2}]
 
 
 def test_host_ops_in_a_body_take_the_loop_apart():
@@ -248,8 +260,40 @@ def test_host_ops_in_a_body_take_the_loop_apart():
     body = Function("body", "y").op("b", "Neg", "y", host=True).returns("b")
     condition = Function("cond", "y").op("c", "Neg", "y").returns("c")
     graph, placement = place(loop, body, condition)
-    assert {node.name: at for node, at in placement.locations.items()} == {"loop": SEVERAL}
-    assert {node.name: at for node, at in placement.functions["body"].locations.items()} == {"b": HOST}
+    assert at(placement) == {"loop": SEVERAL}
+    assert at(placement.functions["body"]) == {"b": HOST}
+
+
+def loop_over(body, shard=None):
+    loop = Function("f", "x").op("loop", "While", "x", functions={"cond": "cond", "body": "body"}, shard=shard)
+    return loop.returns("loop"), body.returns("b"), Function("cond", "y").op("c", "Neg", "y").returns("c")
+
+
+def test_a_mark_for_every_ipu_takes_no_loop_apart():
+    body = Function("body", "y").op("a", "Neg", "y", shard=-1).op("b", "Neg", "a")
+    assert locations(*loop_over(body)) == {"loop": 0}
+    assert locations(*loop_over(body, shard=-1)) == {"loop": 0}
+
+
+def test_marks_for_every_ipu_make_no_shards():
+    """A program of such ops alone runs on one IPU, so as many replicas as there are IPUs."""
+    function = Function("f", "x").op("a", "Neg", "x", shard=-1).returns("a")
+    node = function.definition.node_def.add(name="i", op="ReplicationIndex")
+    node.attr["_XlaSharding"].s = function.definition.node_def[0].attr["_XlaSharding"].s
+    assert [replica.count for replica in replicas_of([function.definition], 4, "")] == [4] * 4
+
+
+def test_what_is_on_every_ipu_is_where_the_rest_of_its_loop_is():
+    body = Function("body", "y").op("a", "Neg", "y", shard=-1).op("b", "Neg", "a", shard=2)
+    assert locations(*loop_over(body)) == {"loop": 2}
+    assert locations(*loop_over(body, shard=-1)) == {"loop": 2}
+    assert locations(*loop_over(body, shard=1)) == {"loop": SEVERAL}
+
+
+def test_a_loop_on_a_shard_that_is_not_there():
+    body = Function("body", "y").op("b", "Neg", "y", shard=1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"loop \(While\) is placed on shard 7"):
+        locations(*loop_over(body, shard=7))
 
 
 def phases(function):
@@ -321,7 +365,7 @@ def emitted(*functions):
     """Clusters' op types by (IPU, phase), and the exchanges."""
     graphs = {function.definition.signature.name: FunctionGraph(function.definition) for function in functions}
     first = functions[0].definition.signature.name
-    placement = Placer(graphs, 4, frozenset()).place(first)
+    placement = Placer(graphs, 4).place(first)
     unmarked = Unmarked({name: graph.definition for name, graph in graphs.items()})
     emitter = Emitter(graphs, unmarked, "/device:IPU:0", lambda definition, arguments: [False] * arguments)
     emitter.emit(first, placement, {})

@@ -10,7 +10,7 @@ import numpy as np
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import dtypes, tensor_util
 
-from tf_ipu_shim.lowering import marks, op_types
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.feeds import ON_DEVICE_MARK, name_iterator
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.origins import Origins
@@ -116,7 +116,7 @@ class _Writer:
         for attribute, kind in types.items():
             node.attr[attribute].type = kind
         if host:
-            node.attr[marks.OUTSIDE_COMPILATION_ATTRIBUTE].s = ON_DEVICE_MARK
+            node.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s = ON_DEVICE_MARK
         return node
 
     def constant(self, name: str, value: np.ndarray | np.int32, host: bool = False) -> str:
@@ -175,7 +175,7 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb
     done = writer.argument("chunk_done", _INT)
     for argument, kind in body.arguments.items():
         writer.argument(argument, kind)
-    begin = writer.node("chunk_begin", "IpuChunkBegin", [done])
+    begin = writer.node("chunk_begin", vocabulary.CHUNK_BEGIN, [done])
     begin.attr["chunk"].i, begin.attr["total"].i = feeds.most, feeds.total
     for node in feeds.infeeds:
         if not name_iterator(begin, node.producers[0]):
@@ -206,7 +206,7 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb
         types = outfeed.proto.attr["output_types"].list.type
         sent = [f"chunk_loop:output:{at + offset}" for offset in range(len(types))]
         at += len(types)
-        node = writer.node(f"chunk_enqueue_{index}", "IpuOutfeedEnqueueChunk", [count, *sent])
+        node = writer.node(f"chunk_enqueue_{index}", vocabulary.CHUNK_ENQUEUE, [count, *sent])
         for attribute in ("output_types", "outfeed_mode", "feed_id"):
             node.attr[attribute].CopyFrom(outfeed.proto.attr[attribute])
         writer.must_run(node.name)

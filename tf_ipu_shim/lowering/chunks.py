@@ -11,15 +11,15 @@ A dataset that ends or fails within a chunk does so after the iterations before 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.lowering import marks, op_types
+from tf_ipu_shim.lowering import marks, op_types, vocabulary
 from tf_ipu_shim.lowering.chunk_functions import Feeds, chunked
-from tf_ipu_shim.lowering.feeds import INFEEDS, ITERATOR, OUTFEED
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.location import ALL_IPUS
 from tf_ipu_shim.lowering.origins import Origins
 from tf_ipu_shim.lowering.placement import Placer
 from tf_ipu_shim.lowering.trip_count import trip_count
@@ -58,7 +58,7 @@ def with_chunks(
         graph = graphs[waiting.pop()]
         for node in graph.nodes:
             called = op_types.called_functions(node.proto)
-            feeds = _feeds(graph, node, graphs, placer) if node.op in op_types.LOOPS else None
+            feeds = _feeds(graph, node, graphs, placer) if node.op in vocabulary.LOOPS else None
             if feeds is not None:
                 changed.update(chunked(changed.get(graph.name, library[graph.name]), node, graphs, feeds, origins))
             else:
@@ -70,19 +70,13 @@ def with_chunks(
 def _feeds(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph], placer: Placer) -> Feeds | None:
     """The feeds of a loop that can run in chunks; None for any other."""
     body = graphs[loop.proto.attr["body"].func.name]
-    infeeds = [node for node in body.nodes if node.op in INFEEDS]
-    outfeeds = [node for node in body.nodes if node.op == OUTFEED]
-    iterators = [node for node in body.nodes if node.op == ITERATOR]
+    infeeds = [node for node in body.nodes if node.op in vocabulary.INFEEDS]
+    outfeeds = [node for node in body.nodes if node.op == vocabulary.OUTFEED_ENQUEUE]
+    iterators = [node for node in body.nodes if node.op == vocabulary.ITERATOR]
     if len(infeeds) > 1 or not (infeeds or outfeeds) or op_types.VARIANT in body.arguments.values():
         return None
     feeds = {*infeeds, *outfeeds, *iterators}
-    places: set[int | None] = set()
-    for node in body.nodes:
-        if node in feeds:
-            continue
-        places |= placer.places_of(node)
-    places.update({marks.shard_of(loop.proto)} - {None})
-    if len(places) > 1 or any(place is not None and place < 0 for place in places):
+    if not _on_one_ipu(loop, [node for node in body.nodes if node not in feeds], placer):
         return None
     total = trip_count(graph, loop, graphs)
     sizes = [_element_bytes(node) for node in (*infeeds, *outfeeds)]
@@ -93,6 +87,13 @@ def _feeds(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]
     size = max(1, sum(size for size in sizes if size is not None))
     most = min(total, _MOST_ITERATIONS, _MOST_BYTES // size)
     return Feeds(infeeds, outfeeds, iterators, total, most) if most > 1 else None
+
+
+def _on_one_ipu(loop: Node, nodes: Iterable[Node], placer: Placer) -> bool:
+    """Whether what a loop runs may be in one XLA program."""
+    mark = marks.shard_of(loop.proto)
+    wanted = frozenset(() if mark is None else {mark}).union(*map(placer.marks_at, nodes)) - {ALL_IPUS}
+    return len(wanted) <= 1 and all(location.is_in_program for location in wanted)
 
 
 def _all_nodes(graph: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Iterator[Node]:
@@ -110,7 +111,7 @@ def _can_be_fetched_first(body: FunctionGraph, infeeds: list[Node]) -> bool:
     """Whether the element waits for nothing that the iteration does, and its iterator is the same in each."""
     for node in infeeds:
         source = node.producers[0]
-        if node.controls or (source is not None and (source.op != ITERATOR or source.controls)):
+        if node.controls or (source is not None and (source.op != vocabulary.ITERATOR or source.controls)):
             return False
         if source is None and body.returns[list(body.arguments).index(node.inputs[0])] != node.inputs[0]:
             return False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tensorflow.core.framework import function_pb2, tensor_pb2
 from tensorflow.python.framework import dtypes, errors, tensor_util
 
-from tf_ipu_shim.lowering import compiler_ir, op_types
+from tf_ipu_shim.lowering import compiler_ir, op_types, vocabulary
 from tf_ipu_shim.lowering.hlo import HloReader, is_gradient
 from tf_ipu_shim.lowering.pipeline_memory import pipelines_in
 from tf_ipu_shim.lowering.shape_inference import Known, infer, reached
@@ -23,9 +23,7 @@ from tf_ipu_shim.machine.memory import Mode, Value
 if TYPE_CHECKING:
     from tf_ipu_shim.lowering.function_walk import FunctionWalk, Held
 
-_VIEWS = frozenset(
-    {"BroadcastTo", "ExpandDims", "Identity", "ReadVariableOp", "Reshape", "Squeeze", "StopGradient", "Transpose"}
-)
+_VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE}
 _REASON_LENGTH = 200
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.location import alone_on
 from tf_ipu_shim.lowering.phases import clusters_of, phases_of
-from tf_ipu_shim.lowering.placement import LOOSE, Placement
+from tf_ipu_shim.lowering.placement import Placement
 
 _COUNTS = frozenset(
     "Add AddV2 Equal Greater GreaterEqual Identity Less LessEqual LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul "
@@ -28,19 +29,16 @@ def without_counters(graph: FunctionGraph, placement: Placement) -> Placement:
         placement: where its ops run.
 
     Returns:
-        The placement with these ops `LOOSE`.
+        The placement with these ops alone on their IPU.
     """
     clusters = clusters_of(placement, phases_of(graph, placement))
-    loose = {
-        node: ipu
+    alone = {
+        node: alone_on(ipu)
         for (ipu, _), nodes in clusters.items()
         if len(nodes) <= _MOST and all(_counts(graph, node) for node in nodes)
         for node in nodes
     }
-    if not loose:
-        return placement
-    locations = {node: LOOSE if node in loose else location for node, location in placement.locations.items()}
-    return dataclasses.replace(placement, locations=locations, loose_ipus={**placement.loose_ipus, **loose})
+    return dataclasses.replace(placement, locations={**placement.locations, **alone}) if alone else placement
 
 
 def _counts(graph: FunctionGraph, node: Node) -> bool:

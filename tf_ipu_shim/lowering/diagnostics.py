@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.python.framework import errors_impl
 
-from tf_ipu_shim.lowering import op_types, tracing
+from tf_ipu_shim.lowering import op_types, tracing, vocabulary
 from tf_ipu_shim.lowering.origins import Origins
 from tf_ipu_shim.plugin.library import Call, Library
 
@@ -93,7 +93,7 @@ def refuse_uncompilable(
     refused: list[tuple[str, Any]] = []
     dynamic: list[tuple[str, Any]] = []
     for function, definition in _with_called(library, programs):
-        graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in op_types.CALLS])
+        graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
         names = set(plugin.uncompilable(graph.SerializeToString()))
         refused.extend((function, node) for node in graph.node if node.name in names)
         dynamic.extend((function, node) for node in graph.node if node.op in _DYNAMIC_SHAPES)

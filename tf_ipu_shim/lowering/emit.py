@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import feeds, op_types
+from tf_ipu_shim.lowering import feeds, op_types, vocabulary
 from tf_ipu_shim.lowering.counters import without_counters
 from tf_ipu_shim.lowering.emit_cluster import ClusterFunction, Unmarked, strip
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.location import HOST, SEVERAL
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
-from tf_ipu_shim.lowering.placement import HOST, LOOSE, SEVERAL, Placement, Placer
+from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import Cluster, Exchange
 from tf_ipu_shim.lowering.replicas import Replica
 from tf_ipu_shim.lowering.variants import loosen
 
-CHIP_ATTRIBUTE = "_ipu"
 HOST_DEVICE = "/device:CPU:0"
 _INTEGERS = frozenset({3, 9})  # DT_INT32, DT_INT64: what shapes, axes and indices are made of
 _HANDLES = frozenset({op_types.RESOURCE, op_types.VARIANT})
@@ -187,8 +187,9 @@ class _FunctionEmitter:
         self._all.functions.append(definition)
         self._all.compiled.append((self._graph.name, definition))
 
-        launch = self._function.node_def.add(name=f"ipu{ipu}_phase{phase}", op="XlaLaunch", device=self._all.device)
-        launch.attr[CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
+        launch = self._function.node_def.add(name=f"ipu{ipu}_phase{phase}", op=vocabulary.LAUNCH)
+        launch.device = self._all.device
+        launch.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
         launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
         types = [cut.inputs[tensor] for tensor in order]
         resources = types.count(op_types.RESOURCE)
@@ -229,7 +230,7 @@ class _FunctionEmitter:
         kind = cut.inputs[tensor]
         if kind in _INTEGERS or kind in _HANDLES:
             return kind in _INTEGERS
-        return any(node.op not in op_types.FUNCTION_ATTRIBUTES for node in nodes if tensor in node.inputs)
+        return any(node.op not in vocabulary.FUNCTION_ATTRIBUTES for node in nodes if tensor in node.inputs)
 
     def _outputs_of(self, own: set[Node], phase: int) -> list[str]:
         """Tensors that a cluster makes and others use: results first, in their order."""
@@ -239,7 +240,7 @@ class _FunctionEmitter:
             for user in node.users:
                 if user in own:
                     continue
-                if node in self._reads and self._placement.locations.get(user) == self._placement.locations[node]:
+                if node in self._reads and self._placement.locations.get(user) is self._placement.locations[node]:
                     if self._phases[user] in self._reads[node]:
                         continue  # that program reads the variable itself
                 used.update(text for text, producer in zip(user.inputs, user.producers) if producer is node)
@@ -251,16 +252,16 @@ class _FunctionEmitter:
         if feeds.is_only_named(node):
             return
         location = self._placement.locations[node]
-        device = HOST_DEVICE if location == HOST and not feeds.runs_on_device(node) else self._all.device
-        ipu = self._placement.loose_ipus.get(node)
+        device = HOST_DEVICE if location is HOST and not feeds.runs_on_device(node) else self._all.device
+        ipu = location.ipu
         proto = self._function.node_def.add()
         proto.CopyFrom(node.proto)
-        strip(proto, self._all.unmarked if location == LOOSE else lambda name: name)
+        strip(proto, self._all.unmarked if ipu is not None else lambda name: name)
         proto.device = device
         if ipu is not None:
-            proto.attr[CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
+            proto.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
         inputs = node.inputs
-        if node.op in feeds.INFEEDS and feeds.as_dequeue(proto, node, self._taker_of(node)):
+        if node.op in vocabulary.INFEEDS and feeds.as_dequeue(proto, node, self._taker_of(node)):
             inputs = []
         self._all.specialise(proto)
         del proto.input[:]
@@ -269,7 +270,7 @@ class _FunctionEmitter:
             f"^{unit}" for unit in dict.fromkeys(self._unit(control) for control in node.controls) if unit is not None
         )
         self._units[node] = node.name
-        results: Sequence[int | None] = self._emit_functions(node, proto) if location == SEVERAL else []
+        results: Sequence[int | None] = self._emit_functions(node, proto) if location is SEVERAL else []
         outputs = op_types.output_types(node.proto).items()
         tensors = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
         for index, tensor in enumerate(tensors):
@@ -280,14 +281,14 @@ class _FunctionEmitter:
 
     def _taker_of(self, node: Node) -> int:
         """The IPU that takes what an infeed gives."""
-        users = (self._placement.locations.get(user, HOST) for user in node.users)
-        return self._all.replica.chip(next((user for user in users if user >= 0), 0))
+        users = (self._placement.locations.get(user, HOST).ipu for user in node.users)
+        return self._all.replica.chip(next((ipu for ipu in users if ipu is not None), 0))
 
     def _emit_functions(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
         """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
         values = [self._ipus.get(text) for text in Placer.call_inputs(node)]
         results: Sequence[int | None] = []
-        if node.op in op_types.LOOPS:
+        if node.op in vocabulary.LOOPS:
             # What a loop carries is where its body leaves it, from the second iteration on.
             body = node.proto.attr["body"].func.name
             values = self._carried(body, values)
@@ -296,14 +297,14 @@ class _FunctionEmitter:
             arguments = self._graph_of(called).arguments
             held = {name: ipu for name, ipu in zip(arguments, values) if ipu is not None}
             inside = self._placement.functions[called]
-            emitted[called], left = self._all.emit(called, inside, held, node.op in op_types.LOOPS)
-            if node.op not in op_types.LOOPS or called == node.proto.attr["body"].func.name:
+            emitted[called], left = self._all.emit(called, inside, held, node.op in vocabulary.LOOPS)
+            if node.op not in vocabulary.LOOPS or called == node.proto.attr["body"].func.name:
                 results = left
-        for name in op_types.FUNCTION_ATTRIBUTES[node.op]:
+        for name in vocabulary.FUNCTION_ATTRIBUTES[node.op]:
             value = proto.attr[name]
             for function in [value.func] if value.HasField("func") else value.list.func:
                 function.name = emitted[function.name]
-        if node.op not in op_types.CALLS:
+        if node.op not in vocabulary.CALLS:
             # Only loops and branches that are taken apart can have parts on several devices.
             proto.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
         return results
@@ -313,10 +314,7 @@ class _FunctionEmitter:
         carried: list[int | None] = []
         for start, tensor in zip(initial, graph.returns):
             producer = graph.producer(tensor)
-            location = start if producer is None else placement.locations.get(producer)
-            if producer is not None and location == LOOSE:
-                location = placement.loose_ipus[producer]
-            carried.append(location if location is not None and location >= 0 else None)
+            carried.append(start if producer is None else placement.locations.get(producer, HOST).ipu)
         return carried
 
     def _graph_of(self, name: str) -> FunctionGraph:
@@ -333,12 +331,12 @@ class _FunctionEmitter:
             return name
         if (text, ipu) not in self._copies:
             copy = self._function.node_def.add(
-                name=f"exchange_{len(self._copies)}", op="IpuInterCopy", device=self._all.device, input=[name]
+                name=f"exchange_{len(self._copies)}", op=vocabulary.INTER_COPY, device=self._all.device, input=[name]
             )
             copy.attr["T"].type = self._graph.type_of(text)
             ends = self._all.replica.chip(source), self._all.replica.chip(ipu)
             copy.attr["source"].i, copy.attr["destination"].i = ends
-            copy.attr[CHIP_ATTRIBUTE].i = ends[0]
+            copy.attr[vocabulary.CHIP_ATTRIBUTE].i = ends[0]
             self._copies[text, ipu] = f"{copy.name}:output:0"
             self._all.exchanges.append(Exchange(text, *ends, self._graph.name))
         return self._copies[text, ipu]
@@ -367,8 +365,8 @@ def _first_users(graph: FunctionGraph, placement: Placement) -> dict[str, int]:
     """For each argument the IPU of the first op that takes it, in topological order."""
     first: dict[str, int] = {}
     for node, location in placement.locations.items():
-        if location >= 0:
+        if location.ipu is not None and location.is_in_program:
             for text, producer in zip(node.inputs, node.producers):
                 if producer is None:
-                    first.setdefault(text, location)
+                    first.setdefault(text, location.ipu)
     return first

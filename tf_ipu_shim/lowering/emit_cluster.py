@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.lowering import marks, op_types
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
 
@@ -106,10 +106,10 @@ def strip(proto: object, rename: Callable[[str], str]) -> None:
     """Takes off a `NodeDef` what is meant for this lowering or for a placer, and renames the functions it calls."""
     proto.device = ""  # type: ignore[attr-defined]
     attributes = proto.attr  # type: ignore[attr-defined]
-    for name in marks.PRIVATE_ATTRIBUTES:
+    for name in vocabulary.PRIVATE_ATTRIBUTES:
         if name in attributes:
             del attributes[name]
-    for name in op_types.FUNCTION_ATTRIBUTES.get(proto.op, ()):  # type: ignore[attr-defined]
+    for name in vocabulary.FUNCTION_ATTRIBUTES.get(proto.op, ()):  # type: ignore[attr-defined]
         value = attributes[name]
         for function in [value.func] if value.HasField("func") else value.list.func:
             function.name = rename(function.name)
@@ -149,7 +149,7 @@ class Unmarked:
             return False
         seen.add(name)
         return any(
-            any(attribute in node.attr for attribute in marks.PRIVATE_ATTRIBUTES)
+            any(attribute in node.attr for attribute in vocabulary.PRIVATE_ATTRIBUTES)
             or any(self._is_marked(called, seen) for called in op_types.called_functions(node))
             for node in self._library[name].node_def
         )

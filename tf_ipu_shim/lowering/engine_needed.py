@@ -7,14 +7,14 @@ no trace. Assigning a variable is a result like the others.
 
 from __future__ import annotations
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 
 _HANDS_ON = frozenset(
     "Identity IdentityN StopGradient PreventGradient EnsureShape Snapshot ReadVariableOp _Arg _Retval".split()
 )
-_CONSTANT = op_types.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape"}
+_CONSTANT = vocabulary.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape"}
 _ASSIGNS = "AssignVariableOp"
 _ELEMENTWISE = frozenset(
     "Abs Acos Acosh Add AddN AddV2 Asin Asinh AssignAddVariableOp AssignSubVariableOp AssignVariableOp Atan Atan2 "

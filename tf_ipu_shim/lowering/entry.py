@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import compilation, feeds, memory_plan, pipelines, randomness, replicas
+from tf_ipu_shim.lowering import compilation, memory_plan, pipelines, randomness, replicas, vocabulary
 from tf_ipu_shim.lowering.chunks import with_chunks
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
@@ -21,19 +21,6 @@ from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime.device import IpuDevice
 
 _serial = itertools.count()
-
-# Ops that have to run on the host although no script says so.
-HOST_OPS = frozenset(
-    {
-        randomness.SEED_OP,
-        feeds.ITERATOR,
-        *feeds.INFEEDS,
-        feeds.OUTFEED,
-        "IpuChunkBegin",
-        "IpuOutfeedEnqueueChunk",
-        "PopDatastreamOutfeedDequeue",
-    }
-)
 
 
 def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: Call, request: bytes) -> bytes:
@@ -100,7 +87,7 @@ def _with_chunks(
     origins: Origins,
 ) -> Mapping[str, function_pb2.FunctionDef] | None:
     graphs = _Graphs(dataclasses.replace(request, library=library))
-    return with_chunks(library, function, graphs, Placer(graphs, replica.shards, HOST_OPS), origins)
+    return with_chunks(library, function, graphs, Placer(graphs, replica.shards), origins)
 
 
 @dataclasses.dataclass
@@ -123,8 +110,8 @@ def _emit(
     programs: dict[bytes, function_pb2.FunctionDef],
 ) -> _Emission:
     graphs = _Graphs(request)
-    apart = frozenset(replicas.COLLECTIVES) if replica.count > 1 else frozenset[str]()
-    placement = Placer(graphs, replica.shards, HOST_OPS, apart).place(request.function)
+    apart = vocabulary.COLLECTIVES if replica.count > 1 else frozenset[str]()
+    placement = Placer(graphs, replica.shards, apart_ops=apart).place(request.function)
     unmarked = Unmarked(request.library)
 
     def constant_arguments(definition: function_pb2.FunctionDef, arguments: int) -> list[bool]:
@@ -192,7 +179,7 @@ def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> node_de
     without those that nothing uses; `_input_order` tells the plugin.
     """
     emitted = next(function for function in emitter.functions if function.signature.name == name)
-    if len(emitted.node_def) != 1 or emitted.node_def[0].op != "XlaLaunch":
+    if len(emitted.node_def) != 1 or emitted.node_def[0].op != vocabulary.LAUNCH:
         return None
     launch = emitted.node_def[0]
     results = [f"{launch.name}:results:{index}" for index in range(len(graph.returns))]
@@ -213,7 +200,7 @@ def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> node_de
 
 def _variable_ipus(graph: FunctionGraph, placement: Placement) -> list[int]:
     homes = [placement.variable_homes.get(name) for name in graph.arguments]
-    return [-1 if home is None or home < 0 else home for home in homes]
+    return [-1 if home is None or home.ipu is None else home.ipu for home in homes]
 
 
 def parse_request(graph: graph_pb2.GraphDef) -> ProgramRequest:

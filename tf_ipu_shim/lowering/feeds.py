@@ -8,26 +8,24 @@ from __future__ import annotations
 
 from tensorflow.core.framework import node_def_pb2
 
-from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.function_graph import Node
 
-INFEEDS = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
-ITERATOR = "IteratorV2"
-OUTFEED = "PopDatastreamOutfeedEnqueue"
-ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `marks.OUTSIDE_COMPILATION_ATTRIBUTE`
-_ON_DEVICE = frozenset({*INFEEDS, OUTFEED, "IpuRandomSeed", "IpuChunkBegin", "IpuOutfeedEnqueueChunk"})
+ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE`
 
 
 def runs_on_device(node: Node) -> bool:
     """Whether an op of the host runs on the IPU's TensorFlow device."""
-    if node.op in _ON_DEVICE:
+    if node.op in vocabulary.ON_DEVICE_OPS:
         return True
-    return node.proto.attr[marks.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK if _is_marked(node) else False
+    return node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK if _is_marked(node) else False
 
 
 def is_only_named(node: Node) -> bool:
     """Whether an op gives a handle of an iterator that only infeeds take, which find it by its name."""
-    return node.op == ITERATOR and bool(node.users) and all(user.op in INFEEDS for user in node.users)
+    if node.op != vocabulary.ITERATOR or not node.users:
+        return False
+    return all(user.op in vocabulary.INFEEDS for user in node.users)
 
 
 def name_iterator(proto: node_def_pb2.NodeDef, iterator: Node | None) -> bool:
@@ -40,7 +38,7 @@ def name_iterator(proto: node_def_pb2.NodeDef, iterator: Node | None) -> bool:
     Returns:
         Whether it does; else it takes the handle.
     """
-    named = iterator is not None and iterator.op == ITERATOR and bool(iterator.proto.attr["shared_name"].s)
+    named = iterator is not None and iterator.op == vocabulary.ITERATOR and bool(iterator.proto.attr["shared_name"].s)
     proto.attr["N"].i = 0 if named else 1
     if named and iterator is not None:
         for attribute in ("container", "shared_name"):
@@ -59,10 +57,10 @@ def as_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: int) -> bool:
     Returns:
         Whether it finds its iterator by name, and so has no input.
     """
-    proto.op = "IpuInfeedDequeue"
+    proto.op = vocabulary.INFEED_DEQUEUE
     proto.attr["chip"].i = chip
     return name_iterator(proto, node.producers[0])
 
 
 def _is_marked(node: Node) -> bool:
-    return marks.OUTSIDE_COMPILATION_ATTRIBUTE in node.proto.attr
+    return vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in node.proto.attr

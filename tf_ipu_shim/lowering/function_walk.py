@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.lowering import cluster_walk, op_types, pipeline_memory
+from tf_ipu_shim.lowering import cluster_walk, op_types, pipeline_memory, vocabulary
 from tf_ipu_shim.lowering.hlo import is_same
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.shape_inference import Known, infer
@@ -18,8 +18,6 @@ from tf_ipu_shim.machine.memory import Block, Mode, Value
 
 if TYPE_CHECKING:
     from tf_ipu_shim.lowering.memory_walk import Walk
-
-_CHIP = "_ipu"
 
 
 @dataclasses.dataclass
@@ -96,15 +94,16 @@ class FunctionWalk:
         Returns:
             What it gives.
         """
-        if node.op == "XlaLaunch":
-            return cluster_walk.launch(self, node.attr["function"].func.name, node.attr[_CHIP].i, inputs)
-        if node.op == "IpuInterCopy":
+        if node.op == vocabulary.LAUNCH:
+            chip = node.attr[vocabulary.CHIP_ATTRIBUTE].i
+            return cluster_walk.launch(self, node.attr["function"].func.name, chip, inputs)
+        if node.op == vocabulary.INTER_COPY:
             return [self._exchange(node.attr["source"].i, node.attr["destination"].i, inputs[0])]
         called = op_types.called_functions(node)
         if called and self.walk.is_emitted(called):
-            if node.op in op_types.CALLS:
+            if node.op in vocabulary.CALLS:
                 return self.function(called[0], inputs)
-            return self._loop(node, inputs) if node.op in op_types.LOOPS else self._branch(node, called, inputs)
+            return self._loop(node, inputs) if node.op in vocabulary.LOOPS else self._branch(node, called, inputs)
         return self._alone(node, inputs, names)
 
     def value(self, ipu: int, held: Held) -> int:
@@ -284,8 +283,8 @@ class FunctionWalk:
         results = [Held(made[name], name=node.name) for name in _output_names(node)]
         if node.op == "Const":
             results[0].known = results[0].known._replace(literal=node.attr["value"].tensor)
-        if _CHIP in node.attr:
-            ipu = node.attr[_CHIP].i
+        if vocabulary.CHIP_ATTRIBUTE in node.attr:
+            ipu = node.attr[vocabulary.CHIP_ATTRIBUTE].i
             takes = [self.value(ipu, held) for held in inputs]
             block = self.block(ipu)
             for held in results:

@@ -1,4 +1,4 @@
-"""The shard that a script gave an op, and the ops it sent to the host.
+"""The location that a script gave an op.
 
 Graphcore's TensorFlow marks ops as the TPU's does: `_XlaSharding` holds a serialised `OpSharding`, maximal, with the
 IPU as its only device. The marks steer this lowering alone; XLA is never shown them.
@@ -9,19 +9,18 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-SHARDING_ATTRIBUTE = "_XlaSharding"
-OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
-# Attributes that mean something to this lowering, or to a placer, only.
-PRIVATE_ATTRIBUTES = (SHARDING_ATTRIBUTE, OUTSIDE_COMPILATION_ATTRIBUTE, "_class")
+from tf_ipu_shim.lowering.location import ALL_IPUS, Location, on_ipu
+from tf_ipu_shim.lowering.vocabulary import OUTSIDE_COMPILATION_ATTRIBUTE, SHARDING_ATTRIBUTE
 
-MAXIMAL = 1  # OpSharding.Type.MAXIMAL: the op is on one device
+_MAXIMAL = 1  # OpSharding.Type.MAXIMAL: the op is on one device
+_EVERY = -1  # the device that `ipu_shard(-1)` writes
 
 
-def shard_of(node: Any) -> int | None:
-    """The IPU that a `NodeDef` is marked for; None where it is not marked, -1 where it is marked for all IPUs."""
+def shard_of(node: Any) -> Location | None:
+    """The IPU that a `NodeDef` is marked for, or `ALL_IPUS`; None where it is not marked."""
     if SHARDING_ATTRIBUTE not in node.attr:
         return None
-    return _device(node.attr[SHARDING_ATTRIBUTE].s)
+    return _location(node.attr[SHARDING_ATTRIBUTE].s)
 
 
 def is_on_host(node: Any) -> bool:
@@ -30,10 +29,11 @@ def is_on_host(node: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _device(serialised: bytes) -> int | None:
+def _location(serialised: bytes) -> Location | None:
     from tensorflow.compiler.xla import xla_data_pb2
 
     sharding = xla_data_pb2.OpSharding.FromString(serialised)
-    if sharding.type != MAXIMAL or len(sharding.tile_assignment_devices) != 1:
+    if sharding.type != _MAXIMAL or len(sharding.tile_assignment_devices) != 1:
         return None
-    return int(sharding.tile_assignment_devices[0])
+    device = int(sharding.tile_assignment_devices[0])
+    return ALL_IPUS if device == _EVERY else on_ipu(device)

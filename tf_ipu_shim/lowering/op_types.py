@@ -1,4 +1,4 @@
-"""Facts about TensorFlow ops that the lowering needs: their outputs, their types, which are control flow."""
+"""Facts about TensorFlow ops that the lowering needs: their outputs, their types, the functions they run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,10 @@ from typing import Any
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import op_def_registry
 
-# Attributes that name the functions an op runs. An op here runs on several IPUs where its functions do.
-FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    "PartitionedCall": ("f",),
-    "StatefulPartitionedCall": ("f",),
-    "While": ("cond", "body"),
-    "StatelessWhile": ("cond", "body"),
-    "If": ("then_branch", "else_branch"),
-    "StatelessIf": ("then_branch", "else_branch"),
-    "Case": ("branches",),
-    "StatelessCase": ("branches",),
-}
-LOOPS = frozenset({"While", "StatelessWhile"})
-BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
-CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+from tf_ipu_shim.lowering import vocabulary
 
-# Ops that tell of a tensor's shape, not of its values: they stay with the tensor, which need not move for them.
-SHAPE_QUERIES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+RESOURCE = types_pb2.DT_RESOURCE
+VARIANT = types_pb2.DT_VARIANT
 
 
 @functools.cache
@@ -73,11 +60,7 @@ def _argument_types(node: node_def_pb2.NodeDef, argument: Any) -> list[int]:
 def called_functions(node: node_def_pb2.NodeDef) -> list[str]:
     """Names of the functions that a control-flow op or a call runs, in the order of its attributes."""
     names: list[str] = []
-    for attribute in FUNCTION_ATTRIBUTES.get(node.op, ()):
+    for attribute in vocabulary.FUNCTION_ATTRIBUTES.get(node.op, ()):
         value = node.attr[attribute]
         names.extend([value.func.name] if value.HasField("func") else [f.name for f in value.list.func])
     return names
-
-
-RESOURCE = types_pb2.DT_RESOURCE
-VARIANT = types_pb2.DT_VARIANT

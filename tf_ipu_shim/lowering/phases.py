@@ -12,6 +12,7 @@ from collections import defaultdict
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.placement import Placement
+from tf_ipu_shim.lowering.vocabulary import READ_VARIABLE
 
 
 def phases_of(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
@@ -28,7 +29,7 @@ def phases_of(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
             if before in placement.constants:
                 continue
             there = locations[before]
-            crossing = there != location if there >= 0 or location >= 0 else False
+            crossing = there is not location and (there.is_in_program or location.is_in_program)
             phase = max(phase, phases[before] + crossing)
         phases[node] = phase
     return phases
@@ -42,17 +43,17 @@ def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, i
     """
     first_write: dict[str, int] = {}
     for node, phase in phases.items():
-        if node.op != "ReadVariableOp" and op_types.is_stateful(node.op):
+        if node.op != READ_VARIABLE and op_types.is_stateful(node.op):
             for text in node.inputs:
                 if ":" not in text and graph.arguments.get(text) == op_types.RESOURCE:
                     first_write[text] = min(phase, first_write.get(text, phase))
     reads: dict[Node, frozenset[int]] = {}
     for node, phase in phases.items():
         location = placement.locations[node]
-        if node.op != "ReadVariableOp" or location < 0 or node.controls or node.producers[0] is not None:
+        if node.op != READ_VARIABLE or not location.is_in_program or node.controls or node.producers[0] is not None:
             continue
         last = first_write.get(node.inputs[0])
-        wanted = {phases[user] for user in node.users if placement.locations.get(user) == location}
+        wanted = {phases[user] for user in node.users if placement.locations.get(user) is location}
         reads[node] = frozenset(at for at in wanted if at > phase and (last is None or at <= last))
     return reads
 
@@ -61,6 +62,6 @@ def clusters_of(placement: Placement, phases: dict[Node, int]) -> dict[tuple[int
     """The nodes of each XLA program by (IPU, phase), in the order in which the programs can run."""
     clusters: dict[tuple[int, int], list[Node]] = defaultdict(list)
     for node, location in placement.locations.items():
-        if location >= 0:
-            clusters[location, phases[node]].append(node)
+        if location.ipu is not None and location.is_in_program:
+            clusters[location.ipu, phases[node]].append(node)
     return {key: clusters[key] for key in sorted(clusters, key=lambda key: (key[1], key[0]))}

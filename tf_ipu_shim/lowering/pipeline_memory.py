@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 
 
@@ -71,5 +71,5 @@ def kept(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -
 
 def pipelines_in(functions: Iterable[function_pb2.FunctionDef]) -> list[PipelineDescription]:
     """The pipelines whose loops are in some functions."""
-    loops = (node for function in functions for node in function.node_def if node.op in op_types.LOOPS)
+    loops = (node for function in functions for node in function.node_def if node.op in vocabulary.LOOPS)
     return [found for found in map(PipelineDescription.of, loops) if found is not None]

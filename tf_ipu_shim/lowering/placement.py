@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tf_ipu_shim.lowering import marks, op_types
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.lowering import marks, op_types, vocabulary
 from tf_ipu_shim.lowering.constants import constant_nodes
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
-
-HOST = -1
-SEVERAL = -2  # a loop, branch or call whose functions run on more than one IPU, or on an IPU and the host
-LOOSE = -3  # an op on one IPU that is in no XLA program (see `variants`)
-_APART = -4  # as a mark of a function: it has ops that are in no XLA program
-ALL_IPUS = -1  # as a mark: on every IPU
+from tf_ipu_shim.lowering.location import ALL_IPUS, ALONE, HOST, SEVERAL, Location, alone_on, on_ipu
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
+_FIRST = on_ipu(0)
 
 
 def forward_name(name: str) -> str | None:
@@ -37,18 +35,16 @@ class Placement:
     """Where a function's ops run.
 
     Args:
-        locations: for each node an IPU (0 and up), `HOST`, `SEVERAL` or `LOOSE`; constants are in no dictionary.
+        locations: of each node; constants are not in it.
         constants: nodes that are cloned to wherever they are needed.
-        variable_homes: resource argument to the IPU it lives on; None for one that no IPU uses.
+        variable_homes: resource argument to the location where it lives; None for one that no IPU uses.
         functions: for nodes that run functions on several IPUs: function name to its placement.
-        loose_ipus: the IPUs of `LOOSE` ops.
     """
 
-    locations: dict[Node, int]
+    locations: dict[Node, Location]
     constants: set[Node]
-    variable_homes: dict[str, int | None]
+    variable_homes: dict[str, Location | None]
     functions: dict[str, Placement]
-    loose_ipus: dict[Node, int] = dataclasses.field(default_factory=dict)
 
 
 class Placer:
@@ -65,224 +61,215 @@ class Placer:
         self,
         graphs: Mapping[str, FunctionGraph],
         num_ipus: int,
-        host_ops: frozenset[str],
+        host_ops: frozenset[str] = vocabulary.HOST_OPS,
         apart_ops: frozenset[str] = frozenset(),
     ) -> None:
         self._graphs = graphs
         self._num_ipus = num_ipus
         self._host_ops = host_ops
         self._apart_ops = apart_ops
-        self._marked: dict[str, frozenset[int | None]] = {}
+        self._marked: dict[str, frozenset[Location]] = {}
         self._placed: dict[Any, Placement] = {}
 
-    def place(self, name: str, default: int = 0, homes: Mapping[str, int | None] | None = None) -> Placement:
+    def place(self, name: str, homes: Mapping[str, Location | None] | None = None) -> Placement:
         """Places one function.
 
         Args:
             name: the function.
-            default: the shard for what no rule places.
             homes: for resource arguments that live on an IPU already.
 
         Raises:
             InvalidArgumentError: a mark names an IPU that the device has not.
         """
-        key = (name, default, tuple(sorted((homes or {}).items(), key=repr)))
+        key = (name, frozenset((homes or {}).items()))
         if key not in self._placed:
-            self._placed[key] = self._place(name, default, homes or {})
+            self._placed[key] = self._place(name, homes or {})
         return self._placed[key]
 
-    def _place(self, name: str, default: int, homes: Mapping[str, int | None]) -> Placement:
+    def _place(self, name: str, homes: Mapping[str, Location | None]) -> Placement:
         graph = self._graphs[name]
         constants = constant_nodes(graph)
         fixed = self._fixed(graph, constants)
-        shards = self._propagate(graph, constants, fixed, default)
-        variable_homes = self._settle_variables(graph, constants, shards, fixed, homes)
+        locations = self._propagate(graph, constants, fixed)
+        variable_homes = self._settle_variables(graph, locations, fixed, homes)
         functions: dict[str, Placement] = {}
-        for node, location in shards.items():
-            if location == SEVERAL:
+        for node, location in locations.items():
+            if location is SEVERAL:
                 for called in op_types.called_functions(node.proto):
-                    functions[called] = self.place(called, default, self._homes_inside(node, called, variable_homes))
-        loose = {node: shard for node, shard in shards.items() if node.op in self._apart_ops and shard >= 0}
-        shards.update(dict.fromkeys(loose, LOOSE))
-        return Placement(shards, constants, variable_homes, functions, loose)
+                    functions[called] = self.place(called, self._homes_inside(node, called, variable_homes))
+            elif location.ipu is not None and node.op in self._apart_ops:
+                locations[node] = alone_on(location.ipu)
+        return Placement(locations, constants, variable_homes, functions)
 
-    def shards_of(self, name: str) -> frozenset[int | None]:
-        """What the ops of a function, and of those it runs, are marked for; `HOST` for ops on the host."""
+    def marks_of(self, name: str) -> frozenset[Location]:
+        """What the ops of a function, and of those it runs, are marked for.
+
+        `HOST` stands for ops on the host, `ALONE` for those that are in no XLA program.
+        """
         if name not in self._marked:
             self._marked[name] = frozenset()  # for recursive functions
-            found: set[int | None] = set()
-            for node in self._graphs[name].nodes:
-                found |= self.places_of(node)
-            self._marked[name] = frozenset(found)
+            self._marked[name] = frozenset().union(*map(self.marks_at, self._graphs[name].nodes))
         return self._marked[name]
 
-    def places_of(self, node: Node) -> frozenset[int | None]:
+    def marks_at(self, node: Node) -> frozenset[Location]:
         """The same for one op."""
         if self._is_on_host(node):
             return frozenset({HOST})
-        shard = marks.shard_of(node.proto)
-        inside = frozenset[int | None]().union(
-            *(self.shards_of(called) for called in op_types.called_functions(node.proto))
-        )
-        apart = frozenset({_APART} if node.op in self._apart_ops else ())
-        return apart | (inside or frozenset(() if shard is None else {shard}))
+        inside = self._marks_inside(node)
+        mark = None if inside else marks.shard_of(node.proto)
+        return inside.union({mark} if mark is not None else (), {ALONE} if node.op in self._apart_ops else ())
+
+    def _marks_inside(self, node: Node) -> frozenset[Location]:
+        return frozenset().union(*map(self.marks_of, op_types.called_functions(node.proto)))
 
     def _is_on_host(self, node: Node) -> bool:
         return node.op in self._host_ops or marks.is_on_host(node.proto)
 
-    def _fixed(self, graph: FunctionGraph, constants: set[Node]) -> dict[Node, int]:
+    def _fixed(self, graph: FunctionGraph, constants: set[Node]) -> dict[Node, Location]:
         """Locations that marks decide."""
-        fixed: dict[Node, int] = {}
+        fixed: dict[Node, Location] = {}
         by_name = self._marked_names(graph)
         for node in graph.nodes:
-            if self._is_on_host(node):
-                fixed[node] = HOST
-                continue
-            shard = self._checked(node, marks.shard_of(node.proto))
-            inside = frozenset[int | None]().union(
-                *(self.shards_of(called) for called in op_types.called_functions(node.proto))
-            )
-            if (
-                HOST in inside
-                or _APART in inside
-                or len(inside) > 1
-                or (inside and shard is not None and inside != {shard})
-            ):
-                fixed[node] = SEVERAL
-                continue
-            if shard is None and inside:
-                shard = self._checked(node, next(iter(inside)))
-            if shard is not None and node not in constants:
-                fixed[node] = by_name[node.name] = shard
+            location = self._marked_location(node)
+            if location is not None and (location.ipu is None or node not in constants):
+                fixed[node] = location
+                if location.ipu is not None:
+                    by_name[node.name] = location
         for node in graph.nodes:
             if node not in fixed and node not in constants:
-                forward = self._forward_shard(node.name, by_name)
-                if forward is not None:
-                    fixed[node] = forward
+                forward = forward_name(node.name)
+                if forward in by_name:
+                    fixed[node] = by_name[forward]
         return fixed
 
-    def _marked_names(self, graph: FunctionGraph) -> dict[str, int]:
-        """Shards by name of the op: also of ops that no result needs, such as a loss of which only gradients are."""
-        shards = ((proto.name, marks.shard_of(proto)) for proto in graph.definition.node_def)
-        return {name: shard for name, shard in shards if shard is not None and 0 <= shard < self._num_ipus}
+    def _marked_location(self, node: Node) -> Location | None:
+        """Where an op's mark, and those of the functions it runs, want it; None where there are none."""
+        if self._is_on_host(node):
+            return HOST
+        mark, inside = marks.shard_of(node.proto), self._marks_inside(node)
+        if mark is not None and mark is not ALL_IPUS:
+            self._check(node, mark)
+        wanted = inside.union(() if mark is None else {mark})
+        elsewhere = wanted - {ALL_IPUS}
+        if not elsewhere:
+            return _FIRST if wanted else None
+        if len(elsewhere) > 1 or not elsewhere.isdisjoint((HOST, ALONE)):
+            return SEVERAL
+        (location,) = elsewhere
+        self._check(node, location)
+        return location
 
-    @staticmethod
-    def _forward_shard(name: str, by_name: Mapping[str, int]) -> int | None:
-        forward = forward_name(name)
-        return None if forward is None else by_name.get(forward)
+    def _marked_names(self, graph: FunctionGraph) -> dict[str, Location]:
+        """Marks by name of the op: also of ops that no result needs, such as a loss of which only gradients are."""
+        marked = ((proto.name, marks.shard_of(proto)) for proto in graph.definition.node_def)
+        return {name: mark for name, mark in marked if mark is not None and self._is_there(mark)}
 
-    def _checked(self, node: Node, shard: int | None) -> int | None:
-        if shard is None or shard == ALL_IPUS:
-            return None if shard is None else 0
-        if not 0 <= shard < self._num_ipus:
-            from tensorflow.python.framework import errors_impl
+    def _is_there(self, location: Location) -> bool:
+        return location.ipu is not None and 0 <= location.ipu < self._num_ipus
 
+    def _check(self, node: Node, location: Location) -> None:
+        if not self._is_there(location):
             raise errors_impl.InvalidArgumentError(
                 None,
                 None,
-                f"Op {node.name} ({node.op}) is placed on shard {shard}, but the device has {self._num_ipus} "
+                f"Op {node.name} ({node.op}) is placed on shard {location.ipu}, but the device has {self._num_ipus} "
                 f"IPU{'s' if self._num_ipus > 1 else ''} (shards 0 to {self._num_ipus - 1}). Select more IPUs with "
                 "IPUConfig.auto_select_ipus, or use a smaller index in ipu_shard.",
             )
-        return shard
 
     def _propagate(
-        self, graph: FunctionGraph, constants: set[Node], fixed: Mapping[Node, int], default: int
-    ) -> dict[Node, int]:
-        """Gives the unmarked ops a shard. Sweeps in both directions reach every op in time linear in the graph."""
-        shards = dict(fixed)
-        waiting = [node for node in graph.nodes if node not in shards and node not in constants]
+        self, graph: FunctionGraph, constants: set[Node], fixed: Mapping[Node, Location]
+    ) -> dict[Node, Location]:
+        """Gives the unmarked ops an IPU. Sweeps in both directions reach every op in time linear in the graph."""
+        found = dict(fixed)
+        waiting = [node for node in graph.nodes if node not in found and node not in constants]
         while waiting:
             before = len(waiting)
             for ordered in (waiting, list(reversed(waiting))):
                 for node in ordered:
-                    if node not in shards:
-                        shard = self._from_neighbours(node, shards)
-                        if shard is not None:
-                            shards[node] = shard
-            waiting = [node for node in waiting if node not in shards]
+                    if node not in found:
+                        location = self._from_neighbours(node, found)
+                        if location is not None:
+                            found[node] = location
+            waiting = [node for node in waiting if node not in found]
             if len(waiting) == before:  # what is left hangs together with no sharded op
-                shards.update(dict.fromkeys(waiting, default))
+                found.update(dict.fromkeys(waiting, _FIRST))
                 break
-        return {node: shards[node] for node in graph.nodes if node in shards}
+        return {node: found[node] for node in graph.nodes if node in found}
 
-    def _from_neighbours(self, node: Node, shards: Mapping[Node, int]) -> int | None:
-        if node.op not in op_types.SHAPE_QUERIES:
+    def _from_neighbours(self, node: Node, found: Mapping[Node, Location]) -> Location | None:
+        if node.op not in vocabulary.SHAPE_QUERIES:
             for user in node.users:
-                if shards.get(user, HOST) >= 0 and node in user.producers:
-                    return shards[user]
+                location = found.get(user)
+                if location is not None and location.ipu is not None and node in user.producers:
+                    return location
         for text, producer in zip(node.inputs, node.producers):
-            if producer is None:
-                continue
-            shard = shards.get(producer, HOST)
-            if shard == SEVERAL:
-                shard = self._result_shard(producer, text)
-            if shard >= 0:
-                return shard
+            location = None if producer is None else found.get(producer)
+            if producer is not None and location is SEVERAL:
+                location = self._result_location(producer, text)
+            if location is not None and location.ipu is not None:
+                return location
         return None
 
-    def _result_shard(self, node: Node, tensor: str) -> int:
+    def _result_location(self, node: Node, tensor: str) -> Location | None:
         """Where a result of a loop, branch or call over several IPUs is left: on the IPU that its function makes it."""
         called = op_types.called_functions(node.proto)[-1]  # a loop's body, not its condition
         graph, index = self._graphs[called], int(tensor.rsplit(":", 1)[1])
         producer = graph.producer(graph.returns[index])
-        if producer is None:
-            return HOST
-        placement = self.place(called)
-        shard = placement.locations.get(producer, HOST)
-        if shard == SEVERAL:
-            return self._result_shard(producer, graph.returns[index])
-        return placement.loose_ipus.get(producer, shard)
+        location = None if producer is None else self.place(called).locations.get(producer)
+        if producer is not None and location is SEVERAL:
+            return self._result_location(producer, graph.returns[index])
+        return None if location is None or location.ipu is None else on_ipu(location.ipu)
 
     def _settle_variables(
         self,
         graph: FunctionGraph,
-        constants: set[Node],
-        shards: dict[Node, int],
-        fixed: Mapping[Node, int],
-        homes: Mapping[str, int | None],
-    ) -> dict[str, int | None]:
+        locations: dict[Node, Location],
+        fixed: Mapping[Node, Location],
+        homes: Mapping[str, Location | None],
+    ) -> dict[str, Location | None]:
         """Moves all ops on a variable to one IPU: variables that one op updates together share theirs."""
-        resources = [name for name, kind in graph.arguments.items() if kind == op_types.RESOURCE]
-        groups = _Groups(resources)
-        users: dict[str, list[Node]] = {name: [] for name in resources}
-        for node in graph.nodes:
-            taken = [text for text in node.inputs if text in users]
-            for text in taken:
-                users[text].append(node)
-            if shards.get(node, HOST) >= 0:
-                groups.join(taken)
-        settled: dict[str, int | None] = {}
-        for members in groups.all():
-            on_ipu = [node for name in members for node in users[name] if shards.get(node, HOST) >= 0]
-            inherited = [homes[name] for name in members if homes.get(name) is not None]
-            inside = [
-                home
-                for name in members
-                for node in users[name]
-                if shards.get(node) == SEVERAL
-                for home in self._homes_of_use(node, name, shards)
-            ]
-            marked = [fixed[node] for node in on_ipu if fixed.get(node, HOST) >= 0]
-            found: Sequence[int | None] = inherited or marked or inside or [shards[node] for node in on_ipu]
-            home = found[0] if found else None
-            for name in members:
-                settled[name] = home
+        users, groups = _variable_users(graph, locations)
+        settled: dict[str, Location | None] = {}
+        for members in groups:
+            uses = [(name, node) for name in members for node in users[name]]
+            home = next(self._wanted_homes(members, uses, locations, fixed, homes), None)
+            settled.update(dict.fromkeys(members, home))
             if home is not None:
-                for node in on_ipu:
-                    shards[node] = home
+                locations.update((node, home) for _, node in uses if _on_one_ipu(node, locations))
         return settled
 
-    def _homes_of_use(self, node: Node, resource: str, shards: Mapping[Node, int]) -> list[int]:
+    def _wanted_homes(
+        self,
+        members: Sequence[str],
+        uses: Sequence[tuple[str, Node]],
+        locations: Mapping[Node, Location],
+        fixed: Mapping[Node, Location],
+        homes: Mapping[str, Location | None],
+    ) -> Iterator[Location]:
+        """Where variables that share an IPU should live, the weightiest reason first.
+
+        They are somewhere already; one of their ops is marked; a function they are handed to keeps them somewhere; an
+        op on them happens to be somewhere.
+        """
+        for name in members:
+            inherited = homes.get(name)
+            if inherited is not None:
+                yield inherited
+        on_ipus = [node for _, node in uses if _on_one_ipu(node, locations)]
+        yield from (fixed[node] for node in on_ipus if _on_one_ipu(node, fixed))
+        for name, node in uses:
+            if locations.get(node) is SEVERAL:
+                yield from self._homes_of_use(node, name)
+        yield from (locations[node] for node in on_ipus)
+
+    def _homes_of_use(self, node: Node, resource: str) -> Iterator[Location]:
         """Where the functions of a loop, branch or call would keep a variable that is handed to them."""
-        found = []
         for called in op_types.called_functions(node.proto):
             inner = self._argument_of(node, called, resource)
-            if inner is not None:
-                home = self.place(called).variable_homes.get(inner)
-                if home is not None:
-                    found.append(home)
-        return found
+            home = None if inner is None else self.place(called).variable_homes.get(inner)
+            if home is not None:
+                yield home
 
     def _argument_of(self, node: Node, called: str, resource: str) -> str | None:
         for outer, inner in zip(self.call_inputs(node), self._graphs[called].arguments):
@@ -290,14 +277,38 @@ class Placer:
                 return inner
         return None
 
-    def _homes_inside(self, node: Node, called: str, homes: Mapping[str, int | None]) -> dict[str, int | None]:
+    def _homes_inside(
+        self, node: Node, called: str, homes: Mapping[str, Location | None]
+    ) -> dict[str, Location | None]:
         arguments = self._graphs[called].arguments
         return {inner: homes[outer] for outer, inner in zip(self.call_inputs(node), arguments) if outer in homes}
 
     @staticmethod
     def call_inputs(node: Node) -> list[str]:
         """The inputs of a loop, branch or call that its functions receive: a branch keeps its first to itself."""
-        return node.inputs[1:] if node.op in op_types.BRANCHES else node.inputs
+        return node.inputs[1:] if node.op in vocabulary.BRANCHES else node.inputs
+
+
+def _on_one_ipu(node: Node, locations: Mapping[Node, Location]) -> bool:
+    location = locations.get(node)
+    return location is not None and location.ipu is not None
+
+
+def _variable_users(
+    graph: FunctionGraph, locations: Mapping[Node, Location]
+) -> tuple[dict[str, list[Node]], Iterable[list[str]]]:
+    """The ops that take each variable, and the groups of variables that an op on an IPU takes together."""
+    resources = [name for name, kind in graph.arguments.items() if kind == op_types.RESOURCE]
+    users: dict[str, list[Node]] = {name: [] for name in resources}
+    groups = _Groups(resources)
+    if resources:
+        for node in graph.nodes:
+            taken = [text for text in node.inputs if text in users]
+            for text in taken:
+                users[text].append(node)
+            if len(taken) > 1 and _on_one_ipu(node, locations):
+                groups.join(taken)
+    return users, groups.all()
 
 
 class _Groups:

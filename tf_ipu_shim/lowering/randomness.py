@@ -13,10 +13,9 @@ import numpy as np
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.origins import Origins
 
-SEED_OP = "IpuRandomSeed"
 _SEED_ARGUMENT = "ipu_random_seed"
 
 # Stateful op -> stateless op, the place of the seed input, and each attribute's name in the two.
@@ -106,8 +105,8 @@ class _Seeder:
         called = op_types.called_functions(node)
         if not any(self.is_random(name) for name in called):
             return
-        is_loop = node.op in op_types.LOOPS
-        for attribute in op_types.FUNCTION_ATTRIBUTES[node.op]:
+        is_loop = node.op in vocabulary.LOOPS
+        for attribute in vocabulary.FUNCTION_ATTRIBUTES[node.op]:
             value = added.attr[attribute]
             for function in [value.func] if value.HasField("func") else value.list.func:
                 function.name = self.seeded(function.name, is_body=is_loop and attribute == "body")
@@ -120,7 +119,7 @@ class _Seeder:
             added.attr["output_shapes"].list.shape.add().dim.add(size=2)
 
     def _device_seed(self, copy: function_pb2.FunctionDef, explicit: int) -> str:
-        node = copy.node_def.add(name=_SEED_ARGUMENT, op=SEED_OP)
+        node = copy.node_def.add(name=_SEED_ARGUMENT, op=vocabulary.RANDOM_SEED)
         node.attr["ordinal"].i = self._ordinal
         node.attr["explicit_seed"].i = explicit
         return f"{node.name}:seed:0"

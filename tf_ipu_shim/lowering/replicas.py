@@ -14,16 +14,12 @@ import numpy as np
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import errors_impl, tensor_util
 
-from tf_ipu_shim.lowering import feeds, marks, op_types
+from tf_ipu_shim.lowering import marks, vocabulary
 from tf_ipu_shim.lowering.origins import Origins
-from tf_ipu_shim.lowering.randomness import SEED_OP
 
-# Ops at which replicas meet: they run on their IPU, outside XLA programs.
-COLLECTIVES = {"IpuCrossReplicaSum": "sum", "IpuReplicaGather": "gather"}
-_INDEX, _COUNT = "ReplicationIndex", "IpuReplicationFactor"
-_DEQUEUE = "IpuInfeedDequeue"
+_INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.
-_TELLING = frozenset({*COLLECTIVES, _INDEX, _COUNT, *feeds.INFEEDS, feeds.OUTFEED})
+_TELLING = vocabulary.COLLECTIVES | vocabulary.INFEEDS | {_INDEX, _COUNT, vocabulary.OUTFEED_ENQUEUE}
 
 Library = Mapping[str, function_pb2.FunctionDef]
 
@@ -59,11 +55,11 @@ class Replica:
             InvalidArgumentError: it asks for another number of replicas than there are.
         """
         attributes = proto.attr
-        if proto.op in COLLECTIVES:
+        if proto.op in vocabulary.COLLECTIVES:
             self._make_collective(proto, serial)
-        elif proto.op == SEED_OP:
+        elif proto.op == vocabulary.RANDOM_SEED:
             attributes["replica"].i = self.index
-        elif self.count > 1 and proto.op in (feeds.OUTFEED, _DEQUEUE):
+        elif self.count > 1 and proto.op in (vocabulary.OUTFEED_ENQUEUE, vocabulary.INFEED_DEQUEUE):
             self._say_which(proto)
 
     def _say_which(self, proto: node_def_pb2.NodeDef) -> None:
@@ -72,8 +68,8 @@ class Replica:
 
     def _make_collective(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
         attributes = proto.attr
-        kind, size = COLLECTIVES[proto.op], self.count
-        if kind == "sum":
+        sums, size = proto.op == vocabulary.CROSS_REPLICA_SUM, self.count
+        if sums:
             size = attributes["replica_group_size"].i or self.count
             del attributes["replica_group_size"]
         else:
@@ -86,8 +82,8 @@ class Replica:
                 f"{proto.name}: the {self.count} replicas cannot be put into groups of {size}. replica_group_size has "
                 "to divide their number.",
             )
-        proto.op = "IpuCollective"
-        attributes["kind"].s = kind.encode()
+        proto.op = vocabulary.COLLECTIVE
+        attributes["kind"].s = b"sum" if sums else b"gather"
         attributes["meeting"].i = serial
         self._say_which(proto)
         attributes["group_size"].i, attributes["shards"].i = size, self.shards
@@ -105,7 +101,8 @@ def replicas_of(functions: Iterable[function_pb2.FunctionDef], num_ipus: int, gr
         InvalidArgumentError: there are IPUs for several replicas, but not for whole ones.
     """
     nodes = [node for function in functions for node in function.node_def]
-    shards = 1 + max((marks.shard_of(node) or 0 for node in nodes), default=0)
+    marked = (marks.shard_of(node) for node in nodes)
+    shards = 1 + max((mark.ipu or 0 for mark in marked if mark is not None), default=0)
     count = num_ipus // shards
     if count < 2 or not any(node.op in _TELLING for node in nodes):
         return [Replica(shards=num_ipus)]
@@ -132,7 +129,7 @@ def library_of(library: Library, function: str, replica: Replica, origins: Origi
         All functions by name, and the name of the one to call: those given, where replicas do not differ.
     """
     telling = {node.op for definition in library.values() for node in definition.node_def} & _TELLING
-    fixed = {_COUNT, _INDEX} | (set(COLLECTIVES) if replica.count == 1 else set())
+    fixed = {_COUNT, _INDEX} | (vocabulary.COLLECTIVES if replica.count == 1 else set())
     if not telling & fixed:
         return library, function
     # New names: TensorFlow may know the script's own functions under theirs, and would take those. Where replicas do
@@ -142,9 +139,7 @@ def library_of(library: Library, function: str, replica: Replica, origins: Origi
     return {names[name]: _copy(library[name], replica, names) for name in library}, names[function]
 
 
-def _copy(
-    definition: function_pb2.FunctionDef, replica: Replica, names: Mapping[str, str]
-) -> function_pb2.FunctionDef:
+def _copy(definition: function_pb2.FunctionDef, replica: Replica, names: Mapping[str, str]) -> function_pb2.FunctionDef:
     copy = function_pb2.FunctionDef()
     copy.CopyFrom(definition)
     copy.signature.name = names[definition.signature.name]
@@ -154,17 +149,15 @@ def _copy(
     return copy
 
 
-def _replaced(
-    node: node_def_pb2.NodeDef, replica: Replica, names: Mapping[str, str]
-) -> Iterator[node_def_pb2.NodeDef]:
+def _replaced(node: node_def_pb2.NodeDef, replica: Replica, names: Mapping[str, str]) -> Iterator[node_def_pb2.NodeDef]:
     if node.op in (_INDEX, _COUNT):
         yield _constant(node.name, replica.index if node.op == _INDEX else replica.count, node)
-    elif node.op in COLLECTIVES and replica.count == 1:
+    elif node.op in vocabulary.COLLECTIVES and replica.count == 1:
         yield from _single(node)
     else:
         copy = node_def_pb2.NodeDef()
         copy.CopyFrom(node)
-        for attribute in op_types.FUNCTION_ATTRIBUTES.get(node.op, ()):
+        for attribute in vocabulary.FUNCTION_ATTRIBUTES.get(node.op, ()):
             value = copy.attr[attribute]
             for function in [value.func] if value.HasField("func") else value.list.func:
                 function.name = names.get(function.name, function.name)
@@ -173,7 +166,7 @@ def _replaced(
 
 def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
     """What a collective of one replica is: the value itself; a gather of it has an axis more."""
-    gathers = COLLECTIVES[node.op] == "gather"
+    gathers = node.op == vocabulary.REPLICA_GATHER
     if gathers:
         _check_factor(node.name, node.attr["replication_factor"].i, 1)
     made = node_def_pb2.NodeDef(name=node.name, op="ExpandDims" if gathers else "Identity", input=node.input[:1])
@@ -196,7 +189,7 @@ def _constant(name: str, value: int, like: node_def_pb2.NodeDef) -> node_def_pb2
 
 
 def _copy_marks(source: Any, target: Any) -> None:
-    for name in marks.PRIVATE_ATTRIBUTES:
+    for name in vocabulary.PRIVATE_ATTRIBUTES:
         if name in source.attr:
             target.attr[name].CopyFrom(source.attr[name])
 
@@ -233,7 +226,7 @@ def joined(
         function.arg_attr[index].CopyFrom(attributes)
     variables = set(variables)
     for index, emitted in enumerate(called):
-        call = function.node_def.add(name=f"replica{index}", op="IpuReplicaCall", device=device)
+        call = function.node_def.add(name=f"replica{index}", op=vocabulary.REPLICA_CALL, device=device)
         for argument in arguments:
             text = argument.name
             if index and text in variables:

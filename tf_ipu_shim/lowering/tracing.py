@@ -18,6 +18,8 @@ from tensorflow.python.framework import auto_control_deps, func_graph, ops
 from tensorflow.python.framework import device as device_lib
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
+from tf_ipu_shim.lowering import vocabulary
+
 _serial = itertools.count()
 _traced: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
@@ -116,7 +118,7 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
     with ops.device(device):
         # The op is made by hand: the generated wrapper returns the outputs, and there may be none.
         op = ops.get_default_graph()._create_op_internal(
-            "IpuProgram",
+            vocabulary.PROGRAM,
             graph.external_captures,
             [tensor.dtype for tensor in outputs],
             name=name,

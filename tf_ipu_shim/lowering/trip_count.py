@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from tensorflow.python.framework import tensor_util
 
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
-_PASSES_ON = frozenset({"Identity", "Cast", "StopGradient"})
+_PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
 
 
 def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> int | None:

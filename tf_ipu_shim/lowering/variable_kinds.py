@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.hlo import is_gradient
 
 ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"
@@ -85,7 +85,7 @@ class _Uses:
                 called = self._called(node)
                 if called:
                     inside = in_update or node.name in traced.after
-                    first = 1 if node.op in op_types.BRANCHES else 0
+                    first = 1 if node.op in vocabulary.BRANCHES else 0
                     for name in called:
                         if position >= first:
                             found |= self.of(name, position - first, inside)
@@ -101,7 +101,7 @@ class _Uses:
                     found.add(WEIGHT)
 
     def _called(self, node: node_def_pb2.NodeDef) -> list[str]:
-        if node.op not in op_types.FUNCTION_ATTRIBUTES:
+        if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
             return []
         return [name for name in op_types.called_functions(node) if name in self._library]
 

@@ -7,12 +7,13 @@ touch it run one by one on their IPU, outside XLA, with TensorFlow's own kernels
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.location import Location, alone_on
 from tf_ipu_shim.lowering.phases import phases_of
-from tf_ipu_shim.lowering.placement import LOOSE, Placement
+from tf_ipu_shim.lowering.placement import Placement
 
 
 def loosen(graph: FunctionGraph, placement: Placement) -> Placement:
@@ -23,35 +24,38 @@ def loosen(graph: FunctionGraph, placement: Placement) -> Placement:
         placement: where its ops are.
 
     Returns:
-        The placement with `LOOSE` ops, whose IPUs are in `loose_ipus`.
+        The placement with these ops alone on their IPU.
     """
     edges = list(_variant_edges(graph))
     if not edges and op_types.VARIANT not in (*graph.arguments.values(), *graph.return_types):
         return placement
-    loose: dict[Node, int] = dict(placement.loose_ipus)
-    for nodes in _connected(graph, edges):
+    locations = dict(placement.locations)
+    current = dataclasses.replace(placement, locations=locations)
+    groups = _connected(graph, edges)
+    for nodes in groups:
         if _touches_border(graph, nodes):
-            loose.update((node, placement.locations[node]) for node in nodes if placement.locations.get(node, -1) >= 0)
+            _leave_programs(locations, nodes)
     while True:
-        current = _with_loose(placement, loose)
         phases = phases_of(graph, current)
         crossing = {
             node
             for maker, user in edges
-            if current.locations[maker] != current.locations[user] or phases[maker] != phases[user]
+            if locations[maker] is not locations[user] or phases[maker] != phases[user]
             for node in (maker, user)
-            if current.locations[node] >= 0
+            if locations[node].is_in_program
         }
         if not crossing:
             return current
-        for nodes in _connected(graph, edges):
+        for nodes in groups:
             if not crossing.isdisjoint(nodes):
-                loose.update((n, placement.locations[n]) for n in nodes if placement.locations.get(n, -1) >= 0)
+                _leave_programs(locations, nodes)
 
 
-def _with_loose(placement: Placement, loose: dict[Node, int]) -> Placement:
-    locations = {node: LOOSE if node in loose else location for node, location in placement.locations.items()}
-    return dataclasses.replace(placement, locations=locations, loose_ipus=dict(loose))
+def _leave_programs(locations: dict[Node, Location], nodes: Iterable[Node]) -> None:
+    for node in nodes:
+        location = locations.get(node)
+        if location is not None and location.is_in_program and location.ipu is not None:
+            locations[node] = alone_on(location.ipu)
 
 
 def _variant_edges(graph: FunctionGraph) -> Iterator[tuple[Node, Node]]:

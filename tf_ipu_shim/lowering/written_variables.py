@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
 _READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp".split())
@@ -43,7 +43,7 @@ class _Written:
                 for index, argument in enumerate(held):
                     if argument is not None:
                         argument_of[f"{node.name}:output:{index}"] = argument
-            elif node.op in op_types.FUNCTION_ATTRIBUTES:
+            elif node.op in vocabulary.FUNCTION_ATTRIBUTES:
                 written |= self._through_call(node, held)
             elif node.op not in _READS:
                 resources = [kind == op_types.RESOURCE for kind in op_types.input_types(node.proto)]
@@ -51,7 +51,7 @@ class _Written:
         return written
 
     def _through_call(self, node: Node, held: Sequence[int | None]) -> set[int]:
-        if node.op in op_types.BRANCHES:
+        if node.op in vocabulary.BRANCHES:
             held = held[1:]  # the first one chooses the branch
         inner = {index for called in op_types.called_functions(node.proto) for index in self.of(called)}
         return {argument for index, argument in enumerate(held) if argument is not None and index in inner}

@@ -7,12 +7,10 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tf_ipu_shim.lowering import op_types, pipelines
+from tf_ipu_shim.lowering import pipelines, vocabulary
 
 # Weights and constants are in memory anyway; shapes become constants.
-_NOT_KEPT = frozenset({"Const", "ReadVariableOp", "VarHandleOp"}) | op_types.SHAPE_QUERIES
-# Their result is the operand's own memory.
-_VIEWS = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
+_NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE, "VarHandleOp"}) | vocabulary.SHAPE_QUERIES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +68,7 @@ def _kept(operations: Sequence[Any], bounds: Sequence[int]) -> list[list[Any]]:
 
 
 def _viewed(tensor: Any) -> Any:
-    while tensor.op.type in _VIEWS:
+    while tensor.op.type in vocabulary.VIEWS:
         tensor = tensor.op.inputs[0]
     return tensor
 

@@ -1,0 +1,83 @@
+"""Ops and attributes by name, and the kinds that they fall into: the one place where they are spelled.
+
+The plugin registers the ops of ours in C++ and reads the attributes; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+# Attributes of a node. Those with a leading underscore survive TensorFlow's inlining and grappler.
+CHIP_ATTRIBUTE = "_ipu"  # which IPU of its device an emitted op runs on
+SHARDING_ATTRIBUTE = "_XlaSharding"
+OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
+COLOCATION_ATTRIBUTE = "_class"
+# What means something to the lowering, or to a placer, only.
+PRIVATE_ATTRIBUTES = (SHARDING_ATTRIBUTE, OUTSIDE_COMPILATION_ATTRIBUTE, COLOCATION_ATTRIBUTE)
+
+# Ops that run functions, and the attributes that name these. Such an op runs where its functions do.
+FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "PartitionedCall": ("f",),
+    "StatefulPartitionedCall": ("f",),
+    "While": ("cond", "body"),
+    "StatelessWhile": ("cond", "body"),
+    "If": ("then_branch", "else_branch"),
+    "StatelessIf": ("then_branch", "else_branch"),
+    "Case": ("branches",),
+    "StatelessCase": ("branches",),
+}
+LOOPS = frozenset({"While", "StatelessWhile"})
+BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+# What programs are emitted as.
+PROGRAM = "IpuProgram"
+LAUNCH = "XlaLaunch"
+INTER_COPY = "IpuInterCopy"
+REPLICA_CALL = "IpuReplicaCall"
+COLLECTIVE = "IpuCollective"
+
+# Feeds.
+ITERATOR = "IteratorV2"
+INFEEDS = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
+INFEED_DEQUEUE = "IpuInfeedDequeue"
+OUTFEED_ENQUEUE = "PopDatastreamOutfeedEnqueue"
+OUTFEED_DEQUEUE = "PopDatastreamOutfeedDequeue"
+CHUNK_BEGIN = "IpuChunkBegin"
+CHUNK_ENQUEUE = "IpuOutfeedEnqueueChunk"
+
+# Replicas. Collectives are where replicas meet.
+CROSS_REPLICA_SUM = "IpuCrossReplicaSum"
+REPLICA_GATHER = "IpuReplicaGather"
+COLLECTIVES = frozenset({CROSS_REPLICA_SUM, REPLICA_GATHER})
+REPLICATION_INDEX = "ReplicationIndex"
+REPLICATION_FACTOR = "IpuReplicationFactor"
+
+RANDOM_SEED = "IpuRandomSeed"
+
+# All ops of programs that the plugin registers.
+PLUGIN_OPS = COLLECTIVES | {
+    PROGRAM,
+    INTER_COPY,
+    REPLICA_CALL,
+    COLLECTIVE,
+    INFEED_DEQUEUE,
+    OUTFEED_ENQUEUE,
+    OUTFEED_DEQUEUE,
+    CHUNK_BEGIN,
+    CHUNK_ENQUEUE,
+    REPLICATION_INDEX,
+    REPLICATION_FACTOR,
+    RANDOM_SEED,
+}
+# Ops that run on the host although no script says so.
+HOST_OPS = INFEEDS | {ITERATOR, OUTFEED_ENQUEUE, OUTFEED_DEQUEUE, CHUNK_BEGIN, CHUNK_ENQUEUE, RANDOM_SEED}
+# Those of the host whose kernels run on the IPU's TensorFlow device (see `feeds`).
+ON_DEVICE_OPS = INFEEDS | {OUTFEED_ENQUEUE, CHUNK_BEGIN, CHUNK_ENQUEUE, RANDOM_SEED}
+
+READ_VARIABLE = "ReadVariableOp"
+ASSIGN_VARIABLE = "AssignVariableOp"
+# Ops that tell of a tensor's shape, not of its values: they stay with the tensor, which need not move for them.
+SHAPE_QUERIES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+# Ops whose result is their operand.
+IDENTITIES = frozenset({"Identity", "StopGradient"})
+# Ops whose result is their first operand's memory in another shape.
+VIEWS = IDENTITIES | {"ExpandDims", "Reshape", "Squeeze"}
