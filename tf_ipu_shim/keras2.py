@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import os
 import pathlib
 from typing import Any
 
@@ -22,6 +23,8 @@ _ENGINE = ".engine.training"
 def root() -> str:
     """The root of the Keras 2 that `tf.keras` is, or would be with `TF_USE_LEGACY_KERAS=1`.
 
+    TensorFlow reads that variable when `tf.keras` is first used; where it is set, `tf_keras` comes before `keras`.
+
     Raises:
         UnsupportedError: only Keras 3 is installed.
 
@@ -29,8 +32,9 @@ def root() -> str:
         >>> root()
         'keras.src'
     """
-    for name in ROOTS[:2]:
-        if _has_engine(name):
+    legacy = os.environ.get("TF_USE_LEGACY_KERAS") in ("true", "True", "1")
+    for name in reversed(ROOTS[:2]) if legacy else ROOTS[:2]:
+        if has_engine(name):
             return name
     raise errors.UnsupportedError(
         "Keras 2 is needed and not installed: TensorFlow from 2.16 on comes with Keras 3. Install tf_keras of the same "
@@ -78,8 +82,15 @@ def root_of(kind: type) -> str | None:
     return None
 
 
-def _has_engine(name: str) -> bool:
-    """Whether a root is Keras 2's. Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`."""
+def has_engine(name: str) -> bool:
+    """Whether a root is installed and Keras 2's.
+
+    Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`.
+
+    Example:
+        >>> has_engine("keras.src")
+        True
+    """
     package, _, below = name.partition(".")
     spec = importlib.util.find_spec(package)
     file = pathlib.Path(below, *_ENGINE.strip(".").split(".")).with_suffix(".py")

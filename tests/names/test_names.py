@@ -1,5 +1,6 @@
 """The parts of the finder that need no TensorFlow."""
 
+import importlib
 import importlib.util
 import sys
 
@@ -138,3 +139,20 @@ def test_a_real_graphcore_tensorflow_is_left_alone(python):
         "except ModuleNotFoundError as error: print(error)\n",
     )
     assert files.count("wheel/tensorflow") == 2
+
+
+def test_a_failed_import_of_ours_is_no_missing_name(tmp_path, monkeypatch):
+    """An error within a module that loads late must not read as "does not emulate it yet"."""
+    (tmp_path / "broken_half.py").write_text("import sys\nsys.no_such_thing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def own(name):
+        if name == "layers":
+            return importlib.import_module("broken_half")
+        raise AttributeError(name)
+
+    lookup = missing._refusing_getattr("tf_ipu_shim.keras", "keras.ipu", own)
+    with pytest.raises(ImportError, match=r"keras.ipu.layers could not be loaded: .*no_such_thing"):
+        lookup("layers")
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        lookup("nonsense")

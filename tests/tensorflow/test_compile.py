@@ -100,6 +100,13 @@ def test_nested_results_keep_their_structure():
     assert isinstance(result["c"], Pair)
 
 
+def test_a_named_tuple_of_tensors_is_a_flat_sequence():
+    """Samplers of TensorFlow return such: tensors of several types."""
+    result = compile_(lambda x: Pair(x * 3.0, tf.cast(x, tf.int64)), tf.constant(2.0))
+    assert type(result) is list
+    assert run(result) == [6.0, 2] and result[1].dtype == tf.int64
+
+
 def test_results_that_are_no_tensors_are_converted():
     result = compile_(lambda x: [x, 2.5, np.array([1, 2], np.int32)], tf.constant(2.0))
     values = run(result)

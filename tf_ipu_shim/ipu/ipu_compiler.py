@@ -130,7 +130,8 @@ class _Result:
 
     @staticmethod
     def _refuse_estimator_spec(returned: Any) -> None:
-        if any(type(value).__name__ in ("EstimatorSpec", "IPUEstimatorSpec") for value in _as_list(returned)):
+        kinds = {type(value).__name__ for value in (returned, *_as_list(returned))}
+        if kinds & {"EstimatorSpec", "IPUEstimatorSpec"}:
             raise ValueError(
                 "Your computation output contains an EstimatorSpec or is one, which is no tensor. Use IPUEstimator, "
                 "or return the spec's loss and train_op."
@@ -140,7 +141,7 @@ class _Result:
 def _as_list(returned: Any) -> list[Any]:
     if returned is None:
         return []
-    if isinstance(returned, Sequence) and not isinstance(returned, (str, bytes)) and not hasattr(returned, "_fields"):
+    if isinstance(returned, Sequence) and not isinstance(returned, (str, bytes)):
         return list(returned)
     return [returned]
 

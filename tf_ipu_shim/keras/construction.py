@@ -15,18 +15,26 @@ from tensorflow.python.distribute import distribute_lib
 from tf_ipu_shim import keras2
 
 _PATCHED = "_ipu_constructor"
+# The classes that models are made of, below the `engine` of a Keras package.
+MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
 SAVED_OPTIONS = "ipu_extension"  # the entry in the configuration of a model with extensions
 
 
 def install() -> None:
-    """Lets the Keras 2 packages that are loaded ask for the strategy when a model is made."""
+    """Lets the Keras 2 packages that are loaded ask for the strategy when a model is made.
+
+    Call it again whenever one of `MODULES` has been loaded: Keras imports them in a circle, and which of them is
+    complete first depends on what the script imports.
+    """
     for root in keras2.ROOTS:
-        training = sys.modules.get(f"{root}.engine.training")
-        if training is not None and not getattr(training.Model, _PATCHED, False):
-            _install(training.Model)
-            for name in ("functional.Functional", "sequential.Sequential", "training.Model"):
-                module, _, kind = name.partition(".")
-                _keep_options(getattr(keras2.module(f"engine.{module}", root), kind))
+        for name in MODULES:
+            module, _, kind_name = name.partition(".")
+            kind = getattr(sys.modules.get(f"{root}.engine.{module}"), kind_name, None)
+            if kind is not None and _PATCHED not in vars(kind):
+                setattr(kind, _PATCHED, True)
+                _keep_options(kind)
+                if kind_name == "Model":
+                    _install(kind)
 
 
 def _install(model: Any) -> None:
@@ -38,7 +46,6 @@ def _install(model: Any) -> None:
         return extended(made) if isinstance(made, model) and _wanted() else made
 
     model.__new__ = staticmethod(new)
-    setattr(model, _PATCHED, True)
 
 
 def _keep_options(kind: Any) -> None:

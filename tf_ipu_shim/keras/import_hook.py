@@ -21,10 +21,10 @@ _PACKAGES = (
     "tensorflow.keras",  # a second copy, which `from tensorflow.keras import ...` makes
     "tensorflow.python.keras",
 )
-_TRAINING = (
-    "keras.src.engine.training",
-    "tf_keras.src.engine.training",
-    "tensorflow.python.keras.engine.training",
+_MODELS = tuple(
+    f"{root}.engine.{module}"
+    for root in ("keras.src", "tf_keras.src", "tensorflow.python.keras")
+    for module in ("functional", "sequential", "training")
 )
 
 
@@ -32,7 +32,7 @@ class _Finder:
     """Lets the other finders find a module of Keras, and adds to what its loader does."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        if fullname not in _PACKAGES and fullname not in _TRAINING:
+        if fullname not in _PACKAGES and fullname not in _MODELS:
             return None
         for finder in sys.meta_path:
             spec = finder.find_spec(fullname, path, target) if finder is not self else None
@@ -50,7 +50,7 @@ def install() -> None:
     """Changes the Keras packages that are loaded, and those that will be; calling it again changes nothing."""
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
-    for name in (*_PACKAGES, *_TRAINING):
+    for name in (*_PACKAGES, *_MODELS):
         if name in sys.modules:
             _loaded(name, sys.modules[name])
 

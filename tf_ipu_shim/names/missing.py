@@ -78,8 +78,9 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
                 return own(name)
             except errors.MissingAttributeError:
                 raise
-            except AttributeError:
-                pass
+            except AttributeError as error:
+                if _comes_from_below(error):
+                    raise ImportError(f"{theirs}.{name} could not be loaded: {error}", name=theirs) from error
         releases = graphcore_names.attributes(theirs).get(name)
         if releases is None:
             raise AttributeError(f"module {ours!r} has no attribute {name!r}")
@@ -89,6 +90,12 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
         raise errors.MissingAttributeError(message)
 
     return __getattr__
+
+
+def _comes_from_below(error: AttributeError) -> bool:
+    """Whether a module's own `__getattr__` failed while it imported something, rather than know no such name."""
+    own = error.__traceback__.tb_next if error.__traceback__ else None
+    return own is not None and own.tb_next is not None
 
 
 def _is_import_from(frame: types.FrameType) -> bool:

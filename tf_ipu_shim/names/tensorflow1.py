@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import logging
 import os
 import sys
 import types
 from typing import Any
+
+from tf_ipu_shim import keras2
 
 # What Graphcore's TensorFlow 1 reports; scripts choose their TensorFlow 1 branch by it.
 VERSION = "1.15.5"
@@ -55,7 +56,7 @@ def activate() -> None:
     """
     if isinstance(sys.modules.get("tensorflow"), TensorFlow1):
         return
-    if "tensorflow" not in sys.modules and importlib.util.find_spec("tf_keras") is not None:
+    if "tensorflow" not in sys.modules and not keras2.has_engine("keras.src") and keras2.has_engine("tf_keras.src"):
         os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     import tensorflow
     import tensorflow.compat.v1 as v1
