@@ -61,6 +61,23 @@ def test_data_of_all_kinds(ipus):
     assert_close(*in_both(run))
 
 
+@pytest.mark.parametrize("steps", [1000, tf.constant(8, tf.int64)])
+def test_executions_as_long_as_an_epoch(ipus, caplog, steps):
+    """An execution of more steps than there are takes those there are, and says so; `dataset.cardinality()` counts."""
+    ipus(1)
+    dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8, drop_remainder=True)
+
+    def run(steps_per_execution):
+        model = compiled(sequential(), steps_per_execution=steps_per_execution)
+        history = model.fit(dataset, epochs=2, verbose=0, validation_data=dataset.take(3)).history
+        return history, model.evaluate(X, Y, batch_size=32, verbose=0), model.predict(X, batch_size=16)
+
+    got, expected = in_both(run, steps)
+    assert_close(got, expected)
+    assert ("`steps_per_execution` (1000) is more than the 8 steps" in caplog.text) == isinstance(steps, int)
+    assert "is more than the 3 steps" in caplog.text
+
+
 def test_several_inputs_and_outputs(ipus):
     ipus(1)
 

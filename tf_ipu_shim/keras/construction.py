@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import tensor
 
 from tf_ipu_shim import keras2
 
@@ -46,6 +47,29 @@ def _install(model: Any) -> None:
         return extended(made) if isinstance(made, model) and _wanted() else made
 
     model.__new__ = staticmethod(new)
+    stock_compile = model.compile
+
+    @functools.wraps(stock_compile)
+    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if hasattr(self, "_ipu"):
+            args, kwargs = _steps_as_number(args), {**kwargs, **_steps_of(kwargs)}
+        return stock_compile(self, *args, **kwargs)
+
+    model.compile = compile  # no method of the extension: loading a model asks whether Keras' own is overridden
+
+
+def _steps_as_number(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Positional arguments of `compile` with the seventh, `steps_per_execution`, a number."""
+    return tuple(_number(value) if place == 6 else value for place, value in enumerate(arguments))
+
+
+def _steps_of(keywords: dict[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) for name, value in keywords.items() if name == "steps_per_execution"}
+
+
+def _number(steps: Any) -> Any:
+    """The number a tensor holds, such as `dataset.cardinality()`: Keras 2.15 compares it with a text, 2.6 did not."""
+    return int(steps) if isinstance(steps, tensor.Tensor) and hasattr(steps, "numpy") else steps
 
 
 def _keep_options(kind: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from tensorflow.python.data.experimental.ops import cardinality
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, sdk
@@ -36,7 +37,8 @@ class IPUDataHandler:
         workers: accepted: generators are refused.
         use_multiprocessing: accepted: generators are refused.
         model: whose Keras package's adapters are used.
-        steps_per_execution: mini-batches a replica takes in one execution; 1 when left out.
+        steps_per_execution: mini-batches a replica takes in one execution; 1 when left out. Where an epoch has
+            fewer, it is all of an epoch's, with a warning.
         replication_factor: number of replicas; None: `set_replication_factor` tells later.
 
     Raises:
@@ -194,9 +196,16 @@ class IPUDataHandler:
                 f"The provided dataset contains {size} items, but {replicas} replicas take at least one each. Give "
                 "more data, or use fewer IPUs."
             )
+        if execution > steps:
+            tf_logging.warning(
+                f"`steps_per_execution` ({execution}) is more than the {steps} steps there are in an epoch; executions "
+                f"of {steps} are run. Set steps_per_execution={steps} in compile to make this warning go away."
+            )
+            execution = self._steps_per_execution = steps
         if steps % execution:
             phrase = (
-                f"`steps_per_execution` ({execution}) must be a divisor of the number of steps per epoch ({steps})."
+                f"`steps_per_execution` ({execution}) must be a divisor of the number of batches ({steps}) in the "
+                "dataset provided, or of the steps given."
                 if sdk.current() >= _STEPS_PER_REPLICA_SINCE
                 else f"The inferred number of steps per epoch ({steps}) is not divisible by the number of steps per "
                 f"execution ({execution})."
