@@ -90,7 +90,7 @@ class _Stopwatch:
 
     def __init__(self, repeats: int) -> None:
         from tf_ipu_shim import plugin
-        from tf_ipu_shim.lowering import entry, installation
+        from tf_ipu_shim.compiling import entry, installation
         from tf_ipu_shim.runtime import devices
 
         self._library = plugin.load()

@@ -79,9 +79,9 @@ class _Stages:
     def pipelined(self) -> Call:
         """`pipelining_ops.pipeline` over four IPUs."""
         import tensorflow as tf
+        from tf_ipu_shim.ipu.ops import pipelining_ops
 
         from tf_ipu_shim import ipu
-        from tf_ipu_shim.ipu.ops import pipelining_ops
 
         tf1 = tf.compat.v1
         with tf.Graph().as_default():

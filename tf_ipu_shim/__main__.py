@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tf_ipu_shim import runner
+from tf_ipu_shim.cli import runner
 
 if __name__ == "__main__":
     sys.exit(runner.run(sys.argv[1:]))

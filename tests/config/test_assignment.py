@@ -6,7 +6,6 @@ import pickle
 import re
 
 import pytest
-
 from tf_ipu_shim.ipu.config import (
     AttributeMetadata,
     DeviceConnectionType,

@@ -5,7 +5,6 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig, MergeRemoteBuffersBehaviour, SelectionOrder
 
 

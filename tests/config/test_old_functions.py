@@ -1,10 +1,10 @@
 """The functions of `ipu.utils` that wrote a configuration before there was `IPUConfig`."""
 
 import pytest
-
 from tf_ipu_shim.ipu import utils
-from tf_ipu_shim.ipu.utils import deprecation
 from tf_ipu_shim.poplar.driver import config_pb2
+
+from tf_ipu_shim.configuration.functions import deprecation
 
 
 @pytest.fixture

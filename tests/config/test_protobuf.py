@@ -1,7 +1,6 @@
 """From a configuration to its protobuf, and the checks across options."""
 
 import pytest
-
 from tf_ipu_shim.ipu.config import (
     DeviceConnectionType,
     ExecutionProfileType,

@@ -4,9 +4,9 @@ import json
 import pathlib
 
 import pytest
-
 from tf_ipu_shim.ipu import config as ipu_config
-from tf_ipu_shim.ipu.config import table
+
+from tf_ipu_shim.configuration import table
 
 PUBLISHED = json.loads((pathlib.Path(__file__).parent / "published_options.json").read_text())
 SDKS = ["2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "3.0", "3.1", "3.2", "3.3", "3.4"]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from tf_ipu_shim.ipu import utils
 from tf_ipu_shim.poplar.driver import trace_pb2
 

@@ -5,7 +5,6 @@ import enum
 import typing
 
 import pytest
-
 from tf_ipu_shim.ipu.config import _ConfigBase, deprecate_config_attribute, deprecate_config_attributes
 
 

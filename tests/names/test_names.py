@@ -13,9 +13,9 @@ from tf_ipu_shim.names import finder, graphcore_names, missing, stock_aliases
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
-        ("tensorflow.python.ipu", "tf_ipu_shim.ipu"),
-        ("tensorflow.python.ipu.ops.nn_ops", "tf_ipu_shim.ipu.ops.nn_ops"),
-        ("tensorflow.compiler.plugin.poplar.driver.trace_pb2", "tf_ipu_shim.poplar.driver.trace_pb2"),
+        ("tensorflow.python.ipu", "tf_ipu_shim.api.ipu"),
+        ("tensorflow.python.ipu.ops.nn_ops", "tf_ipu_shim.api.ipu.ops.nn_ops"),
+        ("tensorflow.compiler.plugin.poplar.driver.trace_pb2", "tf_ipu_shim.messages.trace_pb2"),
     ],
 )
 def test_each_name_maps_to_the_other(theirs, ours):

@@ -4,7 +4,6 @@ import pytest
 from harness import check_function, check_session, configure
 from hypothesis import given
 from random_graphs import NUM_IPUS, descriptions, eager_model_of, examples, model_of
-
 from tf_ipu_shim.ipu import config
 
 

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from tf_ipu_shim import runner
+from tf_ipu_shim.cli import runner
 
 MODULE = ("-m", "tf_ipu_shim")
 

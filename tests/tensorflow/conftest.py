@@ -20,7 +20,6 @@ def own_environment(monkeypatch, tmp_path):
 def ipus(own_environment):
     """`ipus(4)` gives /device:IPU:0 four IPUs; `ipus([1, 2])` makes two TensorFlow devices."""
     from harness import configure
-
     from tf_ipu_shim.ipu import config
 
     yield configure

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 from tf_ipu_shim.ipu.config import IPUConfig
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from harness import IPU
-
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 
 v1 = tf.compat.v1

@@ -4,9 +4,9 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_ipu_shim.addons.keras import optimizers
 
 from tf_ipu_shim import ipu, keras2
-from tf_ipu_shim.addons.keras import optimizers
 
 random = np.random.RandomState(0)
 INPUTS = random.rand(6, 5, 3).astype("f")

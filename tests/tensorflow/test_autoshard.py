@@ -6,9 +6,9 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_ipu_shim.ipu import autoshard, autoshard_cnn, ipu_compiler, scopes, sharding, sharding_utils
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.ipu import autoshard, autoshard_cnn, ipu_compiler, scopes, sharding, sharding_utils
 
 v1 = tf.compat.v1
 random = np.random.RandomState(0)

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue, scopes
 
 from tf_ipu_shim import ipu, memory_report, plugin
-from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue, scopes
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.trip_count import trip_count
 

@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 from harness import check_session, configure
 from tensorflow.python.eager import context
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

@@ -6,10 +6,11 @@ import pkgutil
 
 import pytest
 import tensorflow as tf
-
 from tf_ipu_shim.ipu import config, utils
 from tf_ipu_shim.poplar import driver
-from tf_ipu_shim.poplar.driver import config_pb2, schema, trace_pb2
+from tf_ipu_shim.poplar.driver import config_pb2, trace_pb2
+
+from tf_ipu_shim.messages import schema
 from tf_ipu_shim.runtime import devices
 
 PACKAGES = ("tf_ipu_shim.ipu.config", "tf_ipu_shim.ipu.utils", "tf_ipu_shim.runtime", driver.__name__)

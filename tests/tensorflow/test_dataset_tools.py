@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import errors, ipu
 from tf_ipu_shim.ipu import dataset_benchmark, dataset_extractor, ipu_infeed_queue, test_utils
 from tf_ipu_shim.ipu.data.ops.dataset_ops import BufferDataset
+
+from tf_ipu_shim import errors, ipu
 
 v1 = tf.compat.v1
 

@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_ipu_shim.ipu import ipu_compiler, scopes
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.ipu import ipu_compiler, scopes
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

@@ -5,12 +5,12 @@ import importlib
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu
 from tf_ipu_shim.ipu import distributed
 from tf_ipu_shim.ipu.config import IPUConfig
 from tf_ipu_shim.ipu.distributed import host_collective_ops, ipu_horovod_strategy, popdist_strategy
 from tf_ipu_shim.ipu.ipu_multi_worker_strategy import IPUMultiWorkerStrategyV1
+
+from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import configure, run_function, run_session
-
 from tf_ipu_shim.ipu.ops import f8_ops
 from tf_ipu_shim.ipu.ops.f8_ops import Format
 

@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue, ScopedIPUOutfeedQueue
+
+from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
+
+from tf_ipu_shim import plugin
 from tf_ipu_shim.machine import attach, systems
 from tf_ipu_shim.runtime import devices, driver
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import function as defun
-
-from tf_ipu_shim import ipu, memory_report
 from tf_ipu_shim.ipu import config, ipu_outfeed_queue, scopes, utils
-from tf_ipu_shim.lowering import entry
 from tf_ipu_shim.poplar.driver import config_pb2
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
+
+from tf_ipu_shim import ipu, memory_report
+from tf_ipu_shim.compiling import entry
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

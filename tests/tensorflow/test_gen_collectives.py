@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
-
-from tf_ipu_shim import errors, ipu
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import cross_replica_ops, functional_ops, within_replica_ops
 from tf_ipu_shim.poplar.ops import (
@@ -19,6 +17,8 @@ from tf_ipu_shim.poplar.ops import (
     gen_popops_ops,
     gen_poputil_ops,
 )
+
+from tf_ipu_shim import errors, ipu
 
 v1 = tf.compat.v1
 REPLICAS = 4

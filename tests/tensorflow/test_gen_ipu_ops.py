@@ -5,13 +5,13 @@ import inspect
 
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import errors
 from tf_ipu_shim.ipu import utils
 from tf_ipu_shim.ipu.config import IPUConfig
-from tf_ipu_shim.machine import attach, systems
 from tf_ipu_shim.poplar.driver import config_pb2
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.machine import attach, systems
 from tf_ipu_shim.runtime import devices, seed
 
 # Name and default of each argument, as Graphcore's wrappers have them.

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
-
-from tf_ipu_shim import errors
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import op_util
 from tf_ipu_shim.poplar.ops import gen_popnn_ops, gen_popops_ops, gen_poputil_ops
+
+from tf_ipu_shim import errors
 
 random = np.random.default_rng(3)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
-
 from tf_ipu_shim.poplar.ops import gen_popnn_ops
 
 random = np.random.default_rng(11)

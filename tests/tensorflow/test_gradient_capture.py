@@ -2,10 +2,10 @@
 
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu
 from tf_ipu_shim.ipu.eager import backprop
 from tf_ipu_shim.ipu.ops import grad_util_ops
+
+from tf_ipu_shim import ipu
 
 W, V, X = 3.0, 2.0, 2.0
 H = W * X

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
-
-from tf_ipu_shim import ipu
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import embedding_ops
+
+from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
 TABLE = np.arange(12, dtype=np.float32).reshape(6, 2) / 8

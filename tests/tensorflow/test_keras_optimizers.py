@@ -4,12 +4,12 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu, keras2
 from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.keras import optimizers as old
 from tf_ipu_shim.ipu.ops import replication_ops
 from tf_ipu_shim.keras import optimizers
+
+from tf_ipu_shim import ipu, keras2
 
 random = np.random.RandomState(0)
 INPUTS = random.rand(8, 3, 2).astype("f")

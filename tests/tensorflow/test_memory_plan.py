@@ -5,9 +5,9 @@ import gc
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 from tf_ipu_shim.profile import memory_report
 
 v1 = tf.compat.v1
@@ -263,7 +263,7 @@ def test_accounting_can_be_switched_off(ipus, monkeypatch):
 
 
 def test_a_failure_of_the_accounting_does_not_stop_the_program(ipus, monkeypatch):
-    from tf_ipu_shim.lowering import memory_walk
+    from tf_ipu_shim.accounting import memory_walk
 
     def failing(self):
         raise KeyError("lost")

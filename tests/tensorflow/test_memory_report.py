@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import tensorflow as tf
-
-import tf_ipu_shim
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
+
+import tf_ipu_shim
 
 v1 = tf.compat.v1
 

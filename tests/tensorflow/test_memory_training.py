@@ -7,15 +7,15 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tf_ipu_shim import ipu, memory_report
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput, PipelineSchedule
 from tf_ipu_shim.ipu.optimizers import GradientAccumulationOptimizerV2
-from tf_ipu_shim.lowering.pipeline_memory import kept
+
+from tf_ipu_shim import ipu, memory_report
+from tf_ipu_shim.accounting.pipeline_memory import kept
+from tf_ipu_shim.accounting.storage import Storage
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
-from tf_ipu_shim.lowering.storage import Storage
 
 v1 = tf.compat.v1
 WIDTH, ROWS, FLOAT = 16, 8, 4

@@ -12,9 +12,9 @@ import tensorflow as tf
 from harness import IPU, configure
 from layer_harness import check_config
 from test_nn_ops import all_paths, grouped, numbers
+from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 
 from tf_ipu_shim import errors, keras2
-from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 
 keras = keras2.public()
 
@@ -349,7 +349,6 @@ def test_old_names_are_the_same_classes() -> None:
 
 def test_captured_gradients() -> None:
     from keras.ipu.layers import CaptureActivationGradients, CaptureUpstreamGradients
-
     from tf_ipu_shim.ipu.eager.backprop import GradientCaptureTape
 
     x = numbers(3, 4)

@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 from harness import IPU, configure, run_session
 from layer_harness import check, session
-
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import nn_ops, normalization_ops, rand_ops, rnn_ops
 
@@ -263,7 +262,7 @@ def test_sampled_losses_with_a_given_sample() -> None:
 
 def test_sample_is_log_uniform_without_repetition() -> None:
     def sample() -> Any:
-        from tf_ipu_shim.ipu.ops import sampled_losses
+        from tf_ipu_shim.building.ops import sampled_losses
 
         return sampled_losses._sample(tf.constant([[0]]), 3, 8, None)
 

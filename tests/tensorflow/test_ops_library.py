@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure, run_function, run_session
+from tf_ipu_shim.ipu import ipu_compiler, scopes
 
 from tf_ipu_shim import errors, ipu
-from tf_ipu_shim.ipu import ipu_compiler, scopes
 
 v1 = tf.compat.v1
 random = np.random.default_rng(0)

@@ -6,9 +6,9 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, loops, optimizers, scopes
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, loops, optimizers, scopes
 
 v1 = tf.compat.v1
 random = np.random.RandomState(0)

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
+
 from tf_ipu_shim.profile import memory_report
 
 v1 = tf.compat.v1

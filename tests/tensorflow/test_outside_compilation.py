@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure, run_function
-
 from tf_ipu_shim.ipu import ipu_compiler, loops
 from tf_ipu_shim.ipu.scopes import ipu_scope, outside_compilation_scope
 

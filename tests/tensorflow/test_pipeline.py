@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu, memory_report, plugin
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput, PipelineSchedule, PipelineStageOptions
+
+from tf_ipu_shim import ipu, memory_report, plugin
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

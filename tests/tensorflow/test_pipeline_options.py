@@ -5,12 +5,12 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu, memory_report, plugin
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue, scopes
 from tf_ipu_shim.ipu.eager import backprop
 from tf_ipu_shim.ipu.ops import grad_util_ops, pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput, PipelineSchedule, RecomputationMode
+
+from tf_ipu_shim import ipu, memory_report, plugin
 from tf_ipu_shim.lowering.pipelines import DESCRIPTION_ATTRIBUTE, PipelineDescription
 
 v1 = tf.compat.v1

@@ -12,14 +12,14 @@ import pytest
 import tensorflow as tf
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-
-from tf_ipu_shim import ipu
 from tf_ipu_shim.ipu import scopes
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.ipu.optimizers import CrossReplicaOptimizer, GradientAccumulationOptimizerV2
+
+from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
 LAYERS = 4

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import configure, run_function, run_session
-
-from tf_ipu_shim import errors
 from tf_ipu_shim.ipu.ops.experimental.popfloat_cast_to_gfloat import GenericFloat, calc_gfloat_params
 from tf_ipu_shim.poplar.ops import gen_popfloat_ops
+
+from tf_ipu_shim import errors
 
 FORMATS = [(3, 4, 7), (2, 5, 15), (7, 8, 127), (10, 5, 15), (1, 2, 1)]
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu, memory_report, plugin
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue, scopes
 from tf_ipu_shim.ipu.ops import (
     all_to_all_op,
@@ -15,6 +13,8 @@ from tf_ipu_shim.ipu.ops import (
     within_replica_ops,
 )
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
+
+from tf_ipu_shim import ipu, memory_report, plugin
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

@@ -7,9 +7,9 @@ import time
 
 import pytest
 import tensorflow as tf
-
 from tf_ipu_shim.ipu import config as ipu_config
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
+
 from tf_ipu_shim.machine import attach, systems
 from tf_ipu_shim.runtime import devices
 
@@ -146,7 +146,7 @@ def test_an_equal_configuration_stays(library, caplog):
 
 def test_another_configuration_resets_first(library, monkeypatch):
     messages = []
-    monkeypatch.setattr("tf_ipu_shim.ipu.config.warnings.warn", messages.append)
+    monkeypatch.setattr("tf_ipu_shim.configuration.warnings.warn", messages.append)
     configured(auto_select_ipus=2)
     configured(auto_select_ipus=4)
     assert messages == ["Resetting existing IPU configuration before applying new configuration"]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_ipu_shim.ipu import utils
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.ipu import utils
 from tf_ipu_shim.runtime import seed
 
 

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.python.eager import context
+from tf_ipu_shim.ipu import ipu_compiler, scopes, sharding
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.ipu import ipu_compiler, scopes, sharding
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
+from tf_ipu_shim.ipu import ipu_compiler, scopes, sharding
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.ipu import ipu_compiler, scopes, sharding
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

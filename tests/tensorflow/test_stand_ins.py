@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from tf_ipu_shim.lowering import compiler_ir
-from tf_ipu_shim.lowering.hlo import HloReader
-from tf_ipu_shim.lowering.stand_ins import with_stand_ins
+from tf_ipu_shim.accounting import compiler_ir
+from tf_ipu_shim.accounting.hlo import HloReader
+from tf_ipu_shim.accounting.stand_ins import with_stand_ins
 from tf_ipu_shim.machine.memory import Block, Value, smallest
 
 ops = tf.raw_ops

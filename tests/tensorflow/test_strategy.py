@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.config import reset_ipu_configuration
+
+from tf_ipu_shim import plugin
 
 v1 = tf.compat.v1
 

@@ -7,10 +7,10 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue, IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
+
+from tf_ipu_shim import ipu
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import ipu
 from tf_ipu_shim.ipu.distributed import popdist_strategy
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.ipu.ops import pipelining_ops
+
+from tf_ipu_shim import ipu
 
 
 @pytest.fixture

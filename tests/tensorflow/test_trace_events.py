@@ -7,11 +7,11 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-
-from tf_ipu_shim import plugin
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes, utils
 from tf_ipu_shim.poplar.driver import config_pb2, trace_pb2
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
+
+from tf_ipu_shim import plugin
 from tf_ipu_shim.runtime import devices, trace
 
 v1 = tf.compat.v1

@@ -2,7 +2,6 @@
 
 import pytest
 import tensorflow as tf
-
 from tf_ipu_shim.ipu import utils
 
 v1 = tf.compat.v1

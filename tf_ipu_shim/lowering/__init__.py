@@ -1,7 +1,5 @@
 """From a traced function to what runs: one XLA program per IPU and phase, exchanges between them, host steps.
 
-installation  gives the plugin the way in
-entry       what the plugin calls; reads the request, drives the steps below, writes the answer
 function_graph  a FunctionDef as nodes and edges
 marks       the shard that a script gave an op
 constants   small constant expressions, which are cloned instead of exchanged

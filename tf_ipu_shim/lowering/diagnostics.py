@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.python.framework import errors_impl
 
-from tf_ipu_shim.lowering import op_types, tracing, vocabulary
+from tf_ipu_shim.lowering import op_types, traced_functions, vocabulary
 from tf_ipu_shim.lowering.origins import Origins
 from tf_ipu_shim.plugin.library import Call, Library
 
@@ -51,7 +51,7 @@ class Diagnostics:
             Such as `"train.py:42, in model"`; None where nobody kept it, as in a graph read from a file.
         """
         function = self._origins.traced(function)
-        graph = tracing.traced_graph(function)
+        graph = traced_functions.traced_graph(function)
         frames: Iterable[tuple[str, int, str]]
         if graph is not None:
             try:

@@ -8,6 +8,8 @@ else until a name of theirs is imported. This file imports nothing: the `.pth` l
 FIRST_PREFIXES = (
     "tensorflow.python.ipu",
     "tensorflow.compiler.plugin.",
+    "tf_ipu_shim.api.",
+    "tf_ipu_shim.messages.",
     "tf_ipu_shim.ipu",
     "tf_ipu_shim.poplar",
     "tf_ipu_shim.keras",

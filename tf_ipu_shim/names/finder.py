@@ -14,10 +14,17 @@ from tf_ipu_shim.names import missing, stock_aliases
 
 # Graphcore's name -> ours. A name below the left-hand side maps to the same name below the right-hand side.
 ALIASES = {
-    "tensorflow.python.ipu": "tf_ipu_shim.ipu",
-    "tensorflow.compiler.plugin.poplar": "tf_ipu_shim.poplar",
-    "keras.ipu": "tf_ipu_shim.keras",
-    "ipu_tensorflow_addons": "tf_ipu_shim.addons",
+    "tensorflow.python.ipu": "tf_ipu_shim.api.ipu",
+    "tensorflow.compiler.plugin.poplar.driver": "tf_ipu_shim.messages",
+    "tensorflow.compiler.plugin.poplar": "tf_ipu_shim.api.poplar",
+    "keras.ipu": "tf_ipu_shim.api.keras",
+    "ipu_tensorflow_addons": "tf_ipu_shim.api.addons",
+    # What this package's own users write.
+    "tf_ipu_shim.ipu": "tf_ipu_shim.api.ipu",
+    "tf_ipu_shim.poplar.driver": "tf_ipu_shim.messages",
+    "tf_ipu_shim.poplar": "tf_ipu_shim.api.poplar",
+    "tf_ipu_shim.keras": "tf_ipu_shim.api.keras",
+    "tf_ipu_shim.addons": "tf_ipu_shim.api.addons",
 }
 # Packages that stock TensorFlow lacks and that hold nothing but names served here.
 EMPTY_PACKAGES = ("tensorflow.compiler.plugin", *stock_aliases.EMPTY_PACKAGES)

@@ -118,7 +118,7 @@ class Library:
         self._c.ipu_new_epoch()
 
     def set_lowering(self, lower: Callable[[Call, bytes], bytes]) -> None:
-        """Installs the function that turns a traced call into what runs (see `lowering.entry`).
+        """Installs the function that turns a traced call into what runs (see `compiling.entry`).
 
         Args:
             lower: takes the call and a serialised `GraphDef` (the call as its only node, and the functions it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from tf_ipu_shim.machine.memory import CATEGORIES
-from tf_ipu_shim.profile.report import MemoryReport
+from tf_ipu_shim.profile.records import ReportData
 
 _COLOURS = {
     "weight": "#4c6e9c",
@@ -23,7 +23,7 @@ _COLOURS = {
 _LEFT, _BAR, _ROW, _TOP = 150, 560, 30, 64
 
 
-def render(report: MemoryReport) -> str:
+def render(report: ReportData) -> str:
     """Draws a report as SVG.
 
     A bar that is longer than its frame does not fit. The scale is the same for all bars: the largest memory, or the

@@ -4,87 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+from tf_ipu_shim.profile import picture, text
+from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, IpuReport, Moved, ReportData
 from tf_ipu_shim.runtime import devices, plans
 
-NOT_MODELLED = "code, stacks, exchange code, host buffers, temporaries inside one library call"
-
 
 @dataclasses.dataclass(frozen=True)
-class Moved:
-    """What moved one way.
-
-    Args:
-        bytes: their sum.
-        transfers: how many tensors that were.
-    """
-
-    bytes: int
-    transfers: int
-
-
-@dataclasses.dataclass(frozen=True)
-class IpuReport:
-    """One IPU of a TensorFlow device.
-
-    Args:
-        ipu: the shard.
-        modelled: what the largest of the programs needs on it; None where no program uses it.
-        program: the name of that program.
-        variable_bytes: modelled bytes of all programs' variables on it, each variable once.
-        measured_live_bytes: what its arena holds now.
-        measured_peak_bytes: the most it held at once.
-    """
-
-    ipu: int
-    modelled: IpuPlan | None
-    program: str
-    variable_bytes: int
-    measured_live_bytes: int
-    measured_peak_bytes: int
-
-
-@dataclasses.dataclass(frozen=True)
-class DeviceReport:
-    """One TensorFlow device.
-
-    Args:
-        name: such as `/device:IPU:0`.
-        chip: title of its chip.
-        poplar_id: the Poplar device it is attached to; None while it is not.
-        ipus: one for each of its IPUs.
-        programs: the plans of the programs lowered under this configuration. One at a time is on the IPUs.
-        host_to_device: measured, since the counters were reset.
-        device_to_host: the same for the other way.
-        exchange: measured, by (source, destination) IPU; pairs that exchanged nothing are left out.
-        programs_lowered: how many programs were lowered.
-        programs_run: how many times a program ran.
-    """
-
-    name: str
-    chip: str
-    poplar_id: int | None
-    ipus: tuple[IpuReport, ...]
-    programs: tuple[MemoryPlan, ...]
-    host_to_device: Moved
-    device_to_host: Moved
-    exchange: Mapping[tuple[int, int], Moved]
-    programs_lowered: int
-    programs_run: int
-
-
-@dataclasses.dataclass(frozen=True)
-class MemoryReport:
-    """What the programs of this process need, held and moved. The modelled and the measured figures are never mixed.
-
-    Args:
-        sdk: the SDK that is emulated.
-        devices: one for each TensorFlow device.
-        without_effect: options that the configuration set and that change nothing on a simulated system.
+class MemoryReport(ReportData):
+    """What the programs of this process need, held and moved, with its forms: text, JSON, a picture.
 
     Example:
         >>> report = tf_ipu_shim.memory_report()
@@ -92,14 +23,8 @@ class MemoryReport:
         0.04
     """
 
-    sdk: str
-    devices: tuple[DeviceReport, ...]
-    without_effect: tuple[tuple[str, Any], ...]
-
     def to_text(self) -> str:
         """The report as a table of at most 100 columns."""
-        from tf_ipu_shim.profile import text
-
         return text.render(self)
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -108,8 +33,6 @@ class MemoryReport:
 
     def to_svg(self) -> str:
         """The modelled figures as a picture: a bar for each IPU."""
-        from tf_ipu_shim.profile import picture
-
         return picture.render(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,7 +64,7 @@ def memory_report() -> MemoryReport:
     reports = tuple(
         _device(device, next((found for owner, found in recorded.values() if owner is device), [])) for device in now
     )
-    from tf_ipu_shim.ipu.config import system
+    from tf_ipu_shim.configuration import system
 
     without = tuple((one.path, one.value) for one in system.set_options() if one.effect.startswith("none"))
     return MemoryReport(str(sdk.current()), reports, without)

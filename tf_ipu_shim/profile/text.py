@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tf_ipu_shim.machine.memory import CATEGORIES
-from tf_ipu_shim.profile.report import NOT_MODELLED, DeviceReport, MemoryReport
+from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, ReportData
 
 WIDTH = 100
 _OWNERS_SHOWN = 5
 
 
-def render(report: MemoryReport) -> str:
+def render(report: ReportData) -> str:
     """Renders a report.
 
     Args:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tf_ipu_shim.poplar.driver import config_pb2
+from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import ALWAYS, IpuDevice
 from tf_ipu_shim.runtime.requests import requested

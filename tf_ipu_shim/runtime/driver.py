@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tf_ipu_shim.machine import flags
-from tf_ipu_shim.poplar.driver import config_pb2
+from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.runtime import devices, seed
 from tf_ipu_shim.runtime.device import NEVER, PRE_COMPILE
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tf_ipu_shim.poplar.driver import trace_pb2
+from tf_ipu_shim.messages import trace_pb2
 
 
 @dataclasses.dataclass(frozen=True)

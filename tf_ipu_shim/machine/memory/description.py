@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from tf_ipu_shim.machine.memory.liveness import Liveness
+from typing import Any, NamedTuple
 
 
 class Mode(enum.Enum):
@@ -77,7 +74,7 @@ class Block:
         steps: in an order in which they can run.
         segments: numbers of steps before which all earlier ones must have run, ascending.
         results: numbers of the values that are needed when the block ends.
-        liveness: what was found about it, once that is known.
+        liveness: what `liveness.live` found about it, once that is known: a `Liveness`.
 
     Example:
         >>> block = Block("double")
@@ -93,7 +90,7 @@ class Block:
         self.steps: list[Step] = []
         self.segments: list[int] = []
         self.results: list[int] = []
-        self.liveness: Liveness | None = None
+        self.liveness: Any = None
 
     def add(self, value: Value) -> int:
         """Adds a value; returns its number."""

@@ -37,7 +37,7 @@ Status MakeKernel(OpKernelContext* context, NodeDef node, const std::vector<int3
   return OkStatus();
 }
 
-// The events that Python made for a program (see `lowering.compilation`), in this order.
+// The events that Python made for a program (see `compiling.compilation`), in this order.
 enum EventTemplate { kCompileBegin, kCompileEnd, kLoadEngine, kHostToDevice, kDeviceToHost, kExecute, kEventTemplates };
 
 // Field 5 of IpuTraceEvent, `compile_end`, with its field 3, `duration`. Protobuf merges it into the one there is.

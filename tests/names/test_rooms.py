@@ -1,0 +1,167 @@
+"""Imports run down: `docs/architecture.md` lists the rooms, and no statement of any file goes against that order."""
+
+import ast
+import collections
+import pathlib
+import re
+
+import pytest
+
+from tf_ipu_shim.names import finder, graphcore_names
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "tf_ipu_shim"
+TOP = "."  # the package's own __init__ and __main__
+
+
+def modules():
+    """All modules of the package by name."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def statements(text):
+    """The line and the name of everything that some import statement of a file names, lazy ones included."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports name their module in full"
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def module_of(name):
+    """The module that a dotted name is, or is in; None for another package's."""
+    while name and name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def room_of(module):
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else TOP
+
+
+def imports():
+    """Every import of one of our modules by another: (importing module, line, imported module)."""
+    for module, path in MODULES.items():
+        for line, name in statements(path.read_text()):
+            target = module_of(name)
+            if target is not None and target not in (module, "tf_ipu_shim"):
+                yield module, line, target
+
+
+def rooms():
+    """The table of `docs/architecture.md`: each room with what it says of TensorFlow, from the top down."""
+    rows = re.findall(
+        r"^\| `(\w+)/?` \|.*\| (never|lazily|yes) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.M
+    )
+    return dict(rows)
+
+
+def test_the_table_names_every_room():
+    assert set(rooms()) | {TOP} == {room_of(module) for module in MODULES}
+
+
+def test_imports_run_down():
+    order = [TOP, *rooms()]
+    against = [
+        f"{module}:{line} imports {target}"
+        for module, line, target in imports()
+        if order.index(room_of(target)) < order.index(room_of(module))
+    ]
+    assert against == []
+
+
+def test_no_files_import_each_other():
+    """Strongly connected components by two passes of depth-first search (Kosaraju)."""
+    forward, backward = collections.defaultdict(set), collections.defaultdict(set)
+    for module, _, target in imports():
+        forward[module].add(target)
+        backward[target].add(module)
+    assert [group for group in components(forward, backward) if len(group) > 1] == []
+
+
+def components(forward, backward):
+    order, seen = [], set()
+
+    def visit(start, edges, leave):
+        stack = [(start, iter(sorted(edges[start])))]
+        seen.add(start)
+        while stack:
+            node, rest = stack[-1]
+            following = next((other for other in rest if other not in seen), None)
+            if following is None:
+                stack.pop()
+                leave(node)
+            else:
+                seen.add(following)
+                stack.append((following, iter(sorted(edges[following]))))
+
+    for module in sorted(MODULES):
+        if module not in seen:
+            visit(module, forward, order.append)
+    seen.clear()
+    for module in reversed(order):
+        if module not in seen:
+            group = []
+            visit(module, backward, group.append)
+            yield sorted(group)
+
+
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        ([("errors", "sdk"), ("sdk", "errors")], [["tf_ipu_shim.errors", "tf_ipu_shim.sdk"]]),
+        ([("errors", "sdk"), ("errors", "names")], []),
+    ],
+)
+def test_components_finds_cycles(edges, expected):
+    forward, backward = collections.defaultdict(set), collections.defaultdict(set)
+    for one, other in edges:
+        forward[f"tf_ipu_shim.{one}"].add(f"tf_ipu_shim.{other}")
+        backward[f"tf_ipu_shim.{other}"].add(f"tf_ipu_shim.{one}")
+    assert [group for group in components(forward, backward) if len(group) > 1] == expected
+
+
+def test_who_imports_tensorflow():
+    """Rooms that say `never` name it nowhere, those that say `lazily` not while they are imported."""
+    table = rooms()
+    named = []
+    for module, path in MODULES.items():
+        says = table.get(room_of(module))
+        text = path.read_text()
+        tops = {node.lineno for node in ast.parse(text).body}
+        for line, name in statements(text):
+            if name.split(".")[0] in ("tensorflow", "keras", "tf_keras"):
+                if says == "never" or (says == "lazily" and line in tops):
+                    named.append(f"{module}:{line}")
+    assert named == []
+
+
+def test_api_has_graphcore_names_only():
+    """Every module of `api`, but for what makes packages lazy, is a module of Graphcore's or a package of such."""
+    known = set(graphcore_names.modules())
+    packages = {name[:end] for name in known for end in range(len(name)) if name[end] == "."}
+    machinery = {"tf_ipu_shim.api", "tf_ipu_shim.api.lazy_modules", "tf_ipu_shim.api.op_modules"}
+    façade = {module for module in MODULES if room_of(module) == "api"} - machinery
+    assert sorted(module for module in façade if finder.graphcore_name(module) not in known | packages) == []
+
+
+def test_within_api_only_ipu_imports_others():
+    against = [
+        f"{module}:{line} imports {target}"
+        for module, line, target in imports()
+        if room_of(module) == room_of(target) == "api"
+        and module.split(".")[2] in ("keras", "addons", "poplar")
+        and target.split(".")[2] in {"ipu", "keras", "addons", "poplar"} - {module.split(".")[2]}
+    ]
+    assert against == []

@@ -1,0 +1,11 @@
+"""A lowered program as memory: values, steps and kinds of variables, from XLA's form of it.
+
+memory_plan        makes the plan, records it, raises out of memory
+memory_walk, function_walk, cluster_walk   walk through the emitted functions in running order
+hlo, compiler_ir   XLA's form of one program, and how to get it
+stand_ins          ops of equal memory for those that TensorFlow brings into XLA's form slowly
+shape_inference    shapes of ops outside XLA programs
+variable_kinds     weights, optimizer state and accumulators, told apart by data flow
+storage            whether a tensor is on the chip, in remote memory, whole or shared by replicas
+pipeline_memory    FIFOs and stashes of a pipeline
+"""

@@ -1,0 +1,120 @@
+"""What is known of a program while it is walked through, and what is written down of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tensorflow.python.framework import dtypes
+
+from tf_ipu_shim.accounting.shape_inference import Known
+from tf_ipu_shim.accounting.storage import Storage, Stored
+from tf_ipu_shim.accounting.variable_kinds import WEIGHT, variable_kinds
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+
+
+def bytes_of(known: Known) -> int:
+    """Bytes of a tensor; 0 where its shape is not known, and for what has no fixed size."""
+    if known.shape is None or not known.type:
+        return 0
+    kind = dtypes.as_dtype(known.type).base_dtype
+    size = 0 if kind in (dtypes.string, dtypes.resource, dtypes.variant) else kind.size
+    for dimension in known.shape:
+        size *= dimension
+    return size
+
+
+class Accounts:
+    """What is known of a program, and what a walk through it writes down.
+
+    Args:
+        request: the traced function, with the shapes of its arguments and variables.
+        program: what it runs as.
+        storage: where variables and accumulators are kept.
+
+    Attributes:
+        blocks: what each IPU runs.
+        variables: bytes of each variable by (IPU, name), wherever they are.
+        remote: bytes in remote memory, by IPU and category.
+        exchanges: bytes that a run copies, by (source, destination).
+        coarse: XLA programs that were looked at op by op instead of in XLA's own form, with the reason.
+        scopes: for an op's name the traced function that it is in.
+        library: all functions by name.
+    """
+
+    def __init__(self, request: ProgramRequest, program: LoweredProgram, storage: Storage) -> None:
+        self._request = request
+        self._program = program
+        self.storage = storage
+        self.library = {**request.library, **{f.signature.name: f for f in program.functions}}
+        self._clusters = {cluster.function: cluster for cluster in program.clusters}
+        self.blocks: dict[int, Block] = {}
+        self.variables: dict[tuple[int, str], int] = {}
+        self.remote: dict[int, dict[str, int]] = {}
+        self.exchanges: dict[tuple[int, int], int] = {}
+        self.coarse: dict[str, str] = {}
+        self.scopes: dict[str, str] = {}
+        self._variable_values: dict[tuple[int, int], int] = {}
+        self._kinds: list[str] | None = None
+
+    def place_variables(self) -> None:
+        """Writes down all variables, on their IPUs."""
+        for index, ipu in enumerate(self._program.variable_ipus):
+            if ipu >= 0:
+                self.variable(ipu, index)
+
+    def variable(self, ipu: int, index: int) -> int:
+        """The always-live value of a variable on an IPU, by the number of the program's argument."""
+        key = (ipu, index)
+        if key not in self._variable_values:
+            name, kind, stored = self.name_of(index), self.kind_of(index), self.stored(index)
+            block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+            self._variable_values[key] = block.add(Value(stored.on_chip, name, kind, Mode.ALWAYS))
+            self.variables[ipu, name] = self.size_of(index)
+            self.keep_remote(ipu, kind, stored.remote)
+        return self._variable_values[key]
+
+    def size_of(self, index: int) -> int:
+        """Bytes of a variable."""
+        return bytes_of(Known(self._request.variable_types[index], self._request.variable_shapes[index]))
+
+    def stored(self, index: int) -> Stored:
+        """Where a variable is kept."""
+        size, elements = self.size_of(index), math.prod(self._request.variable_shapes[index])
+        return self.storage.of(self.kind_of(index), elements, size // elements if elements else 0)
+
+    def kind_of(self, index: int) -> str:
+        """What a variable is for: one of `machine.memory.CATEGORIES`."""
+        if self._kinds is None:
+            try:
+                self._kinds = variable_kinds(self._request.library, self._request.function)
+            except LookupError:  # an op that this process does not know, which the program's lowering reports
+                self._kinds = [WEIGHT] * len(self._request.arg_types)
+        return self._kinds[index]
+
+    def keep_remote(self, ipu: int, kind: str, size: int) -> None:
+        """Counts bytes in remote memory."""
+        if size:
+            kinds = self.remote.setdefault(ipu, {})
+            kinds[kind] = kinds.get(kind, 0) + size
+
+    def name_of(self, index: int) -> str:
+        """A variable's name; that of the argument for one without, such as most of TensorFlow 2's."""
+        name = self._request.variable_names[index]
+        if name and not name.startswith("Resource-"):
+            return name
+        argument = self.library[self._request.function].signature.input_arg[index].name
+        return argument[: -len("_resource")] if argument.endswith("_resource") else argument
+
+    def is_emitted(self, functions: Sequence[str]) -> bool:
+        """Whether functions are the lowering's own, so that their parts have places: each op in them has a device."""
+        return all(all(node.device for node in self.library[name].node_def) for name in functions)
+
+    def constants_of(self, function: str) -> int:
+        """How many of an XLA program's arguments, the first ones, XLA must know when it compiles."""
+        return self._clusters[function].constants if function in self._clusters else 0
+
+    def scope_of(self, function: str) -> str:
+        """The traced function that an XLA program's ops come from."""
+        return self._clusters[function].scope if function in self._clusters else self._request.function

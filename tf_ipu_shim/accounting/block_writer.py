@@ -1,0 +1,111 @@
+"""What one part of a program writes down for each IPU: blocks, and which values are in them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from tf_ipu_shim.accounting import pipeline_memory
+from tf_ipu_shim.accounting.accounts import Accounts, bytes_of
+from tf_ipu_shim.accounting.shape_inference import Known
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+
+
+@dataclasses.dataclass
+class Held:
+    """A tensor of an emitted function.
+
+    Args:
+        known: its type and shape.
+        variable: the number of the program's argument, for a variable's handle; else -1.
+        is_fed: whether it is an argument of the program.
+        name: of what makes it.
+        at: the number of its value on each IPU that has it.
+        is_remote: whether it is an accumulator in remote memory, of which an IPU has a copy only while it works on it.
+        outside: for an argument of a loop's or branch's function: the walk around it, and what it is there.
+    """
+
+    known: Known
+    variable: int = -1
+    is_fed: bool = False
+    name: str = ""
+    at: dict[int, int] = dataclasses.field(default_factory=dict)
+    outside: tuple[BlockWriter, Held] | None = None
+    is_remote: bool = False
+
+
+class BlockWriter:
+    """Writes the blocks of one emitted function, or of the program's one node.
+
+    Args:
+        walk: what is known of the whole program, and what is written down of it.
+        blocks: what each IPU runs in it.
+    """
+
+    def __init__(self, walk: Accounts, blocks: dict[int, Block]) -> None:
+        self.walk = walk
+        self.blocks = blocks
+        self.bound: dict[int, list[int]] = {}  # values of the walk around this one that are used on each IPU
+
+    def block(self, ipu: int) -> Block:
+        """What an IPU runs, where a new part of the program begins."""
+        block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+        block.begin_segment()
+        return block
+
+    def value(self, ipu: int, held: Held) -> int:
+        """The number of a tensor's value on an IPU; it is brought there from outside, or from the host, if need be."""
+        if held.variable >= 0 and held.outside is None:
+            return self.walk.variable(ipu, held.variable)
+        if ipu not in held.at:
+            block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+            if held.outside is not None:
+                around, there = held.outside
+                outer = around.value(ipu, there)
+                self.bound.setdefault(ipu, []).append(outer)
+                given = around.blocks[ipu].values[outer]
+                held.at[ipu] = block.add(given._replace(mode=Mode.BORROWED, of=(), home=-1))
+            else:
+                held.at[ipu] = block.add(Value(bytes_of(held.known), held.name, "argument"))
+                if not held.is_fed:
+                    block.begin_segment()
+                    block.run(f"copy of {held.name} from the host", (), (held.at[ipu],))
+        return held.at[ipu]
+
+    def parameters(self, ipu: int, given: Sequence[Held]) -> list[int]:
+        """The numbers of the values that an XLA program takes; its part of the block begins with this.
+
+        What is not whole on the chip, or not at all, is copied there for as long as the program needs it.
+        """
+        numbers = {index: self.value(ipu, held) for index, held in enumerate(given) if self._is_whole(held)}
+        block = self.block(ipu)
+        for index, held in enumerate(given):
+            if index not in numbers:
+                kind, name = "accumulator", held.name
+                if held.variable >= 0:
+                    self.walk.variable(ipu, held.variable)
+                    is_shared = self.walk.stored(held.variable).is_shared
+                    kind = "exchange" if is_shared else self.walk.kind_of(held.variable)
+                    name = self.walk.name_of(held.variable)
+                numbers[index] = block.add(Value(bytes_of(held.known), name, kind))
+                block.run(f"load of {name}", (), (numbers[index],))
+        return [numbers[index] for index in range(len(given))]
+
+    def _is_whole(self, held: Held) -> bool:
+        if held.variable >= 0:
+            return self.walk.stored(held.variable).on_chip == self.walk.size_of(held.variable)
+        return not held.is_remote
+
+    def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:
+        """Adds what a pipeline keeps of the mini-batches in it; returns the numbers of these values by IPU."""
+        made: dict[int, list[int]] = {}
+        for one in pipeline_memory.kept(pipeline, self.walk.storage.recomputes, ipus):
+            if one.remote:
+                self.walk.keep_remote(one.ipu, one.kind, one.bytes)
+                continue
+            block = self.block(one.ipu)
+            number = block.add(Value(one.bytes, one.owner, one.kind))
+            block.run(one.owner, (), (number,))
+            made.setdefault(one.ipu, []).append(number)
+        return made

@@ -1,0 +1,156 @@
+"""What one XLA program adds to the memory of its IPU.
+
+XLA's own form of the program is read (see `hlo`). Where XLA cannot give it without running the program, such as for
+one whose shapes depend on an argument's value, its TensorFlow ops are taken one by one instead: every result in new
+memory, nothing in place. That figure is coarser, usually higher, and the plan names the program and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tensorflow.core.framework import function_pb2, tensor_pb2
+from tensorflow.python.framework import dtypes, errors, tensor_util
+
+from tf_ipu_shim.accounting import compiler_ir
+from tf_ipu_shim.accounting.accounts import bytes_of
+from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
+from tf_ipu_shim.accounting.hlo import HloReader, is_gradient
+from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
+from tf_ipu_shim.accounting.shape_inference import Known, infer, reached
+from tf_ipu_shim.accounting.stand_ins import with_stand_ins
+from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.machine.memory import Mode, Value
+
+_VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE}
+_REASON_LENGTH = 200
+
+
+def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -> list[Held]:
+    """Adds an XLA program.
+
+    Args:
+        walk: the function it is launched in.
+        function: what it runs.
+        ipu: where.
+        inputs: what it takes, in the order of the function's arguments.
+
+    Returns:
+        What it gives.
+    """
+    unknown = [held.name for held in inputs if held.known.shape is None]
+    if unknown:
+        return _op_by_op(walk, function, ipu, inputs, f"the shape of {unknown[0]} is known only when it runs")
+    definition = walk.walk.library[function]
+    constants = {
+        index: held.known.literal
+        for index, held in enumerate(inputs[: walk.walk.constants_of(function)])
+        if held.known.literal is not None
+    }
+    if constants:
+        definition = _with_constants(definition, constants)
+    fed = [held for index, held in enumerate(inputs) if index not in constants]
+    arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in fed]
+    library = [with_stand_ins(each) for each in (definition, *reached(definition.node_def, walk.walk.library))]
+    try:
+        module = compiler_ir.shared().hlo(function, library, arguments)
+    except compiler_ir.NoProgramError as error:
+        return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
+    kept_before = pipelined_before(walk, ipu, library)
+    values = walk.parameters(ipu, fed)
+    # XLA gives no parameter to a variable without a value.
+    parameters = [value for value, held in zip(values, fed) if held.known.type]
+    scopes, scope = walk.walk.scopes, walk.walk.scope_of(function)
+
+    def owner_of(name: str) -> str:
+        scopes.setdefault(name, scope)
+        return name
+
+    reader = HloReader(module, walk.blocks[ipu], owner_of)
+    results, shapes = reader.read(parameters), reader.result_shapes()
+    if kept_before:
+        walk.block(ipu).run("end of the pipeline", kept_before, ())
+    outputs, literals = definition.signature.output_arg, reader.result_literals()
+    if not len(results) == len(shapes) == len(literals) == len(outputs):
+        raise errors.InternalError(
+            None, None, f"XLA's program for {function} gives {len(results)} results where {len(outputs)} are taken."
+        )
+    return [
+        _held(
+            Known(output.type, shape, literal=_proto(literal, output.type, shape)),
+            definition.ret[output.name],
+            ipu,
+            number,
+        )
+        for output, shape, literal, number in zip(outputs, shapes, literals, results)
+    ]
+
+
+def pipelined_before(walk: BlockWriter, ipu: int, functions: Sequence[function_pb2.FunctionDef]) -> list[int]:
+    """FIFOs of a pipeline that is in one XLA program, all its stages on one IPU and without feeds."""
+    found: list[int] = []
+    for pipeline in pipelines_in(functions):
+        for numbers in walk.begin_pipeline(pipeline, [ipu]).values():
+            found.extend(numbers)
+    return found
+
+
+def _proto(literal: list[int] | None, kind: int, shape: tuple[int, ...]) -> tensor_pb2.TensorProto | None:
+    if literal is None:
+        return None
+    return tensor_util.make_tensor_proto(literal, dtypes.as_dtype(kind), shape)
+
+
+def _with_constants(
+    function: function_pb2.FunctionDef, constants: Mapping[int, tensor_pb2.TensorProto]
+) -> function_pb2.FunctionDef:
+    """The function with some arguments, by number, replaced by their values."""
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(function)
+    renamed: dict[str, str] = {}
+    for index in sorted(constants, reverse=True):
+        argument = function.signature.input_arg[index]
+        del copy.signature.input_arg[index]
+        node = copy.node_def.add(name=f"{argument.name}_value", op="Const")
+        node.attr["dtype"].type = argument.type
+        node.attr["value"].tensor.CopyFrom(constants[index])
+        renamed[argument.name] = f"{node.name}:output:0"
+    for node in copy.node_def:
+        for position, text in enumerate(node.input):
+            node.input[position] = renamed.get(text, text)
+    for result, tensor in copy.ret.items():
+        copy.ret[result] = renamed.get(tensor, tensor)
+    return copy
+
+
+def _held(known: Known, tensor: str, ipu: int, number: int) -> Held:
+    return Held(known, name=tensor.split(":", 1)[0], at={ipu: number})
+
+
+def _op_by_op(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held], reason: str) -> list[Held]:
+    walk.walk.coarse[function] = reason
+    definition = walk.walk.library[function]
+    names = [argument.name for argument in definition.signature.input_arg]
+    known = infer(definition.node_def, {name: held.known for name, held in zip(names, inputs)}, walk.walk.library)
+    values = {name: walk.value(ipu, held) for name, held in zip(names, inputs)}
+    block, scope = walk.block(ipu), walk.walk.scope_of(function)
+
+    for node in definition.node_def:
+        walk.walk.scopes.setdefault(node.name, scope)
+        takes = [values[text] for text in node.input if not text.startswith("^")]
+        kind = "gradient" if is_gradient(node.name) else "temporary"
+        gives = []
+        for output, types in op_types.output_types(node).items():
+            for index in range(len(types)):
+                tensor = f"{node.name}:{output}:{index}"
+                value = Value(bytes_of(known[tensor]), node.name, kind)
+                if node.op == "Const":
+                    value = value._replace(kind="constant", mode=Mode.ALWAYS)
+                elif node.op in _VIEWS:
+                    value = value._replace(mode=Mode.VIEW, of=tuple(takes[:1]))
+                values[tensor] = block.add(value)
+                gives.append(values[tensor])
+        if node.op != "Const":
+            block.run(node.name, takes, gives)
+    tensors = [definition.ret[output.name] for output in definition.signature.output_arg]
+    return [_held(known.get(text, Known(0, None)), text, ipu, values[text]) for text in tensors]

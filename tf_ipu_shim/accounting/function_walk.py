@@ -1,0 +1,211 @@
+"""The walk through one function of a lowered program: XLA programs, exchanges, loops, host ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
+
+from tensorflow.core.framework import node_def_pb2, types_pb2
+
+from tf_ipu_shim.accounting import cluster_walk
+from tf_ipu_shim.accounting.accounts import bytes_of
+from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
+from tf_ipu_shim.accounting.hlo import is_same
+from tf_ipu_shim.accounting.shape_inference import infer
+from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+
+
+class FunctionWalk(BlockWriter):
+    """The walk through one emitted function, or through the program's one node."""
+
+    def function(self, name: str, arguments: Sequence[Held]) -> list[Held]:
+        """Walks through a function; returns its results."""
+        definition = self.walk.library[name]
+        tensors = {argument.name: held for argument, held in zip(definition.signature.input_arg, arguments)}
+        for node in _in_order(definition.node_def):
+            inputs = [text for text in node.input if not text.startswith("^")]
+            results = self.node(node, [tensors[text] for text in inputs], inputs)
+            tensors.update(zip(_output_names(node), results))
+        return [tensors[definition.ret[output.name]] for output in definition.signature.output_arg]
+
+    def node(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> Sequence[Held]:
+        """Writes down one node.
+
+        Args:
+            node: the node.
+            inputs: what it takes.
+            names: the names that these have in the function.
+
+        Returns:
+            What it gives.
+        """
+        if node.op == vocabulary.LAUNCH:
+            chip = node.attr[vocabulary.CHIP_ATTRIBUTE].i
+            return cluster_walk.launch(self, node.attr["function"].func.name, chip, inputs)
+        if node.op == vocabulary.INTER_COPY:
+            return [self._exchange(node.attr["source"].i, node.attr["destination"].i, inputs[0])]
+        called = op_types.called_functions(node)
+        if called and self.walk.is_emitted(called):
+            if node.op in vocabulary.CALLS:
+                return self.function(called[0], inputs)
+            return self._loop(node, inputs) if node.op in vocabulary.LOOPS else self._branch(node, called, inputs)
+        return self._alone(node, inputs, names)
+
+    def _exchange(self, source: int, destination: int, held: Held) -> Held:
+        size = bytes_of(held.known)
+        sent = self.value(source, held)
+        name = self.blocks[source].values[sent].owner
+        self.block(source).run(f"exchange of {name}", (sent,), ())
+        block = self.block(destination)
+        received = block.add(Value(size, name, "exchange"))
+        block.run(f"exchange of {name}", (), (received,))
+        exchanges = self.walk.exchanges
+        exchanges[source, destination] = exchanges.get((source, destination), 0) + size
+        return Held(held.known, name=name, at={destination: received})
+
+    def _inside(
+        self, function: str, inputs: Sequence[Held], remote: Set[int] = frozenset()
+    ) -> tuple[FunctionWalk, list[Held], list[Held]]:
+        """Walks through the function of a loop or branch: the walk, its arguments and its results.
+
+        Arguments whose numbers are in `remote` are in remote memory.
+        """
+        inner = FunctionWalk(self.walk, {})
+        arguments = [
+            # What a loop carries changes.
+            Held(held.known._replace(literal=None), held.variable, False, held.name, {}, (self, held), index in remote)
+            for index, held in enumerate(inputs)
+        ]
+        results = inner.function(function, arguments)
+        for index, result in enumerate(results):
+            if result.outside is None and index not in remote:
+                for ipu, number in result.at.items():
+                    inner.blocks[ipu].results.append(number)
+        return inner, arguments, results
+
+    def _loop(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held]) -> list[Held]:
+        pipeline = PipelineDescription.of(node)
+        accumulators = self._accumulators(node, inputs) if pipeline is not None else frozenset[int]()
+        remote = {
+            index
+            for index in accumulators
+            if self.walk.storage.of("accumulator", bytes_of(inputs[index].known), 1).remote
+        }
+        body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote)
+        test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
+        gives: dict[int, list[int]] = {}
+        carried = []
+        for index, (held, argument, result) in enumerate(zip(inputs, arguments, results)):
+            if result is argument:
+                carried.append(held)
+                continue
+            left = Held(held.known._replace(literal=None), name=node.name, is_remote=index in remote)
+            for ipu, number in result.at.items():
+                if left.is_remote:
+                    self.walk.keep_remote(ipu, "accumulator", bytes_of(held.known))
+                    left.name = body.blocks[ipu].values[number].owner
+                    continue
+                block, inner = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")), body.blocks[ipu]
+                value = Value(bytes_of(held.known), node.name, "temporary")
+                if index in accumulators:
+                    value = value._replace(owner=inner.values[number].owner, kind="accumulator")
+                if ipu in argument.at:
+                    outer = self.value(ipu, held)
+                    if is_same(inner, number, argument.at[ipu]):
+                        value = value._replace(mode=Mode.VIEW, of=(outer,))
+                    else:
+                        value = value._replace(mode=Mode.IN_PLACE, of=(outer,))
+                        given = inner.values[argument.at[ipu]]
+                        inner.values[argument.at[ipu]] = given._replace(mode=Mode.CARRIED)
+                left.at[ipu] = block.add(value)
+                gives.setdefault(ipu, []).append(left.at[ipu])
+            carried.append(left)
+        ipus = sorted({*body.blocks, *gives})
+        waiting = self.begin_pipeline(pipeline, ipus) if pipeline is not None else {}
+        self._run_inside(node.name, [test, body], gives, True, waiting)
+        return carried
+
+    def _accumulators(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held]) -> frozenset[int]:
+        """Numbers of what a pipeline's loop carries on and changes, but for its counters."""
+        body = self.walk.library[node.attr["body"].func.name]
+        given = [argument.name for argument in body.signature.input_arg]
+        returned = [body.ret[output.name] for output in body.signature.output_arg]
+        return frozenset(
+            index
+            for index, (held, one, other) in enumerate(zip(inputs, given, returned))
+            if one != other and held.variable < 0 and held.known.type not in (types_pb2.DT_INT32, types_pb2.DT_INT64)
+        )
+
+    def _branch(self, node: node_def_pb2.NodeDef, called: Sequence[str], inputs: Sequence[Held]) -> list[Held]:
+        """A conditional; its first input chooses the branch."""
+        walks = [self._inside(function, inputs[1:]) for function in called]
+        gives: dict[int, list[int]] = {}
+        left = []
+        for alternatives in zip(*(results for _, _, results in walks)):
+            made = Held(alternatives[0].known._replace(literal=None), name=node.name)
+            for ipu in sorted({ipu for result in alternatives for ipu in result.at}):
+                block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+                made.at[ipu] = block.add(Value(bytes_of(made.known), node.name, "temporary"))
+                gives.setdefault(ipu, []).append(made.at[ipu])
+            left.append(made)
+        self._run_inside(node.name, [walk for walk, _, _ in walks], gives, False)
+        return left
+
+    def _run_inside(
+        self,
+        name: str,
+        walks: Sequence[FunctionWalk],
+        gives: dict[int, list[int]],
+        loops: bool,
+        waiting: Mapping[int, list[int]] = MappingProxyType({}),
+    ) -> None:
+        for ipu in sorted({ipu for walk in walks for ipu in walk.blocks}.union(gives, waiting)):
+            takes = [number for walk in walks for number in walk.bound.get(ipu, ())]
+            takes.extend(waiting.get(ipu, ()))
+            inside = [walk.blocks[ipu] for walk in walks if ipu in walk.blocks]
+            self.block(ipu).run(name, takes, gives.get(ipu, ()), inside, loops)
+
+    def _alone(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> list[Held]:
+        """An op outside XLA programs, on the host or alone on an IPU."""
+        arguments = {name: held.known for name, held in zip(names, inputs)}
+        made = infer([node], arguments, self.walk.library)
+        results = [Held(made[name], name=node.name) for name in _output_names(node)]
+        if node.op == "Const":
+            results[0].known = results[0].known._replace(literal=node.attr["value"].tensor)
+        if vocabulary.CHIP_ATTRIBUTE in node.attr:
+            ipu = node.attr[vocabulary.CHIP_ATTRIBUTE].i
+            takes = [self.value(ipu, held) for held in inputs]
+            block = self.block(ipu)
+            for held in results:
+                held.at[ipu] = block.add(Value(bytes_of(held.known), node.name, "temporary"))
+            block.run(node.name, takes, [held.at[ipu] for held in results])
+            return results
+        for held in inputs:
+            for ipu in held.at:
+                self.block(ipu).run(f"copy of {held.name} to the host", (held.at[ipu],), ())
+        return results
+
+
+def _in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[node_def_pb2.NodeDef]:
+    """The nodes in the order in which they stand, each one after those that it needs."""
+    waiting = {node.name: node for node in nodes}
+    for name in list(waiting):
+        stack = [name]
+        while stack:
+            node = waiting.get(stack[-1])
+            if node is None:
+                stack.pop()
+                continue
+            before = [text.lstrip("^").split(":", 1)[0] for text in node.input]
+            before = [other for other in before if other in waiting]
+            if before:
+                stack.extend(reversed(before))
+            else:
+                yield waiting.pop(stack.pop())
+
+
+def _output_names(node: node_def_pb2.NodeDef) -> list[str]:
+    outputs = op_types.output_types(node).items()
+    return [f"{node.name}:{output}:{index}" for output, types in outputs for index in range(len(types))]

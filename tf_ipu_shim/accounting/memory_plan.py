@@ -1,0 +1,107 @@
+"""Memory of a lowered program: the plan, and the out-of-memory error where it does not fit."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Optional
+
+from tensorflow.python.framework import errors
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.accounting import compiler_ir
+from tf_ipu_shim.accounting.hlo import mark_activations
+from tf_ipu_shim.accounting.memory_walk import Walk
+from tf_ipu_shim.accounting.storage import Storage, storage_of
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.memory import MemoryPlan, out_of_memory_text, plan_of
+from tf_ipu_shim.runtime import plans
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.runtime.device import IpuDevice
+
+UserLine = Callable[[str, str], Optional[str]]
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
+_ALLOW = "debug.allowOutOfMemory"
+
+
+def enabled() -> bool:
+    """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY` is `off`."""
+    return os.environ.get(ENVIRONMENT_VARIABLE, "").lower() != "off"
+
+
+def plan_memory(
+    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, user_line: UserLine | None = None
+) -> MemoryPlan:
+    """Finds how much memory a program needs on each IPU, before it runs, and keeps that for the report.
+
+    Args:
+        request: the traced function, with the shapes of its arguments and variables.
+        program: what it runs as.
+        device: where it runs.
+        user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
+
+    Returns:
+        The plan.
+
+    Raises:
+        tf.errors.InternalError: it does not fit, and neither the engine option `debug.allowOutOfMemory` nor
+            compilation profiling asks to go on.
+
+    Source: FACTS section 2, "OOM".
+    """
+    walk = _walk(request, program, storage_of(request.library, device.options, program.replicas))
+    for block in walk.blocks.values():
+        mark_activations(block)
+    line_of = _lines(request, walk, user_line)
+    plan = MemoryPlan(
+        program=request.name,
+        device=device.name,
+        chip=device.chip.title,
+        ipus=tuple(
+            plan_of(ipu, block, device.chip, line_of, walk.remote.get(ipu))
+            for ipu, block in sorted(walk.blocks.items())
+        ),
+        variables=walk.variables,
+        exchanges=walk.exchanges,
+        coarse=tuple(walk.coarse.items()),
+    ).replicated(program.replicas, program.shards)
+    plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
+    if not plan.fits and not _may_go_on(device):
+        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))
+    return plan
+
+
+def _walk(request: ProgramRequest, program: LoweredProgram, storage: Storage) -> Walk:
+    walk = Walk(request, program, storage)
+    try:
+        walk.run()
+    except Exception as error:
+        # A program that can run is not refused because its memory cannot be told.
+        reason = f"{type(error).__name__}: {error}"
+        # What XLA itself refuses, here or when shapes are inferred, its launch reports in the words users know.
+        if not isinstance(error, (compiler_ir.NoProgramError, ValueError)):
+            warnings.warn(
+                f"The memory of IPU program {request.name} was counted for its variables only, because looking into "
+                f"it failed ({reason}). It runs all the same.",
+                RuntimeWarning,
+            )
+        walk = Walk(request, program, storage)
+        walk.variables_only(reason)
+    return walk
+
+
+def _may_go_on(device: IpuDevice) -> bool:
+    # Graphcore's driver sets the option itself where compilation reports are asked for.
+    if device.options.profiling.enable_compilation_trace:
+        return True
+    return device.engine_options.get(_ALLOW, "").lower() == "true"
+
+
+def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> Callable[[str], str | None]:
+    def line_of(name: str) -> str | None:
+        return user_line(walk.scopes.get(name, request.function), name) if user_line is not None else None
+
+    return line_of

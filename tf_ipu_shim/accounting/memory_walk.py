@@ -1,0 +1,49 @@
+"""A walk through what a program runs as, in running order, that writes down what each IPU keeps in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tf_ipu_shim.accounting.accounts import Accounts
+from tf_ipu_shim.accounting.block_writer import Held
+from tf_ipu_shim.accounting.function_walk import FunctionWalk
+from tf_ipu_shim.accounting.shape_inference import Known
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.machine.memory import Step
+
+
+class Walk(Accounts):
+    """The walk through a whole program."""
+
+    def run(self) -> None:
+        """Walks through the program."""
+        arguments = [self._argument(index) for index in range(len(self._request.arg_types))]
+        self.place_variables()
+        names = [argument.name for argument in self.library[self._request.function].signature.input_arg]
+        node, walk = self._program.node, FunctionWalk(self, self.blocks)
+        if self._program.replicas > 1:  # the others are the same
+            results: Sequence[Held] = walk.function(self._program.first_replica, arguments)
+        else:
+            order = list(node.attr["_input_order"].list.i) if "_input_order" in node.attr else range(len(arguments))
+            results = walk.node(node, [arguments[i] for i in order], [names[i] for i in order])
+        for result in results:
+            for ipu, number in result.at.items():
+                self.blocks[ipu].results.append(number)
+        for ipu, block in self.blocks.items():
+            # What a run is fed is copied to the IPUs before the program starts.
+            fed = tuple(held.at[ipu] for held in arguments if held.is_fed and ipu in held.at)
+            if fed:
+                block.steps.insert(0, Step("copies from the host", (), fed))
+                block.segments = [1, *(border + 1 for border in block.segments)]
+
+    def variables_only(self, reason: str) -> None:
+        """Stands in for `run` where that fails."""
+        self.coarse[self._request.function] = reason
+        self.place_variables()
+
+    def _argument(self, index: int) -> Held:
+        request = self._request
+        if request.arg_types[index] == op_types.RESOURCE:
+            return Held(Known(request.variable_types[index], request.variable_shapes[index], True), index)
+        known = Known(request.arg_types[index], request.arg_shapes[index])
+        return Held(known, is_fed=True, name=self.library[request.function].signature.input_arg[index].name)

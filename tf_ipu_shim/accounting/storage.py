@@ -1,0 +1,117 @@
+"""Where variables and accumulated gradients are kept: on the chip, in remote memory, whole or shared by the replicas.
+
+Programs here always have them whole and in their arenas; this is what Graphcore's compiler would do with the same
+options, for the memory model alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.accounting import variable_kinds
+from tf_ipu_shim.lowering.pipelines import DESCRIPTION_ATTRIBUTE, PipelineDescription
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """Where one tensor is kept, for each replica.
+
+    Args:
+        on_chip: bytes of it that are always on the chip.
+        remote: bytes of it in remote memory.
+        is_shared: whether the replicas have a part each.
+    """
+
+    on_chip: int
+    remote: int = 0
+    is_shared: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Storage:
+    """The options that decide it.
+
+    Args:
+        replicas: of the program.
+        minimum_bytes: a tensor must have, for each replica that shares it, to be kept elsewhere than on the chip.
+        recomputes: whether pipelines compute activations anew instead of keeping them.
+        offloaded: kinds of variables that are in remote memory.
+        shared: kinds of variables that the replicas share.
+
+    Example:
+        >>> storage = Storage(replicas=2, shared=frozenset({"optimizer_state"}))
+        >>> storage.of("optimizer_state", elements=1001, element_bytes=4).on_chip
+        2004
+    """
+
+    replicas: int = 1
+    minimum_bytes: int = 128
+    recomputes: bool = False
+    offloaded: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
+
+    def of(self, kind: str, elements: int, element_bytes: int) -> Stored:
+        """Where a tensor is kept.
+
+        Args:
+            kind: one of `machine.memory.CATEGORIES`.
+            elements: their number.
+            element_bytes: size of one.
+
+        Source: `variables_offload_and_partition.cc` of Graphcore's driver (FACTS section 4).
+        """
+        size = elements * element_bytes
+        replicas = self.replicas if kind in self.shared else 1
+        if size < self.minimum_bytes * replicas:
+            return Stored(size)
+        part = -(-elements // replicas) * element_bytes
+        if kind in self.offloaded:
+            return Stored(0, part, replicas > 1)
+        return Stored(part, 0, replicas > 1)
+
+
+def storage_of(library: Mapping[str, function_pb2.FunctionDef], options: Any, replicas: int) -> Storage:
+    """Finds the options of a program.
+
+    Args:
+        library: all its functions by name; pipelines and accumulating optimizers leave their options in them.
+        options: the `IpuOptions` of the device.
+        replicas: of the program.
+
+    Returns:
+        What holds for all its variables. Where several pipelines disagree, what any of them asks for.
+    """
+    remote_by_default = bool(options.enable_remote_buffers_without_device)
+    offloaded: set[str] = set()
+    shared: set[str] = set()
+
+    def choose(kind: str, offload: bool | None, share: bool | None, default: bool = False) -> None:
+        if default if offload is None else offload:
+            offloaded.add(kind)
+        if share:
+            shared.add(kind)
+
+    for function in library.values():
+        for node in function.node_def:
+            if DESCRIPTION_ATTRIBUTE in node.attr:
+                found = PipelineDescription.from_json(node.attr[DESCRIPTION_ATTRIBUTE].s)
+                if found.training:
+                    state, sharing = found.offload_weight_update_variables, found.replicated_optimizer_state_sharding
+                    choose(variable_kinds.STATE, state, sharing, remote_by_default)
+                    choose(variable_kinds.WEIGHT, found.offload_weights, found.replicated_weight_sharding)
+                    choose(variable_kinds.ACCUMULATOR, found.offload_gradient_accumulation_buffers, False)
+            elif node.op == "AssignVariableOp" and variable_kinds.ACCUMULATOR_ATTRIBUTE in node.attr:
+                state, sharing = json.loads(node.attr[variable_kinds.ACCUMULATOR_ATTRIBUTE].s)
+                choose(variable_kinds.STATE, state, sharing, remote_by_default)
+    return Storage(
+        replicas=replicas,
+        minimum_bytes=options.minimum_remote_tensor_size,
+        recomputes=options.speed_size_config.allow_recompute,
+        offloaded=frozenset(offloaded),
+        shared=frozenset(shared),
+    )

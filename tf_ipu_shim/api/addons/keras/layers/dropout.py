@@ -1,0 +1,73 @@
+"""Dropout as a Keras layer that keeps no mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.building.ops import rand_ops
+
+
+class Dropout(keras2.public().layers.Layer):  # type: ignore[misc]
+    """Drops elements while training; the backward pass makes the mask again from its seed.
+
+    Args:
+        rate: the share that is dropped, in [0, 1).
+        noise_shape: the mask's shape: for each dimension of the inputs its size, or 1.
+        seed: `[2]` integers: the same mask in every step. None: another one in each.
+        **kwargs: of a Keras layer.
+
+    Source: `ipu_tensorflow_addons.keras.layers.Dropout`.
+
+    Example:
+        >>> y = Dropout(0.1)(x, training=True)
+    """
+
+    def __init__(self, rate: float, noise_shape: Any = None, seed: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.noise_shape = noise_shape
+        self.seed = seed
+        self.ref = True
+
+    def build(self, input_shape: Any) -> None:
+        """Makes nothing: the layer has no variables.
+
+        Args:
+            input_shape: any.
+        """
+        super().build(input_shape)
+
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        """Drops elements, if training.
+
+        Args:
+            inputs: a float tensor.
+            training: None means the phase Keras is in.
+
+        Returns:
+            A tensor like inputs.
+        """
+        if training is None:
+            training = keras2.module("backend").learning_phase()
+
+        def dropped() -> Any:
+            return rand_ops.dropout(inputs, self.rate, self.noise_shape, self.seed, self.name, ref=self.ref)
+
+        if tf.is_tensor(training):
+            return tf.cond(tf.cast(training, tf.bool), dropped, lambda: tf.identity(inputs))
+        return dropped() if training else tf.identity(inputs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The inputs' shape.
+
+        Args:
+            input_shape: of the inputs.
+        """
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {**super().get_config(), "rate": self.rate, "noise_shape": self.noise_shape, "seed": self.seed}

@@ -1,0 +1,75 @@
+"""Conversions to and from numbers of eight bits as Keras layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.building.ops.f8_ops import QuarterTensor, convert_from_f8, convert_to_f8
+
+__all__ = ["ConvertFromF8", "ConvertToF8", "QuarterTensor", "convert_from_f8", "convert_to_f8"]
+
+_Layer: Any = keras2.public().layers.Layer
+
+
+class ConvertToF8(_Layer):  # type: ignore[misc]
+    """Rounds numbers to eight bits.
+
+    Args:
+        **kwargs: of a Keras layer.
+
+    Source: `ipu_tensorflow_addons.keras.layers.ConvertToF8`.
+
+    Example:
+        >>> data, metadata = ConvertToF8()(x, metadata=create_metadata(Format.F143))
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("autocast", False)
+        super().__init__(**kwargs)
+
+    def call(self, data: Any, metadata: Any, **kwargs: Any) -> list[Any]:
+        """Converts.
+
+        Args:
+            data: float16 or float32.
+            metadata: of `f8_ops.create_metadata`.
+            **kwargs: have no influence.
+
+        Returns:
+            The bits, uint8 of the shape of the data, and the metadata: a list, so that Keras can hand them on.
+        """
+        packed = convert_to_f8(data, metadata)
+        return [packed.data, packed.metadata]
+
+
+class ConvertFromF8(_Layer):  # type: ignore[misc]
+    """Reads numbers of eight bits.
+
+    Args:
+        dtype: of the result.
+        **kwargs: of a Keras layer.
+
+    Source: `ipu_tensorflow_addons.keras.layers.ConvertFromF8`.
+
+    Example:
+        >>> x = ConvertFromF8()([data, metadata])
+    """
+
+    def __init__(self, dtype: Any = tf.half, **kwargs: Any) -> None:
+        kwargs.setdefault("autocast", False)
+        super().__init__(dtype=dtype, **kwargs)
+
+    def call(self, inputs: Any, **kwargs: Any) -> Any:
+        """Converts.
+
+        Args:
+            inputs: a `QuarterTensor`, or data and metadata.
+            **kwargs: have no influence.
+
+        Returns:
+            A tensor of the shape of the data.
+        """
+        return convert_from_f8(inputs, tf.as_dtype(self.dtype))

@@ -1,0 +1,8 @@
+"""`ipu_tensorflow_addons.keras.optimizers`: Keras 2 optimizers that say in which types they keep and compute state."""
+
+from tf_ipu_shim.api.addons.keras.optimizers.adam_optimizer import AdamIpuOptimizer
+from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import IpuOptimizerBase
+from tf_ipu_shim.api.addons.keras.optimizers.lamb_optimizer import LAMBIpuOptimizer
+from tf_ipu_shim.api.addons.keras.optimizers.sgd_optimizer import SGDIpuOptimizer
+
+__all__ = ["AdamIpuOptimizer", "IpuOptimizerBase", "LAMBIpuOptimizer", "SGDIpuOptimizer"]

@@ -1,0 +1,33 @@
+"""`ipu_tensorflow_addons.layers.rnn_ops`: the recurrent layers of TensorFlow 1, see `tf_ipu_shim.building.ops.rnn_ops`."""
+
+from tf_ipu_shim.building.ops.rnn_ops import (
+    POPNN_AUGRU,
+    POPNN_AUGRU_NUM_GATES,
+    POPNN_DYNAMIC_GRU,
+    POPNN_DYNAMIC_GRU_NUM_GATES,
+    POPNN_GRU,
+    POPNN_GRU_NUM_GATES,
+    POPNN_LSTM,
+    POPNN_LSTM_NUM_GATES,
+    PopnnAUGRU,
+    PopnnDynamicGRU,
+    PopnnDynamicLSTM,
+    PopnnGRU,
+    PopnnLSTM,
+)
+
+__all__ = [
+    "POPNN_AUGRU",
+    "POPNN_AUGRU_NUM_GATES",
+    "POPNN_DYNAMIC_GRU",
+    "POPNN_DYNAMIC_GRU_NUM_GATES",
+    "POPNN_GRU",
+    "POPNN_GRU_NUM_GATES",
+    "POPNN_LSTM",
+    "POPNN_LSTM_NUM_GATES",
+    "PopnnAUGRU",
+    "PopnnDynamicGRU",
+    "PopnnDynamicLSTM",
+    "PopnnGRU",
+    "PopnnLSTM",
+]

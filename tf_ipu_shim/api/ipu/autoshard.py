@@ -1,0 +1,115 @@
+"""`tensorflow.python.ipu.autoshard` of SDK 1.0 to 1.4: spreads a graph over IPUs by itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim.api.ipu import sharding_utils
+from tf_ipu_shim.api.ipu.utils import get_num_of_ipus_in_device
+from tf_ipu_shim.building import sharding
+
+
+def automatic_sharding(
+    num_shards: int,
+    input_ts: Any,
+    loss_ts: Any,
+    edge_filter: Callable[[tuple[str, str]], bool] | None = None,
+    frozen_inference: bool = False,
+) -> None:
+    """Marks all ops on the IPU for shards, so that the largest shard needs as little memory as can be.
+
+    The graph is cut where all ways from the input to the loss go over one edge; gradient ops follow their forward ops.
+
+    Args:
+        num_shards: number of IPUs.
+        input_ts: the tensor closest to where data comes in.
+        loss_ts: the tensor closest to the loss.
+        edge_filter: takes the names of the two ops of an edge; true where no cut may be.
+        frozen_inference: whether weights are constants.
+
+    Raises:
+        ValueError: no op is on an IPU.
+        RuntimeError: the loss does not depend on the input.
+        Exception: there are fewer places to cut than are needed.
+
+    Source: `tensorflow.python.ipu.autoshard.automatic_sharding`.
+
+    Example:
+        >>> with ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     train_op = tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss(x))
+        ...     automatic_sharding(2, x, loss)
+    """
+    operations = [op for op in input_ts.graph.get_operations() if _is_on_ipu(op)]
+    if not operations:
+        raise ValueError(
+            "No ops placed on IPU device to shard. Build the model inside "
+            "`with ipu.scopes.ipu_scope('/device:IPU:0'):`."
+        )
+    way = sharding_utils.on_the_way(input_ts.op, loss_ts.op)
+    if not way:
+        raise RuntimeError(
+            "Error: number of disconnected subgraphs in auto-sharder is not one: no way leads from "
+            f"{input_ts.name} to {loss_ts.name}."
+        )
+    edges = sharding_utils.splitting_edges(way, edge_filter)
+    if len(edges) + 1 < num_shards:
+        raise Exception(
+            f"There are fewer subgraphs ({len(edges) + 1}) than available shards ({num_shards}): the ways from "
+            "input to loss have too few edges in common. Use fewer shards, or mark them with ipu.scopes.ipu_shard."
+        )
+    known = set(way)
+
+    def cost(op: Any) -> int:
+        weights = sum(
+            sharding_utils.tensor_memory_use(tensor)
+            for tensor in op.inputs
+            if tensor.op not in known and (frozen_inference or tensor.op.type != "Const")
+        )
+        return weights + sum(map(sharding_utils.tensor_memory_use, op.outputs))
+
+    parts = sharding_utils.cut(way, edges, num_shards, cost)
+    sharding_utils.mark(parts, operations)
+    sharding.propagate_sharding(input_ts.graph)
+
+
+@contextlib.contextmanager
+def ipu_autoshard() -> Iterator[None]:
+    """Spreads the ops made inside over all IPUs of their device, in the order they are made.
+
+    Each IPU gets a run of them, so that the one that needs most memory needs as little as can be. Ops that are marked
+    already keep their mark.
+
+    Raises:
+        ValueError: no op is on an IPU.
+
+    Source: `tensorflow.python.ipu.autoshard.ipu_autoshard`.
+
+    Example:
+        >>> with ipu.scopes.ipu_scope("/device:IPU:0"), ipu_autoshard():
+        ...     loss = model(x)
+    """
+    graph = ops.get_default_graph()
+    before = set(graph.get_operations())
+    yield
+    made = [op for op in graph.get_operations() if op not in before and _is_on_ipu(op)]
+    if not made:
+        raise ValueError("No ops placed on IPU device to shard: none was made on one inside ipu_autoshard.")
+    number = get_num_of_ipus_in_device(made[0].device)
+    costs = [
+        sum(map(sharding_utils.tensor_memory_use, op.outputs if op.type != "ReadVariableOp" else [*op.outputs] * 2))
+        for op in made
+    ]
+    ends = sharding_utils.best_ends(costs, min(number, len(made)))
+    for shard, (first, end) in enumerate(zip([0, *ends], [*ends, len(made)])):
+        for op in made[first:end]:
+            if sharding.get_sharding(op) is None:
+                sharding_utils.set_ipu_shard(op, shard)
+
+
+def _is_on_ipu(op: Any) -> bool:
+    return bool(op.device) and device_lib.DeviceSpec.from_string(op.device).device_type == "IPU"

@@ -1,0 +1,40 @@
+"""`tensorflow.python.ipu.autoshard_cnn` of SDK 1.0 to 1.4: the same as `autoshard`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim.api.ipu import autoshard
+from tf_ipu_shim.api.ipu.sharding_utils import children, prohibited_ops, tensor_memory_use
+
+__all__ = ["automatic_sharding", "children", "prohibited_ops", "tensor_memory_use"]
+
+
+def automatic_sharding(
+    num_shards: int,
+    input_ts: Any,
+    output_ts: Any,
+    edge_filter: Callable[[tuple[str, str]], bool] | None = None,
+    frozen_inference: bool = False,
+) -> None:
+    """Marks all ops on the IPU for shards; see `autoshard.automatic_sharding`.
+
+    Args:
+        num_shards: number of IPUs.
+        input_ts: the tensor closest to where data comes in.
+        output_ts: the tensor closest to the loss.
+        edge_filter: takes the names of the two ops of an edge; true where no cut may be.
+        frozen_inference: whether weights are constants.
+
+    Raises:
+        ValueError: no op is on an IPU.
+        RuntimeError: the output does not depend on the input.
+        Exception: there are fewer places to cut than are needed.
+
+    Source: `tensorflow.python.ipu.autoshard_cnn.automatic_sharding`.
+
+    Example:
+        >>> automatic_sharding(2, images, loss)
+    """
+    autoshard.automatic_sharding(num_shards, input_ts, output_ts, edge_filter, frozen_inference)

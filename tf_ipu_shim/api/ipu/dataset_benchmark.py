@@ -1,0 +1,173 @@
+"""`tensorflow.python.ipu.dataset_benchmark`: how fast the host makes data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.util import structure
+from tensorflow.python.framework import dtypes, errors_impl, ops
+from tensorflow.python.ops import (
+    array_ops,
+    control_flow_assert,
+    gen_array_ops,
+    gen_logging_ops,
+    math_ops,
+    script_ops,
+)
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
+
+
+def dataset_benchmark(
+    dataset: Any,
+    number_of_epochs: int,
+    elements_per_epochs: int,
+    print_stats: bool = True,
+    apply_debug_options: bool = True,
+    do_memcpy: bool = True,
+    apply_options: bool | None = None,
+) -> Any:
+    """Measures how fast a dataset gives its elements.
+
+    Args:
+        dataset: a `tf.data.Dataset`; it has to have enough elements for all epochs together.
+        number_of_epochs: how often to measure.
+        elements_per_epochs: elements taken in each.
+        print_stats: whether to print a line for each epoch.
+        apply_debug_options: accepted; the dataset's options always count here.
+        do_memcpy: whether each element is copied, as it is on its way to the IPU.
+        apply_options: the name of `apply_debug_options` on TensorFlow 1.
+
+    Returns:
+        A string tensor of shape [1], JSON: `epochs` holds for each epoch `elements_processed`,
+        `total_bytes_processed`, `time_elapsed` (seconds), `elements_per_second` and `bandwidth` (GB/s).
+
+    Raises:
+        TypeError: `dataset` is no dataset.
+        ValueError: a number is below one.
+        InvalidArgumentError: a shape has a dimension of size zero, or, when run, the dataset ends too early.
+
+    Source: `tensorflow.python.ipu.dataset_benchmark.dataset_benchmark`.
+
+    Example:
+        >>> statistics = json.loads(dataset_benchmark(dataset, 3, 100).numpy()[0])
+        >>> statistics["epochs"][0]["elements_processed"]
+        100
+    """
+    if not isinstance(dataset, dataset_ops.DatasetV2):
+        raise TypeError(f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}.")
+    for name, value in (("number_of_epochs", number_of_epochs), ("elements_per_epochs", elements_per_epochs)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1. It is {value}.")
+    for shape in structure.get_flat_tensor_shapes(dataset.element_spec):
+        if shape.rank is not None and 0 in shape.as_list():
+            raise errors_impl.InvalidArgumentError(
+                None,
+                None,
+                f"The dataset has elements of shape {shape}, with a dimension of size zero: nothing to measure.",
+            )
+    with ops.device("/device:CPU:0"):
+        return _measure(dataset, number_of_epochs, elements_per_epochs, print_stats, do_memcpy)
+
+
+def infeed_benchmark(
+    infeed_queue: Any,
+    number_of_epochs: int,
+    elements_per_epochs: int,
+    print_stats: bool = True,
+    do_memcpy: bool = True,
+) -> Any:
+    """Measures how fast an infeed's dataset gives its elements; the infeed itself is not used up.
+
+    Args:
+        infeed_queue: an `IPUInfeedQueue`.
+        number_of_epochs: see `dataset_benchmark`, as all that follow.
+        elements_per_epochs: as above.
+        print_stats: as above.
+        do_memcpy: as above.
+
+    Returns:
+        As `dataset_benchmark`.
+
+    Raises:
+        TypeError: `infeed_queue` is no infeed.
+
+    Source: `tensorflow.python.ipu.dataset_benchmark.infeed_benchmark`.
+
+    Example:
+        >>> statistics = json.loads(infeed_benchmark(infeed_queue, 3, 100).numpy()[0])
+    """
+    if not isinstance(infeed_queue, IPUInfeedQueue):
+        raise TypeError(
+            f"Expected `infeed_queue` to be ipu_infeed_queue.IPUInfeedQueue, not {type(infeed_queue).__name__}."
+        )
+    return dataset_benchmark(
+        infeed_queue._dataset, number_of_epochs, elements_per_epochs, print_stats, do_memcpy=do_memcpy
+    )
+
+
+def _measure(dataset: Any, epochs: int, elements: int, print_stats: bool, do_memcpy: bool) -> Any:
+    def step(state: Any, element: Any) -> Any:
+        number, total, times, sizes = state
+        flat = nest.flatten(element, expand_composites=True)
+        copies = [gen_array_ops.deep_copy(part).op for part in flat if do_memcpy and part.dtype.is_numpy_compatible]
+        with ops.control_dependencies([copy for copy in copies if copy is not None]):
+            total += sum((_bytes(part) for part in flat), np.int64(0))
+            now = gen_logging_ops.timestamp()
+        # The last element of an epoch has the last word.
+        place = [[number // elements]]
+        times = array_ops.tensor_scatter_nd_update(times, place, [now])
+        sizes = array_ops.tensor_scatter_nd_update(sizes, place, [total])
+        return number + 1, total, times, sizes
+
+    zero = array_ops.zeros([], dtypes.int64)
+    state = (zero, zero, array_ops.zeros([epochs], dtypes.float64), array_ops.zeros([epochs], dtypes.int64))
+    start = gen_logging_ops.timestamp()
+    with ops.control_dependencies([start]):
+        number, _, times, sizes = dataset.take(epochs * elements).reduce(state, lambda *both: step(both[0], _one(both)))
+    enough = control_flow_assert.Assert(
+        math_ops.equal(number, epochs * elements),
+        ["The dataset ended after", number, f"elements; {epochs} epochs of {elements} elements need more."],
+    )
+    with ops.control_dependencies([enough] if enough is not None else []):
+        text = script_ops.numpy_function(
+            lambda first, ends, bytes_: _report(first, ends, bytes_, elements, print_stats),
+            [start, times, sizes],
+            dtypes.string,
+        )
+    return array_ops.reshape(text, [1])
+
+
+def _one(arguments: tuple[Any, ...]) -> Any:
+    return arguments[1] if len(arguments) == 2 else arguments[1:]
+
+
+def _bytes(part: Any) -> Any:
+    if not part.dtype.is_numpy_compatible or part.dtype == dtypes.string:
+        return np.int64(0)
+    return array_ops.size(part, out_type=dtypes.int64) * part.dtype.size
+
+
+def _report(start: Any, ends: Any, totals: Any, elements: int, print_stats: bool) -> bytes:
+    epochs = []
+    for index, (seconds, size) in enumerate(zip(np.diff(ends, prepend=start), np.diff(totals, prepend=0))):
+        seconds = max(float(seconds), 1e-9)  # the clock may not have moved
+        epochs.append(
+            {
+                "elements_processed": elements,
+                "total_bytes_processed": int(size),
+                "time_elapsed": seconds,
+                "elements_per_second": elements / seconds,
+                "bandwidth": int(size) / seconds / 1e9,
+            }
+        )
+        if print_stats:
+            print(
+                f"Epoch {index}: {elements} elements, {int(size)} bytes in {seconds:.6f} s: "
+                f"{elements / seconds:.1f} elements/s, {int(size) / seconds / 1e9:.3f} GB/s"
+            )
+    return json.dumps({"epochs": epochs}).encode()

@@ -1,0 +1,128 @@
+"""`tensorflow.python.ipu.distributed`: several processes of one job.
+
+Graphcore's package is Horovod's interface for TensorFlow 1, and has three functions for TensorFlow 2; here it is both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.api.ipu.distributed.basics import HorovodBasics
+from tf_ipu_shim.api.lazy_modules import lazy
+from tf_ipu_shim.building.strategies import host_collectives
+
+__getattr__, __dir__ = lazy(__name__, ["host_collective_ops", "ipu_horovod_strategy", "popdist_strategy"])
+
+_basics = HorovodBasics()
+Average, Sum, Adasum = HorovodBasics.Average, HorovodBasics.Sum, HorovodBasics.Adasum
+init, shutdown = _basics.init, _basics.shutdown
+rank, size = _basics.rank, _basics.size
+local_rank, local_size = _basics.local_rank, _basics.local_size
+is_homogeneous = _basics.is_homogeneous
+mpi_threads_supported, mpi_enabled, mpi_built = _basics.mpi_threads_supported, _basics.mpi_enabled, _basics.mpi_built
+gloo_enabled, gloo_built = _basics.gloo_enabled, _basics.gloo_built
+nccl_built, ddl_built, mlsl_built = _basics.nccl_built, _basics.ddl_built, _basics.mlsl_built
+
+
+def allreduce(
+    tensor: Any = None,
+    op: Any = None,
+    tensor_name: Any = None,
+    postscale_factor: float = 1.0,
+    *,
+    prescale_factor: float = 1.0,
+    value: Any = None,
+    reduce_op: Any = None,
+) -> Any:
+    """Reduces a tensor over all processes.
+
+    Args:
+        tensor: of the same shape in every process.
+        op: `Average` (when left out) or `Sum`; or a `tf.distribute.ReduceOp`.
+        tensor_name: the same in every process; made up when left out. SDK 2.6 has `prescale_factor` here.
+        postscale_factor: what the result is multiplied by.
+        prescale_factor: what the tensor is multiplied by.
+        value: `tensor`, as it is called for TensorFlow 2.
+        reduce_op: `op`, as it is called for TensorFlow 2.
+
+    Returns:
+        The reduced tensor.
+
+    Raises:
+        NotImplementedError: `op` is `Adasum`.
+        ValueError: another reduction.
+
+    Source: `tensorflow.python.ipu.distributed.allreduce`.
+
+    Example:
+        >>> loss = allreduce(loss)
+    """
+    if isinstance(tensor_name, (int, float)):
+        prescale_factor, tensor_name = tensor_name, None
+    mean = _is_mean(op if reduce_op is None else reduce_op)
+    given = tensor if value is None else value
+    if prescale_factor != 1.0:
+        given = given * prescale_factor
+    (result,) = host_collectives.all_reduce([given], mean, tensor_name)
+    return result if postscale_factor == 1.0 else result * postscale_factor
+
+
+def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None, tensor_name: str | None = None) -> Any:
+    """Concatenates the tensors of all processes along their first axis.
+
+    Args:
+        tensor: of the same shape in every process but for the first axis.
+        name: the same in every process; made up when left out.
+        value: `tensor`, as it is called for TensorFlow 2.
+        tensor_name: `name`, as it is called for TensorFlow 2.
+
+    Returns:
+        The tensors in the order of ranks.
+
+    Source: `tensorflow.python.ipu.distributed.allgather`.
+
+    Example:
+        >>> predictions = allgather(predictions)
+    """
+    return host_collectives.all_gather(tensor if value is None else value, name or tensor_name)
+
+
+def broadcast(
+    tensor: Any = None,
+    root_rank: int = 0,
+    name: str | None = None,
+    *,
+    value: Any = None,
+    tensor_name: str | None = None,
+) -> Any:
+    """The tensor of one process, in all of them.
+
+    Args:
+        tensor: of the same shape in every process.
+        root_rank: the process whose tensor it is.
+        name: the same in every process; made up when left out.
+        value: `tensor`, as it is called for TensorFlow 2.
+        tensor_name: `name`, as it is called for TensorFlow 2.
+
+    Returns:
+        That tensor.
+
+    Raises:
+        ValueError: there is no such process.
+
+    Source: `tensorflow.python.ipu.distributed.broadcast`.
+
+    Example:
+        >>> weights = broadcast(weights, 0)
+    """
+    return host_collectives.broadcast(tensor if value is None else value, root_rank, name or tensor_name)
+
+
+def _is_mean(op: Any) -> bool:
+    if op is None or (isinstance(op, int) and op == Average):
+        return True
+    if isinstance(op, int) and op == Adasum:
+        raise NotImplementedError("The Adasum reduction is not implemented. Use Average or Sum.")
+    if isinstance(op, int) and op == Sum:
+        return False
+    return host_collectives.is_mean(op)

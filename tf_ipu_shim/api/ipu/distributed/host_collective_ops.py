@@ -1,0 +1,74 @@
+"""`tensorflow.python.ipu.distributed.host_collective_ops`: collectives between the instances of a job, on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.building.strategies import host_collectives
+
+
+def allreduce(value: Any, reduce_op: Any, tensor_name: str | None = None) -> Any:
+    """Reduces a tensor over all instances.
+
+    Args:
+        value: a tensor, of the same shape in every instance.
+        reduce_op: `tf.distribute.ReduceOp.SUM` or `MEAN`.
+        tensor_name: the same in every instance; made up when left out.
+
+    Returns:
+        The reduced tensor.
+
+    Raises:
+        ValueError: another reduction.
+
+    Source: `tensorflow.python.ipu.distributed.host_collective_ops.allreduce`.
+
+    Example:
+        >>> loss = allreduce(loss, tf.distribute.ReduceOp.MEAN)
+    """
+    return host_collectives.all_reduce([value], host_collectives.is_mean(reduce_op), tensor_name)[0]
+
+
+def allgather(value: Any, tensor_name: str | None = None) -> Any:
+    """Concatenates the tensors of all instances along their first axis.
+
+    Args:
+        value: a tensor, of the same shape in every instance but for the first axis.
+        tensor_name: the same in every instance; made up when left out.
+
+    Returns:
+        The tensors in the order of instances.
+
+    Source: `tensorflow.python.ipu.distributed.host_collective_ops.allgather`.
+
+    Example:
+        >>> predictions = allgather(predictions)
+    """
+    return host_collectives.all_gather(value, tensor_name)
+
+
+def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) -> Any:
+    """The tensor of one instance, in all of them.
+
+    Args:
+        value: a tensor, of the same shape in every instance.
+        root_rank: the instance whose tensor it is.
+        tensor_name: the same in every instance; made up when left out.
+
+    Returns:
+        That tensor.
+
+    Raises:
+        ValueError: there is no such instance.
+
+    Source: `tensorflow.python.ipu.distributed.host_collective_ops.broadcast`.
+
+    Example:
+        >>> weights = broadcast(weights)
+    """
+    return host_collectives.broadcast(value, root_rank, tensor_name)
+
+
+# Their names in SDK 3.0.
+all_reduce = allreduce
+all_gather = allgather

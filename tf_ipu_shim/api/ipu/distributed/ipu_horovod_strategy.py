@@ -1,0 +1,66 @@
+"""`tensorflow.python.ipu.distributed.ipu_horovod_strategy`: a process of a Horovod job, on its own IPU device."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.api.ipu import ipu_multi_worker_strategy
+from tf_ipu_shim.api.ipu.distributed import Average, Sum, allreduce, broadcast, size
+from tf_ipu_shim.building.strategies import strategy_processes
+
+__all__ = [
+    "Average",
+    "IPUHorovodExtended",
+    "IPUHorovodExtendedV1",
+    "IPUHorovodStrategy",
+    "IPUHorovodStrategyV1",
+    "Sum",
+    "allreduce",
+    "broadcast",
+    "size",
+]
+
+
+class IPUHorovodStrategyV1(strategy_processes.ProcessStrategy):
+    """Trains on the IPUs of one process of a job; gradients are reduced over all processes on the host.
+
+    Deprecated since SDK 3.0, where `PopDistStrategy` takes its place.
+
+    Args:
+        ipu_device: where functions run.
+        variables_on_host: whether variables live on the host instead of the IPU.
+
+    Raises:
+        ValueError: `ipu.distributed.init()` was not called before.
+
+    Source: `tensorflow.python.ipu.distributed.ipu_horovod_strategy.IPUHorovodStrategy`.
+
+    Example:
+        >>> ipu.distributed.init()
+        >>> strategy = IPUHorovodStrategyV1()
+    """
+
+    def __init__(self, ipu_device: str = "/device:IPU:0", variables_on_host: bool = False) -> None:
+        strategy_processes.warn_of_deprecation("IPUHorovodStrategy")
+        size()  # refuses what has not joined the job
+        super().__init__(IPUHorovodExtendedV1(self, None, ipu_device, variables_on_host))
+
+
+class IPUHorovodExtendedV1(ipu_multi_worker_strategy.IPUMultiWorkerExtendedV1):
+    """What `IPUHorovodStrategyV1.extended` is.
+
+    Args:
+        container_strategy: the strategy.
+        cluster_resolver: None: Horovod knows the processes.
+        ipu_device: where functions run.
+        variables_on_host: whether variables live on the host instead of the IPU.
+
+    Source: `tensorflow.python.ipu.distributed.ipu_horovod_strategy.IPUHorovodExtended`.
+
+    Example:
+        >>> strategy.extended.worker_devices
+        ('/device:IPU:0',)
+    """
+
+
+# Graphcore's names for the same up to SDK 2.1 and for TensorFlow 1.
+IPUHorovodStrategy = IPUHorovodStrategyV1
+IPUHorovodExtended = IPUHorovodExtendedV1

@@ -1,0 +1,115 @@
+"""`tensorflow.python.ipu.distributed.popdist_strategy`: one instance of a job that PopRun starts."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tf_ipu_shim.api.ipu.distributed import Average, Sum, rank, size
+from tf_ipu_shim.api.ipu.distributed import allreduce as hvd_allreduce
+from tf_ipu_shim.api.ipu.distributed import broadcast as hvd_broadcast
+from tf_ipu_shim.building.strategies import keras_extensions, strategy_processes
+
+__all__ = [
+    "Average",
+    "PopDistExtendedV1",
+    "PopDistStrategy",
+    "Sum",
+    "hvd_allreduce",
+    "hvd_broadcast",
+    "rank",
+    "size",
+]
+
+_TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"  # PopRun sets it for every instance
+
+
+class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.KerasExtensions):
+    """Trains on the replicas of all instances of a job; without PopRun there is one instance.
+
+    Instances are processes of this machine. Initial values of variables are those of the first one; gradients are
+    reduced over the replicas in each instance's program, then over the instances.
+
+    Args:
+        ipu_device: where variables live and functions run.
+        add_ipu_cross_replica_reductions: whether a reduction inside a program is one over its replicas.
+        enable_dataset_iterators: whether `iter(dataset)` in the scope gives an `IPUIterator`.
+        enable_keras_extensions: whether Keras models made in the scope gain the IPU's methods.
+
+    Source: `tensorflow.python.ipu.distributed.popdist_strategy.PopDistStrategy`; up to SDK 2.3 its name is
+    `IPUMultiReplicaStrategy`.
+
+    Example:
+        >>> strategy = PopDistStrategy()
+        >>> strategy.update_ipu_config(config)
+        >>> with strategy.scope():
+        ...     weight = tf.Variable(1.0)
+    """
+
+    def __init__(
+        self,
+        ipu_device: str = "/device:IPU:0",
+        add_ipu_cross_replica_reductions: bool = True,
+        enable_dataset_iterators: bool = True,
+        enable_keras_extensions: bool = True,
+    ) -> None:
+        super().__init__(PopDistExtendedV1(self, None, ipu_device, add_ipu_cross_replica_reductions))
+        keras_extensions.KerasExtensions.__init__(self, enable_dataset_iterators, enable_keras_extensions)
+
+    @property
+    def supports_loss_scaling(self) -> bool:
+        """Whether a loss scale optimizer may be used: all replicas reduce before they unscale."""
+        return True
+
+    def update_ipu_config(self, config: Any) -> Any:
+        """Tells a configuration which instance of how many this is.
+
+        Args:
+            config: an `IPUConfig`, or what `create_ipu_config` gives.
+
+        Returns:
+            The same configuration.
+
+        Source: `tensorflow.python.ipu.distributed.popdist_strategy.PopDistStrategy.update_ipu_config`.
+
+        Example:
+            >>> strategy.update_ipu_config(config)
+            >>> config.configure_ipu_system()
+        """
+        here = self.extended._job
+        if hasattr(type(config), "DESCRIPTOR"):  # a protobuf message, which older SDKs have instead of IPUConfig
+            config.multi_replica_process_count, config.multi_replica_process_index = here.size, here.rank
+        else:
+            distribution = config.experimental.multi_replica_distribution
+            distribution.process_count, distribution.process_index = here.size, here.rank
+        return config
+
+
+class PopDistExtendedV1(strategy_processes.ProcessExtended):
+    """What `PopDistStrategy.extended` is.
+
+    Args:
+        container_strategy: the strategy.
+        cluster_resolver: None: PopRun knows the instances.
+        ipu_device: where variables live and functions run.
+        add_ipu_cross_replica_reductions: whether a reduction inside a program is one over its replicas.
+
+    Source: `tensorflow.python.ipu.distributed.popdist_strategy.PopDistExtendedV1`.
+
+    Example:
+        >>> strategy.extended.worker_devices
+        ('/device:IPU:0',)
+    """
+
+    def __init__(
+        self,
+        container_strategy: Any,
+        cluster_resolver: Any,
+        ipu_device: str,
+        add_ipu_cross_replica_reductions: bool,
+    ) -> None:
+        super().__init__(container_strategy, ipu_device, replica_reductions=add_ipu_cross_replica_reductions)
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return int(os.environ.get(_TOTAL_REPLICAS) or self._job.size)

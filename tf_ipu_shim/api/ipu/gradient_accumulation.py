@@ -1,0 +1,9 @@
+"""`tensorflow.python.ipu.gradient_accumulation`: how gradients of mini-batches become one."""
+
+from tf_ipu_shim.building.gradients.gradient_accumulation import (
+    GradientAccumulationReductionMethod,
+)
+
+__all__ = [
+    "GradientAccumulationReductionMethod",
+]

@@ -1,0 +1,13 @@
+"""`tensorflow.python.ipu.ipu_infeed_queue`: what programs take from a dataset while they run."""
+
+from tf_ipu_shim.building.feeds.ipu_infeed_queue import (
+    IPUInfeedQueue,
+    IPUIterator,
+    IPUOwnedIterator,
+)
+
+__all__ = [
+    "IPUInfeedQueue",
+    "IPUIterator",
+    "IPUOwnedIterator",
+]

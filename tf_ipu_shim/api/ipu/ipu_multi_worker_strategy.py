@@ -1,0 +1,87 @@
+"""`tensorflow.python.ipu.ipu_multi_worker_strategy`: one worker of a cluster, on an IPU device of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.building.strategies import strategy_processes
+from tf_ipu_shim.runtime import job
+
+
+class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
+    """Trains on the IPUs of one worker; the workers are the processes of a job on this machine.
+
+    Deprecated since SDK 3.0, where `PopDistStrategy` takes its place.
+
+    Args:
+        cluster_resolver: a `tf.distribute.cluster_resolver.ClusterResolver`.
+        ipu_device: where functions run.
+        variables_on_host: whether variables live on the host instead of the IPU.
+
+    Raises:
+        UnsupportedError: the cluster has several workers, and they were not started as one job.
+
+    Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUMultiWorkerStrategyV1`.
+
+    Example:
+        >>> strategy = IPUMultiWorkerStrategyV1(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+        >>> with strategy.scope():
+        ...     weight = tf.Variable(1.0)
+    """
+
+    def __init__(
+        self, cluster_resolver: Any, ipu_device: str = "/device:IPU:0", variables_on_host: bool = False
+    ) -> None:
+        strategy_processes.warn_of_deprecation("IPUMultiWorkerStrategyV1")
+        super().__init__(IPUMultiWorkerExtendedV1(self, cluster_resolver, ipu_device, variables_on_host))
+
+
+class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
+    """What `IPUMultiWorkerStrategyV1.extended` is.
+
+    Args:
+        container_strategy: the strategy.
+        cluster_resolver: which worker of which cluster this is; None for the job of this process.
+        ipu_device: where functions run.
+        variables_on_host: whether variables live on the host instead of the IPU.
+
+    Raises:
+        UnsupportedError: the cluster has several workers, and they were not started as one job.
+
+    Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUMultiWorkerExtendedV1`.
+
+    Example:
+        >>> strategy.extended.worker_devices
+        ('/device:IPU:0',)
+    """
+
+    def __init__(
+        self, container_strategy: Any, cluster_resolver: Any, ipu_device: str, variables_on_host: bool
+    ) -> None:
+        super().__init__(container_strategy, ipu_device, variables_on_host)
+        if cluster_resolver is not None:
+            _check_cluster(cluster_resolver)
+
+
+def _check_cluster(cluster_resolver: Any) -> None:
+    spec = cluster_resolver.cluster_spec()
+    jobs = spec.as_dict() if spec else {}
+    workers = sum(len(jobs.get(kind, ())) for kind in ("chief", "master", "worker"))
+    here = job.current()
+    if workers <= 1 and here.size == 1:
+        return
+    rank = cluster_resolver.task_id or 0
+    if cluster_resolver.task_type == "worker":
+        rank += sum(len(jobs.get(kind, ())) for kind in ("chief", "master"))
+    if (workers, rank) != (here.size, here.rank):
+        raise errors.UnsupportedError(
+            f"This is worker {rank} of {workers} of the cluster, but process {here.rank} of {here.size} of its job: "
+            "workers meet as processes of one job on this machine, not over TensorFlow's servers. Start them with "
+            "mpirun, or set TF_IPU_SHIM_RANK, TF_IPU_SHIM_SIZE and TF_IPU_SHIM_JOB."
+        )
+
+
+# Graphcore's names for the same up to SDK 2.1 and for TensorFlow 1.
+IPUMultiWorkerStrategy = IPUMultiWorkerStrategyV1
+IPUMultiWorkerExtended = IPUMultiWorkerExtendedV1

@@ -1,0 +1,15 @@
+"""`tensorflow.python.ipu.ipu_strategy`: a distribution strategy whose one worker is an IPU device."""
+
+from tf_ipu_shim.building.strategies.ipu_strategy import (
+    IPUExtended,
+    IPUExtendedV1,
+    IPUStrategy,
+    IPUStrategyV1,
+)
+
+__all__ = [
+    "IPUExtended",
+    "IPUExtendedV1",
+    "IPUStrategy",
+    "IPUStrategyV1",
+]

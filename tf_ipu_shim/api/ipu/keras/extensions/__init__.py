@@ -1,0 +1,21 @@
+"""`tensorflow.python.ipu.keras.extensions` of SDK 2.2 to 3.0."""
+
+from tf_ipu_shim.api.keras.extensions import (
+    FunctionalExtension,
+    FunctionalLayerPipelineStageAssignment,
+    ModelExtension,
+    ModelLayerPipelineStageAssignment,
+    PipelineStage,
+    SequentialExtension,
+    SequentialLayerPipelineStageAssignment,
+)
+
+__all__ = [
+    "FunctionalExtension",
+    "FunctionalLayerPipelineStageAssignment",
+    "ModelExtension",
+    "ModelLayerPipelineStageAssignment",
+    "PipelineStage",
+    "SequentialExtension",
+    "SequentialLayerPipelineStageAssignment",
+]

@@ -1,0 +1,5 @@
+"""`tensorflow.python.ipu.keras.layers.math`, see `tf_ipu_shim.api.addons.keras.layers.dense`."""
+
+from tf_ipu_shim.api.addons.keras.layers.dense import SerialDense
+
+__all__ = ["SerialDense"]

@@ -1,0 +1,19 @@
+"""`tensorflow.python.ipu.keras.layers.normalization`, see `tf_ipu_shim.api.addons.keras.layers.normalization`."""
+
+from tf_ipu_shim.api.addons.keras.layers.normalization import (
+    GroupNorm,
+    GroupNormalization,
+    InstanceNorm,
+    InstanceNormalization,
+    LayerNorm,
+    LayerNormalization,
+)
+
+__all__ = [
+    "GroupNorm",
+    "GroupNormalization",
+    "InstanceNorm",
+    "InstanceNormalization",
+    "LayerNorm",
+    "LayerNormalization",
+]

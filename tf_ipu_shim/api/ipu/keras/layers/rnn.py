@@ -1,0 +1,31 @@
+"""`tensorflow.python.ipu.keras.layers.rnn`, see `tf_ipu_shim.api.addons.keras.layers.rnn`."""
+
+from tf_ipu_shim.api.addons.keras.layers.rnn import (
+    ACCEPTED_ACTIVATIONS,
+    ACCEPTED_ACTIVATIONS_STR,
+    ACCEPTED_RECURRENT_ACTIVATIONS,
+    ACCEPTED_RECURRENT_ACTIVATIONS_STR,
+    GRU,
+    LSTM,
+    POPNN_GRU,
+    POPNN_GRU_NUM_GATES,
+    POPNN_LSTM,
+    POPNN_LSTM_NUM_GATES,
+    PopnnGRU,
+    PopnnLSTM,
+)
+
+__all__ = [
+    "ACCEPTED_ACTIVATIONS",
+    "ACCEPTED_ACTIVATIONS_STR",
+    "ACCEPTED_RECURRENT_ACTIVATIONS",
+    "ACCEPTED_RECURRENT_ACTIVATIONS_STR",
+    "GRU",
+    "LSTM",
+    "POPNN_GRU",
+    "POPNN_GRU_NUM_GATES",
+    "POPNN_LSTM",
+    "POPNN_LSTM_NUM_GATES",
+    "PopnnGRU",
+    "PopnnLSTM",
+]

@@ -1,0 +1,5 @@
+"""`tensorflow.python.ipu.keras.losses.ctc`, see `tf_ipu_shim.api.addons.keras.layers.ctc`."""
+
+from tf_ipu_shim.api.addons.keras.layers.ctc import CTCLoss
+
+__all__ = ["CTCLoss"]

@@ -1,0 +1,234 @@
+"""`tensorflow.python.ipu.keras.model`: Keras models of SDK 1.2 to 2.1 that run on one IPU, or on replicas of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.api.ipu.keras.layer_replacement import IPULayerReplacer, replace_in_graph
+from tf_ipu_shim.building.keras.functional_extensions import FunctionalExtension
+from tf_ipu_shim.building.keras.model_step import package_of
+from tf_ipu_shim.building.keras.sequential_extensions import SequentialExtension
+from tf_ipu_shim.building.old_keras import keras_packages
+from tf_ipu_shim.building.old_keras.old_arguments import chosen_count, refuse_deleted, remember
+from tf_ipu_shim.building.old_keras.old_model import OldModel
+
+FUNCTIONAL, SEQUENTIAL = "functional.Functional", "sequential.Sequential"
+
+
+def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
+    """The class to make an object of: that over the Keras package which layers come from.
+
+    Args:
+        cls: the class that a script calls.
+        methods: what it has on top of Keras' class.
+        stock_name: module and name of Keras' class.
+        parts: layers or Keras tensors.
+
+    Returns:
+        `cls` itself, or the same over another package.
+    """
+    root = keras_packages.root_of_parts(parts)
+    if root == package_of_class(cls) or not vars(cls).get("_ipu_generated"):
+        return cls
+    return keras_packages.class_over(methods, stock_name, cls.__name__, root, cls.__module__)
+
+
+def package_of_class(cls: type) -> str:
+    """The root of the Keras package that a class of models comes from."""
+    return keras2.root_of(cls) or keras2.root()
+
+
+class ModelMethods(OldModel, FunctionalExtension):
+    """A model with inputs and outputs that runs on one IPU; on more IPUs, on replicas that share the data.
+
+    Args:
+        *args: inputs and outputs: Keras tensors.
+        gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
+        gradient_accumulation_dtype: of the sums; that of the weights when left out.
+        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` where there are such.
+        accumulation_count: what SDKs up to 1.4 called `gradient_accumulation_count`.
+        accumulation_dtype: what SDKs up to 1.4 called `gradient_accumulation_dtype`.
+        **kwargs: `inputs`, `outputs`, `name`.
+
+    Raises:
+        ValueError: there are no inputs and outputs, or the count is smaller than 1.
+        RuntimeError: SDK 2.2 to 2.5 is emulated.
+
+    Source: `tensorflow.python.ipu.keras.model.IPUModel`.
+
+    Example:
+        >>> with ipu.ipu_strategy.IPUStrategy().scope():
+        ...     model = ipu.keras.Model(inputs, outputs, gradient_accumulation_count=8)
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        refuse_deleted(cls.__name__, "Model")
+        check_inputs_and_outputs(args, kwargs)
+        kind = dispatched(cls, ModelMethods, FUNCTIONAL, (args[:2], kwargs.get("inputs"), kwargs.get("outputs")))
+        return super().__new__(cls, *args, **kwargs) if kind is cls else kind(*args, **kwargs)
+
+    def __init__(
+        self,
+        *args: Any,
+        gradient_accumulation_count: int = 1,
+        gradient_accumulation_dtype: Any = None,
+        layer_replacement: bool = False,
+        accumulation_count: int = 1,
+        accumulation_dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        older = {"accumulation_count": None if accumulation_count == 1 else accumulation_count}
+        given = (
+            None if gradient_accumulation_count == 1 and older["accumulation_count"] else gradient_accumulation_count
+        )
+        count = chosen_count(type(self).__name__, given, older)
+        dtype = accumulation_dtype if gradient_accumulation_dtype is None else gradient_accumulation_dtype
+        init_graph(super().__init__, package_of(self), args, kwargs, layer_replacement)
+        remember_accumulation(self, count, dtype)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes nothing: the weights of a model with inputs and outputs are there.
+
+        Args:
+            input_shape: not looked at.
+        """
+
+    def _check_remembered_stages(self) -> None:
+        """Layers may have been made in stages: this model is on one IPU all the same."""
+
+    def _is_pipelined(self) -> bool:
+        return False
+
+    def _input_count(self) -> int:
+        return len(nest.flatten(self.inputs))  # type: ignore[attr-defined]
+
+
+class SequentialMethods(OldModel, SequentialExtension):
+    """A chain of layers that runs on one IPU; on more IPUs, on replicas that share the data.
+
+    Args:
+        layers: a list of layers.
+        gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
+        gradient_accumulation_dtype: of the sums; that of the weights when left out.
+        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` where there are such.
+        accumulation_count: what SDKs up to 1.4 called `gradient_accumulation_count`.
+        accumulation_dtype: what SDKs up to 1.4 called `gradient_accumulation_dtype`.
+        name: of the model.
+
+    Raises:
+        ValueError: `layers` is no list of layers, or the count is smaller than 1.
+        RuntimeError: SDK 2.2 to 2.5 is emulated.
+
+    Source: `tensorflow.python.ipu.keras.model.IPUSequential`.
+
+    Example:
+        >>> with ipu.ipu_strategy.IPUStrategy().scope():
+        ...     model = ipu.keras.Sequential([tf.keras.layers.Dense(4)], gradient_accumulation_count=8)
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        refuse_deleted(cls.__name__, "Sequential")
+        kind = dispatched(cls, SequentialMethods, SEQUENTIAL, args[0] if args else kwargs.get("layers"))
+        return super().__new__(cls, *args, **kwargs) if kind is cls else kind(*args, **kwargs)
+
+    def __init__(
+        self,
+        layers: Sequence[Any] | None = None,
+        gradient_accumulation_count: int = 1,
+        gradient_accumulation_dtype: Any = None,
+        layer_replacement: bool = False,
+        accumulation_count: int = 1,
+        accumulation_dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(layers, list):
+            raise ValueError(f"IPU Sequential requires a list of Layers. It was given {layers!r}.")
+        check_layers(layers, package_of(self), "An IPU Sequential's list of Layers may only contain Keras Layers")
+        older = {"accumulation_count": None if accumulation_count == 1 else accumulation_count}
+        given = (
+            None if gradient_accumulation_count == 1 and older["accumulation_count"] else gradient_accumulation_count
+        )
+        count = chosen_count(type(self).__name__, given, older)
+        dtype = accumulation_dtype if gradient_accumulation_dtype is None else gradient_accumulation_dtype
+        if layer_replacement:
+            layers = [IPULayerReplacer()(layer) for layer in layers]
+        super().__init__(layers, name=name)  # type: ignore[call-arg]
+        remember_accumulation(self, count, dtype)
+        remember(self, model_layers=list(layers))
+
+    def _is_pipelined(self) -> bool:
+        return False
+
+
+def check_inputs_and_outputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Checks that a model is given what it leads from and to.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if len(args) != 2 - sum(name in kwargs for name in ("inputs", "outputs")):
+        raise ValueError(
+            "Model was not provided with 'inputs' and 'outputs'. Models of layers with a call of their own are not "
+            "supported: give the Keras tensors that the model begins and ends with."
+        )
+
+
+def check_layers(layers: Sequence[Any], package: str, phrase: str) -> None:
+    """Checks that all are layers.
+
+    Args:
+        layers: what was given.
+        package: root of the Keras package.
+        phrase: what an error begins with.
+
+    Raises:
+        ValueError: one is none.
+    """
+    kind = keras2.module("engine.base_layer", package).Layer
+    for layer in layers:
+        if not isinstance(layer, kind):
+            raise ValueError(f"{phrase}. It has {layer!r}, of type {type(layer).__name__}.")
+
+
+def init_graph(init: Any, package: str, args: Sequence[Any], kwargs: Mapping[str, Any], replace: bool) -> None:
+    """Calls Keras' constructor of a model with inputs and outputs.
+
+    Args:
+        init: Keras' constructor.
+        package: root of the Keras package.
+        args: inputs and outputs, as far as they are not in `kwargs`.
+        kwargs: further arguments.
+        replace: whether layers are replaced.
+    """
+    check_inputs_and_outputs(args, kwargs)
+    left, named = list(args), dict(kwargs)
+    inputs = named.pop("inputs") if "inputs" in named else left.pop(0)
+    outputs = named.pop("outputs") if "outputs" in named else left.pop(0)
+    if replace:
+        inputs, outputs = replace_in_graph(package, inputs, outputs)
+    init(inputs, outputs, **named)
+
+
+def remember_accumulation(model: Any, count: int, dtype: Any) -> None:
+    """Tells a model that is not pipelined how many mini-batches make an update.
+
+    Args:
+        model: the model.
+        count: their number.
+        dtype: of the summed gradients.
+    """
+    remember(model, gradient_accumulation_count=count, gradient_accumulation_dtype=dtype)
+    remember(model, accumulation_count=count, accumulation_dtype=dtype)
+    model.set_gradient_accumulation_options(count, "sum", **({} if dtype is None else {"dtype": dtype}))
+
+
+IPUModel = keras_packages.class_over(ModelMethods, FUNCTIONAL, "IPUModel", keras2.root(), __name__)
+IPUSequential = keras_packages.class_over(SequentialMethods, SEQUENTIAL, "IPUSequential", keras2.root(), __name__)
+Model = IPUModel
+Sequential = IPUSequential
+
+__all__ = ["IPULayerReplacer", "IPUModel", "IPUSequential", "Model", "Sequential"]

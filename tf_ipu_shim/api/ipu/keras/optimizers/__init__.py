@@ -1,0 +1,21 @@
+"""`tensorflow.python.ipu.keras.optimizers` of SDK 2.1 to 2.6: wrappers of Keras 2 optimizers."""
+
+from tf_ipu_shim.api.ipu.keras.optimizers import gradient_accumulate_optimizer
+from tf_ipu_shim.api.ipu.keras.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer
+from tf_ipu_shim.api.ipu.keras.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
+from tf_ipu_shim.api.ipu.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
+from tf_ipu_shim.api.ipu.keras.optimizers.map_gradient_optimizer import (
+    MapGradientOptimizer,
+    MapGradientOptimizerInvertedChaining,
+)
+from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
+
+__all__ = [
+    "AutomaticLossScalingOptimizer",
+    "CrossReplicaOptimizer",
+    "GradientAccumulationOptimizer",
+    "IpuOptimizer",
+    "MapGradientOptimizer",
+    "MapGradientOptimizerInvertedChaining",
+    "gradient_accumulate_optimizer",
+]

@@ -1,0 +1,33 @@
+"""`tensorflow.python.ipu.keras.optimizers.cross_replica_optimizer`: the same update on every replica."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
+from tf_ipu_shim.building.optimizers.cross_replica_optimizer import apply_cross_replica_op_single
+
+
+class CrossReplicaOptimizer(IpuOptimizer):
+    """Averages gradients over the replicas before it applies them.
+
+    Args:
+        opt: a Keras 2 optimizer.
+        name: of the operations.
+        **kwargs: of Keras's base class.
+
+    Raises:
+        TypeError: `opt` is no Keras 2 optimizer.
+
+    Source: `tensorflow.python.ipu.keras.optimizers.cross_replica_optimizer.CrossReplicaOptimizer`.
+
+    Example:
+        >>> optimizer = CrossReplicaOptimizer(tf.keras.optimizers.SGD(0.1))
+    """
+
+    def __init__(self, opt: Any, name: str = "CrossReplicaOptimizer", **kwargs: Any) -> None:
+        super().__init__(opt, name=name, **kwargs)
+
+    def preprocess_gradients(self, grad: Any, var: Any) -> tuple[Any, Any]:
+        """Averages a gradient over the replicas."""
+        return apply_cross_replica_op_single(grad, var)

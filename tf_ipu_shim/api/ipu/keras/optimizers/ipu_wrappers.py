@@ -1,0 +1,9 @@
+"""`tensorflow.python.ipu.keras.optimizers.ipu_wrappers`: the base of the others."""
+
+from tf_ipu_shim.building.old_keras.ipu_wrappers import (
+    IpuOptimizer,
+)
+
+__all__ = [
+    "IpuOptimizer",
+]

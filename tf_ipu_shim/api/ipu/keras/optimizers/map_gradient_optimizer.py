@@ -1,0 +1,75 @@
+"""`tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer`: changes gradients before they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
+
+
+class MapGradientOptimizerInvertedChaining(IpuOptimizer):
+    """Applies a function to each gradient, such as weight decay; of several in one another, the outermost goes first.
+
+    Args:
+        opt: a Keras 2 optimizer.
+        gradient_mapping_function: takes a gradient and its variable, returns a gradient.
+        name: of the operations.
+
+    Raises:
+        TypeError: `opt` is no Keras 2 optimizer.
+        ValueError: the function cannot be called.
+
+    Source: `tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer.MapGradientOptimizerInvertedChaining`.
+
+    Example:
+        >>> decayed = MapGradientOptimizerInvertedChaining(sgd, lambda gradient, variable: gradient + 0.01 * variable)
+    """
+
+    def __init__(
+        self,
+        opt: Any,
+        gradient_mapping_function: Callable[[Any, Any], Any],
+        name: str = "MapGradientOptimizerInvertedChaining",
+    ) -> None:
+        super().__init__(opt, name=name)
+        self.gradient_mapping_function = gradient_mapping_function
+
+    @property
+    def gradient_mapping_function(self) -> Callable[[Any, Any], Any]:
+        """What each gradient is put through."""
+        return self._gradient_mapping_function
+
+    @gradient_mapping_function.setter
+    def gradient_mapping_function(self, function: Callable[[Any, Any], Any]) -> None:
+        if not callable(function):
+            raise ValueError(f"gradient_mapping_function must be a callable. It is {function!r}.")
+        self._gradient_mapping_function = function
+
+    def preprocess_gradients(self, grad: Any, var: Any) -> tuple[Any, Any]:
+        """Puts a gradient through the function."""
+        return self._gradient_mapping_function(grad, var), var
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes the same optimizer of."""
+        return {**super().get_config(), "gradient_mapping_function": self._gradient_mapping_function}
+
+
+class MapGradientOptimizer(MapGradientOptimizerInvertedChaining):
+    """The same under its name in SDK 2.1. SDK 2.2 to 2.6 refuse to make one; here it works with all of them.
+
+    Args:
+        opt: see `MapGradientOptimizerInvertedChaining`, as all that follow.
+        gradient_mapping_function: as above.
+        name: as above.
+
+    Source: `tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer.MapGradientOptimizer`.
+
+    Example:
+        >>> decayed = MapGradientOptimizer(sgd, lambda gradient, variable: gradient + 0.01 * variable)
+    """
+
+    def __init__(
+        self, opt: Any, gradient_mapping_function: Callable[[Any, Any], Any], name: str = "MapGradientOptimizer"
+    ) -> None:
+        super().__init__(opt, gradient_mapping_function, name)

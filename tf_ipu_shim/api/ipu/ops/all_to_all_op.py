@@ -1,0 +1,11 @@
+"""`tensorflow.python.ipu.ops.all_to_all_op`: replicas hand tensors to each other."""
+
+from tf_ipu_shim.building.ops.all_to_all_op import (
+    all_gather,
+    all_to_all,
+)
+
+__all__ = [
+    "all_gather",
+    "all_to_all",
+]

@@ -1,0 +1,9 @@
+"""`tensorflow.python.ipu.ops.control_flow_ops`: order between ops that no value orders."""
+
+from tf_ipu_shim.building.ops.control_flow_ops import (
+    barrier,
+)
+
+__all__ = [
+    "barrier",
+]

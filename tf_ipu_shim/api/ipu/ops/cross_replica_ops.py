@@ -1,0 +1,13 @@
+"""`tensorflow.python.ipu.ops.cross_replica_ops`: values of all replicas, combined."""
+
+from tf_ipu_shim.building.ops.cross_replica_ops import (
+    assume_equal_across_replicas,
+    cross_replica_mean,
+    cross_replica_sum,
+)
+
+__all__ = [
+    "assume_equal_across_replicas",
+    "cross_replica_mean",
+    "cross_replica_sum",
+]

@@ -1,0 +1,19 @@
+"""`tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat`: floats with as many bits as one likes."""
+
+from tf_ipu_shim.building.ops.popfloat_cast_to_gfloat import (
+    GenericFloat,
+    calc_gfloat_params,
+    cast_gfloat_to_native,
+    cast_native_to_gfloat,
+    cast_to_gfloat16_param_size,
+    cast_to_gfloat32_param_size,
+)
+
+__all__ = [
+    "GenericFloat",
+    "calc_gfloat_params",
+    "cast_gfloat_to_native",
+    "cast_native_to_gfloat",
+    "cast_to_gfloat16_param_size",
+    "cast_to_gfloat32_param_size",
+]

@@ -1,0 +1,29 @@
+"""`tensorflow.python.ipu.ops.f8_ops`: numbers of eight bits with a scale for the whole tensor."""
+
+from tf_ipu_shim.building.ops.f8_ops import (
+    Format,
+    QuarterTensor,
+    canonicalise_input,
+    canonicalise_output,
+    convert_from_f8,
+    convert_to_f8,
+    create_metadata,
+    f8_conv_1d,
+    f8_conv_2d,
+    f8_conv_3d,
+    f8_matmul,
+)
+
+__all__ = [
+    "Format",
+    "QuarterTensor",
+    "canonicalise_input",
+    "canonicalise_output",
+    "convert_from_f8",
+    "convert_to_f8",
+    "create_metadata",
+    "f8_conv_1d",
+    "f8_conv_2d",
+    "f8_conv_3d",
+    "f8_matmul",
+]

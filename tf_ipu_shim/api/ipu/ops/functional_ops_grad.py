@@ -1,0 +1,5 @@
+"""`tensorflow.python.ipu.ops.functional_ops_grad`: the gradients of `functional_ops`, which come with the ops."""
+
+from tf_ipu_shim.api.ipu.ops import functional_ops
+
+__all__ = ["functional_ops"]

@@ -1,0 +1,21 @@
+"""`tensorflow.python.ipu.ops.internal_ops`: printing, queues inside a program, and hints to the compiler."""
+
+from tf_ipu_shim.building.ops.internal_ops import (
+    block_recompute,
+    fifo,
+    get_current_iteration_counter,
+    print_tensor,
+    recompute,
+    remap,
+    remap_deduce,
+)
+
+__all__ = [
+    "block_recompute",
+    "fifo",
+    "get_current_iteration_counter",
+    "print_tensor",
+    "recompute",
+    "remap",
+    "remap_deduce",
+]

@@ -1,0 +1,11 @@
+"""`tensorflow.python.ipu.ops.math_ops`: sums of segments, and matrix products computed part by part."""
+
+from tf_ipu_shim.building.ops.math_ops import (
+    segment_sum,
+    serialized_matmul,
+)
+
+__all__ = [
+    "segment_sum",
+    "serialized_matmul",
+]

@@ -1,0 +1,33 @@
+"""`tensorflow.python.ipu.ops.nn_ops`: see `tf_ipu_shim.building.ops.nn_ops`."""
+
+from tf_ipu_shim.building.ops.nn_ops import (
+    ctc_beam_search_decoder,
+    ctc_beam_search_decoder_with_log_probs,
+    ctc_loss,
+    ctc_loss_v2,
+    ctc_loss_with_log_probs,
+    ctc_loss_with_logits,
+    gelu,
+    hard_sigmoid,
+    multi_conv,
+    nce_loss,
+    sampled_softmax_loss,
+    softmax,
+    swish,
+)
+
+__all__ = [
+    "ctc_beam_search_decoder",
+    "ctc_beam_search_decoder_with_log_probs",
+    "ctc_loss",
+    "ctc_loss_v2",
+    "ctc_loss_with_log_probs",
+    "ctc_loss_with_logits",
+    "gelu",
+    "hard_sigmoid",
+    "multi_conv",
+    "nce_loss",
+    "sampled_softmax_loss",
+    "softmax",
+    "swish",
+]

@@ -1,0 +1,191 @@
+"""`tensorflow.python.ipu.normalization_ops`: group, layer and instance normalisation with their variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.building.ops import group_normalisation
+
+v1 = tf.compat.v1
+
+DATA_FORMAT_NHWC = "NHWC"
+DATA_FORMAT_NCHW = "NCHW"
+# The default changed with SDK 2.3.
+_EPSILON = 1.53e-05 if sdk.current() >= (2, 3) else 1e-06
+
+
+def group_norm(
+    inputs: Any,
+    groups: int = 2,
+    channels_axis: int = -1,
+    center: bool = True,
+    scale: bool = True,
+    epsilon: float = _EPSILON,
+    param_initializers: dict[str, Any] | None = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    training: bool = True,
+    trainable: bool = True,
+    scope: Any = None,
+    strided_channel_grouping: bool = True,
+    *,
+    reduction_axes: Any = None,
+) -> Any:
+    """Normalises groups of channels of each sample (https://arxiv.org/abs/1803.08494).
+
+    Statistics come from the sample itself, in training and in inference, so that they do not depend on the batch size.
+
+    Args:
+        inputs: `[batch, ..., channels]` or `[batch, channels, ...]`.
+        groups: how many groups; a divisor of the number of channels.
+        channels_axis: 1 or the last one.
+        center: adds a variable `beta`, `[channels]`.
+        scale: multiplies by a variable `gamma`, `[channels]`.
+        epsilon: added to the variance. 1e-6 before SDK 2.3.
+        param_initializers: for `beta` and `gamma`; zeros and ones else.
+        reuse: of the variables' scope.
+        variables_collections: a list of collections, or a dictionary of such lists for `beta` and `gamma`.
+        training: has no influence on the values.
+        trainable: whether the variables are.
+        scope: the variables' scope; `GroupNorm` else.
+        strided_channel_grouping: channel c is in group `c % groups`; else neighbours make a group.
+        reduction_axes: only SDK 1.4 and older, where it was ignored.
+
+    Returns:
+        A tensor like inputs.
+
+    Raises:
+        ValueError: shape, axis and groups do not fit together.
+
+    Source: `tensorflow.python.ipu.normalization_ops.group_norm`.
+
+    Example:
+        >>> y = group_norm(x, groups=4)
+    """
+    inputs = tf.convert_to_tensor(inputs)
+    rank = inputs.shape.rank
+    inside = rank is not None and -rank <= channels_axis < rank
+    channels = inputs.shape.as_list()[channels_axis] if inside else None
+    axis = group_normalisation.check_groups(rank, channels, channels_axis, groups, f"Inputs {_described(inputs)}")
+    initializers = param_initializers or {}
+    with v1.variable_scope(scope, "GroupNorm", [inputs], reuse=reuse):
+
+        def parameter(name: str, default: Any) -> Any:
+            named = (
+                variables_collections.get(name) if isinstance(variables_collections, dict) else variables_collections
+            )
+            return v1.get_variable(
+                name,
+                shape=[channels],
+                dtype=inputs.dtype.base_dtype,
+                initializer=initializers.get(name, default),
+                collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(named or ())],
+                trainable=trainable,
+                use_resource=True,
+            )
+
+        beta = parameter("beta", v1.zeros_initializer()) if center else None
+        gamma = parameter("gamma", v1.ones_initializer()) if scale else None
+        return group_normalisation.group_normalise(inputs, gamma, beta, groups, axis, epsilon, strided_channel_grouping)
+
+
+def layer_norm(
+    inputs: Any,
+    channels_axis: int = -1,
+    center: bool = True,
+    scale: bool = True,
+    epsilon: float = _EPSILON,
+    param_initializers: dict[str, Any] | None = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    training: bool = True,
+    trainable: bool = True,
+    scope: Any = None,
+    *,
+    reduction_axes: Any = None,
+) -> Any:
+    """Normalises all channels of a sample together: `group_norm` with one group, see there.
+
+    Returns:
+        A tensor like inputs.
+
+    Raises:
+        ValueError: shape and axis do not fit together.
+
+    Source: `tensorflow.python.ipu.normalization_ops.layer_norm`.
+
+    Example:
+        >>> y = layer_norm(x)
+    """
+    return group_norm(
+        inputs,
+        1,
+        channels_axis,
+        center,
+        scale,
+        epsilon,
+        param_initializers,
+        reuse,
+        variables_collections,
+        training,
+        trainable,
+        scope,
+    )
+
+
+def instance_norm(
+    inputs: Any,
+    channels_axis: int = -1,
+    center: bool = True,
+    scale: bool = True,
+    epsilon: float = _EPSILON,
+    param_initializers: dict[str, Any] | None = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    training: bool = True,
+    trainable: bool = True,
+    scope: Any = None,
+    *,
+    reduction_axes: Any = None,
+) -> Any:
+    """Normalises each channel of a sample by itself: `group_norm` with as many groups as channels, see there.
+
+    Returns:
+        A tensor like inputs.
+
+    Raises:
+        ValueError: shape and axis do not fit together.
+
+    Source: `tensorflow.python.ipu.normalization_ops.instance_norm`.
+
+    Example:
+        >>> y = instance_norm(x)
+    """
+    inputs = tf.convert_to_tensor(inputs)
+    rank = inputs.shape.rank
+    if rank is None:
+        raise ValueError(f"Inputs {_described(inputs)} has undefined rank.")
+    if not -rank <= channels_axis < rank:
+        raise ValueError(f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}.")
+    return group_norm(
+        inputs,
+        inputs.shape.as_list()[channels_axis] or 1,
+        channels_axis,
+        center,
+        scale,
+        epsilon,
+        param_initializers,
+        reuse,
+        variables_collections,
+        training,
+        trainable,
+        scope,
+    )
+
+
+def _described(inputs: Any) -> str:
+    """A tensor's name in a graph; eager tensors have none."""
+    return f"of shape {inputs.shape}" if tf.executing_eagerly() else inputs.name

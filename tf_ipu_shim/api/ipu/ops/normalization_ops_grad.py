@@ -1,0 +1,5 @@
+"""`tensorflow.python.ipu.ops.normalization_ops_grad`: the gradients of `normalization_ops`, which come with the ops."""
+
+from tf_ipu_shim.api.ipu.ops import normalization_ops
+
+__all__ = ["normalization_ops"]

@@ -1,0 +1,13 @@
+"""`tensorflow.python.ipu.ops.op_util`: what several modules of Graphcore's library share, and some scripts import."""
+
+from tf_ipu_shim.building.ops.op_util import (
+    bool_to_three_state,
+    get_accumulator_dtype,
+    get_activation_name,
+)
+
+__all__ = [
+    "bool_to_three_state",
+    "get_accumulator_dtype",
+    "get_activation_name",
+]

@@ -1,0 +1,9 @@
+"""`tensorflow.python.ipu.ops.rand_ops`: see `tf_ipu_shim.building.ops.rand_ops`."""
+
+from tf_ipu_shim.building.ops.rand_ops import (
+    dropout,
+)
+
+__all__ = [
+    "dropout",
+]

@@ -1,0 +1,116 @@
+"""`tensorflow.python.ipu.optimizers.automatic_loss_scaling_optimizer` of SDK 2.2 to 2.6."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import control_flow_ops, math_ops
+
+from tf_ipu_shim.building.gradients import loss_scaling
+from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
+
+
+def check_factors(
+    initial: float, update_frequency: int, increase: float, decrease: float, maximum: float, ratio_threshold: float
+) -> None:
+    """Checks the numbers of automatic loss scaling.
+
+    Raises:
+        ValueError: one is out of range, or they do not go together.
+    """
+    for name, value in (
+        ("decrease_factor", decrease),
+        ("increase_factor", increase),
+        ("initial_loss_scaling_factor", initial),
+        ("update_frequency", update_frequency),
+    ):
+        if value <= 0:
+            raise ValueError(f"{name} must be nonzero and positive. It is {value}.")
+    if decrease >= increase:
+        raise ValueError(f"decrease_factor must be less than increase_factor: {decrease} and {increase} were given.")
+    if maximum <= 1:
+        raise ValueError(f"max_loss_scaling_factor must be greater than one. It is {maximum}.")
+    if initial >= maximum:
+        raise ValueError(
+            "initial_loss_scaling_factor must be less than max_loss_scaling_factor: "
+            f"{initial} and {maximum} were given."
+        )
+    if initial * increase >= maximum:
+        raise ValueError(
+            "initial_loss_scaling_factor x increase_factor must be less than max_loss_scaling_factor: "
+            f"{initial} x {increase} is not less than {maximum}."
+        )
+    if not 0.0 < ratio_threshold < 1.0:
+        raise ValueError(f"ratio_threshold must be greater than zero and less than one. It is {ratio_threshold}.")
+
+
+class AutomaticLossScalingOptimizer(IpuOptimizer):
+    """Scales the loss so that small gradients do not vanish in float16, and finds the factor by itself.
+
+    Args:
+        wrapped_optimizer: a `tf.compat.v1.train.Optimizer`; it gets unscaled gradients.
+        initial_loss_scaling_factor: the factor at first.
+        update_frequency: updates between two changes of the factor.
+        increase_factor: the factor is multiplied by it where gradients are small.
+        decrease_factor: the factor is multiplied by it where too many gradients are large.
+        max_loss_scaling_factor: the factor stays below.
+        accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
+        ratio_threshold: the share of large gradients that is too many.
+        name: of the operations.
+
+    Raises:
+        ValueError: a number is out of range, or a Keras optimizer is given.
+
+    Source: `tensorflow.python.ipu.optimizers.automatic_loss_scaling_optimizer.AutomaticLossScalingOptimizer`.
+
+    Example:
+        >>> AutomaticLossScalingOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1)).minimize(loss)
+    """
+
+    def __init__(
+        self,
+        wrapped_optimizer: Any,
+        initial_loss_scaling_factor: float = 1.0,
+        update_frequency: int = 8,
+        increase_factor: float = 2.0,
+        decrease_factor: float = 0.5,
+        max_loss_scaling_factor: float = 32768,
+        accumulate_statistics_over_update_period: bool = True,
+        ratio_threshold: float = 10e-6,
+        name: str = "AutomaticLossScalingOptimizer",
+    ) -> None:
+        super().__init__(wrapped_optimizer, name=name)
+        check_factors(
+            initial_loss_scaling_factor,
+            update_frequency,
+            increase_factor,
+            decrease_factor,
+            max_loss_scaling_factor,
+            ratio_threshold,
+        )
+        self._rules = loss_scaling.Rules(
+            update_frequency,
+            increase_factor,
+            decrease_factor,
+            max_loss_scaling_factor,
+            accumulate_statistics_over_update_period,
+            ratio_threshold,
+        )
+        self._state = loss_scaling.State(initial_loss_scaling_factor)
+
+    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        """Gradients of the scaled loss; see `IpuOptimizer.compute_gradients`."""
+        factor = math_ops.cast(self._state.factor.read_value(), loss.dtype)
+        return self._opt.compute_gradients(loss * factor, *args, **kwargs)
+
+    def apply_gradients(self, grads_and_vars: Iterable[Any], global_step: Any = None, name: str | None = None) -> Any:
+        """Applies gradients of the scaled loss; see `IpuOptimizer.apply_gradients`."""
+        pairs = list(grads_and_vars)
+        factor = self._state.factor.read_value()
+        applied = self._opt.apply_gradients(
+            [(loss_scaling.unscaled(g, factor), v) for g, v in pairs], global_step, name
+        )
+        with ops.control_dependencies([] if applied is None else [applied]):
+            return control_flow_ops.group(*self._state.advance(self._rules, [gradient for gradient, _ in pairs]))

@@ -1,0 +1,15 @@
+"""`tensorflow.python.ipu.optimizers.cross_replica_optimizer`: the same update on every replica."""
+
+from tf_ipu_shim.building.optimizers.cross_replica_optimizer import (
+    CrossReplicaOptimizer,
+    IpuOptimizer,
+    apply_cross_replica_op,
+    apply_cross_replica_op_single,
+)
+
+__all__ = [
+    "CrossReplicaOptimizer",
+    "IpuOptimizer",
+    "apply_cross_replica_op",
+    "apply_cross_replica_op_single",
+]

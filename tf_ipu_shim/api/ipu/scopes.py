@@ -1,0 +1,25 @@
+"""`tensorflow.python.ipu.scopes`: where ops run, and what the compiler is told about them."""
+
+from tf_ipu_shim.building.scopes import (
+    FRONTEND_ATTRIBUTES_NAME,
+    OUTSIDE_COMPILATION_NAME,
+    frontend_attribute,
+    ipu_jit_scope,
+    ipu_scope,
+    ipu_shard,
+    outside_compilation_scope,
+    partials_type,
+    stochastic_rounding,
+)
+
+__all__ = [
+    "FRONTEND_ATTRIBUTES_NAME",
+    "OUTSIDE_COMPILATION_NAME",
+    "frontend_attribute",
+    "ipu_jit_scope",
+    "ipu_scope",
+    "ipu_shard",
+    "outside_compilation_scope",
+    "partials_type",
+    "stochastic_rounding",
+]

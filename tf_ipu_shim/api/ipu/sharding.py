@@ -1,0 +1,19 @@
+"""`tensorflow.python.ipu.sharding`: reads and spreads the marks of `ipu_shard`."""
+
+from tf_ipu_shim.building.sharding import (
+    dependencies,
+    enable_sharded_gradient_tape,
+    get_shard_from_colocation,
+    get_sharding,
+    has_attr,
+    propagate_sharding,
+)
+
+__all__ = [
+    "dependencies",
+    "enable_sharded_gradient_tape",
+    "get_shard_from_colocation",
+    "get_sharding",
+    "has_attr",
+    "propagate_sharding",
+]

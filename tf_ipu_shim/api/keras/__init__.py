@@ -1,0 +1,21 @@
+"""`keras.ipu`: the IPU's part of Keras. Its modules are loaded when asked for."""
+
+from tf_ipu_shim.api.lazy_modules import lazy
+
+_EXTENSIONS = (
+    "FunctionalLayerPipelineStageAssignment",
+    "FunctionalNestedModelPipelineStageAssignment",
+    "ModelLayerPipelineStageAssignment",
+    "NestedModelPipelineStageAssignment",
+    "PipelineStage",
+    "ReplicatedMetricReductionMethod",
+    "SequentialLayerPipelineStageAssignment",
+    "SequentialNestedModelPipelineStageAssignment",
+)
+_OPTIMIZERS = ("ALSOptimizer", "ALSOptimizerGradientAccumulationWrapper")
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    ["extensions", "layers", "optimizers"],
+    {**dict.fromkeys(_EXTENSIONS, "extensions"), **dict.fromkeys(_OPTIMIZERS, "optimizers")},
+)

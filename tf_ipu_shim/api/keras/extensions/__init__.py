@@ -1,0 +1,29 @@
+"""`keras.ipu.extensions`: what Keras models made in the scope of an `IPUStrategy` gain."""
+
+from tf_ipu_shim.building.keras.extensions_base import ReplicatedMetricReductionMethod
+from tf_ipu_shim.building.keras.functional_extensions import FunctionalExtension
+from tf_ipu_shim.building.keras.model_extensions import ModelExtension
+from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
+    FunctionalLayerPipelineStageAssignment,
+    FunctionalNestedModelPipelineStageAssignment,
+    ModelLayerPipelineStageAssignment,
+    NestedModelPipelineStageAssignment,
+    PipelineStage,
+    SequentialLayerPipelineStageAssignment,
+    SequentialNestedModelPipelineStageAssignment,
+)
+from tf_ipu_shim.building.keras.sequential_extensions import SequentialExtension
+
+__all__ = [
+    "FunctionalExtension",
+    "FunctionalLayerPipelineStageAssignment",
+    "FunctionalNestedModelPipelineStageAssignment",
+    "ModelExtension",
+    "ModelLayerPipelineStageAssignment",
+    "NestedModelPipelineStageAssignment",
+    "PipelineStage",
+    "ReplicatedMetricReductionMethod",
+    "SequentialExtension",
+    "SequentialLayerPipelineStageAssignment",
+    "SequentialNestedModelPipelineStageAssignment",
+]

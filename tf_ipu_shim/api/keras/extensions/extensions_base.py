@@ -1,0 +1,13 @@
+"""`keras.ipu.extensions.extensions_base`: what all Keras models made in the scope of an `IPUStrategy` gain."""
+
+from tf_ipu_shim.building.keras.extensions_base import (
+    KerasExtensionBase,
+    ReplicatedMetricReductionMethod,
+    logged_steps_per_execution_warning,
+)
+
+__all__ = [
+    "KerasExtensionBase",
+    "ReplicatedMetricReductionMethod",
+    "logged_steps_per_execution_warning",
+]

@@ -1,0 +1,15 @@
+"""`keras.ipu.extensions.functional_extensions`: pipeline stages of `Functional` models, call by call."""
+
+from tf_ipu_shim.building.keras.functional_extensions import (
+    FunctionalExtension,
+    FunctionalLayerPipelineStageAssignment,
+    FunctionalNestedModelPipelineStageAssignment,
+    PipelineStage,
+)
+
+__all__ = [
+    "FunctionalExtension",
+    "FunctionalLayerPipelineStageAssignment",
+    "FunctionalNestedModelPipelineStageAssignment",
+    "PipelineStage",
+]

@@ -1,0 +1,11 @@
+"""`keras.ipu.extensions.polling_thread`: calls callbacks for mini-batches as they come out of a running program."""
+
+from tf_ipu_shim.building.keras.polling_thread import (
+    PollingThread,
+    PollingThreadPredict,
+)
+
+__all__ = [
+    "PollingThread",
+    "PollingThreadPredict",
+]

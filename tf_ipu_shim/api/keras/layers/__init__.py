@@ -1,0 +1,5 @@
+"""`keras.ipu.layers`."""
+
+from tf_ipu_shim.api.keras.layers.capture_upstream_gradients import CaptureActivationGradients, CaptureUpstreamGradients
+
+__all__ = ["CaptureActivationGradients", "CaptureUpstreamGradients"]

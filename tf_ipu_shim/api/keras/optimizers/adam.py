@@ -1,0 +1,67 @@
+"""`keras.ipu.optimizers.adam`: Adam with automatic loss scaling."""
+
+from __future__ import annotations
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.api.keras.optimizers.als_optimizer import ALSDefaults
+from tf_ipu_shim.api.keras.optimizers.parameter_unscaling_optimizer import _ParameterUnscalingALSOptimizer
+
+
+class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
+    """Adam with automatic loss scaling; an `ALSOptimizer` that makes its optimizer itself.
+
+    Args:
+        learning_rate: see Keras.
+        beta_1: decay of the first moment.
+        beta_2: decay of the second moment.
+        epsilon: added to the divisor.
+        initial_loss_scaling_factor: see `ALSOptimizer`, as all that follow.
+        update_frequency: as above.
+        increase_factor: as above.
+        max_loss_scaling_factor: as above.
+        accumulate_statistics_over_update_period: as above.
+        ratio_threshold: as above.
+        captured_grads_only: as above.
+        lpf_alpha: as above.
+        histogram_bin_edge: as above.
+        name: of the operations.
+
+    Raises:
+        ValueError: a number is out of range, or they do not go together.
+
+    Source: `keras.ipu.optimizers.adam.ALSOptimizerAdam`.
+
+    Example:
+        >>> model.compile(ALSOptimizerAdam(0.01, initial_loss_scaling_factor=128), "mse")
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        initial_loss_scaling_factor: float = ALSDefaults.initial_loss_scaling_factor,
+        update_frequency: int = ALSDefaults.update_frequency,
+        increase_factor: float = ALSDefaults.increase_factor,
+        max_loss_scaling_factor: float = ALSDefaults.max_loss_scaling_factor,
+        accumulate_statistics_over_update_period: bool = ALSDefaults.accumulate_statistics_over_update_period,
+        ratio_threshold: float = ALSDefaults.ratio_threshold,
+        captured_grads_only: bool = ALSDefaults.captured_grads_only,
+        lpf_alpha: float = ALSDefaults.lpf_alpha,
+        histogram_bin_edge: float = ALSDefaults.histogram_bin_edge,
+        name: str = "ALSOptimizerAdam",
+    ) -> None:
+        super().__init__(
+            keras2.public().optimizers.legacy.Adam(learning_rate, beta_1, beta_2, epsilon),
+            initial_loss_scaling_factor,
+            update_frequency,
+            increase_factor,
+            max_loss_scaling_factor,
+            accumulate_statistics_over_update_period,
+            ratio_threshold,
+            captured_grads_only,
+            lpf_alpha,
+            histogram_bin_edge,
+            name,
+        )

@@ -1,0 +1,431 @@
+"""`keras.ipu.optimizers.als_optimizer`: automatic loss scaling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import control_flow_ops, gradients_impl, math_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.api.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
+from tf_ipu_shim.building.gradients import loss_scaling
+from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.building.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+
+
+class ALSDefaults:
+    """Default arguments of `ALSOptimizer`.
+
+    Source: `keras.ipu.optimizers.als_optimizer.ALSDefaults`.
+    """
+
+    initial_loss_scaling_factor = 1
+    update_frequency = 8
+    increase_factor = 2
+    max_loss_scaling_factor = 32768
+    accumulate_statistics_over_update_period = True
+    ratio_threshold = 10e-6
+    captured_grads_only = False
+    lpf_alpha = 0.0
+    histogram_bin_edge = 2**13
+
+
+OPTIONS = tuple(name for name in vars(ALSDefaults) if not name.startswith("_"))
+
+
+def _check_power_of_two(name: str, value: Any) -> None:
+    if value <= 0 or math.frexp(value)[0] != 0.5:
+        raise ValueError(f"{name} must be a power of two. It is {value}.")
+
+
+def _read_only(name: str) -> ValueError:
+    return ValueError(f"{name} is a read only property. The optimizer finds it by itself.")
+
+
+class ALSOptimizer(_OptimizerV2Wrapper):
+    """Scales the loss so that small gradients do not vanish in float16, and finds the factor by itself.
+
+    Args:
+        opt: a Keras 2 optimizer; it gets unscaled gradients.
+        initial_loss_scaling_factor: the factor at first; a power of two.
+        update_frequency: updates between two changes of the factor.
+        increase_factor: the factor is multiplied or divided by it; a power of two.
+        max_loss_scaling_factor: the factor stays below; a power of two.
+        accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
+        ratio_threshold: the share of large gradients that is too many.
+        captured_grads_only: whether only gradients given as `captured_grads` count.
+        lpf_alpha: the share of older counts that is kept.
+        histogram_bin_edge: the magnitude from which a gradient is large.
+        name: of the operations.
+
+    Raises:
+        TypeError: `opt` is no Keras 2 optimizer.
+        ValueError: a number is out of range, or they do not go together.
+
+    Source: `keras.ipu.optimizers.als_optimizer.ALSOptimizer`.
+
+    Example:
+        >>> model.compile(ALSOptimizer(tf.keras.optimizers.SGD(0.1), initial_loss_scaling_factor=128), "mse")
+    """
+
+    brings_its_optimizer = False  # whether it makes the optimizer that it wraps
+
+    def __init__(
+        self,
+        opt: Any,
+        initial_loss_scaling_factor: float = ALSDefaults.initial_loss_scaling_factor,
+        update_frequency: int = ALSDefaults.update_frequency,
+        increase_factor: float = ALSDefaults.increase_factor,
+        max_loss_scaling_factor: float = ALSDefaults.max_loss_scaling_factor,
+        accumulate_statistics_over_update_period: bool = ALSDefaults.accumulate_statistics_over_update_period,
+        ratio_threshold: float = ALSDefaults.ratio_threshold,
+        captured_grads_only: bool = ALSDefaults.captured_grads_only,
+        lpf_alpha: float = ALSDefaults.lpf_alpha,
+        histogram_bin_edge: float = ALSDefaults.histogram_bin_edge,
+        name: str = "ALSOptimizer",
+    ) -> None:
+        super().__init__(opt, name=name)
+        if isinstance(opt, ALSOptimizer) and opt.brings_its_optimizer:
+            raise ValueError(
+                "ALSOptimizer has been used to wrap an optimizer that scales the loss by itself, "
+                f"{type(opt).__name__}. Use it without {type(self).__name__}."
+            )
+        self._maximum: float | None = None
+        self.increase_factor = increase_factor
+        self.initial_loss_scaling_factor = initial_loss_scaling_factor
+        self.max_loss_scaling_factor = max_loss_scaling_factor
+        self.update_frequency = update_frequency
+        self.accumulate_statistics_over_update_period = accumulate_statistics_over_update_period
+        self.ratio_threshold = ratio_threshold
+        self.captured_grads_only = captured_grads_only
+        self.lpf_alpha = lpf_alpha
+        self.histogram_bin_edge = histogram_bin_edge
+        self._state = loss_scaling.State(initial_loss_scaling_factor)
+
+    def get_scaled_loss(self, loss: Any) -> Any:
+        """A loss, times the factor.
+
+        Args:
+            loss: the loss.
+        """
+        return loss * math_ops.cast(self._state.factor.read_value(), loss.dtype)
+
+    def _transform_loss(self, loss: Any) -> Any:
+        return self.get_scaled_loss(super()._transform_loss(loss))
+
+    def get_gradients(self, loss: Any, params: Any) -> list[Any]:
+        """Gradients of the scaled loss, in a graph.
+
+        Args:
+            loss: the loss.
+            params: variables.
+        """
+        return gradients_impl.gradients(self.get_scaled_loss(loss), params)
+
+    def get_unscaled_gradients(self, grads: Any) -> list[Any]:
+        """Gradients of the scaled loss, divided by the factor.
+
+        Args:
+            grads: the gradients.
+        """
+        factor = self._state.factor.read_value()
+        return [loss_scaling.unscaled(gradient, factor) for gradient in grads]
+
+    def apply_gradients(
+        self,
+        grads_and_vars: Iterable[Any],
+        captured_grads: Any = None,
+        global_step: Any = None,
+        name: str | None = None,
+        experimental_aggregate_gradients: bool = True,
+    ) -> Any:
+        """Applies gradients of the scaled loss, and changes the factor if it is time.
+
+        Args:
+            grads_and_vars: pairs of gradient and variable.
+            captured_grads: further gradients of the scaled loss that count; any structure of tensors.
+            global_step: accepted; Keras counts `iterations`.
+            name: of the operation.
+            experimental_aggregate_gradients: accepted; see Keras.
+        """
+        pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
+        captured = [] if captured_grads is None else nest.flatten(captured_grads)
+        counted = captured + ([] if self.captured_grads_only else [gradient for gradient, _ in pairs])
+        unscaled = self.get_unscaled_gradients([gradient for gradient, _ in pairs])
+        applied = self._apply(list(zip(unscaled, [variable for _, variable in pairs])), name)
+        with ops.control_dependencies([applied] if isinstance(applied, ops.Operation) else []):
+            return control_flow_ops.group(*self._state.advance(self._rules(), counted))
+
+    def _rules(self) -> loss_scaling.Rules:
+        return loss_scaling.Rules(
+            self.update_frequency,
+            self.increase_factor,
+            self.decrease_factor,
+            self.max_loss_scaling_factor,
+            self.accumulate_statistics_over_update_period,
+            self.ratio_threshold,
+            self.lpf_alpha,
+            self.histogram_bin_edge,
+        )
+
+    def reset(self) -> None:
+        """Starts anew with the initial factor."""
+        self._state.initial = self.initial_loss_scaling_factor
+        self._state.reset()
+
+    def get_name(self) -> str:
+        """The name of this optimizer."""
+        return self._name
+
+    @property
+    def histogram(self) -> Any:
+        """Gradients counted since the last change: small ones, large ones."""
+        return self._state.histogram
+
+    @histogram.setter
+    def histogram(self, _: Any) -> None:
+        raise _read_only("histogram")
+
+    @property
+    def normalized_histogram(self) -> Any:
+        """The shares of small and large gradients."""
+        return self._state.normalized_histogram()
+
+    @normalized_histogram.setter
+    def normalized_histogram(self, _: Any) -> None:
+        raise _read_only("normalized_histogram")
+
+    @property
+    def loss_scaling_factor(self) -> Any:
+        """The factor for the next loss."""
+        return self._state.factor
+
+    @loss_scaling_factor.setter
+    def loss_scaling_factor(self, _: Any) -> None:
+        raise _read_only("loss_scaling_factor")
+
+    @property
+    def previous_loss_scaling_factor(self) -> Any:
+        """The factor before the last update."""
+        return self._state.previous_factor
+
+    @previous_loss_scaling_factor.setter
+    def previous_loss_scaling_factor(self, _: Any) -> None:
+        raise _read_only("previous_loss_scaling_factor")
+
+    @property
+    def update_counter(self) -> Any:
+        """Updates since the last change of the factor."""
+        return self._state.counter
+
+    @update_counter.setter
+    def update_counter(self, _: Any) -> None:
+        raise _read_only("update_counter")
+
+    @property
+    def supports_captured_grads(self) -> bool:
+        """Whether `apply_gradients` takes `captured_grads`."""
+        return True
+
+    @property
+    def decrease_factor(self) -> float:
+        """One over `increase_factor`."""
+        return 1 / self.increase_factor
+
+    @decrease_factor.setter
+    def decrease_factor(self, _: Any) -> None:
+        raise _read_only("decrease_factor")
+
+    @property
+    def update_frequency(self) -> int:
+        """Updates between two changes of the factor."""
+        return self._update_frequency
+
+    @update_frequency.setter
+    def update_frequency(self, value: int) -> None:
+        if value <= 0:
+            raise ValueError(f"update_frequency must be nonzero and positive. It is {value}.")
+        self._update_frequency = value
+
+    @property
+    def increase_factor(self) -> float:
+        """What the factor is multiplied or divided by."""
+        return self._increase_factor
+
+    @increase_factor.setter
+    def increase_factor(self, value: float) -> None:
+        _check_power_of_two("increase_factor", value)
+        self._increase_factor = value
+
+    @property
+    def initial_loss_scaling_factor(self) -> float:
+        """The factor at first."""
+        return self._initial
+
+    @initial_loss_scaling_factor.setter
+    def initial_loss_scaling_factor(self, value: float) -> None:
+        _check_power_of_two("initial_loss_scaling_factor", value)
+        self._check_room(value, self._maximum)
+        self._initial = value
+
+    @property
+    def max_loss_scaling_factor(self) -> Any:
+        """What the factor stays below."""
+        return self._maximum
+
+    @max_loss_scaling_factor.setter
+    def max_loss_scaling_factor(self, value: float) -> None:
+        _check_power_of_two("max_loss_scaling_factor", value)
+        self._check_room(self.initial_loss_scaling_factor, value)
+        self._maximum = value
+
+    def _check_room(self, initial: float, maximum: float | None) -> None:
+        if maximum is None:
+            return
+        if initial >= maximum:
+            raise ValueError(
+                "initial_loss_scaling_factor must be less than max_loss_scaling_factor: "
+                f"{initial} and {maximum} were given."
+            )
+        if initial * self.increase_factor >= maximum:
+            raise ValueError(
+                "initial_loss_scaling_factor x increase_factor must be less than max_loss_scaling_factor: "
+                f"{initial} x {self.increase_factor} is not less than {maximum}."
+            )
+
+    @property
+    def ratio_threshold(self) -> float:
+        """The share of large gradients that is too many."""
+        return self._ratio_threshold
+
+    @ratio_threshold.setter
+    def ratio_threshold(self, value: float) -> None:
+        if not 0.0 < value < 1.0:
+            raise ValueError(f"ratio_threshold must be greater than zero and less than one. It is {value}.")
+        self._ratio_threshold = value
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes the same optimizer of."""
+        return {**super().get_config(), **{name: getattr(self, name) for name in OPTIONS}}
+
+
+class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
+    """Accumulates scaled gradients, and lets an `ALSOptimizer` apply them.
+
+    Args:
+        als_optimizer: an `ALSOptimizer`.
+        num_mini_batches: see `GradientAccumulationOptimizer`, as all that follow.
+        offload_weight_update_variables: as above.
+        replicated_optimizer_state_sharding: as above.
+        dtype: as above.
+        reduction_method: as above.
+        name: of the operations.
+
+    Raises:
+        ValueError: `als_optimizer` is no `ALSOptimizer`; or as `GradientAccumulationOptimizer`.
+
+    Source: `keras.ipu.optimizers.als_optimizer.ALSGradientAccumulationOptimizer`.
+
+    Example:
+        >>> ALSGradientAccumulationOptimizer(ALSOptimizer(tf.keras.optimizers.SGD(0.1)), num_mini_batches=4)
+    """
+
+    def __init__(
+        self,
+        als_optimizer: Any,
+        num_mini_batches: int,
+        offload_weight_update_variables: bool | None = None,
+        replicated_optimizer_state_sharding: bool | None = False,
+        dtype: Any = None,
+        reduction_method: Any = GradientAccumulationReductionMethod.SUM,
+        name: str = "ALSGradientAccumulationOptimizer",
+    ) -> None:
+        if not isinstance(als_optimizer, ALSOptimizer):
+            raise ValueError(
+                "ALSGradientAccumulationOptimizer can only be used with instances of ALSOptimizer, not "
+                f"{type(als_optimizer).__name__}. For others there is GradientAccumulationOptimizer."
+            )
+        super().__init__(
+            als_optimizer,
+            num_mini_batches,
+            offload_weight_update_variables,
+            replicated_optimizer_state_sharding,
+            dtype,
+            reduction_method,
+            name,
+        )
+
+    @property
+    def als_optimizer(self) -> ALSOptimizer:
+        """The wrapped optimizer."""
+        return self._opt
+
+    def get_gradients(self, loss: Any, params: Any) -> list[Any]:
+        """Gradients of the scaled loss; see `ALSOptimizer.get_gradients`."""
+        return self._opt.get_gradients(loss, params)
+
+    def apply_gradients(
+        self,
+        grads_and_vars: Iterable[Any],
+        captured_grads: Any = None,
+        name: str | None = None,
+        experimental_aggregate_gradients: bool = True,
+    ) -> Any:
+        """Accumulates gradients of the scaled loss; with the last mini-batch's, applies them.
+
+        Args:
+            grads_and_vars: pairs of gradient and variable.
+            captured_grads: as for `ALSOptimizer.apply_gradients`; those of all mini-batches count.
+            name: of the operation.
+            experimental_aggregate_gradients: accepted; see Keras.
+
+        Raises:
+            UnsupportedError: captured gradients with statistics of the last update alone.
+        """
+        counted: list[Any] = []
+        if captured_grads is not None:
+            if not self._opt.accumulate_statistics_over_update_period:
+                raise errors.UnsupportedError(
+                    "captured_grads of several mini-batches are only counted with "
+                    "accumulate_statistics_over_update_period=True. Set it on the ALSOptimizer."
+                )
+            found = loss_scaling.histogram(nest.flatten(captured_grads), self._opt.histogram_bin_edge)
+            counted = [self._opt.histogram.assign_add(found, read_value=False)]
+        with ops.control_dependencies([operation for operation in counted if isinstance(operation, ops.Operation)]):
+            return super().apply_gradients(grads_and_vars, name=name)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Makes an optimizer like the one whose `get_config` gave `config`.
+
+        Args:
+            config: from `get_config`.
+            custom_objects: classes of optimizers that are not Keras's, by name.
+
+        Raises:
+            ValueError: the configuration's inner optimizer is no `ALSOptimizer`.
+        """
+        kind = config.get("inner_optimizer_type")
+        if kind not in {ALSOptimizer.__name__, *(each.__name__ for each in ALSOptimizer.__subclasses__())}:
+            raise ValueError(
+                "ALSGradientAccumulationOptimizer.from_config can only be used with configurations of an "
+                f"ALSOptimizer inside; this one has {kind!r}."
+            )
+        config = dict(config)
+        return cls(cls._inner_from_config(config, custom_objects), **config)
+
+
+def _forwarded(name: str) -> Any:
+    return property(lambda self: getattr(self._opt, name), doc=f"The wrapped optimizer's `{name}`.")
+
+
+_OWN = "histogram normalized_histogram loss_scaling_factor previous_loss_scaling_factor update_counter decrease_factor"
+for _name in (*OPTIONS, *_OWN.split(), "supports_captured_grads"):
+    setattr(ALSGradientAccumulationOptimizer, _name, _forwarded(_name))
+
+# The name of SDK 3.0.
+ALSOptimizerGradientAccumulationWrapper = ALSGradientAccumulationOptimizer

@@ -1,0 +1,116 @@
+"""`keras.ipu.optimizers.gradient_accumulation_optimizer`: one update for several mini-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tf_ipu_shim.building.gradients.accumulators import Accumulation
+from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.building.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.building.ops import op_util
+from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import check_options
+
+
+class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
+    """Accumulates the gradients of several mini-batches before it applies them.
+
+    Args:
+        opt: a Keras 2 optimizer.
+        num_mini_batches: to an update; loops around it must run a multiple of it.
+        offload_weight_update_variables: accepted and recorded; where state is kept does not change results.
+        replicated_optimizer_state_sharding: accepted and recorded, as above.
+        dtype: of the accumulators: a type, or a function from the variable to one; the variable's own by default.
+        reduction_method: a `GradientAccumulationReductionMethod`, or its name.
+        name: of the operations.
+
+    Raises:
+        TypeError: `opt` is no Keras 2 optimizer.
+        ValueError: a number below one, an unknown method, or state that is to be sharded but not offloaded.
+
+    Source: `keras.ipu.optimizers.gradient_accumulation_optimizer.GradientAccumulationOptimizer`.
+
+    Example:
+        >>> model.compile(GradientAccumulationOptimizer(tf.keras.optimizers.SGD(0.1), num_mini_batches=4), "mse")
+    """
+
+    def __init__(
+        self,
+        opt: Any,
+        num_mini_batches: int,
+        offload_weight_update_variables: bool | None = None,
+        replicated_optimizer_state_sharding: bool | None = False,
+        dtype: Any = None,
+        reduction_method: Any = GradientAccumulationReductionMethod.SUM,
+        name: str = "GradientAccumulationOptimizer",
+    ) -> None:
+        if num_mini_batches < 1:
+            raise ValueError(f"num_mini_batches must be >= 1. It is {num_mini_batches}.")
+        check_options(num_mini_batches, offload_weight_update_variables, replicated_optimizer_state_sharding)
+        super().__init__(opt, name=name)
+        self.num_mini_batches = num_mini_batches
+        self.offload_weight_update_variables = offload_weight_update_variables
+        self.replicated_optimizer_state_sharding = replicated_optimizer_state_sharding
+        self.dtype = dtype
+        self.reduction_method = GradientAccumulationReductionMethod.parse(reduction_method)
+        self._accumulation = Accumulation(
+            num_mini_batches,
+            self.reduction_method,
+            dtype,
+            offload_weight_update_variables,
+            replicated_optimizer_state_sharding,
+        )
+
+    def apply_gradients(self, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+        """Accumulates gradients; with the last mini-batch's, applies them.
+
+        Args:
+            grads_and_vars: pairs of gradient and variable.
+            *args: see Keras.
+            **kwargs: `name`; see Keras.
+        """
+        pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
+        return self._accumulation.update(pairs, lambda reduced: self._apply(reduced, kwargs.get("name")))
+
+    @staticmethod
+    def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
+        """The driver's word for an option that may be left open.
+
+        Args:
+            value: the option.
+            default: the word for None.
+
+        Example:
+            >>> GradientAccumulationOptimizer.bool_to_three_state(True)
+            'THREESTATE_ON'
+        """
+        return op_util.bool_to_three_state(value, default)
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes the same optimizer of."""
+        return {
+            **super().get_config(),
+            "num_mini_batches": self.num_mini_batches,
+            "offload_weight_update_variables": self.offload_weight_update_variables,
+            "replicated_optimizer_state_sharding": self.replicated_optimizer_state_sharding,
+            "dtype": self.dtype,
+            "reduction_method": self.reduction_method.name,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Makes an optimizer like the one whose `get_config` gave `config`.
+
+        Args:
+            config: from `get_config`.
+            custom_objects: classes of optimizers that are not Keras's, by name.
+
+        Raises:
+            ValueError: a subclass is asked for.
+        """
+        if cls is not GradientAccumulationOptimizer:
+            raise ValueError(
+                "GradientAccumulationOptimizer.from_config can only be used to create "
+                f"GradientAccumulationOptimizers. {cls.__name__} needs a from_config of its own."
+            )
+        return super().from_config(config, custom_objects)

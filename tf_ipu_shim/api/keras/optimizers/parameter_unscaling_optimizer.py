@@ -1,0 +1,42 @@
+"""`keras.ipu.optimizers.parameter_unscaling_optimizer`: optimizers that bring their own loss scaling.
+
+Graphcore's unscale hyperparameters instead of gradients. The factor is a power of two, so both give the same values
+wherever an unscaled gradient has room in its type; here gradients are unscaled.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tf_ipu_shim.api.keras.optimizers.als_optimizer import OPTIONS, ALSDefaults, ALSOptimizer
+
+__all__ = ["ALSDefaults", "ALSOptimizer"]
+
+
+class _ParameterUnscalingALSOptimizer(ALSOptimizer):
+    """Loss scaling around an optimizer that it makes itself."""
+
+    brings_its_optimizer = True
+
+    @classmethod
+    def _hyperparameters(cls) -> list[str]:
+        named = inspect.signature(cls.__init__).parameters
+        return [name for name in named if name not in ("self", "name", *OPTIONS)]
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes the same optimizer of."""
+        inner = self._opt.get_config()
+        own = {name: inner[name] for name in self._hyperparameters()}
+        return {"name": self._name, **own, **{name: getattr(self, name) for name in OPTIONS}}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Makes an optimizer like the one whose `get_config` gave `config`.
+
+        Args:
+            config: from `get_config`.
+            custom_objects: accepted; see Keras.
+        """
+        return cls(**config)
+

@@ -1,0 +1,69 @@
+"""`keras.ipu.optimizers.rmsprop`: RMSProp with automatic loss scaling."""
+
+from __future__ import annotations
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.api.keras.optimizers.als_optimizer import ALSDefaults
+from tf_ipu_shim.api.keras.optimizers.parameter_unscaling_optimizer import _ParameterUnscalingALSOptimizer
+
+
+class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):
+    """RMSProp with automatic loss scaling; an `ALSOptimizer` that makes its optimizer itself.
+
+    Args:
+        learning_rate: see Keras.
+        rho: decay of the mean square.
+        momentum: share of the last step that is kept.
+        epsilon: added to the divisor.
+        centered: whether gradients are divided by their variance.
+        initial_loss_scaling_factor: see `ALSOptimizer`, as all that follow.
+        update_frequency: as above.
+        increase_factor: as above.
+        max_loss_scaling_factor: as above.
+        accumulate_statistics_over_update_period: as above.
+        ratio_threshold: as above.
+        captured_grads_only: as above.
+        lpf_alpha: as above.
+        histogram_bin_edge: as above.
+        name: of the operations.
+
+    Raises:
+        ValueError: a number is out of range, or they do not go together.
+
+    Source: `keras.ipu.optimizers.rmsprop.ALSOptimizerRMSProp`.
+
+    Example:
+        >>> model.compile(ALSOptimizerRMSProp(0.01, initial_loss_scaling_factor=128), "mse")
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        initial_loss_scaling_factor: float = ALSDefaults.initial_loss_scaling_factor,
+        update_frequency: int = ALSDefaults.update_frequency,
+        increase_factor: float = ALSDefaults.increase_factor,
+        max_loss_scaling_factor: float = ALSDefaults.max_loss_scaling_factor,
+        accumulate_statistics_over_update_period: bool = ALSDefaults.accumulate_statistics_over_update_period,
+        ratio_threshold: float = ALSDefaults.ratio_threshold,
+        captured_grads_only: bool = ALSDefaults.captured_grads_only,
+        lpf_alpha: float = ALSDefaults.lpf_alpha,
+        histogram_bin_edge: float = ALSDefaults.histogram_bin_edge,
+        name: str = "ALSOptimizerRMSProp",
+    ) -> None:
+        super().__init__(
+            keras2.public().optimizers.legacy.RMSprop(learning_rate, rho, momentum, epsilon, centered),
+            initial_loss_scaling_factor,
+            update_frequency,
+            increase_factor,
+            max_loss_scaling_factor,
+            accumulate_statistics_over_update_period,
+            ratio_threshold,
+            captured_grads_only,
+            lpf_alpha,
+            histogram_bin_edge,
+            name,
+        )

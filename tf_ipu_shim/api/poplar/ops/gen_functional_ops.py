@@ -1,0 +1,12 @@
+"""`gen_functional_ops`: of its ops only the one that takes tensors; those that take functions are refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.building.pipelines import pipelining_ops
+
+
+def recomputation_checkpoint(inputs: Any, name: Any = None) -> Any:
+    """See `pipelining_ops.recomputation_checkpoint`."""
+    return pipelining_ops.recomputation_checkpoint(inputs, name or "RecomputationCheckpoint")

@@ -1,0 +1,15 @@
+"""`gen_grad_util_ops`: marks values whose gradients a script wants to see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.building.gradients import grad_util_ops
+
+
+def capture_upstream_gradients_fwd_no_op(inputs: Any, tag: str, name: Any = None) -> Any:
+    """See `grad_util_ops.capture_upstream_gradients`; takes a list and gives one."""
+    with tf.name_scope(name or "CaptureUpstreamGradientsFwdNoOp"):
+        return grad_util_ops.capture_upstream_gradients(list(inputs), tag)

@@ -1,0 +1,16 @@
+"""`gen_ipu_ops`: configuring and questioning the driver from a graph. Its ops run on the CPU.
+
+Example:
+    >>> with tf.device("cpu"):
+    ...     events = gen_ipu_ops.ipu_event_trace()
+"""
+
+from __future__ import annotations
+
+from tf_ipu_shim.api.op_modules import wrappers
+
+__getattr__, __dir__ = wrappers(
+    __name__,
+    "ipu_clear_all_xla_compilation_caches ipu_configure_hardware ipu_event_trace ipu_get_configuration "
+    "ipu_get_num_devices ipu_model_used ipu_reset_devices ipu_reset_seed ipu_use_synthetic_data_for",
+)

@@ -1,0 +1,62 @@
+"""`gen_popdist_ops`: collective operations between the processes of a job, as ops without defaults or gradients.
+
+Example:
+    >>> total = popdist_all_reduce(x, reduce_op="SUM", tensor_name="x")
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim.building.strategies import host_collectives
+
+
+def popdist_all_reduce(tensor: Any, reduce_op: str, tensor_name: str, name: str | None = None) -> Any:
+    """Reduces a tensor over all instances.
+
+    Args:
+        tensor: of the same shape in every instance.
+        reduce_op: `"SUM"` or `"MEAN"`.
+        tensor_name: the same in every instance.
+        name: of the scope around the ops.
+
+    Returns:
+        The reduced tensor.
+
+    Raises:
+        ValueError: another reduction.
+    """
+    with ops.name_scope(name or "PopdistAllReduce"):
+        return host_collectives.all_reduce([tensor], host_collectives.is_mean(reduce_op), tensor_name)[0]
+
+
+def popdist_all_gather(tensor: Any, tensor_name: str, name: str | None = None) -> Any:
+    """Concatenates the tensors of all instances along their first axis.
+
+    Args:
+        tensor: of the same shape in every instance but for the first axis.
+        tensor_name: the same in every instance.
+        name: of the scope around the ops.
+
+    Returns:
+        The tensors in the order of instances.
+    """
+    with ops.name_scope(name or "PopdistAllGather"):
+        return host_collectives.all_gather(tensor, tensor_name)
+
+
+def popdist_broadcast(tensor: Any, tensor_name: str, name: str | None = None) -> Any:
+    """The tensor of the first instance, in all of them.
+
+    Args:
+        tensor: of the same shape in every instance.
+        tensor_name: the same in every instance.
+        name: of the scope around the ops.
+
+    Returns:
+        That tensor.
+    """
+    with ops.name_scope(name or "PopdistBroadcast"):
+        return host_collectives.broadcast(tensor, 0, tensor_name)

@@ -1,0 +1,112 @@
+"""`gen_popnn_ops`: op wrappers with the arguments of Graphcore's, computed by the modules of `ipu.ops`.
+
+An argument is an input of the op, then come attributes, then `name`. Names that are not here are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.building.ops import nn_ops
+from tf_ipu_shim.building.ops.popnn_norms import (
+    popnn_group_norm_grad,
+    popnn_group_norm_inference,
+    popnn_group_norm_statistics,
+    popnn_group_norm_training,
+)
+from tf_ipu_shim.building.ops.popnn_sequences import (
+    popnn_augru_layer,
+    popnn_augru_layer_backprop,
+    popnn_ctc_beam_search_with_log_probs,
+    popnn_ctc_beam_search_with_logits,
+    popnn_ctc_loss_with_log_probs,
+    popnn_ctc_loss_with_logits,
+    popnn_dynamic_gru_layer,
+    popnn_dynamic_gru_layer_backprop,
+    popnn_dynamic_lstm_layer,
+    popnn_dynamic_lstm_layer_backprop,
+    popnn_gru_layer,
+    popnn_gru_layer_backprop,
+    popnn_lstm_layer,
+    popnn_lstm_layer_backprop,
+)
+
+__all__ = [
+    "ipu_gelu",
+    "ipu_gelu_grad",
+    "ipu_hard_sigmoid",
+    "ipu_hard_sigmoid_grad",
+    "ipu_softmax",
+    "ipu_stable_softmax",
+    "ipu_swish",
+    "ipu_swish_grad",
+    "popnn_augru_layer",
+    "popnn_augru_layer_backprop",
+    "popnn_ctc_beam_search_with_log_probs",
+    "popnn_ctc_beam_search_with_logits",
+    "popnn_ctc_loss_with_log_probs",
+    "popnn_ctc_loss_with_logits",
+    "popnn_dynamic_gru_layer",
+    "popnn_dynamic_gru_layer_backprop",
+    "popnn_dynamic_lstm_layer",
+    "popnn_dynamic_lstm_layer_backprop",
+    "popnn_group_norm_grad",
+    "popnn_group_norm_inference",
+    "popnn_group_norm_statistics",
+    "popnn_group_norm_training",
+    "popnn_gru_layer",
+    "popnn_gru_layer_backprop",
+    "popnn_lstm_layer",
+    "popnn_lstm_layer_backprop",
+]
+
+
+def ipu_gelu(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.gelu`."""
+    return nn_ops.gelu(features, name=name or "IpuGelu")
+
+
+def ipu_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
+    """The gradient of `ipu_gelu`."""
+    return _gradient(nn_ops.gelu, gradients, features, name or "IpuGeluGrad")
+
+
+def ipu_hard_sigmoid(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.hard_sigmoid`."""
+    return nn_ops.hard_sigmoid(features, name=name or "IpuHardSigmoid")
+
+
+def ipu_hard_sigmoid_grad(gradients: Any, features: Any, name: Any = None) -> Any:
+    """The gradient of `ipu_hard_sigmoid`."""
+    return _gradient(nn_ops.hard_sigmoid, gradients, features, name or "IpuHardSigmoidGrad")
+
+
+def ipu_swish(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.swish`."""
+    return nn_ops.swish(features, name=name or "IpuSwish")
+
+
+def ipu_swish_grad(gradients: Any, features: Any, name: Any = None) -> Any:
+    """The gradient of `ipu_swish`."""
+    return _gradient(nn_ops.swish, gradients, features, name or "IpuSwishGrad")
+
+
+def ipu_softmax(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.softmax`."""
+    return nn_ops.softmax(features, name=name or "IpuSoftmax")
+
+
+def ipu_stable_softmax(features: Any, name: Any = None) -> Any:
+    """See `nn_ops.softmax`, `stable=True`."""
+    return nn_ops.softmax(features, stable=True, name=name or "IpuStableSoftmax")
+
+
+def _gradient(function: Callable[..., Any], gradients: Any, features: Any, name: str) -> Any:
+    with tf.name_scope(name), tf.GradientTape() as tape:
+        features = tf.convert_to_tensor(features)
+        tape.watch(features)
+        result = function(features)
+        return tape.gradient(result, features, output_gradients=tf.convert_to_tensor(gradients))

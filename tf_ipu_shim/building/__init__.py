@@ -1,0 +1,27 @@
+"""What a script's calls build. Importing it loads the plugin, so that TensorFlow has its IPU device.
+
+scopes, sharding, sharded_tape, host_ops   marks on a script's ops
+tracing, autograph, compiled_functions     Python functions become functions of the plugin's programs
+loops, feeds                               loops that stay on the device, and what they take and send
+gradients, optimizers                      accumulation, loss scaling, captured gradients; wrappers of optimizers
+pipelines                                  a model's stages, and the loops around them
+strategies                                 `tf.distribute`, one process or several
+keras, old_keras, layers                   Keras models and layers, of SDK 2.2 on and before
+ops                                        one implementation of each op
+utilities                                  devices, trace events, variables
+"""
+
+from __future__ import annotations
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.building import autograph, sharding
+from tf_ipu_shim.building.keras import import_hook
+from tf_ipu_shim.compiling import installation
+from tf_ipu_shim.runtime import devices, driver
+
+library = plugin.load()
+installation.install(library, devices.get)
+driver.install(library)
+sharding.enable_sharded_gradient_tape()
+autograph.install()
+import_hook.install()

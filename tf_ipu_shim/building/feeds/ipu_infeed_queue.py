@@ -1,0 +1,149 @@
+"""`tensorflow.python.ipu.ipu_infeed_queue`: what programs take from a dataset while they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.util import structure
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import gen_dataset_ops, resource_variable_ops
+
+from tf_ipu_shim.building.feeds import feed_arguments, feed_names
+from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
+
+_HOST = "/device:CPU:0"
+
+__all__ = ["IPUInfeedQueue", "IPUIterator", "IPUOwnedIterator", "element_arguments"]
+
+
+class IPUInfeedQueue:
+    """Feeds a dataset to a loop or pipeline on an IPU, an element an iteration.
+
+    The dataset runs on the host, in TensorFlow's own iterator; the program takes elements without returning to Python.
+
+    Args:
+        dataset: a `tf.data.Dataset` whose elements have fully defined shapes.
+        device_ordinal: the TensorFlow device that is fed; that of the current IPU strategy, else 0, when left out. SDKs
+            up to 2.3 have a feed name here.
+        prefetch_depth: how many elements (1 to 255) are ready ahead of time; the SDK's default when left out.
+        optimise_latency: accepted; on a simulated IPU nothing is faster for it.
+        **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`, `data_to_prefetch`.
+
+    Raises:
+        ValueError: a shape is not fully defined, or an argument is out of range.
+
+    Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUInfeedQueue`.
+
+    Example:
+        >>> infeed = IPUInfeedQueue(tf.data.Dataset.from_tensors(1.0).repeat())
+        >>> session.run(infeed.initializer)
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        device_ordinal: int | str | None = None,
+        prefetch_depth: int | None = None,
+        optimise_latency: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        name = kwargs.pop("feed_name", "")
+        if isinstance(device_ordinal, str):  # SDK 2.3 and older: dataset, feed_name, device_ordinal, ...
+            name, device_ordinal = device_ordinal, prefetch_depth
+            prefetch_depth = kwargs.pop("data_to_prefetch", None)
+        kwargs.pop("replication_factor", None)  # known from the configuration since SDK 1.4
+        prefetch_depth = kwargs.pop("data_to_prefetch", prefetch_depth)
+        if kwargs:
+            raise TypeError(f"IPUInfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
+        self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
+        self._prefetch_depth = feed_arguments.prefetch_depth(prefetch_depth)
+        self._structure = dataset_ops.get_structure(dataset)
+        self._types = structure.get_flat_tensor_types(self._structure)
+        self._shapes = structure.get_flat_tensor_shapes(self._structure)
+        feed_arguments.check_shapes(self._shapes)
+        self._id = feed_names.unique("infeed", name)
+        with ops.device(_HOST):
+            self._dataset = dataset.prefetch(self._prefetch_depth)
+        self._initialized = False
+        self._dequeued = False
+        if context.executing_eagerly():
+            self._initialize()
+
+    @property
+    def initializer(self) -> Any:
+        """The operation that starts the dataset from its beginning.
+
+        Raises:
+            ValueError: read a second time in graph mode.
+        """
+        if context.executing_eagerly():
+            return self._initialize()
+        if self._initialized:
+            raise ValueError(
+                "The IPUInfeedQueue `initializer` function can only be accessed once. Keep the operation and run it "
+                "again to start the dataset anew."
+            )
+        return self._initialize()
+
+    @property
+    def deleter(self) -> Any:
+        """The operation that frees the dataset's iterator."""
+        with ops.device(_HOST):
+            return resource_variable_ops.destroy_resource_op(self._iterator(), ignore_lookup_error=False)
+
+    @property
+    def dequeued(self) -> bool:
+        """Whether a program takes elements from this queue."""
+        return self._dequeued
+
+    @property
+    def number_of_tuple_elements(self) -> int:
+        """How many tensors make an element."""
+        return len(self._types)
+
+    def get_next(self) -> Any:
+        """Not to be called: a loop or pipeline takes the elements.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "`get_next()` is now obsolete as the IPUInfeedQueue is dequeued by the loop or pipeline it is handed to. "
+            "Pass the queue as `infeed_queue` to ipu.loops.repeat."
+        )
+
+    def _initialize(self) -> Any:
+        self._initialized = True
+        with ops.device(_HOST):
+            return gen_dataset_ops.make_iterator(self._dataset._variant_tensor, self._iterator())
+
+    def _iterator(self) -> Any:
+        """The iterator, found by its name: programs and sessions meet there."""
+        return gen_dataset_ops.iterator_v2(
+            shared_name=self._id, container="", output_types=self._types, output_shapes=self._shapes
+        )
+
+    def _dequeue(self) -> Any:
+        """An element, in the structure of the dataset; called where a program is traced."""
+        self._dequeued = True
+        with ops.device(_HOST):
+            flat = gen_dataset_ops.iterator_get_next(self._iterator(), self._types, self._shapes)
+        return structure.from_compatible_tensor_list(self._structure, flat)
+
+
+def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
+    """How an element is handed to a function: a tuple by position, a dict by keyword, anything else as it is.
+
+    Args:
+        element: of a dataset.
+
+    Returns:
+        Positional and keyword arguments.
+    """
+    if isinstance(element, dict):
+        return [], element
+    if isinstance(element, tuple):
+        return list(element), {}
+    return [element], {}

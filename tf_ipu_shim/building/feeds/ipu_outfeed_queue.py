@@ -1,0 +1,238 @@
+"""`tensorflow.python.ipu.ipu_outfeed_queue`: what programs send to the host while they run."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.building.feeds import feed_arguments, feed_names
+from tf_ipu_shim.runtime import devices
+
+_HOST = "/device:CPU:0"
+
+
+class IPUOutfeedMode(enum.Enum):
+    """What a dequeue gives.
+
+    Attributes:
+        ALL: everything that was enqueued since the last dequeue, stacked.
+        LAST: the last element alone.
+    """
+
+    ALL = "all"
+    LAST = "get_last"
+
+
+class IPUOutfeedQueue:
+    """Takes results of every iteration of a loop or pipeline, without leaving it.
+
+    Args:
+        outfeed_mode: an `IPUOutfeedMode`; `ALL` when left out. SDKs up to 2.3 have the feed name here.
+        device_ordinal: the TensorFlow device that fills it; that of the current IPU strategy, else 0, when left out.
+        buffer_depth: elements that the real device buffers; at least 1.
+        optimise_latency: accepted; on a simulated IPU nothing is faster for it.
+        **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Source: `tensorflow.python.ipu.ipu_outfeed_queue.IPUOutfeedQueue`.
+
+    Example:
+        >>> outfeed = IPUOutfeedQueue()
+        >>> losses = session.run(outfeed.dequeue())
+    """
+
+    def __init__(
+        self,
+        outfeed_mode: Any = None,
+        device_ordinal: Any = None,
+        buffer_depth: int = 3,
+        optimise_latency: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        name = kwargs.pop("feed_name", "")
+        if isinstance(outfeed_mode, str):  # SDK 2.3 and older: feed_name, outfeed_mode, device_ordinal, ...
+            name, outfeed_mode, device_ordinal = outfeed_mode, device_ordinal, None
+        outfeed_all = kwargs.pop("outfeed_all", None)
+        device_ordinal = kwargs.pop("device_ordinal", device_ordinal)
+        self._replicas: int | None = kwargs.pop("replication_factor", None)
+        kwargs.pop("io_batch_size", None)
+        if kwargs:
+            raise TypeError(f"IPUOutfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
+        if outfeed_mode is None:
+            outfeed_mode = IPUOutfeedMode.LAST if outfeed_all is False else IPUOutfeedMode.ALL
+        if not isinstance(outfeed_mode, IPUOutfeedMode):
+            raise ValueError(
+                "Expected `outfeed_mode` value to be of `ipu_outfeed_queue.IPUOutfeedMode` type, not "
+                f"{outfeed_mode!r}. Use IPUOutfeedMode.ALL or IPUOutfeedMode.LAST."
+            )
+        if buffer_depth <= 0:
+            raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
+        self._mode = outfeed_mode
+        self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
+        self._buffer_depth = buffer_depth
+        self._id = feed_names.unique("outfeed", name)
+        self._structure: Any = None
+        self._enqueuing_graph: Any = None
+        self._types: list[Any] = []
+        self._shapes: list[Any] = []
+
+    @property
+    def enqueued(self) -> bool:
+        """Whether a program sends to this queue."""
+        return self._enqueuing_graph is not None
+
+    def enqueue(self, tensors: Any) -> Any:
+        """Sends a tensor, or a structure of tensors, to the host.
+
+        Args:
+            tensors: a tensor, list, tuple or dict, nested as you like.
+
+        Returns:
+            The operation that does it.
+
+        Raises:
+            ValueError: the queue is enqueued to a second time in one graph.
+        """
+        outermost = _outermost(ops.get_default_graph())
+        if self._enqueuing_graph is outermost:
+            raise ValueError("An outfeed can only be enqueued once. Enqueue several tensors as one tuple or dict.")
+        self._enqueuing_graph = outermost
+        flat = [ops.convert_to_tensor(tensor) for tensor in nest.flatten(tensors)]
+        self._structure = tensors
+        self._types = [tensor.dtype for tensor in flat]
+        self._shapes = [tensor.shape for tensor in flat]
+        with ops.device(_HOST):
+            return plugin.load().ops.pop_datastream_outfeed_enqueue(
+                inputs=flat,
+                output_shapes=self._shapes,
+                outfeed_mode=self._mode.value,
+                feed_id=self._id,
+                prefetch_depth=self._buffer_depth,
+            )
+
+    def dequeue(self, wait_for_completion: bool = False) -> Any:
+        """Takes what programs have sent so far.
+
+        Args:
+            wait_for_completion: waits for a program that runs in another thread to finish first.
+
+        Returns:
+            The structure that was enqueued. With mode `ALL` each tensor has a further first dimension: the iterations
+            since the last dequeue. Where the program runs as several replicas, they are the next dimension. In graph
+            mode the tensors are to be fetched; that is when the queue is emptied.
+
+        Raises:
+            ValueError: no program enqueues to it.
+        """
+        if not self.enqueued:
+            raise ValueError(
+                "Trying to dequeue an outfeed which has not been enqueued. Build the program that enqueues to it first."
+            )
+        with ops.device(_HOST):
+            flat = plugin.load().ops.pop_datastream_outfeed_dequeue(
+                output_types=self._types,
+                output_shapes=self._shapes,
+                device_ordinal=self._device_ordinal,
+                feed_id=self._id,
+                outfeed_mode=self._mode.value,
+                prefetch_depth=self._buffer_depth,
+                wait_for_completion=wait_for_completion,
+                may_be_replicated=self._may_be_replicated(),
+            )
+        return nest.pack_sequence_as(self._structure, flat)
+
+    def _may_be_replicated(self) -> bool:
+        """Whether elements may have an axis of replicas: known once the system is configured."""
+        if self._replicas is not None:
+            return self._replicas > 1
+        configured = devices.configured() is not None
+        return not configured or devices.get(self._device_ordinal, attach=False).num_ipus > 1
+
+    @property
+    def deleter(self) -> Any:
+        """The operation that drops the queue and what is in it."""
+        with ops.device(_HOST):
+            return plugin.load().ops.ipu_delete_outfeed(feed_id=self._id, device_ordinal=self._device_ordinal)
+
+    def __iter__(self) -> IPUOutfeedQueueIterator:
+        if not context.executing_eagerly():
+            raise RuntimeError("IPUOutfeedQueue can only be iterated over in eager mode. Use dequeue() in a graph.")
+        if self._mode is not IPUOutfeedMode.ALL:
+            raise RuntimeError(
+                f"IPUOutfeedQueue can only be iterated over if its mode is IPUOutfeedMode.ALL, not {self._mode}."
+            )
+        return IPUOutfeedQueueIterator(self)
+
+
+class IPUOutfeedQueueIterator:
+    """Gives the elements of an outfeed one by one, for the iterations that have run.
+
+    Args:
+        outfeed_queue: the queue, in mode `ALL`.
+
+    Source: `tensorflow.python.ipu.ipu_outfeed_queue.IPUOutfeedQueueIterator`.
+
+    Example:
+        >>> for loss in outfeed:
+        ...     print(float(loss))
+    """
+
+    def __init__(self, outfeed_queue: IPUOutfeedQueue) -> None:
+        self._queue = outfeed_queue
+        self._taken: Any = None
+        self._left = 0
+        self._position = 0
+
+    def __iter__(self) -> IPUOutfeedQueueIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self._position >= self._left:
+            self._taken = self._queue.dequeue()
+            flat = nest.flatten(self._taken)
+            self._position = 0
+            self._left = int(flat[0].shape[0]) if flat else 0
+            if not self._left:
+                raise StopIteration
+        position = self._position
+        self._position += 1
+        return nest.map_structure(lambda tensor: tensor[position], self._taken)
+
+
+class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
+    """An outfeed that is dropped together with its Python object.
+
+    Args:
+        outfeed_mode: an `IPUOutfeedMode`; `ALL` when left out.
+        device_ordinal: the TensorFlow device that fills it; 0 when left out.
+
+    Raises:
+        RuntimeError: outside eager mode.
+
+    Source: `tensorflow.python.ipu.ipu_outfeed_queue.ScopedIPUOutfeedQueue`.
+
+    Example:
+        >>> outfeed = ScopedIPUOutfeedQueue()
+    """
+
+    def __init__(self, outfeed_mode: Any = None, device_ordinal: int | None = None) -> None:
+        if not context.executing_eagerly():
+            raise RuntimeError("ScopedIPUOutfeedQueue can only be created in eager mode. Use IPUOutfeedQueue.")
+        super().__init__(outfeed_mode, device_ordinal)
+
+    def __del__(self) -> None:
+        if getattr(self, "_enqueuing_graph", None) is not None and context.executing_eagerly():
+            plugin.load().delete_outfeed(self._id)
+
+
+def _outermost(graph: Any) -> Any:
+    while getattr(graph, "outer_graph", None) is not None and getattr(graph.outer_graph, "building_function", False):
+        graph = graph.outer_graph
+    return graph

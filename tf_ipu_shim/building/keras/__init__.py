@@ -1,0 +1,12 @@
+"""Keras models made in the scope of an `IPUStrategy`: how they are made, what they gain, what they run as.
+
+pipeline_stage_assignment   which layer is in which stage
+options                     what a model is told, checked
+extensions_base             the methods all models have
+functional_extensions, sequential_extensions, model_extensions   and each kind its own
+data_adapter, data_feed_manager   data into queues
+model_step, programs, pipelined_programs   what is compiled
+running, polling_thread     executions and callbacks
+replication                 replicas and their metrics
+construction, import_hook   how models get their extension
+"""

@@ -1,0 +1,143 @@
+"""Models made in the scope of an `IPUStrategy` become models with extensions, and no others.
+
+Every Keras 2 model passes `Model.__new__`. There its class is replaced by one made from it, with an extension class
+between the user's classes and Keras' own. Checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import tensor
+
+from tf_ipu_shim import keras2
+
+_PATCHED = "_ipu_constructor"
+# The classes that models are made of, below the `engine` of a Keras package.
+MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
+
+
+def install() -> None:
+    """Lets the Keras 2 packages that are loaded ask for the strategy when a model is made.
+
+    Call it again whenever one of `MODULES` has been loaded: Keras imports them in a circle, and which of them is
+    complete first depends on what the script imports.
+    """
+    for root in keras2.ROOTS:
+        for name in MODULES:
+            module, _, kind_name = name.partition(".")
+            kind = getattr(sys.modules.get(f"{root}.engine.{module}"), kind_name, None)
+            if kind is not None and _PATCHED not in vars(kind):
+                setattr(kind, _PATCHED, True)
+                _keep_options(kind)
+                if kind_name == "Model":
+                    _install(kind)
+
+
+def _install(model: Any) -> None:
+    stock = model.__new__
+
+    @functools.wraps(stock)
+    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        made = stock(cls, *args, **kwargs)
+        return extended(made) if isinstance(made, model) and _wanted() else made
+
+    model.__new__ = staticmethod(new)
+    stock_compile = model.compile
+
+    @functools.wraps(stock_compile)
+    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if hasattr(self, "_ipu"):
+            args, kwargs = _steps_as_number(args), {**kwargs, **_steps_of(kwargs)}
+        return stock_compile(self, *args, **kwargs)
+
+    model.compile = compile  # no method of the extension: loading a model asks whether Keras' own is overridden
+
+
+def _steps_as_number(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Positional arguments of `compile` with the seventh, `steps_per_execution`, a number."""
+    return tuple(_number(value) if place == 6 else value for place, value in enumerate(arguments))
+
+
+def _steps_of(keywords: dict[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) for name, value in keywords.items() if name == "steps_per_execution"}
+
+
+def _number(steps: Any) -> Any:
+    """The number a tensor holds, such as `dataset.cardinality()`: Keras 2.15 compares it with a text, 2.6 did not."""
+    return int(steps) if isinstance(steps, tensor.Tensor) and hasattr(steps, "numpy") else steps
+
+
+def _keep_options(kind: Any) -> None:
+    """Lets a class of Keras' own read what `saved_options` wrote, where it has a `from_config` of its own."""
+    if "from_config" not in vars(kind):
+        return
+    stock = vars(kind)["from_config"].__func__
+
+    @functools.wraps(stock)
+    def from_config(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        model = stock(cls, config, custom_objects)
+        from tf_ipu_shim.building.keras import saved_options
+
+        entry = config.get(saved_options.ENTRY)
+        if entry is not None and hasattr(model, "_ipu"):  # outside a strategy's scope it has no extensions
+            saved_options.restore(model, entry)
+        return model
+
+    kind.from_config = classmethod(from_config)
+
+
+def extended(made: Any) -> Any:
+    """Gives a model its extension.
+
+    Args:
+        made: a Keras model, not initialised yet.
+
+    Returns:
+        The same object.
+    """
+    kind = type(made)
+    if not vars(kind).get("_ipu_generated"):
+        extended_kind: type = _extended_class(kind)  # type: ignore[arg-type]
+        object.__setattr__(made, "__class__", extended_kind)
+    return made
+
+
+@functools.cache
+def _extended_class(kind: type) -> type:
+    from tf_ipu_shim.building.keras import functional_extensions, model_extensions, sequential_extensions
+
+    root = keras2.root_of(kind)
+    for name, extension in (
+        ("sequential.Sequential", sequential_extensions.SequentialExtension),
+        ("functional.Functional", functional_extensions.FunctionalExtension),
+        ("training.Model", model_extensions.ModelExtension),
+    ):
+        module, _, stock_name = name.partition(".")
+        stock = getattr(keras2.module(f"engine.{module}", root), stock_name)
+        if issubclass(kind, stock):
+            extension_class = extension
+            break
+    else:
+        raise TypeError(f"{kind.__name__} is no Keras 2 model.")
+    # One for each user class: Keras puts other bases into it when a subclass turns out to be a functional model.
+    between = type(stock)(
+        stock.__name__, (extension_class, stock), {"_ipu_generated": True, "__module__": stock.__module__}
+    )
+    bases = (between,) if kind is stock else (kind, between)
+    attributes = {
+        "_ipu_generated": True,
+        "_ipu_original": kind,
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+    }
+    return type(kind)(kind.__name__, bases, attributes)
+
+
+def _wanted() -> bool:
+    strategy = distribute_lib.get_strategy()
+    return bool(getattr(strategy, "_enable_keras_extensions", False))

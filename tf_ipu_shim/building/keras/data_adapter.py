@@ -1,0 +1,235 @@
+"""`keras.ipu.extensions.data_adapter`: the data of a call of fit, evaluate or predict as a dataset for an infeed.
+
+Keras' own adapters make the dataset; what a compiled program cannot take is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tensorflow.python.data.experimental.ops import cardinality
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import keras2, sdk
+from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager
+
+_STEPS_PER_REPLICA_SINCE = (2, 6)
+
+
+class IPUDataHandler:
+    """The data of one call, its size and its epochs.
+
+    Args:
+        x: arrays, tensors or a `tf.data.Dataset`; see `tf.keras.Model.fit`.
+        y: targets.
+        sample_weight: a weight for each sample.
+        batch_size: samples of one mini-batch; 32 when left out.
+        steps_per_epoch: mini-batches a replica takes in an epoch; what the data has when left out.
+        initial_epoch: the first epoch's number.
+        epochs: the number after the last epoch's.
+        shuffle: whether samples are in a new order each epoch.
+        class_weight: a weight for each class.
+        max_queue_size: accepted: generators are refused.
+        workers: accepted: generators are refused.
+        use_multiprocessing: accepted: generators are refused.
+        model: whose Keras package's adapters are used.
+        steps_per_execution: mini-batches a replica takes in one execution; 1 when left out. Where an epoch has
+            fewer, it is all of an epoch's, with a warning.
+        replication_factor: number of replicas; None: `set_replication_factor` tells later.
+
+    Raises:
+        ValueError: the data cannot be fed to a compiled program.
+
+    Source: `keras.ipu.extensions.data_adapter.IPUDataHandler`.
+
+    Example:
+        >>> handler = IPUDataHandler(x, y, batch_size=8, steps_per_execution=4)
+        >>> handler.inferred_steps
+        16
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        batch_size: int | None = None,
+        steps_per_epoch: int | None = None,
+        initial_epoch: int = 0,
+        epochs: int = 1,
+        shuffle: Any = False,
+        class_weight: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        model: Any = None,
+        steps_per_execution: Any = None,
+        replication_factor: int | None = 1,
+    ) -> None:
+        package = keras2.root_of(type(model)) if model is not None else None
+        adapters = keras2.module("engine.data_adapter", package)
+        if steps_per_epoch == 0:
+            raise ValueError("`steps_per_epoch` (or `steps`) is 0. Give a positive number, or leave it out.")
+        self._initial_epoch, self._epochs = initial_epoch, epochs
+        self._steps_per_epoch = steps_per_epoch
+        self._steps_per_execution = 1 if steps_per_execution is None else int(steps_per_execution)
+        self._batch_size = batch_size
+        kind = adapters.select_data_adapter(x, y)
+        if issubclass(kind, adapters.GeneratorDataAdapter):
+            raise ValueError(
+                f"The provided set of data is of an unsupported type: {type(x).__name__}. Generators and Keras "
+                "sequences cannot be fed to an IPU: use tf.data.Dataset.from_generator with an output_signature."
+            )
+        self._adapter = kind(
+            x,
+            y,
+            batch_size=batch_size,
+            steps=steps_per_epoch,
+            epochs=epochs - initial_epoch,
+            sample_weights=sample_weight,
+            shuffle=shuffle,
+            max_queue_size=max_queue_size,
+            workers=workers,
+            use_multiprocessing=use_multiprocessing,
+            distribution_strategy=distribute_lib.get_strategy(),
+            model=model,
+        )
+        if self._adapter.has_partial_batch():
+            raise ValueError(
+                "The provided set of data has a partial batch: "
+                f"{self._adapter.partial_batch_size()} samples are left over. A compiled program takes batches of one "
+                "size only: give a multiple of the batch size of samples, or a tf.data.Dataset batched with "
+                "drop_remainder=True."
+            )
+        self._dataset = self._adapter.get_dataset()
+        if class_weight:
+            self._dataset = self._dataset.map(adapters._make_class_weight_map_fn(class_weight))
+        self._replication_factor: int | None = None
+        self._inferred_steps = 0
+        if replication_factor is not None:
+            self.set_replication_factor(replication_factor)
+
+    def set_replication_factor(self, value: int) -> None:
+        """Tells how many replicas share the data, and checks that it is enough for them.
+
+        Args:
+            value: number of replicas.
+
+        Raises:
+            ValueError: the data is too small, of unknown size, or of shapes that are not known.
+        """
+        self._replication_factor = value
+        self._inferred_steps = self._infer_steps()
+        self._validate()
+
+    @property
+    def batch_size(self) -> Any:
+        """Samples of one mini-batch."""
+        if self._batch_size is not None:
+            return self._batch_size
+        size = self._adapter.batch_size()
+        return nest.flatten(self.element_spec)[0].shape[0] if size is None else size
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of a mini-batch."""
+        return self._dataset.element_spec
+
+    @property
+    def inferred_steps(self) -> int:
+        """Mini-batches that a replica takes in an epoch."""
+        self._check_replication_factor_set("inferred_steps")
+        return self._inferred_steps
+
+    @property
+    def steps_per_execution_value(self) -> int:
+        """Mini-batches that a replica takes in one execution."""
+        return self._steps_per_execution
+
+    def enumerate_epochs_with_reuse(
+        self, manager: InfeedManager, mode: str, infeed_kwargs: dict[str, Any]
+    ) -> Iterator[tuple[int, Any]]:
+        """Gives each epoch with the infeed that has its data.
+
+        Args:
+            manager: gives the infeed.
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
+        """
+        self._check_replication_factor_set("enumerate_epochs_with_reuse")
+        infeed = manager.get_infeed(mode, self._dataset, infeed_kwargs)
+        for epoch in range(self._initial_epoch, self._epochs):
+            if epoch > self._initial_epoch and self._adapter.should_recreate_iterator():
+                infeed = manager.get_infeed(mode, self._dataset, infeed_kwargs)
+            yield epoch, infeed
+            self._adapter.on_epoch_end()
+
+    def steps(self) -> Iterator[int]:
+        """The number of the first mini-batch of each execution of an epoch."""
+        yield from range(0, self.inferred_steps, self._steps_per_execution)
+
+    def _infer_steps(self) -> int:
+        if self._steps_per_epoch is not None:
+            return self._steps_per_epoch
+        size = self._adapter.get_size()
+        if size is None:
+            size = int(cardinality.cardinality(self._dataset))
+        if size < 0:
+            raise ValueError(
+                "Could not infer the size of the data. With an infinite dataset, or one of unknown size, specify the "
+                "number of steps: `steps_per_epoch` in fit, `steps` in evaluate and predict."
+            )
+        if size == 0:
+            raise ValueError("Expect x to be a non-empty array or dataset.")
+        return size // (self._replication_factor or 1)
+
+    def _validate(self) -> None:
+        steps, execution, replicas = self._inferred_steps, self._steps_per_execution, self._replication_factor or 1
+        size = int(cardinality.cardinality(self._dataset))
+        if steps == 0:
+            size = size if size >= 0 else self._adapter.get_size()
+            raise ValueError(
+                f"The provided dataset contains {size} items, but {replicas} replicas take at least one each. Give "
+                "more data, or use fewer IPUs."
+            )
+        if execution > steps:
+            tf_logging.warning(
+                f"`steps_per_execution` ({execution}) is more than the {steps} steps there are in an epoch; executions "
+                f"of {steps} are run. Set steps_per_execution={steps} in compile to make this warning go away."
+            )
+            execution = self._steps_per_execution = steps
+        if steps % execution:
+            phrase = (
+                f"`steps_per_execution` ({execution}) must be a divisor of the number of batches ({steps}) in the "
+                "dataset provided, or of the steps given."
+                if sdk.current() >= _STEPS_PER_REPLICA_SINCE
+                else f"The inferred number of steps per epoch ({steps}) is not divisible by the number of steps per "
+                f"execution ({execution})."
+            )
+            raise ValueError(
+                f"{phrase} Every execution of a compiled program takes as many mini-batches: change "
+                "`steps_per_execution` in compile, the batch size, or `steps_per_epoch`."
+            )
+        for spec in nest.flatten(dataset_ops.get_structure(self._dataset)):
+            if not spec.shape.is_fully_defined():
+                raise ValueError(
+                    f"The provided set of data contains a shape {spec.shape} which is not fully defined. A compiled "
+                    "program takes batches of one size only: batch the dataset with drop_remainder=True."
+                )
+        epochs = 1 if self._adapter.should_recreate_iterator() else self._epochs - self._initial_epoch
+        if size < 0 and self._adapter.get_size() is not None:  # arrays, which the adapter repeats each epoch
+            size = self._adapter.get_size() * epochs
+        wanted = steps * replicas * epochs
+        if 0 <= size < wanted:
+            raise ValueError(
+                f"Your input does not have enough data. It has {size} mini-batches, and {wanted} are wanted (steps per "
+                f"epoch {steps} * epochs {epochs} * replicas {replicas}). Use dataset.repeat()."
+            )
+
+    def _check_replication_factor_set(self, what: str) -> None:
+        if self._replication_factor is None:
+            raise RuntimeError(f"Cannot call {what} before the replication factor is set: set_replication_factor(n).")

@@ -1,0 +1,85 @@
+"""`keras.ipu.extensions.data_feed_manager`: the queues of a model, one pair for each of fit, evaluate and predict.
+
+A compiled program knows its queues by name. So a queue outlives the call that made it: a later dataset of the same
+element structure is put into the same queue, and the program need not be compiled again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedQueue
+
+
+class InfeedManager:
+    """Holds the infeed of each mode.
+
+    Source: `keras.ipu.extensions.data_feed_manager.InfeedManager`.
+
+    Example:
+        >>> InfeedManager().get_infeed("fit", dataset, {"prefetch_depth": 2})
+    """
+
+    def __init__(self) -> None:
+        self._infeeds: dict[str, list[tuple[IPUInfeedQueue, dict[str, Any]]]] = {}
+
+    def get_infeed(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> IPUInfeedQueue:
+        """The infeed of a mode, at the beginning of a dataset.
+
+        Args:
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            dataset: whose elements are fed.
+            infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
+        """
+        for known, options in self._infeeds.get(mode, []):
+            if options == infeed_kwargs and _same_elements(known._structure, dataset):
+                with ops.device("/device:CPU:0"):
+                    known._dataset = dataset.prefetch(known._prefetch_depth)
+                known._initialize()
+                return known
+        infeed = IPUInfeedQueue(dataset, **infeed_kwargs)
+        self._infeeds.setdefault(mode, []).append((infeed, dict(infeed_kwargs)))
+        return infeed
+
+    def reset(self) -> None:
+        """Forgets all infeeds."""
+        self._infeeds.clear()
+
+
+class OutfeedManager:
+    """Holds the outfeed of each mode.
+
+    Source: `keras.ipu.extensions.data_feed_manager.OutfeedManager`.
+
+    Example:
+        >>> OutfeedManager().get_outfeed("fit", {"buffer_depth": 2})
+    """
+
+    def __init__(self) -> None:
+        self._outfeeds: dict[str, tuple[IPUOutfeedQueue, dict[str, Any]]] = {}
+
+    def get_outfeed(self, mode: str, outfeed_kwargs: dict[str, Any]) -> IPUOutfeedQueue:
+        """The outfeed of a mode.
+
+        Args:
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            outfeed_kwargs: keyword arguments of `IPUOutfeedQueue`.
+        """
+        known, options = self._outfeeds.get(mode, (None, {}))
+        if known is not None and options == outfeed_kwargs:
+            return known
+        outfeed = IPUOutfeedQueue(**outfeed_kwargs)
+        self._outfeeds[mode] = (outfeed, dict(outfeed_kwargs))
+        return outfeed
+
+    def reset(self) -> None:
+        """Forgets all outfeeds."""
+        self._outfeeds.clear()
+
+
+def _same_elements(known: Any, dataset: Any) -> bool:
+    return dataset_ops.get_structure(dataset) == known

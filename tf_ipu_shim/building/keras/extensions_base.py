@@ -1,0 +1,348 @@
+"""`keras.ipu.extensions.extensions_base`: what all Keras models made in the scope of an `IPUStrategy` gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode
+from tf_ipu_shim.building.keras import model_step, programs, replication, running
+from tf_ipu_shim.building.keras.data_adapter import IPUDataHandler
+from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager, OutfeedManager
+from tf_ipu_shim.building.keras.on_batch import OnBatch
+from tf_ipu_shim.building.keras.option_setters import OptionSetters
+from tf_ipu_shim.building.keras.options import ModelOptions
+from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
+from tf_ipu_shim.building.pipelines.pipelining_ops import PipelineSchedule
+
+logged_steps_per_execution_warning = False
+
+
+class ModelState:
+    """What a model keeps of its IPU's part. No part of the model's weights, nor of what is saved."""
+
+    def __init__(self) -> None:
+        self.options = ModelOptions()
+        self.infeeds = InfeedManager()
+        self.outfeeds = OutfeedManager()
+        self.programs: dict[Any, Callable[[], None]] = {}
+        self.stages: list[Any] | None = None  # assignments that were set
+        self.stages_reset = False  # whether layers' own stages no longer count
+        self.input_shape: Any = None  # of a subclassed model that was built
+        self.seen = False  # whether a subclassed model was looked through for stages
+        self.network: Any = None  # the graph of a subclassed model, once it is known
+
+    def forget_programs(self) -> None:
+        """Lets the next call compile anew."""
+        self.programs.clear()
+        self.infeeds.reset()
+        self.outfeeds.reset()
+
+
+class KerasExtensionBase(OptionSetters, OnBatch):
+    """The methods that a Keras model made in the scope of an `IPUStrategy` has on top of its own.
+
+    Mixed in between the user's class and Keras': what a user overrides comes first, and may call these by `super()`.
+
+    Source: `keras.ipu.extensions.extensions_base.KerasExtensionBase`.
+    """
+
+    @property
+    def _ipu(self) -> ModelState:
+        state = vars(self).get("_ipu_state")
+        if state is None:
+            state = ModelState()
+            object.__setattr__(self, "_ipu_state", state)  # past Keras' tracking of attributes
+        return state
+
+    def _reset_compile_cache(self) -> None:
+        """Part of Keras' `compile`, which must stay Keras' own: loading a model asks whether it is."""
+        self._ipu.forget_programs()
+        super()._reset_compile_cache()  # type: ignore[misc]
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: Any = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+    ) -> Any:
+        """Trains on the IPU; the arguments of `tf.keras.Model.fit`.
+
+        Returns:
+            The history, with one entry an epoch.
+
+        Raises:
+            RuntimeError: the model is not compiled, or cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("fit")
+        package = model_step.package_of(model)
+        adapters = keras2.module("engine.data_adapter", package)
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = adapters.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split
+            )
+        trainable_state = keras2.module("engine.training_utils", package).RespectCompiledTrainableState
+        with model.distribute_strategy.scope(), trainable_state(model):
+            handler = self._handler(
+                "fit",
+                x=x,
+                y=y,
+                sample_weight=sample_weight,
+                batch_size=batch_size,
+                steps_per_epoch=steps_per_epoch,
+                initial_epoch=initial_epoch,
+                epochs=epochs,
+                shuffle=shuffle,
+                class_weight=class_weight,
+            )
+            listed = running.callback_list(model, callbacks, package, verbose, epochs, handler.inferred_steps)
+            validate = None
+            if validation_data:
+                validate = self._validation(
+                    validation_data, validation_batch_size or batch_size, validation_steps, validation_freq, listed
+                )
+            return running.fit(model, handler, listed, validate, self._executions("fit", handler))
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Computes loss and metrics on the IPU; the arguments of `tf.keras.Model.evaluate`.
+
+        Returns:
+            The loss, or a list of loss and metrics, or a dictionary of them.
+
+        Raises:
+            RuntimeError: the model is not compiled, or cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("evaluate")
+        if kwargs:
+            raise TypeError(f"Invalid keyword arguments: {list(kwargs)}")
+        with model.distribute_strategy.scope():
+            handler = self._handler(
+                "evaluate", x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps
+            )
+            package = model_step.package_of(model)
+            listed = running.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
+            logs = running.evaluate(model, handler, listed, self._executions("evaluate", handler))
+            return logs if return_dict else running.in_order(logs, model.metrics_names)
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+    ) -> Any:
+        """Computes predictions on the IPU; the arguments of `tf.keras.Model.predict`.
+
+        Returns:
+            Arrays of shape [samples, ...], in the structure of the model's outputs.
+
+        Raises:
+            RuntimeError: the model cannot be run so.
+            ValueError: the data cannot be fed to a compiled program.
+        """
+        model: Any = self
+        self._check_mode("predict")
+        with model.distribute_strategy.scope():
+            handler = self._handler("predict", x=x, batch_size=batch_size, steps_per_epoch=steps)
+            package = model_step.package_of(model)
+            listed = running.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
+            return running.predict(model, handler, listed, self._executions("predict", handler))
+
+    def get_pipeline_stage_assignment(self) -> Any:
+        """The pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: Any) -> None:
+        """Sets the pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def reset_pipeline_stage_assignment(self) -> None:
+        """Takes the layers out of their pipeline stages; each kind of model has its own."""
+        raise NotImplementedError
+
+    def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
+        """Prints the pipeline stage of each layer; each kind of model has its own."""
+        raise NotImplementedError
+
+    def _is_pipelined(self) -> bool:
+        return False
+
+    def _shards(self) -> int:
+        """IPUs that one replica takes."""
+        return 1
+
+    def _see(self, spec: Any) -> None:
+        """Looks for stages in the model's own `call`, where it has one.
+
+        Args:
+            spec: structure of a mini-batch.
+        """
+
+    def _accumulates_outfeed(self, mode: str) -> bool:
+        """Whether metrics of mini-batches are added up before they are sent."""
+        return False
+
+    def _unpacked(self, mode: str) -> Callable[[Any], Any]:
+        """From what the outfeed gives to metrics or predictions."""
+        return lambda values: values
+
+    def _device(self) -> str:
+        model: Any = self
+        return model.distribute_strategy.extended.worker_devices[0]
+
+    def _check_mode(self, mode: str) -> None:
+        model: Any = self
+        if model.run_eagerly:
+            raise RuntimeError(
+                "Keras models cannot run eagerly when using `IPUStrategy`. Leave out run_eagerly=True in compile, and "
+                "tf.config.run_functions_eagerly(True)."
+            )
+        if mode != "predict":
+            model._assert_compile_was_called()
+
+    def _steps_per_execution_value(self) -> int:
+        steps = getattr(self, "_steps_per_execution", None)
+        return 1 if steps is None else int(steps.numpy())
+
+    def _handler(self, mode: str, steps_per_execution: int | None = None, **data: Any) -> IPUDataHandler:
+        steps = steps_per_execution or self._steps_per_execution_value()
+        with ops.device("/device:CPU:0"):
+            handler = IPUDataHandler(model=self, steps_per_execution=steps, replication_factor=None, **data)
+        self._see(handler.element_spec)
+        with ops.device("/device:CPU:0"):
+            handler.set_replication_factor(replication.replication_factor(self._device(), self._shards()))
+        if mode == "fit":
+            self._check_accumulation(handler.steps_per_execution_value)
+        return handler
+
+    def _accumulation(self) -> int:
+        """Mini-batches to an update."""
+        chosen = self._ipu.options
+        if not self._is_pipelined():
+            return chosen.accumulation_steps or 1
+        if chosen.pipelining_steps is None:
+            if chosen.pipelining_kwargs.get("pipeline_schedule") is PipelineSchedule.Sequential:
+                return 1
+            raise ValueError(
+                "The model which you are attempting to train is pipelined, however "
+                "`gradient_accumulation_steps_per_replica` hasn't been set. Set it with `set_pipelining_options()`."
+            )
+        return chosen.pipelining_steps
+
+    def _check_accumulation(self, steps: int) -> None:
+        number = self._accumulation()
+        if steps % number:
+            setter = "set_pipelining_options" if self._is_pipelined() else "set_gradient_accumulation_options"
+            raise RuntimeError(
+                f"The {'pipelined ' if self._is_pipelined() else ''}model has been configured to use gradient "
+                f"accumulation for training, however the current `steps_per_execution` value (set to {steps}) is not "
+                f"divisible by `gradient_accumulation_steps_per_replica` ({number}). Change one of them: "
+                f"`compile(steps_per_execution=...)` or `{setter}()`."
+            )
+
+    def _executions(self, mode: str, handler: IPUDataHandler) -> Iterator[tuple[int, running.Execution]]:
+        """Each epoch with a program that is ready to run."""
+        chosen = self._ipu.options
+        steps = handler.steps_per_execution_value
+        replicas = replication.replication_factor(self._device(), self._shards())
+        accumulates = self._accumulates_outfeed(mode)
+        asynchronous = chosen.asynchronous_callbacks and not accumulates
+        every = mode == "predict" or asynchronous or accumulates
+        outfeed = self._ipu.outfeeds.get_outfeed(
+            mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}
+        )
+        reduction = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction)
+        for epoch, infeed in handler.enumerate_epochs_with_reuse(self._ipu.infeeds, mode, chosen.infeed_kwargs):
+            key = (mode, infeed._id, outfeed._id, steps, replicas)
+            program = self._ipu.programs.get(key)
+            if program is None:
+                program = self._ipu.programs[key] = self._program(mode, infeed, outfeed, steps)
+            yield (
+                epoch,
+                running.Execution(
+                    program,
+                    outfeed,
+                    self._unpacked(mode),
+                    steps,
+                    replicas,
+                    reduction,
+                    asynchronous,
+                ),
+            )
+
+    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+        make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"
+        programs.refuse_overridden(self, (make,), "with IPU extensions: override the step function instead")
+        if mode == "fit" and self._accumulation() > 1:
+            why = "when using gradient accumulation"
+            programs.refuse_overridden(self, ("train_step",), why)
+            programs.prime(self, mode, infeed)
+            return programs.accumulating_program(self, infeed, outfeed, steps, self._ipu.options)
+        programs.prime(self, mode, infeed)
+        return programs.loop_program(self, mode, infeed, outfeed, steps)
+
+    def _validation(
+        self, data: Any, batch_size: int | None, steps: int | None, frequency: Any, callbacks: Any
+    ) -> Callable[[int], dict[str, Any]]:
+        model: Any = self
+        x, y, weights = model_step.unpack(model, data)
+
+        def validate(epoch: int) -> dict[str, Any]:
+            if not model._should_eval(epoch, frequency):
+                return {}
+            logs = model.evaluate(
+                x=x,
+                y=y,
+                sample_weight=weights,
+                batch_size=batch_size,
+                steps=steps,
+                callbacks=callbacks,
+                return_dict=True,
+            )
+            return {f"val_{name}": value for name, value in logs.items()}
+
+        return validate
+
+
+__all__ = ["KerasExtensionBase", "ModelState", "ReplicatedMetricReductionMethod", "logged_steps_per_execution_warning"]

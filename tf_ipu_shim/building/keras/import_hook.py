@@ -1,0 +1,79 @@
+"""Keras is loaded late, if at all: what `keras.ipu` changes of it is done when it is.
+
+`tf.keras.ipu` is then there by attribute, and models ask for the strategy of their scope. Imports nothing of Keras or
+TensorFlow by itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tf_ipu_shim.names import finder, stock_aliases
+
+# Packages that have `ipu` as an attribute in Graphcore's Keras.
+_PACKAGES = (
+    "keras",
+    "keras.api._v1.keras",
+    "keras.api._v2.keras",
+    "tf_keras",
+    "tf_keras.api._v1.keras",
+    "tf_keras.api._v2.keras",
+    "tensorflow.keras",  # a second copy, which `from tensorflow.keras import ...` makes
+    "tensorflow.python.keras",
+)
+_MODELS = tuple(
+    f"{root}.engine.{module}"
+    for root in ("keras.src", "tf_keras.src", "tensorflow.python.keras")
+    for module in ("functional", "sequential", "training")
+)
+
+
+class _Finder:
+    """Lets the other finders find a module of Keras, and adds to what its loader does."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+        if fullname not in _PACKAGES and fullname not in _MODELS:
+            return None
+        for other in sys.meta_path:
+            spec = other.find_spec(fullname, path, target) if other is not self else None
+            if spec is not None:
+                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
+                    _extend(spec.loader)
+                return spec
+        return None
+
+
+_finder = _Finder()
+
+
+def install() -> None:
+    """Changes the Keras packages that are loaded, and those that will be; calling it again changes nothing."""
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
+    for name in (*_PACKAGES, *_MODELS):
+        if name in sys.modules:
+            _loaded(name, sys.modules[name])
+
+
+def _extend(loader: Any) -> None:
+    execute = loader.exec_module
+
+    def exec_module(module: Any) -> None:
+        execute(module)
+        _loaded(module.__name__, module)
+
+    loader.exec_module = exec_module
+
+
+def _loaded(name: str, module: Any) -> None:
+    if name in _PACKAGES:
+        if not hasattr(module, "ipu"):
+            module.ipu = importlib.import_module(finder.ALIASES["keras.ipu"])
+    else:
+        from tf_ipu_shim.building.keras import construction
+
+        stock_aliases.install_attributes()  # what the copy in TensorFlow misses of it
+        construction.install()

@@ -1,0 +1,152 @@
+"""`keras.ipu.extensions.model_extensions`: pipeline stages of subclassed models, found by a call with Keras tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.eager import def_function
+from tensorflow.python.framework import tensor_shape, tensor_spec
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.building.keras import model_step, networks, programs
+from tf_ipu_shim.building.keras.network_extension import NetworkExtension
+from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
+    ModelLayerPipelineStageAssignment,
+    NestedModelPipelineStageAssignment,
+    PipelineStage,
+    stage_of,
+)
+
+
+class ModelExtension(NetworkExtension):
+    """What subclassed models made in the scope of an `IPUStrategy` gain.
+
+    The stages are those of `PipelineStage` scopes in the model's own `call`, or are set once the model is built.
+
+    Source: `keras.ipu.extensions.model_extensions.ModelExtension`.
+
+    Example:
+        >>> model.build((8, 784))
+        >>> stages = model.get_pipeline_stage_assignment()
+    """
+
+    _layer_kind = ModelLayerPipelineStageAssignment
+    _nested_kind = NestedModelPipelineStageAssignment
+
+    def build(self, input_shape: Any) -> None:
+        """As Keras'; the model's graph is then known, and stages that were set for another one are forgotten.
+
+        Args:
+            input_shape: a shape, or a structure of shapes; Keras tensors of `Input` tell the types as well.
+        """
+        if input_shape is None or networks.is_functional(self):
+            super().build(input_shape)  # type: ignore[misc]
+            return
+        flat = nest.flatten(input_shape)
+        if flat and all(hasattr(one, "dtype") for one in flat):
+            spec = nest.map_structure(lambda one: tensor_spec.TensorSpec(one.shape, one.dtype), input_shape)
+            super().build(_shapes(input_shape))  # type: ignore[misc]
+            self._trace(None, spec)
+        else:
+            super().build(input_shape)  # type: ignore[misc]
+            self._ipu.network, self._ipu.input_shape = None, input_shape
+        known = self._ipu.stages
+        if known is not None and len(known) != len(self._network().nodes):
+            self._ipu.stages = None
+            self._ipu.forget_programs()
+
+    def get_pipeline_stage_assignment(self) -> list[Any]:
+        """The pipeline stage of each call of a layer, in post-order; None where it has none.
+
+        Raises:
+            RuntimeError: the model is not built.
+        """
+        self._check_known("get")
+        return super().get_pipeline_stage_assignment()
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: list[Any]) -> None:
+        """Sets the pipeline stage of each call of a layer.
+
+        Args:
+            pipeline_stage_assignment: one for each call, in the order in which they were got.
+
+        Raises:
+            RuntimeError: the model is not built.
+            ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
+        """
+        self._check_known("set")
+        super().set_pipeline_stage_assignment(pipeline_stage_assignment)
+
+    def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
+        """Prints the pipeline stage of each call of a layer.
+
+        Args:
+            line_length: characters of a line.
+            print_fn: prints a line; `print` when left out.
+
+        Raises:
+            RuntimeError: the model is not built.
+        """
+        self._check_known("get")
+        super().print_pipeline_stage_assignment_summary(line_length, print_fn)
+
+    def _network(self) -> networks.Network:
+        if networks.is_functional(self):  # a subclass that gives inputs and outputs to Model's constructor
+            return networks.functional_network(self)
+        if self._ipu.network is None:
+            self._trace(self._ipu.input_shape, None)
+        return self._ipu.network
+
+    def _remembered_stages(self) -> bool:
+        known = networks.is_functional(self) or self._ipu.network is not None
+        return known and super()._remembered_stages()
+
+    def _see(self, spec: Any) -> None:
+        model: Any = self
+        if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
+            return
+        self._ipu.seen = True
+        x, _, _ = model_step.unpack(model, spec)
+        before = PipelineStage.entered
+        with programs.in_replica(model):
+            def_function.function(lambda given: model(given), autograph=False).get_concrete_function(x)
+        if PipelineStage.entered == before and all(stage_of(layer) is None for layer in model._flatten_layers()):
+            return
+        self._trace(None, x)
+        self._check_remembered_stages()
+
+    def _trace(self, shapes: Any, spec: Any) -> None:
+        model: Any = self
+        package = model_step.package_of(model)
+        make = keras2.module("engine.input_layer", package).Input
+        if spec is not None:
+            inputs = nest.map_structure(lambda one: make(batch_shape=one.shape, dtype=one.dtype), spec)
+        else:
+            inputs = _map_shapes(lambda shape: make(batch_shape=shape), shapes)
+        with model_step.in_call(model, inputs, None):
+            outputs = autograph.tf_convert(model.call, ag_ctx.control_status_ctx())(inputs)
+        self._ipu.network = networks.network_of(package, inputs, outputs)
+
+    def _check_known(self, what: str) -> None:
+        known = networks.is_functional(self) or self._ipu.network is not None or self._ipu.input_shape is not None
+        if not known:
+            model: Any = self
+            raise RuntimeError(
+                f"Cannot {what} pipeline stage assignments for model {model.name}: its layers are not known before it "
+                "is built. Call model.build(input_shape) first."
+            )
+
+
+def _shapes(tensors: Any) -> Any:
+    return nest.map_structure(lambda one: tuple(one.shape), tensors)
+
+
+def _map_shapes(function: Any, shapes: Any) -> Any:
+    if isinstance(shapes, dict):
+        return {name: _map_shapes(function, shape) for name, shape in shapes.items()}
+    if isinstance(shapes, (list, tuple)) and shapes and not all(isinstance(size, (int, type(None))) for size in shapes):
+        return type(shapes)(_map_shapes(function, shape) for shape in shapes)
+    return function(tensor_shape.TensorShape(shapes).as_list())

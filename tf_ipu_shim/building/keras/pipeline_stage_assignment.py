@@ -1,0 +1,242 @@
+"""`keras.ipu.extensions.pipeline_stage_assignment`: which layer is in which pipeline stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import keras2
+
+_ATTRIBUTE = "_pipeline_stage"
+
+
+class PipelineStage:
+    """The scope of one stage: layers made or called in it belong to the stage.
+
+    Args:
+        stage: its number, from 0.
+
+    Raises:
+        ValueError: the number is negative.
+        RuntimeError: outside the scope of an `IPUStrategy`, or inside another stage.
+
+    Source: `keras.ipu.PipelineStage`.
+
+    Example:
+        >>> with PipelineStage(0):
+        ...     x = tf.keras.layers.Dense(128)(inputs)
+    """
+
+    entered = 0  # how often any was: tells whether a model's own code does
+
+    def __init__(self, stage: int) -> None:
+        self._stage = stage
+        self._restore: list[tuple[Any, str, Any]] = []
+
+    def __enter__(self) -> PipelineStage:
+        from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
+
+        if self._stage < 0:
+            raise ValueError(f"{self._stage} is not a valid pipeline stage. Stages are numbered from 0.")
+        strategy = distribute_lib.get_strategy()
+        if not isinstance(strategy, IPUStrategyV1):
+            raise RuntimeError(
+                "PipelineStage may only be used from within an IPUStrategy context: with strategy.scope()."
+            )
+        if hasattr(strategy, _ATTRIBUTE):
+            raise RuntimeError("Pipeline stages must not be nested. Leave one before entering the next.")
+        strategy._pipeline_stage = self._stage
+        PipelineStage.entered += 1
+        self._strategy = strategy
+        for root in _loaded_packages():
+            self._stamp(keras2.module("engine.base_layer", root).Layer)
+            self._stamp(keras2.module("engine.node", root).Node)
+        return self
+
+    def __exit__(self, _exception_type: Any, _value: Any, _traceback: Any) -> None:
+        for kind, name, stock in reversed(self._restore):
+            setattr(kind, name, stock)
+        self._restore.clear()
+        del self._strategy._pipeline_stage
+
+    def _stamp(self, kind: type) -> None:
+        """Lets what is made in this scope, a layer or the node of a call, remember the stage."""
+        stock, stage = kind.__init__, self._stage  # type: ignore[misc]
+
+        def init(made: Any, *args: Any, **kwargs: Any) -> None:
+            stock(made, *args, **kwargs)
+            object.__setattr__(made, _ATTRIBUTE, stage)
+
+        self._restore.append((kind, "__init__", stock))
+        kind.__init__ = init  # type: ignore[misc]
+
+
+class _LayerAssignment:
+    """The stage of one layer."""
+
+    def __init__(self, layer: Any, pipeline_stage: int | None) -> None:
+        self._layer = layer
+        self.pipeline_stage = pipeline_stage
+
+    @property
+    def layer(self) -> Any:
+        """The layer."""
+        return self._layer
+
+    @property
+    def is_nested_model(self) -> bool:
+        """Whether this is the assignment of a model in a model: no."""
+        return False
+
+
+class SequentialLayerPipelineStageAssignment(_LayerAssignment):
+    """The stage of a layer of a `Sequential` model.
+
+    Args:
+        layer: a layer of the model.
+        pipeline_stage: its stage.
+
+    Source: `keras.ipu.SequentialLayerPipelineStageAssignment`.
+    """
+
+    def __init__(self, layer: Any, pipeline_stage: int | None = None) -> None:
+        super().__init__(layer, pipeline_stage)
+
+    def __str__(self) -> str:
+        return f"Layer {self.layer.name} is assigned to pipeline stage: {self.pipeline_stage}"
+
+
+class ModelLayerPipelineStageAssignment(_LayerAssignment):
+    """The stage of one call of a layer.
+
+    Args:
+        layer: a layer of the model.
+        node_index: which of its calls.
+        pipeline_stage: the stage.
+
+    Source: `keras.ipu.ModelLayerPipelineStageAssignment`.
+    """
+
+    def __init__(self, layer: Any, node_index: int, pipeline_stage: int | None = None) -> None:
+        super().__init__(layer, pipeline_stage)
+        self._node_index = node_index
+
+    @property
+    def node_index(self) -> int:
+        """Which of the layer's calls."""
+        return self._node_index
+
+    @property
+    def inbound_layers(self) -> Any:
+        """The layers whose outputs the call takes."""
+        return self.layer._inbound_nodes[self._node_index].inbound_layers
+
+    def __str__(self) -> str:
+        inbound = ", ".join(layer.name for layer in nest.flatten(self.inbound_layers))
+        return (
+            f"Layer: {self.layer.name} (node index {self.node_index}), inbound layers: [{inbound}], "
+            f"is assigned to pipeline stage: {self.pipeline_stage}"
+        )
+
+
+class FunctionalLayerPipelineStageAssignment(ModelLayerPipelineStageAssignment):
+    """The stage of one call of a layer of a `Functional` model.
+
+    Args:
+        layer: a layer of the model.
+        node_index: which of its calls.
+        pipeline_stage: the stage.
+
+    Source: `keras.ipu.FunctionalLayerPipelineStageAssignment`.
+    """
+
+
+class _NestedAssignment:
+    """The stages of the layers of a model in a model."""
+
+    def __init__(self, nested_model: Any, pipeline_stage_assignments: Sequence[Any]) -> None:
+        self._nested_model = nested_model
+        self._assignments = list(pipeline_stage_assignments)
+
+    @property
+    def nested_model(self) -> Any:
+        """The inner model."""
+        return self._nested_model
+
+    @property
+    def pipeline_stage_assignments(self) -> list[Any]:
+        """The stages of its layers, in order."""
+        return self._assignments
+
+    @property
+    def is_nested_model(self) -> bool:
+        """Whether this is the assignment of a model in a model: yes."""
+        return True
+
+    def __str__(self) -> str:
+        inner = "\n".join(f"  {line}" for one in self._assignments for line in str(one).splitlines())
+        return f"Nested model {self._nested_model.name}:\n{inner}"
+
+
+class SequentialNestedModelPipelineStageAssignment(_NestedAssignment):
+    """The stages of the layers of a model in a `Sequential` model.
+
+    Args:
+        nested_model: the inner model.
+        pipeline_stage_assignments: of its layers.
+
+    Source: `keras.ipu.SequentialNestedModelPipelineStageAssignment`.
+    """
+
+
+class NestedModelPipelineStageAssignment(_NestedAssignment):
+    """The stages of the layers of a model in a model, for one call of it.
+
+    Args:
+        nested_model: the inner model.
+        node_index: which of its calls.
+        pipeline_stage_assignments: of its layers.
+
+    Source: `keras.ipu.NestedModelPipelineStageAssignment`.
+    """
+
+    def __init__(self, nested_model: Any, node_index: int, pipeline_stage_assignments: Sequence[Any]) -> None:
+        super().__init__(nested_model, pipeline_stage_assignments)
+        self._node_index = node_index
+
+    @property
+    def node_index(self) -> int:
+        """Which of the inner model's calls."""
+        return self._node_index
+
+    @property
+    def inbound_layers(self) -> Any:
+        """The layers whose outputs the call takes."""
+        return self.nested_model._inbound_nodes[self._node_index].inbound_layers
+
+
+class FunctionalNestedModelPipelineStageAssignment(NestedModelPipelineStageAssignment):
+    """The stages of the layers of a model in a `Functional` model, for one call of it.
+
+    Args:
+        nested_model: the inner model.
+        node_index: which of its calls.
+        pipeline_stage_assignments: of its layers.
+
+    Source: `keras.ipu.FunctionalNestedModelPipelineStageAssignment`.
+    """
+
+
+def stage_of(thing: Any) -> int | None:
+    """The stage in which a layer or node was made; None outside stages."""
+    return vars(thing).get(_ATTRIBUTE)
+
+
+def _loaded_packages() -> list[str]:
+    import sys
+
+    loaded = [root for root in keras2.ROOTS if f"{root}.engine.training" in sys.modules]
+    return loaded or [keras2.root()]

@@ -1,0 +1,96 @@
+"""What all kinds of models do with their pipeline stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.building.keras import networks, pipelined_programs, programs, saved_options
+from tf_ipu_shim.building.keras.extensions_base import KerasExtensionBase
+
+_STEP = programs.STEP_METHODS
+
+
+class SavedOptions:
+    """Models whose configuration is Keras' own have an entry for the IPU in it."""
+
+    def get_config(self) -> dict[str, Any]:
+        """As Keras', and what the model was told about accumulation and pipelining."""
+        config = super().get_config()  # type: ignore[misc]
+        entry = saved_options.to_config(self) if networks.has_own_graph(self) else None
+        return config if entry is None else {**config, saved_options.ENTRY: entry}
+
+
+class PipelinedExtension(KerasExtensionBase):
+    """Stages that were set, stages that layers remember, and programs of models with stages."""
+
+    def reset_pipeline_stage_assignment(self) -> None:
+        """Takes all layers out of their stages: the model runs on one IPU."""
+        self._ipu.stages_reset = True
+        self._ipu.stages = None
+        self._ipu.forget_programs()
+
+    def _set_stages(self, stages: list[Any]) -> None:
+        self._ipu.stages = list(stages)
+        self._ipu.forget_programs()
+
+    def _is_pipelined(self) -> bool:
+        if self._ipu.stages is not None:
+            return True
+        return not self._ipu.stages_reset and self._remembered_stages()
+
+    def _remembered_stages(self) -> bool:
+        """Whether layers were made or called in a `PipelineStage`."""
+        raise NotImplementedError
+
+    def _staged(self, infeed: Any) -> pipelined_programs.StagedModel:
+        """The model in stages.
+
+        Args:
+            infeed: of mini-batches.
+        """
+        raise NotImplementedError
+
+    def _stage_count(self) -> int:
+        return self._staged(None).stages
+
+    def _shards(self) -> int:
+        if not self._is_pipelined():
+            return 1
+        mapping = self._ipu.options.device_mapping
+        return (max(mapping) + 1) if mapping else self._stage_count()
+
+    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+        if not self._is_pipelined():
+            return super()._program(mode, infeed, outfeed, steps)
+        programs.refuse_overridden(self, (_STEP[mode],), "for pipelined models")
+        programs.prime(self, mode, infeed)
+        staged = self._staged(infeed)
+        if staged.stages == 1:
+            raise ValueError(
+                "A pipelined model needs at least two pipeline stages, and all layers of this one are in stage 0. "
+                "Assign layers to stage 1, or call reset_pipeline_stage_assignment()."
+            )
+        return pipelined_programs.pipelined_program(staged, mode, infeed, outfeed, steps, self._ipu.options)
+
+    def _accumulates_outfeed(self, mode: str) -> bool:
+        return self._is_pipelined() and bool(self._ipu.options.accumulate_outfeed) and mode != "predict"
+
+    def _unpacked(self, mode: str) -> Callable[[Any], Any]:
+        if not self._is_pipelined():
+            return super()._unpacked(mode)
+        if mode == "predict":
+            return self._predictions
+        if self._accumulates_outfeed(mode):
+            return lambda values: nest.map_structure(lambda value: value[-1], _metrics(values))
+        return _metrics
+
+    def _predictions(self, values: Any) -> Any:
+        return nest.pack_sequence_as(self._staged(None).structure, list(values))
+
+
+def _metrics(values: Any) -> Any:
+    """What the last stage sent: in training a list of it, in evaluation the dictionary alone."""
+    return values if isinstance(values, dict) else values[0]

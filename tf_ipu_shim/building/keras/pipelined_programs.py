@@ -1,0 +1,191 @@
+"""The compiled programs of a pipelined model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.ops import math_ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.building.keras import model_step, programs, stage_plan
+from tf_ipu_shim.building.keras.options import ModelOptions
+from tf_ipu_shim.building.keras.stage_plan import Key, Step
+from tf_ipu_shim.building.pipelines import pipelining_ops
+
+
+class StagedModel:
+    """A model cut into stages.
+
+    Args:
+        model: the Keras model.
+        steps: of its layers, in stages.
+        inputs: names of the model's inputs.
+        outputs: names of its outputs.
+        bind: from the inputs of a call to a tensor for each name.
+        structure: of the model's outputs.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        steps: Sequence[Step],
+        inputs: list[Key],
+        outputs: list[Key],
+        bind: Callable[[Any], list[Any]],
+        structure: Any,
+    ) -> None:
+        self.model = model
+        self.steps = steps
+        self.stages = stage_plan.check(steps)
+        self._inputs = inputs
+        self._outputs = outputs
+        self._bind = bind
+        self.structure = structure
+
+    def functions(self, infeed: Any, training: bool, finish: Callable[..., Any]) -> list[Callable[..., Any]]:
+        """A function for each stage.
+
+        Args:
+            infeed: whose elements the first stage takes.
+            training: whether layers behave as in training.
+            finish: called in the last stage with inputs, targets, sample weights and the model's outputs.
+        """
+        aside: list[Any] = []  # structure of what only the last stage needs; its tensors go through all stages
+
+        def stage(number: int) -> Callable[..., Any]:
+            def run(*values: Any, **keywords: Any) -> Any:
+                if number == 0:
+                    self.model._clear_losses()
+                    x, y, weights = model_step.unpack(self.model, programs.element(infeed, values, keywords))
+                    tensors = dict(zip(self._inputs, self._bind(x)))
+                    aside[:] = [(y, weights)]
+                    further = [value for value in nest.flatten((y, weights)) if value is not None]
+                else:
+                    names = stage_plan.needed_after(self.steps, number - 1, self._outputs)
+                    tensors = dict(zip(names, values))
+                    further = list(values[len(names) :])
+                with model_step.in_call(self.model, list(tensors.values()), training):
+                    for step in self.steps:
+                        if step.stage == number:
+                            step.run(tensors)
+                if number < self.stages - 1:
+                    names = stage_plan.needed_after(self.steps, number, self._outputs)
+                    return [*(tensors[name] for name in names), *further]
+                left = iter(further)
+                y, weights = nest.map_structure(lambda value: None if value is None else next(left), aside[0])
+                predicted = nest.pack_sequence_as(self.structure, [tensors[name] for name in self._outputs])
+                return finish(None, y, weights, predicted)
+
+            return run
+
+        return [stage(number) for number in range(self.stages)]
+
+
+def pipelined_program(
+    staged: StagedModel, mode: str, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
+) -> Callable[[], None]:
+    """A program that runs a pipelined model.
+
+    Args:
+        staged: the model in stages.
+        mode: `"fit"`, `"evaluate"` or `"predict"`.
+        infeed: of mini-batches.
+        outfeed: for metrics or predictions.
+        steps: mini-batches of one execution.
+        options: of the model.
+    """
+    model = staged.model
+    training = mode == "fit"
+    serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
+    number = (options.pipelining_steps or 1) if training else steps // serialised
+    accumulated = bool(options.accumulate_outfeed) and mode != "predict"
+
+    def averaged(metrics: Any) -> Any:
+        if not accumulated:
+            return metrics
+        return nest.map_structure(lambda value: value / math_ops.cast(number * serialised, value.dtype), metrics)
+
+    def finish_training(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
+        loss = model_step.scaled(model.optimizer, model_step.loss_of(model, x, y, predicted, weights))
+        return [loss, averaged(model_step.metrics_of(model, x, y, predicted, weights))]
+
+    def finish_testing(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
+        model_step.loss_of(model, x, y, predicted, weights)
+        return [averaged(model_step.metrics_of(model, x, y, predicted, weights))]
+
+    def finish_predicting(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
+        return list(nest.flatten(predicted))
+
+    def optimizer_function(loss: Any, *_: Any) -> Any:
+        return pipelining_ops.OptimizerFunctionOutput(
+            _Unscaling(model.optimizer), loss, variables=list(model.trainable_variables)
+        )
+
+    finish = {"fit": finish_training, "evaluate": finish_testing, "predict": finish_predicting}[mode]
+
+    def program() -> None:
+        further: dict[str, Any] = dict(options.pipelining_kwargs)
+        if training:
+            further.update(optimizer_function=optimizer_function, outfeed_mask=[True, False])
+            further["reduction_method"] = options.pipelining_reduction
+        if accumulated:
+            further["accumulate_outfeed"] = True
+        with programs.in_replica(model):
+            pipelining_ops.pipeline(
+                staged.functions(infeed, training, finish),
+                gradient_accumulation_count=number,
+                repeat_count=steps // (number * serialised),
+                inputs=[],
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                device_mapping=options.device_mapping,
+                name=model.name,
+                **further,
+            )
+            programs.count(model, mode, steps)
+
+    return programs.compiled(program)
+
+
+class _Unscaling:
+    """A Keras optimizer as the pipeline calls it: gradients are unscaled where the loss was scaled."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._keras_optimizer = optimizer
+
+    def get_config(self) -> dict[str, Any]:
+        """The optimizer's."""
+        return self._keras_optimizer.get_config()
+
+    def apply_gradients(self, pairs: Any, **kwargs: Any) -> Any:
+        """Updates the variables."""
+        pairs = model_step.unscaled(self._keras_optimizer, list(pairs))
+        return programs.operation(self._keras_optimizer.apply_gradients(pairs, **kwargs))
+
+
+def staged_network(model: Any, network: Any, steps: list[Step], path: Key) -> StagedModel:
+    """A model with a graph, in stages.
+
+    Args:
+        model: the Keras model.
+        network: its graph.
+        steps: of its layers.
+        path: of the steps.
+    """
+    from tf_ipu_shim.building.keras import networks
+
+    def bind(x: Any) -> list[Any]:
+        if not networks.is_functional(model):
+            return nest.flatten(x)
+        flat = model._flatten_to_reference_inputs(x)
+        return [model._conform_to_reference_input(t, reference) for t, reference in zip(flat, model.inputs)]
+
+    return StagedModel(
+        model,
+        steps,
+        networks.tensor_keys(network.inputs, path),
+        networks.tensor_keys(network.outputs, path),
+        bind,
+        network.structure,
+    )

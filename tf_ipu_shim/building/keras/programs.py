@@ -1,0 +1,193 @@
+"""The compiled programs of a model: one execution is a loop over mini-batches on the IPU.
+
+`Function._omit_frequent_tracing_warning` checked on TensorFlow 2.15.1 and 2.21.0.
+
+priming          variables are made before a program is traced
+loop             mini-batches of one IPU, one after another
+accumulation     the same with one update for several mini-batches
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.eager import def_function
+from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
+
+from tf_ipu_shim.building import loops
+from tf_ipu_shim.building.gradients import accumulators
+from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.building.keras import model_step
+from tf_ipu_shim.building.keras.options import ModelOptions, check_accumulation_options_emulated
+
+STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
+
+
+def prime(model: Any, mode: str, infeed: Any) -> None:
+    """Makes what variables a mini-batch needs: of layers, metrics and the optimizer.
+
+    A trace that never runs does it, as in stock Keras: programs are loops, and TensorFlow lifts initial values out of
+    functions but not out of loops.
+
+    Args:
+        model: a Keras model.
+        mode: `"fit"`, `"evaluate"` or `"predict"`.
+        infeed: gives the structure of a mini-batch.
+    """
+    name = STEP_METHODS[mode]
+    if mode == "predict" and model.built and not model_step.overrides(model, name):
+        return
+
+    def step(data: Any) -> None:
+        with in_replica(model):
+            if mode == "fit" and not model_step.overrides(model, name):
+                model_step.forward(model, data, training=True)
+                if not hasattr(model.optimizer, "build"):  # OptimizerV2 makes its slots when it applies gradients
+                    _ = model.optimizer.iterations
+                    model.optimizer._create_all_weights(model.trainable_variables)
+            else:
+                model_step.user_step(model, name)(data)
+
+    def_function.function(step, autograph=False).get_concrete_function(infeed._structure)
+    if mode == "fit" and hasattr(model.optimizer, "build"):
+        with ops.init_scope(), model.distribute_strategy.scope():
+            model.optimizer.build(model.trainable_variables)
+
+
+def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+    """A program of one mini-batch after another on one IPU.
+
+    Args:
+        model: a Keras model.
+        mode: `"fit"`, `"evaluate"` or `"predict"`.
+        infeed: of mini-batches.
+        outfeed: for metrics or predictions.
+        steps: mini-batches of one execution.
+    """
+
+    def program() -> None:
+        def body(*values: Any, **keywords: Any) -> Any:
+            data = element(infeed, values, keywords)
+            return outfeed.enqueue(model_step.user_step(model, STEP_METHODS[mode])(data))
+
+        with in_replica(model):
+            loops.repeat(steps, body, [], infeed)
+            count(model, mode, steps)
+
+    return compiled(program)
+
+
+def accumulating_program(
+    model: Any, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
+) -> Callable[[], None]:
+    """A training program that updates the weights once for several mini-batches.
+
+    Args:
+        model: a Keras model.
+        infeed: of mini-batches.
+        outfeed: for metrics.
+        steps: mini-batches of one execution.
+        options: of the model.
+    """
+    number = options.accumulation_steps or 1
+    method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
+    check_accumulation_options_emulated(options.accumulation_kwargs)
+
+    def program() -> None:
+        variables: list[Any] = []
+
+        def mini_batch(counter: Any, *values: Any, **keywords: Any) -> list[Any]:
+            totals, values = values[: len(model.trainable_variables)], values[len(model.trainable_variables) :]
+            pairs, metrics = model_step.gradients(model, element(infeed, values, keywords))
+            given = {id(variable): gradient for gradient, variable in pairs}
+            variables[:] = [variable for variable in model.trainable_variables if id(variable) in given]
+            added = []
+            for total, variable in zip(totals, model.trainable_variables):
+                if id(variable) in given:
+                    gradient = math_ops.cast(given[id(variable)], total.dtype)
+                    total = accumulators.accumulate(total, gradient, counter, number, method)
+                added.append(total)
+            return [counter + 1, *added, outfeed.enqueue(metrics)]
+
+        def update() -> Any:
+            zeros = [
+                array_ops.zeros(v.shape, accumulators.accumulator_dtype(options.accumulation_kwargs.get("dtype"), v))
+                for v in model.trainable_variables
+            ]
+            _, *totals = loops.repeat(number, mini_batch, [ops.convert_to_tensor(0, dtypes.int32), *zeros], infeed)
+            pairs = [
+                (math_ops.cast(total, variable.dtype.base_dtype), variable)
+                for total, variable in zip(totals, model.trainable_variables)
+                if any(variable is trained for trained in variables)
+            ]
+            return operation(model.optimizer.apply_gradients(pairs))
+
+        with in_replica(model):
+            loops.repeat(steps // number, update, [])
+            count(model, "fit", steps)
+
+    return compiled(program)
+
+
+def compiled(program: Callable[[], None]) -> Callable[[], None]:
+    """A function without arguments and results as one program."""
+    function = def_function.function(program, autograph=False, jit_compile=True)
+    function._omit_frequent_tracing_warning = True  # each is traced once, but all have the same Python code
+    return function
+
+
+def operation(result: Any) -> Any:
+    """What an optimizer's `apply_gradients` gave, as an operation; new Keras optimizers give a variable."""
+    if result is None or not isinstance(result, ops.Operation):
+        return control_flow_ops.no_op()
+    return result
+
+
+def element(infeed: Any, values: Any, keywords: dict[str, Any]) -> Any:
+    """An element in the structure of the dataset, from the arguments of a loop's body."""
+    if keywords:
+        return keywords
+    return tuple(values) if isinstance(infeed._structure, tuple) else values[0]
+
+
+def count(model: Any, mode: str, steps: int) -> None:
+    """Adds mini-batches to the model's own counters."""
+    counters = {"fit": "_train_counter", "evaluate": "_test_counter", "predict": "_predict_counter"}
+    getattr(model, counters[mode]).assign_add(steps)
+
+
+@contextlib.contextmanager
+def in_replica(model: Any) -> Iterator[None]:
+    """The context in which a strategy runs functions; optimizers apply gradients in no other."""
+    with distribute_lib.ReplicaContext(model.distribute_strategy, 0):
+        yield
+
+
+def refuse_overridden(model: Any, names: tuple[str, ...], why: str) -> None:
+    """Refuses a model whose own version of a method would not be called.
+
+    Raises:
+        RuntimeError: the user's class overrides one of the methods.
+    """
+    for name in names:
+        if model_step.overrides(model, name):
+            raise RuntimeError(
+                f"The function `{name}` for the model {model.name} has been overridden. This is not supported {why}."
+            )
+
+
+__all__ = [
+    "STEP_METHODS",
+    "accumulating_program",
+    "compiled",
+    "count",
+    "element",
+    "in_replica",
+    "loop_program",
+    "prime",
+    "refuse_overridden",
+]

@@ -1,0 +1,137 @@
+"""`keras.ipu.extensions.sequential_extensions`: pipeline stages of `Sequential` models, layer by layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.building.keras import assignments as checks
+from tf_ipu_shim.building.keras import networks
+from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
+    SequentialLayerPipelineStageAssignment,
+    SequentialNestedModelPipelineStageAssignment,
+    stage_of,
+)
+from tf_ipu_shim.building.keras.pipelined_extension import PipelinedExtension, SavedOptions
+from tf_ipu_shim.building.keras.pipelined_programs import StagedModel
+
+
+class SequentialExtension(SavedOptions, PipelinedExtension):
+    """What `Sequential` models made in the scope of an `IPUStrategy` gain.
+
+    Source: `keras.ipu.extensions.sequential_extensions.SequentialExtension`.
+
+    Example:
+        >>> stages = model.get_pipeline_stage_assignment()
+        >>> for number, assignment in enumerate(stages):
+        ...     assignment.pipeline_stage = number // 4
+        >>> model.set_pipeline_stage_assignment(stages)
+    """
+
+    def get_pipeline_stage_assignment(self) -> list[Any]:
+        """The pipeline stage of each layer, in the order of the layers; None where it has none."""
+        return list(self._ipu.stages) if self._ipu.stages is not None else _assignments(self)
+
+    def set_pipeline_stage_assignment(self, pipeline_stage_assignment: list[Any]) -> None:
+        """Sets the pipeline stage of each layer.
+
+        Args:
+            pipeline_stage_assignment: one for each layer, in their order; the stage's number alone will do.
+
+        Raises:
+            ValueError: they do not go with the layers, or a stage is skipped.
+        """
+        model: Any = self
+        if isinstance(pipeline_stage_assignment, list) and len(pipeline_stage_assignment) == len(model.layers):
+            pipeline_stage_assignment = [
+                SequentialLayerPipelineStageAssignment(layer, stage) if isinstance(stage, int) else stage
+                for layer, stage in zip(model.layers, pipeline_stage_assignment)
+            ]
+        _check(self, pipeline_stage_assignment)
+        self._set_stages(pipeline_stage_assignment)
+
+    def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
+        """Prints the pipeline stage of each layer.
+
+        Args:
+            line_length: characters of a line.
+            print_fn: prints a line; `print` when left out.
+        """
+        rows: list[tuple[str, str, str]] = []
+        previous = ""
+        for assignment in _flat(self.get_pipeline_stage_assignment()):
+            layer, stage = assignment.layer, assignment.pipeline_stage
+            rows.append((f"{layer.name} ({type(layer).__name__})", previous, "None" if stage is None else str(stage)))
+            previous = layer.name
+        checks.print_summary(self, rows, line_length, print_fn)
+
+    def _remembered_stages(self) -> bool:
+        model: Any = self
+        return any(stage_of(layer) is not None for layer in model.layers)
+
+    def _staged(self, infeed: Any) -> StagedModel:
+        stages = self._ipu.stages
+        if stages is None:
+            stages = _assignments(self)
+            _check(self, stages)
+        steps, first, last = networks.steps_of_sequential(self, (), stages)
+
+        def bind(x: Any) -> list[Any]:
+            return list(nest.flatten(x))
+
+        return StagedModel(self, steps, [first], [last], bind, 0)
+
+
+def _assignments(model: Any) -> list[Any]:
+    found: list[Any] = []
+    for layer in model.layers:
+        if networks.is_nested(layer):
+            found.append(SequentialNestedModelPipelineStageAssignment(layer, layer.get_pipeline_stage_assignment()))
+        else:
+            found.append(SequentialLayerPipelineStageAssignment(layer, stage_of(layer)))
+    return found
+
+
+def _flat(assignments: list[Any]) -> list[Any]:
+    found = []
+    for one in assignments:
+        found += _flat(one.pipeline_stage_assignments) if one.is_nested_model else [one]
+    return found
+
+
+def _check(model: Any, assignments: Any) -> None:
+    checks.check_list(assignments, len(model.layers), "layers in the model")
+    kinds = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
+    if not all(isinstance(one, kinds) for one in assignments):
+        raise ValueError(
+            "All elements of `pipeline_stage_assignment` must be instances of "
+            "`SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
+        )
+    previous = 0
+    for place, (layer, one) in enumerate(zip(model.layers, assignments)):
+        given = one.nested_model if one.is_nested_model else one.layer
+        if given is not layer:
+            raise ValueError(
+                f"The provided assignment at index {place} of `pipeline_stage_assignment` is for layer {given.name}, "
+                f"but the model has layer {layer.name} there. Keep the order of the layers."
+            )
+        for inner in _flat([one]):
+            previous = _check_follows(inner, previous, first=place == 0 and inner is _flat([one])[0])
+
+
+def _check_follows(one: Any, previous: int, first: bool) -> int:
+    if one.pipeline_stage is None:
+        raise ValueError(f"Layer {one.layer.name} has not been assigned a pipeline stage. Give every layer one.")
+    if first and one.pipeline_stage != 0:
+        raise ValueError(
+            "The first layer in a pipelined sequential model must be assigned to pipeline stage 0, however "
+            f"{one.layer.name} has been assigned to pipeline stage {one.pipeline_stage}."
+        )
+    if one.pipeline_stage not in (previous, previous + 1):
+        raise ValueError(
+            f"Layer {one.layer.name} has been assigned to pipeline stage {one.pipeline_stage}, however the layer "
+            f"before it is in pipeline stage {previous}. A layer in a sequential model can only be in the stage of "
+            "the layer before it or in the next one."
+        )
+    return one.pipeline_stage

@@ -1,0 +1,1 @@
+"""What the Keras layers of several modules share."""

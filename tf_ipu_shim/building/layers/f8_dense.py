@@ -1,0 +1,125 @@
+"""A dense layer whose kernel has numbers of eight bits, for inference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.building.ops.f8_ops import Format, QuarterTensor, convert_to_f8, create_metadata, f8_matmul
+
+__all__ = ["Dense", "Format", "QuarterTensor", "create_metadata", "f8_matmul"]
+
+_keras: Any = keras2.public()
+_Dense: Any = _keras.layers.Dense
+_MIN_SCALE, _MAX_SCALE = -32, 31
+
+
+class Dense(_Dense):  # type: ignore[misc]
+    """A dense layer whose kernel has numbers of eight bits. Its kernel is not trained.
+
+    Args:
+        units: size of the output.
+        kernel_format: of the kernel's numbers.
+        kernel_scale: of the kernel's numbers: they stand for the number times two to the power of it.
+        kernel_data_initializer: of the kernel's bits, uint8 `[inputs, units]`; when left out, the kernel initializer's
+            numbers are converted.
+        **kwargs: of `tf.keras.layers.Dense`.
+
+    Raises:
+        ValueError: a scale that does not fit; when built, if the last dimension of the inputs is not known.
+        TypeError: when built for another type than floats.
+
+    Source: `ipu_tensorflow_addons.keras.layers.Dense`.
+
+    Example:
+        >>> y = Dense(10)(ConvertToF8()(x, metadata=create_metadata(Format.F143)))
+    """
+
+    def __init__(
+        self,
+        units: int,
+        kernel_format: Format = Format.F143,
+        kernel_scale: int = 0,
+        kernel_data_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        if not _MIN_SCALE <= kernel_scale <= _MAX_SCALE:
+            raise ValueError(f"`kernel_scale` should be in the range [{_MIN_SCALE}, {_MAX_SCALE}], got {kernel_scale}.")
+        kwargs.setdefault("dtype", "float16")
+        kwargs.setdefault("autocast", False)
+        super().__init__(units, **kwargs)
+        self.kernel_format = Format(kernel_format)
+        self.kernel_scale = kernel_scale
+        self.kernel_data_initializer = _keras.initializers.get(kernel_data_initializer)
+        self.input_spec = None
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the variables.
+
+        Args:
+            input_shape: `[..., inputs]`, or a list of that and the metadata's shape.
+
+        Raises:
+            ValueError: the last dimension is not known.
+            TypeError: the layer's type is no float.
+        """
+        dtype = tf.as_dtype(self.dtype or "float16")
+        if not (dtype.is_floating or dtype.is_complex):
+            raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {dtype}.")
+        if isinstance(input_shape, list) and not isinstance(input_shape[-1], (int, type(None))):
+            input_shape = input_shape[0]
+        size = tf.TensorShape(input_shape).as_list()[-1]
+        if size is None:
+            raise ValueError("The last dimension of the inputs to a Dense layer should be defined. Found None.")
+        data = self.add_weight(
+            "kernel_data",
+            shape=[size, self.units],
+            dtype=tf.uint8,
+            initializer=self.kernel_data_initializer or self._converted,
+            trainable=False,
+        )
+        metadata = self.add_weight(
+            "kernel_metadata", shape=[], dtype=tf.uint8, initializer=lambda *_, **__: self._metadata(), trainable=False
+        )
+        self.kernel = QuarterTensor(data, metadata)
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                "bias",
+                shape=[self.units],
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
+        self.built = True
+
+    def _metadata(self) -> Any:
+        return tf.reshape(create_metadata(self.kernel_format, self.kernel_scale), [])
+
+    def _converted(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        return convert_to_f8(self.kernel_initializer(shape, dtype=tf.float32), self._metadata()).data
+
+    def call(self, inputs: Any) -> Any:
+        """Multiplies.
+
+        Args:
+            inputs: a `QuarterTensor`, or data and metadata: `[..., inputs]`.
+
+        Returns:
+            `[..., units]`, float16.
+        """
+        outputs = f8_matmul(inputs, self.kernel)
+        if self.bias is not None:
+            outputs = tf.nn.bias_add(outputs, tf.cast(self.bias, outputs.dtype))
+        return outputs if self.activation is None else self.activation(outputs)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            **super().get_config(),
+            "kernel_format": int(self.kernel_format),
+            "kernel_scale": self.kernel_scale,
+            "kernel_data_initializer": _keras.initializers.serialize(self.kernel_data_initializer),
+        }

@@ -1,0 +1,182 @@
+"""`tensorflow.python.ipu.loops`: loops that run on the IPU without returning to Python between iterations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.ops import array_ops, control_flow_ops, while_v2
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.building import autograph
+from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
+from tf_ipu_shim.building.gradients import accumulators
+
+_counters: list[Any] = []  # of the loops whose bodies are being traced, the innermost last
+
+
+def current_counter() -> Any:
+    """The number of the iteration of the innermost loop, from 0; None outside the bodies of loops."""
+    return _counters[-1] if _counters else None
+
+
+def repeat(
+    n: Any,
+    body: Callable[..., Any],
+    inputs: Sequence[Any] | None = None,
+    infeed_queue: IPUInfeedQueue | None = None,
+    use_while_v1: bool = True,
+) -> Any:
+    """Runs a function a number of times.
+
+    Args:
+        n: how many times; an integer or a scalar tensor.
+        body: takes the loop's values and, where there is an infeed, an element of it: a tuple by position, a dict by
+            keyword. Returns the loop's values for the next iteration, then operations to run.
+        inputs: the loop's values before the first iteration.
+        infeed_queue: taken from once an iteration.
+        use_while_v1: accepted; loops are functional ones here whichever is asked for.
+
+    Returns:
+        The values after the last iteration: a list, one tensor, or an operation where there are none.
+
+    Raises:
+        TypeError: `body` does not take as many arguments, or changes a value's type.
+        ValueError: `body` returns operations before tensors.
+
+    Source: `tensorflow.python.ipu.loops.repeat`.
+
+    Example:
+        >>> total = repeat(10, lambda total, x: total + x, [0.0], infeed_queue)
+    """
+
+    def condition(counter: Any, *_: Any) -> Any:
+        return counter < n
+
+    return _loop(condition, body, inputs, infeed_queue, counted=True, bound=n if isinstance(n, int) else None)
+
+
+def while_loop(
+    condition: Callable[..., Any],
+    body: Callable[..., Any],
+    inputs: Sequence[Any] | None = None,
+    infeed_queue: IPUInfeedQueue | None = None,
+    maximum_iterations: int | None = None,
+    use_while_v1: bool = True,
+) -> Any:
+    """Runs a function as long as a condition holds.
+
+    Args:
+        condition: takes the loop's values, returns a scalar boolean.
+        body: as in `repeat`.
+        inputs: the loop's values before the first iteration.
+        infeed_queue: taken from once an iteration.
+        maximum_iterations: a bound; gradients through the loop need one.
+        use_while_v1: accepted; loops are functional ones here whichever is asked for.
+
+    Returns:
+        As `repeat`.
+
+    Raises:
+        TypeError: `body` or `condition` does not take as many arguments, or `body` changes a value's type.
+        ValueError: `body` returns operations before tensors.
+
+    Source: `tensorflow.python.ipu.loops.while_loop`.
+
+    Example:
+        >>> halved = while_loop(lambda x: x > 1.0, lambda x: x / 2, [1000.0])
+    """
+    values = _as_list(inputs)
+    _check_arguments("condition", condition, len(values), None)
+    return _loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)
+
+
+def _loop(
+    condition: Callable[..., Any],
+    body: Callable[..., Any],
+    inputs: Sequence[Any] | None,
+    infeed_queue: IPUInfeedQueue | None,
+    counted: bool,
+    bound: int | None,
+) -> Any:
+    values = [ops.convert_to_tensor(value) for value in _as_list(inputs)]
+    _check_arguments("body", body, len(values), infeed_queue)
+    body, condition = autograph.converted(body), autograph.converted(condition)
+    types = [value.dtype for value in values]
+
+    def step(counter: Any, *current: Any) -> list[Any]:
+        positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
+        _counters.append(counter)
+        try:
+            tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
+        finally:
+            _counters.pop()
+        if [tensor.dtype for tensor in tensors] != types:
+            raise TypeError(
+                f"Mismatch between input types and output types of the loop: the body takes {_names(types)} and "
+                f"returns {_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the type it "
+                "came in."
+            )
+        with ops.control_dependencies(operations):
+            return [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
+
+    def goes_on(counter: Any, *current: Any) -> Any:
+        return condition(counter, *current) if counted else condition(*current)
+
+    counter = ops.convert_to_tensor(0, dtypes.int32)
+    with accumulators.inside_loop(bound if counted else None) as traced:
+        results = while_v2.while_loop(
+            goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
+        )
+    traced(results[0])
+    outputs = list(results[1:])
+    if not outputs:
+        return control_flow_ops.group(results[0])
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
+    flat = [value for value in nest.flatten(_as_list(returned)) if value is not None]
+    tensors: list[Any] = []
+    operations: list[Any] = []
+    for value in flat:
+        if isinstance(value, ops.Operation):
+            operations.append(value)
+        elif operations:
+            raise ValueError(
+                "IPU loop body must return zero or more Tensor values followed by zero or more Operations; "
+                f"{value!r} follows the operation {operations[-1].name}."
+            )
+        else:
+            tensors.append(ops.convert_to_tensor(value))
+    return tensors, operations
+
+
+def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed_queue: IPUInfeedQueue | None) -> None:
+    keywords: dict[str, Any] = {}
+    total = given
+    if infeed_queue is not None:
+        positional, keywords = element_arguments(infeed_queue._structure)
+        total += len(positional)
+    try:
+        inspect.signature(function).bind(*[None] * total, **keywords)
+    except TypeError as error:
+        fed = f", {total - given + len(keywords)} of them from the infeed" if infeed_queue is not None else ""
+        raise TypeError(
+            f"Supplied loop {what} function cannot be called with the specified inputs: it is given "
+            f"{total + len(keywords)} arguments{fed}. {str(error).capitalize()}."
+        ) from None
+    except ValueError:
+        return  # a built-in without a signature: calling it will tell
+
+
+def _as_list(values: Any) -> list[Any]:
+    if values is None:
+        return []
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def _names(types: Any) -> str:
+    return "[" + ", ".join(kind.name for kind in types) + "]"

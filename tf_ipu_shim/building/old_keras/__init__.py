@@ -1,0 +1,1 @@
+"""Keras models of SDK 1.2 to 2.1: `ipu.keras.Model` and its kin."""

@@ -1,0 +1,86 @@
+"""`tensorflow.python.ipu.ops.all_to_all_op`: replicas hand tensors to each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops, gen_array_ops
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.building.ops import cross_replica_ops, replication_ops
+
+
+def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
+    """The tensors of all replicas; each replica gets them all.
+
+    Args:
+        x: a tensor of the same shape in every replica, or a list of them.
+        replication_factor: the number of replicas.
+        name: of the operation.
+
+    Returns:
+        A tensor `[replicas, ...]`; for a list, a list.
+
+    Raises:
+        tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
+
+    Source: `tensorflow.python.ipu.ops.all_to_all_op.all_gather`.
+
+    Example:
+        >>> everyones = all_gather(x, replication_factor=2)
+    """
+    if isinstance(x, (list, tuple)):
+        return [all_gather(one, replication_factor, name) for one in x]
+    return plugin.load().ops.ipu_replica_gather(
+        ops.convert_to_tensor(x), replication_factor=replication_factor, name=name
+    )
+
+
+def all_to_all(
+    x: Any, split_dimension: int, concat_dimension: int, replication_factor: int, name: str | None = None
+) -> Any:
+    """Sends the i-th part of a tensor to replica i, and puts together what came from all replicas.
+
+    Args:
+        x: a tensor of the same shape in every replica.
+        split_dimension: the axis along which it is cut into as many equal parts as there are replicas.
+        concat_dimension: the axis along which the received parts stand, in the order of the replicas.
+        replication_factor: the number of replicas.
+        name: of the operation.
+
+    Returns:
+        A tensor of the size of `x`.
+
+    Raises:
+        ValueError: the axis is no multiple of the number of replicas.
+        tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
+
+    Source: `tensorflow.python.ipu.ops.all_to_all_op.all_to_all`.
+
+    Example:
+        >>> rows_of_mine = all_to_all(columns_of_mine, 0, 1, replication_factor=2)
+    """
+    x = ops.convert_to_tensor(x)
+    size = x.shape.as_list()[split_dimension]
+    if size is not None and size % replication_factor:
+        raise ValueError(
+            f"Axis {split_dimension} of {x.shape} cannot be split into {replication_factor} equal parts, one a replica."
+        )
+    with ops.name_scope(name, "all_to_all", [x]):
+        parts = stacked(array_ops.split(x, replication_factor, axis=split_dimension))
+        received = all_gather(parts, replication_factor)  # [from, to, ...]
+        mine = array_ops.gather(received, replication_ops.replication_index(), axis=1)
+        return array_ops.concat(gen_array_ops.unpack(mine, num=replication_factor, axis=0), axis=concat_dimension)
+
+
+def stacked(tensors: Any) -> Any:
+    """Puts tensors under a new first axis. TensorFlow's own `stack` has moved between modules."""
+    return gen_array_ops.pack(tensors, axis=0)
+
+
+@ops.RegisterGradient("IpuReplicaGather")
+def _gather_gradient(op: Any, gradient: Any) -> Any:
+    """Replica i's tensor went to all: what comes back is the sum over the replicas of their i-th part."""
+    total = cross_replica_ops.cross_replica_sum(gradient)
+    return array_ops.gather(total, replication_ops.replication_index(), axis=0)

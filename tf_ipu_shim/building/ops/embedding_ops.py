@@ -1,0 +1,71 @@
+"""`tensorflow.python.ipu.ops.embedding_ops`: embedding tables on the IPU and on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.building.ops.host_embedding import HostEmbedding as HostEmbedding
+from tf_ipu_shim.building.ops.host_embedding import HostEmbeddingOptimizerSpec as HostEmbeddingOptimizerSpec
+from tf_ipu_shim.building.ops.host_embedding import HostEmbeddingSGDGAOptimizerSpec as HostEmbeddingSGDGAOptimizerSpec
+from tf_ipu_shim.building.ops.host_embedding import create_host_embedding as create_host_embedding
+
+
+def embedding_lookup(
+    params: Any,
+    ids: Any,
+    serialization_factor: Any = 1,
+    indices_are_sorted: Any = False,
+    name: Any = None,
+    one_hot_threshold: int = 0,
+    min_encoding_size: int = 1216,
+) -> tf.Tensor:
+    """Rows of a table. Its gradient is dense, as IPU optimizers want it.
+
+    TensorFlow 1's releases have `name` as the third positional argument and `serialization_factor` as the fourth; a
+    string or None in the third place means that order.
+
+    Args:
+        params: shape [rows, ...]; the table.
+        ids: integers of any shape; the rows.
+        serialization_factor: in how many parts the table is read and updated. It divides the first dimension.
+        indices_are_sorted: whether the ids rise, which Graphcore's lookup uses.
+        name: of the op.
+        one_hot_threshold: of no effect since SDK 1.2.
+        min_encoding_size: of no effect since SDK 1.2.
+
+    Returns:
+        Shape [*ids.shape, *params.shape[1:]].
+
+    Raises:
+        ValueError: the factor is below 1 or does not divide the table's first dimension.
+
+    Source: `tensorflow.python.ipu.ops.embedding_ops.embedding_lookup`.
+
+    Example:
+        >>> vectors = embedding_lookup(table, token_ids)
+    """
+    del one_hot_threshold, min_encoding_size
+    if serialization_factor is None or isinstance(serialization_factor, str):
+        name = serialization_factor or name
+        serialization_factor = 1 if indices_are_sorted is False else indices_are_sorted
+    table, rows = tf.convert_to_tensor(params), tf.convert_to_tensor(ids)
+    if serialization_factor < 1:
+        raise ValueError(f"serialization_factor has to be at least 1, but was {serialization_factor}.")
+    if table.shape[0] % serialization_factor:
+        raise ValueError(
+            f"The serialization_factor ({serialization_factor}) must divide the size of the first dimension of the "
+            f"table ({table.shape[0]})."
+        )
+
+    @tf.custom_gradient
+    def lookup(table: Any) -> Any:
+        def backward(gradient: Any) -> Any:
+            updates = tf.reshape(gradient, [-1, *table.shape[1:]])
+            return tf.math.unsorted_segment_sum(updates, tf.reshape(rows, [-1]), table.shape[0])
+
+        return tf.gather(table, rows), backward
+
+    with tf.name_scope(name or "embedding_lookup"):
+        return lookup(table)

@@ -1,0 +1,322 @@
+"""Embedding tables in the host's memory: programs on the IPU look rows up and send their gradients back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+from tensorflow.python.ops import gen_resource_variable_ops
+
+from tf_ipu_shim.building import host_ops
+
+v1 = tf.compat.v1
+_STRATEGIES = ("TOKEN", "ENCODING")
+
+
+class HostEmbeddingOptimizerSpec:
+    """Plain stochastic gradient descent on a table.
+
+    Args:
+        learning_rate: what gradients are multiplied with.
+        optimizer_name: of the optimizer; `"SGD"` when left out.
+
+    Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingOptimizerSpec`.
+
+    Example:
+        >>> HostEmbeddingOptimizerSpec(0.1)
+    """
+
+    def __init__(self, learning_rate: float, optimizer_name: str | None = None) -> None:
+        self._learning_rate = learning_rate
+        self._optimizer_name = optimizer_name or "SGD"
+
+    def get_learning_rate(self) -> float:
+        """The learning rate."""
+        return self._learning_rate
+
+    def create_slot_variables(self, embedding_tensor: Any, name: str) -> list[Any]:
+        """The variables this optimizer keeps beside a table: none."""
+        return []
+
+    def create_register_instruction(self, embedding_tensor: Any, slot_vars: Any, name: str) -> Any:
+        """What a session runs before programs use the table: its value, so that it must be initialised."""
+        return tf.identity(embedding_tensor)
+
+    def create_deregister_instruction(self, embedding_tensor: Any, slot_vars: Any, name: str) -> Any:
+        """What a session runs after the last program: nothing happens, the table is the host's all the time."""
+        return tf.no_op()
+
+    def create_lookup_instruction(
+        self, embedding_tensor: Any, indices: Any, slot_vars: Any, partition_strategy: str, name: str
+    ) -> tf.Tensor:
+        """Looks rows up on the host; in the backward pass the host updates the table.
+
+        Args:
+            embedding_tensor: the table, a variable on the host.
+            indices: integers, shape [...].
+            slot_vars: what `create_slot_variables` made.
+            partition_strategy: how replicas share the transfer; values do not depend on it.
+            name: of the table.
+
+        Returns:
+            Shape [*indices.shape, encoding]. The gradient reaches a dummy variable, which optimizers of the script
+            see: with its update the table's happens.
+        """
+
+        @tf.custom_gradient
+        def trainable(rows: Any, indices: Any, trigger: Any) -> Any:
+            def backward(gradient: Any) -> Any:
+                with host_ops.on_host("host_embedding_update"):
+                    update = _call(self._update, embedding_tensor, slot_vars, indices, gradient)
+                with tf.control_dependencies([] if update is None else [update]):
+                    return None, None, tf.zeros_like(trigger)
+
+            return tf.identity(rows), backward
+
+        return trainable(
+            _gather(embedding_tensor, indices), indices, tf.convert_to_tensor(_dummy(embedding_tensor, name))
+        )
+
+    def _update(self, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
+        rows = tf.reshape(gradient, [-1, table.shape[1]])
+        step = rows * tf.constant(-self._learning_rate, rows.dtype)
+        return _scatter_add(table, tf.reshape(indices, [-1]), step)
+
+
+class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
+    """Stochastic gradient descent that sums several gradients before each update.
+
+    Args:
+        learning_rate: what the sums are multiplied with.
+        accumulation_factor: how many gradients make an update.
+
+    Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingSGDGAOptimizerSpec`.
+
+    Example:
+        >>> HostEmbeddingSGDGAOptimizerSpec(0.1, accumulation_factor=8)
+    """
+
+    def __init__(self, learning_rate: float, accumulation_factor: int) -> None:
+        super().__init__(learning_rate, "SGD+GA")
+        self._accumulation_factor = accumulation_factor
+
+    def get_accumulation_factor(self) -> int:
+        """How many gradients make an update."""
+        return self._accumulation_factor
+
+    def create_slot_variables(self, embedding_tensor: Any, name: str) -> list[Any]:
+        """The sum of gradients since the last update, of the table's shape, and their number."""
+        with v1.variable_scope(f"{name}_slots", reuse=v1.AUTO_REUSE, use_resource=True), tf.device("/device:CPU:0"):
+            zeros = v1.zeros_initializer()
+            shape, dtype = embedding_tensor.shape, embedding_tensor.dtype
+            accumulator = v1.get_variable("accumulator", shape, dtype, zeros, trainable=False)
+            count = v1.get_variable("count", [], tf.int32, zeros, trainable=False)
+        return [accumulator, count]
+
+    def _update(self, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
+        accumulator, count = slots
+        rows = tf.reshape(gradient, [-1, table.shape[1]])
+        added = _scatter_add(accumulator, tf.reshape(indices, [-1]), rows)
+        with tf.control_dependencies([] if added is None else [added]):
+            number = _read(count) + 1
+            total = _read(accumulator)
+        due = tf.equal(number % self._accumulation_factor, 0)
+        with tf.control_dependencies([number, total]):
+            step = tf.where(due, total * tf.constant(-self._learning_rate, total.dtype), tf.zeros_like(total))
+            left = tf.where(due, tf.zeros_like(total), total)
+            writes = [
+                gen_resource_variable_ops.assign_variable_op(_handle(count), number % self._accumulation_factor),
+                gen_resource_variable_ops.assign_variable_op(_handle(accumulator), left),
+                gen_resource_variable_ops.assign_add_variable_op(_handle(table), step),
+            ]
+        return None if tf.executing_eagerly() else tf.group(*writes)
+
+
+class HostEmbedding:
+    """A table on the host; `create_host_embedding` makes one.
+
+    Args:
+        name: of the table.
+        embedding_tensor: a resource variable on the host, shape [tokens, encoding].
+        partition_strategy: how replicas would share the transfer: by `"TOKEN"` or by `"ENCODING"`.
+        optimizer_spec: how gradients update the table; None for a table that is only read.
+
+    Raises:
+        ValueError: an argument is none of these.
+
+    Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbedding`.
+
+    Example:
+        >>> with table.register(session):
+        ...     session.run(step)
+    """
+
+    def __init__(
+        self, name: str, embedding_tensor: Any, partition_strategy: str = "TOKEN", optimizer_spec: Any = None
+    ) -> None:
+        if not tf.is_tensor(embedding_tensor):
+            raise ValueError(
+                "HostEmbedding embedding_tensor is not a tensorflow tensor but "
+                f"{type(embedding_tensor).__name__}. Use create_host_embedding, or give a resource variable."
+            )
+        if not isinstance(optimizer_spec, (type(None), HostEmbeddingOptimizerSpec)):
+            raise ValueError(
+                "HostEmbedding optimizer_spec is not a HostEmbeddingOptimizerSpec or None but "
+                f"{type(optimizer_spec).__name__}."
+            )
+        if partition_strategy not in _STRATEGIES:
+            raise ValueError(f"Unknown partition strategy {partition_strategy!r}. Choose 'TOKEN' or 'ENCODING'.")
+        self._name = name
+        self._embedding_tensor = embedding_tensor
+        self._partition_strategy = partition_strategy
+        self._optimizer_spec = optimizer_spec
+        self._slots = optimizer_spec.create_slot_variables(embedding_tensor, name) if optimizer_spec else []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported since SDK 1.3.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            "HostEmbedding.__call__ is not supported. Please use the `register` context manager around the run, and "
+            "`lookup` in the program."
+        )
+
+    @contextmanager
+    def register(self, session: Any = None) -> Iterator[Any]:
+        """The time during which programs may use the table.
+
+        Args:
+            session: the session that runs the programs; None where ops run at once.
+
+        Raises:
+            ValueError: no session in graph mode.
+
+        Example:
+            >>> with table.register(session):
+            ...     session.run(step)
+        """
+        if session is None and not tf.executing_eagerly():
+            raise ValueError(
+                "HostEmbedding.register requires a session when eager execution is not enabled. Give it the session "
+                "that runs the program."
+            )
+        yield self
+
+    def lookup(self, indices: Any, count: Any = 1, clip_indices: bool = True) -> tf.Tensor:
+        """Rows of the table, read on the host while the program on the IPU waits.
+
+        Args:
+            indices: integers of any shape.
+            count: of no effect since SDK 1.4. A bool in its place is `clip_indices`.
+            clip_indices: whether to move indices into the table's range.
+
+        Returns:
+            Shape [*indices.shape, encoding].
+        """
+        if isinstance(count, bool):
+            clip_indices = count
+        table = self._embedding_tensor
+        rows = tf.convert_to_tensor(indices)
+        if clip_indices:
+            rows = tf.clip_by_value(rows, 0, table.shape[0] - 1)
+        if self._optimizer_spec is None:
+            return _gather(table, rows)
+        return self._optimizer_spec.create_lookup_instruction(
+            table, rows, self._slots, self._partition_strategy, self._name
+        )
+
+    def get_embedding_tensor(self) -> Any:
+        """The variable that holds the table."""
+        return self._embedding_tensor
+
+
+def create_host_embedding(
+    name: str,
+    shape: Any,
+    dtype: Any,
+    partition_strategy: str = "TOKEN",
+    optimizer_spec: HostEmbeddingOptimizerSpec | None = None,
+    initializer: Any = None,
+) -> HostEmbedding:
+    """Makes a table in the host's memory, for tables that no IPU has the memory for.
+
+    Args:
+        name: of the variable.
+        shape: [tokens, encoding].
+        dtype: float16 or float32.
+        partition_strategy: `"TOKEN"` or `"ENCODING"`.
+        optimizer_spec: how gradients update the table; None for a table that is only read.
+        initializer: of the variable.
+
+    Returns:
+        The table.
+
+    Raises:
+        ValueError: an argument is none of these.
+
+    Source: `tensorflow.python.ipu.ops.embedding_ops.create_host_embedding`.
+
+    Example:
+        >>> optimizer = HostEmbeddingOptimizerSpec(0.1)
+        >>> table = create_host_embedding("words", [30000, 64], tf.float32, optimizer_spec=optimizer)
+    """
+    with tf.init_scope(), tf.device("/device:CPU:0"):
+        variable = v1.get_variable(name, shape, dtype, initializer, trainable=False, use_resource=True)
+    return HostEmbedding(name, variable, partition_strategy, optimizer_spec)
+
+
+def _dummy(table: Any, name: str) -> Any:
+    """The variable whose gradient stands for the table's, one for each table."""
+    if not hasattr(table.handle, "numpy"):
+        with v1.variable_scope(f"{name}_trainable", reuse=v1.AUTO_REUSE, use_resource=True):
+            return v1.get_variable("dummy", [], table.dtype, v1.zeros_initializer(), trainable=True)
+    if not hasattr(table, "_ipu_dummy"):
+        with tf.init_scope():
+            table._ipu_dummy = tf.Variable(tf.zeros([], table.dtype), trainable=True, name=f"{name}_dummy")
+    return table._ipu_dummy
+
+
+def _gather(table: Any, indices: Any) -> tf.Tensor:
+    with host_ops.on_host("host_embedding_lookup"):
+        if not _is_out_of_reach(table):
+            return gen_resource_variable_ops.resource_gather(_handle(table), indices, table.dtype)
+        rows = tf.py_function(lambda wanted: tf.gather(table, wanted), [indices], table.dtype)
+        rows.set_shape([*indices.shape, table.shape[1]])
+        return rows
+
+
+def _call(update: Any, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
+    if not _is_out_of_reach(table):
+        return update(table, slots, indices, gradient)
+    return tf.py_function(lambda *given: update(table, slots, *given), [indices, gradient], [])
+
+
+def _is_out_of_reach(variable: Any) -> bool:
+    """Whether graphs cannot reach a variable by name, as those are that were made where ops run at once.
+
+    They cannot be handed to a program either: TensorFlow keeps the variables of an op on the op's device.
+    """
+    return not tf.executing_eagerly() and hasattr(variable.handle, "numpy")
+
+
+def _handle(variable: Any) -> tf.Tensor:
+    """The variable's handle in the current graph: by its name, for the reason above."""
+    handle = variable.handle
+    if tf.executing_eagerly() or handle.graph is v1.get_default_graph():
+        return handle
+    name, container = (handle.op.get_attr(attribute) for attribute in ("shared_name", "container"))
+    return gen_resource_variable_ops.var_handle_op(
+        variable.dtype, variable.shape, shared_name=name.decode(), container=container.decode()
+    )
+
+
+def _scatter_add(table: Any, indices: Any, rows: Any) -> Any:
+    return gen_resource_variable_ops.resource_scatter_add(_handle(table), indices, rows)
+
+
+def _read(variable: Any) -> tf.Tensor:
+    return gen_resource_variable_ops.read_variable_op(_handle(variable), variable.dtype)

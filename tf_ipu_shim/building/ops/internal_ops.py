@@ -1,0 +1,162 @@
+"""`tensorflow.python.ipu.ops.internal_ops`: printing, queues inside a program, and hints to the compiler."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.building import host_ops, loops
+
+
+def print_tensor(input: Any, name: str = "") -> Any:
+    """Prints a tensor to the standard error each time the op runs, in a compiled program too.
+
+    Args:
+        input: the tensor.
+        name: printed in front of it.
+
+    Returns:
+        In a graph the op that prints: return it from the program, or make another op depend on it. None where ops run
+        at once.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.print_tensor`.
+
+    Example:
+        >>> with tf.control_dependencies([print_tensor(loss, "loss")]):
+        ...     loss = tf.identity(loss)
+    """
+    with host_ops.on_host("print_tensor"):
+        return tf.print(f"{name}:" if name else "", input, output_stream=sys.stderr, summarize=-1, sep=" ")
+
+
+def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tensor:
+    """A queue inside a program: refused.
+
+    Args:
+        x: the tensor.
+        depth: of the queue, in executions.
+        offload: whether the queue is in remote memory.
+        name: of the op.
+
+    Returns:
+        The tensor of `depth` executions ago; the tensor itself for depth 0.
+
+    Raises:
+        UnsupportedError: the depth is above 0.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.fifo`.
+
+    Example:
+        >>> y = fifo(x, 0)
+    """
+    if depth:
+        raise errors.UnsupportedError(
+            f"internal_ops.fifo(depth={depth}) keeps values between executions in Graphcore's runtime, which is not "
+            "emulated. Hold them in a tf.Variable of the shape [depth, ...], or carry them through the loop's state."
+        )
+    return tf.identity(x, name=name)
+
+
+def remap(x: Any, name: Any = None) -> tf.Tensor:
+    """Spreads a tensor over the tiles anew; its values stay.
+
+    Args:
+        x: the tensor.
+        name: of the op.
+
+    Returns:
+        The same values.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.remap`.
+
+    Example:
+        >>> y = remap(x)
+    """
+    return tf.identity(x, name=name or "remap")
+
+
+def remap_deduce(x: Any, name: Any = None) -> tf.Tensor:
+    """Spreads a tensor over the tiles as its use asks; its values stay.
+
+    Args:
+        x: the tensor.
+        name: of the op.
+
+    Returns:
+        The same values.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.remap_deduce`.
+
+    Example:
+        >>> y = remap_deduce(x)
+    """
+    return tf.identity(x, name=name or "remap_deduce")
+
+
+def recompute(x: Any, name: Any = None) -> tf.Tensor:
+    """Suggests that a value be computed again in the backward pass (until SDK 2.1); its values stay.
+
+    Args:
+        x: the tensor.
+        name: of the op.
+
+    Returns:
+        The same values.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.recompute`.
+
+    Example:
+        >>> y = recompute(tf.nn.relu(x))
+    """
+    return tf.identity(x, name=name or "recompute")
+
+
+def block_recompute(x: Any, name: Any = None) -> tf.Tensor:
+    """Keeps a value from being computed again in the backward pass (until SDK 2.1); its values stay.
+
+    Args:
+        x: the tensor.
+        name: of the op.
+
+    Returns:
+        The same values.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.block_recompute`.
+
+    Example:
+        >>> y = block_recompute(x)
+    """
+    return tf.identity(x, name=name or "block_recompute")
+
+
+def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any:
+    """The number of the iteration of the loop that the op is in, from 0 up.
+
+    Args:
+        name: of the operation.
+        **kwargs: `lower_bound` and `upper_bound`, which tell Graphcore's compiler what values to expect.
+
+    Returns:
+        An int32 scalar.
+
+    Raises:
+        ValueError: it is not in the body of `ipu.loops.repeat` or `while_loop`, or an argument is not known.
+
+    Source: `tensorflow.python.ipu.ops.internal_ops.get_current_iteration_counter`.
+
+    Example:
+        >>> rate = rates[get_current_iteration_counter()]
+    """
+    unknown = sorted(set(kwargs) - {"lower_bound", "upper_bound"})
+    if unknown:
+        raise ValueError(f"get_current_iteration_counter takes no argument {unknown[0]!r}.")
+    counter = loops.current_counter()
+    if counter is None:
+        raise ValueError(
+            "get_current_iteration_counter counts the iterations of ipu.loops.repeat or ipu.loops.while_loop, and is "
+            "called outside their bodies. Carry a counter of your own through other loops."
+        )
+    return tf.identity(counter, name=name)

@@ -1,0 +1,136 @@
+"""The arithmetic of the IPU's recurrent layers, time-major, as loops that XLA compiles and TensorFlow differentiates.
+
+Gates are in the order Keras has them: input, forget, candidate, output for an LSTM; update, reset, candidate for a GRU.
+The kernel is `[input_size + num_units, gates * num_units]`: rows of the input come first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.building.ops.activations import ACTIVATIONS
+
+
+def lstm(
+    inputs: Any,
+    state: tuple[Any, Any],
+    kernel: Any,
+    biases: Any,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
+    seq_len: Any = None,
+) -> tuple[Any, Any, Any]:
+    """Runs an LSTM over time.
+
+    Args:
+        inputs: `[time, batch, input_size]`.
+        state: the first hidden and cell states, `[batch, num_units]` each.
+        kernel: `[input_size + num_units, 4 * num_units]`.
+        biases: `[4, num_units]`.
+        activation: of candidate and output; a key of `activations.ACTIVATIONS`.
+        recurrent_activation: of the gates.
+        seq_len: `[batch]` integers: steps from there on leave the state alone and give zeros. None: all steps count.
+
+    Returns:
+        Outputs `[time, batch, num_units]`, the last hidden state and the last cell state.
+
+    Source: `popnn_lstm_layer` and `popnn_dynamic_lstm_layer` of `gen_popnn_ops`.
+
+    Example:
+        >>> outputs, hidden, cell = lstm(inputs, (hidden, cell), kernel, biases)
+    """
+    act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
+    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(biases, [-1]))
+
+    def step(carried: Any, items: Any) -> Any:
+        hidden, cell = carried
+        i, f, candidate, o = tf.split(items[0] + tf.matmul(hidden, recurrent_kernel), 4, axis=1)
+        new_cell = gate(f) * cell + gate(i) * act(candidate)
+        new_hidden = gate(o) * act(new_cell)
+        return _where_alive(items[1:], (new_hidden, new_cell), carried)
+
+    alive = _alive(inputs, seq_len)
+    hiddens, cells = tf.scan(step, (projected, *alive), initializer=tuple(state))
+    return _masked(hiddens, alive), hiddens[-1], cells[-1]
+
+
+def gru(
+    inputs: Any,
+    state: Any,
+    kernel: Any,
+    biases: Any,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
+    reset_after: bool = False,
+    seq_len: Any = None,
+    attention_score: Any = None,
+) -> tuple[Any, Any]:
+    """Runs a GRU over time.
+
+    Args:
+        inputs: `[time, batch, input_size]`.
+        state: the first state, `[batch, num_units]`.
+        kernel: `[input_size + num_units, 3 * num_units]`.
+        biases: `[3, num_units]`; with `reset_after`, `[3, 2, num_units]`: of the input's and of the state's products.
+        activation: of the candidate; a key of `activations.ACTIVATIONS`.
+        recurrent_activation: of the gates.
+        reset_after: the reset gate works on the state's product rather than on the state.
+        seq_len: see `lstm`.
+        attention_score: `[time, batch]`; the update gate is multiplied by one minus it (AUGRU).
+
+    Returns:
+        Outputs `[time, batch, num_units]` and the last state.
+
+    Source: `popnn_gru_layer`, `popnn_dynamic_gru_layer` and `popnn_augru_layer` of `gen_popnn_ops`.
+
+    Example:
+        >>> outputs, state = gru(inputs, state, kernel, biases)
+    """
+    act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
+    units = state.shape.as_list()[-1]
+    input_biases = biases[:, 0] if reset_after else biases
+    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(input_biases, [-1]))
+    recurrent_biases = tf.reshape(biases[:, 1], [-1]) if reset_after else None
+    gates_kernel, candidate_kernel = recurrent_kernel[:, : 2 * units], recurrent_kernel[:, 2 * units :]
+    scores = () if attention_score is None else (attention_score[..., tf.newaxis],)
+
+    def step(previous: Any, items: Any) -> Any:
+        x = items[0]
+        if recurrent_biases is not None:
+            product = tf.matmul(previous, recurrent_kernel) + recurrent_biases
+            z, r = tf.split(gate(x[:, : 2 * units] + product[:, : 2 * units]), 2, axis=1)
+            candidate = act(x[:, 2 * units :] + r * product[:, 2 * units :])
+        else:
+            z, r = tf.split(gate(x[:, : 2 * units] + tf.matmul(previous, gates_kernel)), 2, axis=1)
+            candidate = act(x[:, 2 * units :] + tf.matmul(r * previous, candidate_kernel))
+        if scores:
+            z = (1 - items[1]) * z
+        new = z * previous + (1 - z) * candidate
+        return _where_alive(items[1 + len(scores) :], (new,), (previous,))[0]
+
+    alive = _alive(inputs, seq_len)
+    states = tf.scan(step, (projected, *scores, *alive), initializer=state)
+    return _masked(states, alive), states[-1]
+
+
+def _project(inputs: Any, kernel: Any, biases: Any) -> tuple[Any, Any]:
+    """One large product for all steps; what is left for the loop is the state's part of the kernel."""
+    size = inputs.shape.as_list()[-1]
+    return tf.tensordot(inputs, kernel[:size], 1) + biases, kernel[size:]
+
+
+def _alive(inputs: Any, seq_len: Any) -> tuple[Any, ...]:
+    if seq_len is None:
+        return ()
+    lengths = tf.reshape(tf.cast(seq_len, tf.int32), [1, -1, 1])
+    return (tf.range(tf.shape(inputs)[0])[:, tf.newaxis, tf.newaxis] < lengths,)
+
+
+def _where_alive(alive: tuple[Any, ...], new: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(tf.where(alive[0], one, other) for one, other in zip(new, old)) if alive else new
+
+
+def _masked(values: Any, alive: tuple[Any, ...]) -> Any:
+    return tf.where(alive[0], values, tf.zeros_like(values)) if alive else values

@@ -1,0 +1,1 @@
+"""Wrappers of `tf.compat.v1.train` optimizers."""

@@ -1,0 +1,163 @@
+"""What a pipeline does with one mini-batch: all stages, the loss, its gradients. Traced once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.framework import ops, tensor_util
+
+from tf_ipu_shim.building import autograph, scopes, tracing
+from tf_ipu_shim.building.feeds.ipu_infeed_queue import element_arguments
+from tf_ipu_shim.building.pipelines.arguments import PipelineArguments
+from tf_ipu_shim.building.pipelines.footprint import footprint
+from tf_ipu_shim.building.pipelines.optimizer_output import OptimizerFunctionOutput
+
+
+class PipelineStep:
+    """A traced mini-batch.
+
+    Args:
+        arguments: of the pipeline.
+        name: of the pipeline.
+
+    Attributes:
+        optimizer: what the optimizer function returned; None for inference.
+        gradients: gradients in the traced function, in the order of `variables`.
+        variables: what is trained.
+        captured: captured gradients by tag.
+        footprint: bytes that the stages take and keep.
+        outfeed: tensors that are accumulated and then enqueued.
+        hyperparameters: tensors that the optimizer holds and that were made while tracing, by holder and name.
+
+    Raises:
+        ValueError: a stage uses a tensor from outside, or the last stage's outputs have nowhere to go.
+    """
+
+    def __init__(self, arguments: PipelineArguments, name: str) -> None:
+        self._arguments = arguments
+        self.optimizer: OptimizerFunctionOutput | None = None
+        self.gradients: list[Any] = []
+        self.variables: list[Any] = []
+        self.captured: dict[str, Any] = {}
+        self.outfeed: Any = None
+        self._operations: list[Any] = []
+        self.graph, _ = tracing.trace(name.replace("/", "_"), self._trace, arguments.inputs)
+        self._refuse_captures()
+        self.hyperparameters = self._find_hyperparameters()
+
+    def _trace(self, *inputs: Any) -> None:
+        outputs: list[Any] = list(inputs)
+        keywords: dict[str, Any] = {}
+        if self._arguments.infeed_queue is not None:
+            fed, keywords = element_arguments(self._arguments.infeed_queue._dequeue())
+            outputs.extend(fed)
+        inputs_of_stages, bounds = [], [self._number_of_ops()]
+        for stage in self._arguments.functions:
+            inputs_of_stages.append(
+                [value for value in (*outputs, *keywords.values()) if tensor_util.is_tf_type(value)]
+            )
+            outputs = self._run_stage(stage, outputs, keywords)
+            keywords = {}
+            bounds.append(self._number_of_ops())
+        self._operations = [output for output in outputs if isinstance(output, ops.Operation)]
+        tensors = [output for output in outputs if not isinstance(output, ops.Operation)]
+        if self._arguments.optimizer_function is not None:
+            bounds[-1] = self._train(tensors, self._arguments.functions[-1][-1][1])
+        self.footprint = footprint(ops.get_default_graph(), inputs_of_stages, bounds)
+        self._feed_out(tensors)
+
+    @staticmethod
+    def _number_of_ops() -> int:
+        return len(ops.get_default_graph().get_operations())
+
+    @staticmethod
+    def _run_stage(stage: Any, inputs: list[Any], keywords: dict[str, Any]) -> list[Any]:
+        outputs: list[Any] = []
+        for function, ipu in stage:
+            with scopes.ipu_shard(ipu):
+                outputs.extend(_as_list(autograph.converted(function)(*inputs, **keywords)))
+        return outputs
+
+    def _train(self, outputs: list[Any], last_ipu: int) -> int:
+        """Adds loss and gradients; returns the number of ops before the gradients."""
+        with scopes.ipu_shard(last_ipu):
+            self.optimizer = autograph.converted(self._arguments.optimizer_function)(*outputs)  # type: ignore[arg-type]
+        if not isinstance(self.optimizer, OptimizerFunctionOutput):
+            raise TypeError(
+                "optimizer_function must return a pipelining_ops.OptimizerFunctionOutput, not "
+                f"{type(self.optimizer).__name__}."
+            )
+        forward = self._number_of_ops()
+        pairs, self.captured = self.optimizer.gradients()  # unmarked: a gradient op follows its forward op
+        if not pairs:
+            raise ValueError("No gradients provided for any variable: the loss depends on none that can be trained.")
+        self.gradients = [gradient for gradient, _ in pairs]
+        self.variables = [variable for _, variable in pairs]
+        return forward
+
+    def _feed_out(self, outputs: list[Any]) -> None:
+        arguments = self._arguments
+        sent: Any = outputs
+        if arguments.outfeed_loss and self.optimizer is not None:
+            sent = self.optimizer.loss
+        elif arguments.outfeed_mask:
+            if len(arguments.outfeed_mask) != len(outputs):
+                raise ValueError(
+                    f"The last computational stage has {len(outputs)} outputs, but the outfeed_mask has "
+                    f"{len(arguments.outfeed_mask)} entries. Give one for each output."
+                )
+            sent = [output for output, masked in zip(outputs, arguments.outfeed_mask) if not masked]
+        elif len(outputs) == 1 and isinstance(outputs[0], dict) and not arguments.training:
+            sent = outputs[0]  # as Graphcore's: what comes out of an inference pipeline's outfeed is the dictionary
+        if isinstance(sent, list) and not sent:
+            return
+        if arguments.outfeed_queue is None:
+            raise ValueError(
+                f"The last computational stage has tensor outputs: {', '.join(str(tensor) for tensor in outputs)}, but "
+                "no outfeed_queue has been provided. Provide one, or mask the outputs with outfeed_mask."
+            )
+        if arguments.accumulate_outfeed:
+            self.outfeed = sent
+        else:
+            self._operations.append(arguments.outfeed_queue.enqueue(sent))
+
+    def _refuse_captures(self) -> None:
+        given = {id(tensor) for tensor in self._arguments.inputs}
+        for tensor in self.graph.external_captures:
+            if id(tensor) not in given and tensor.dtype.name != "resource":
+                raise ValueError(
+                    f"Trying to capture the tensor {tensor} which is not a resource. This tensor needs to be passed as "
+                    "either part of the `inputs` or the `infeed_queue` of the pipeline."
+                )
+
+    def _find_hyperparameters(self) -> dict[tuple[int, str], tuple[Any, Any]]:
+        """Such as a decayed learning rate: made with the loss, used when the gradients are complete."""
+        found: dict[tuple[int, str], tuple[Any, Any]] = {}
+        holders = [self.optimizer.opt] if self.optimizer is not None else []
+        for holder in holders:
+            for name, value in list(vars(holder).items()):
+                if name in ("_opt", "_optimizer") and hasattr(value, "apply_gradients"):
+                    holders.append(value)
+                elif tensor_util.is_tf_type(value) and getattr(value, "graph", None) is self.graph:
+                    found[id(holder), name] = (holder, value)
+        return found
+
+    def call(self, *groups: list[Any]) -> list[list[Any]]:
+        """Calls the traced mini-batch in the current graph.
+
+        Args:
+            groups: lists of tensors of the traced function.
+
+        Returns:
+            What stands for them; where there are none at all, one group with the call itself.
+        """
+        results = iter(tracing.call_inside(self.graph, [t for group in groups for t in group], self._operations))
+        if not any(groups):
+            return [list(results)]
+        return [[next(results) for _ in group] for group in groups]
+
+
+def _as_list(returned: Any) -> list[Any]:
+    if returned is None:
+        return []
+    return list(returned) if isinstance(returned, (list, tuple)) else [returned]

@@ -1,0 +1,200 @@
+"""`tensorflow.python.ipu.scopes`: where ops run, and what the compiler is told about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tensorflow.compiler.xla import xla_data_pb2
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import dtypes, ops
+
+from tf_ipu_shim.building import tracing
+from tf_ipu_shim.lowering import marks
+
+FRONTEND_ATTRIBUTES_NAME = "_XlaFrontendAttributes"
+OUTSIDE_COMPILATION_NAME = marks.OUTSIDE_COMPILATION_ATTRIBUTE
+
+_PARTIALS = {dtypes.float16: xla_data_pb2.F16, dtypes.float32: xla_data_pb2.F32}
+
+
+@contextmanager
+def ipu_scope(device: str) -> Iterator[None]:
+    """Places ops on an IPU device, and makes resource variables there.
+
+    Args:
+        device: such as `"/device:IPU:0"`.
+
+    Source: `tensorflow.python.ipu.scopes.ipu_scope`.
+
+    Example:
+        >>> with ipu_scope("/device:IPU:0"):
+        ...     doubled = ipu_compiler.compile(lambda x: 2.0 * x, [x])
+    """
+    with tracing.resource_variables(), ops.device(device), ipu_jit_scope(0):
+        yield
+
+
+@contextmanager
+def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
+    """Marks ops to be compiled together.
+
+    Args:
+        ipu_scope: a name or number that tells this group of ops from others.
+
+    Source: `tensorflow.python.ipu.scopes.ipu_jit_scope`.
+
+    Example:
+        >>> with ipu_jit_scope("encoder"):
+        ...     hidden = tf.matmul(x, w)
+    """
+    with tracing.attributes(
+        {
+            "_XlaCompile": attr_value_pb2.AttrValue(b=True),
+            "_XlaSeparateCompiledGradients": attr_value_pb2.AttrValue(b=False),
+            "_XlaScope": attr_value_pb2.AttrValue(s=f"jit_scope_ipu_{ipu_scope}".encode()),
+        }
+    ):
+        yield
+
+
+@contextmanager
+def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
+    """Places ops on one IPU of a multi-IPU device.
+
+    Ops that stand in no such scope go where the ops that use them are (see docs/architecture.md).
+
+    Args:
+        index: the shard, counted from 0 within the device; -1 marks ops for every IPU, as concurrent pipeline stages
+            do. An iterable must hold one index.
+
+    Raises:
+        ValueError: an iterable holds several different indices.
+
+    Source: `tensorflow.python.ipu.scopes.ipu_shard`.
+
+    Example:
+        >>> with ipu_shard(1):
+        ...     logits = tf.matmul(hidden, w)
+    """
+    shards = sorted(set(index)) if isinstance(index, Iterable) else [index]
+    if len(shards) != 1:
+        raise ValueError(
+            f"ipu_shard was given the indices {shards}. An op is on one IPU: give one index, or -1 for every IPU."
+        )
+    sharding = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=shards)
+    with tracing.attributes(
+        {marks.SHARDING_ATTRIBUTE: attr_value_pb2.AttrValue(s=sharding.SerializeToString(deterministic=True))}
+    ):
+        yield
+
+
+@contextmanager
+def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
+    """Runs ops on the host, between the parts of the program that run on the IPUs.
+
+    Prints, `tf.py_function` and assertions belong here. An assertion outside this scope is left out of the program, as
+    Graphcore's compiler and XLA leave it out; inside it raises `tf.errors.InvalidArgumentError`.
+
+    Args:
+        name: of the group of ops.
+
+    Raises:
+        ValueError: outside a function that is compiled for the IPU, or inside another such scope.
+
+    Source: `tensorflow.python.ipu.scopes.outside_compilation_scope`.
+
+    Example:
+        >>> def model(x):
+        ...     y = 2.0 * x
+        ...     with outside_compilation_scope():
+        ...         text = tf.strings.as_string(y)
+    """
+    graph = ops.get_default_graph()
+    if not tracing.in_compilation():
+        raise ValueError(
+            "outside_compilation_scope is only allowed in XLA context: use it in a function that "
+            "ipu_compiler.compile or IPUStrategy.run compiles."
+        )
+    if OUTSIDE_COMPILATION_NAME in getattr(graph, "_attr_scope_map", {}):
+        raise ValueError("Illegal nesting of outside_compilation_scope: close the outer scope first.")
+    group = graph.unique_name(name)
+    with tracing.attributes({OUTSIDE_COMPILATION_NAME: attr_value_pb2.AttrValue(s=group.encode())}):
+        yield
+
+
+@contextmanager
+def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: str | None = None) -> Iterator[None]:
+    """Tells the compiler something about the ops made inside.
+
+    Args:
+        attribute_name: what it is about.
+        attribute_value: what it is.
+        restore_to: the value after the scope; the one before the scope when left out.
+
+    Source: `tensorflow.python.ipu.scopes.frontend_attribute`.
+
+    Example:
+        >>> with frontend_attribute("my_attribute", "on"):
+        ...     y = tf.nn.relu(x)
+    """
+    graph = ops.get_default_graph()
+    current = getattr(graph, "_attr_scope_map", {}).get(FRONTEND_ATTRIBUTES_NAME)
+    before = xla_data_pb2.FrontendAttributes.FromString(current.s if current is not None else b"")
+    inside = xla_data_pb2.FrontendAttributes()
+    inside.CopyFrom(before)
+    inside.map[attribute_name] = str(attribute_value)
+    with tracing.attributes({FRONTEND_ATTRIBUTES_NAME: _frontend_value(inside)}):
+        yield
+    if restore_to is not None:
+        before.map[attribute_name] = str(restore_to)
+        if hasattr(graph, "_attr_scope_map"):
+            graph._attr_scope_map[FRONTEND_ATTRIBUTES_NAME] = _frontend_value(before)
+
+
+@contextmanager
+def stochastic_rounding(override: bool) -> Iterator[None]:
+    """Sets stochastic rounding for the ops made inside.
+
+    The mark is kept on the ops. The simulated IPU computes float16 as the host does, rounding to nearest; the memory
+    report lists the configuration's rounding among the options without effect.
+
+    Args:
+        override: whether to round stochastically.
+
+    Source: `tensorflow.python.ipu.scopes.stochastic_rounding`.
+
+    Example:
+        >>> with stochastic_rounding(True):
+        ...     y = tf.matmul(x, w)
+    """
+    with frontend_attribute("STOCHASTIC_ROUNDING", "ON" if override else "OFF"):
+        yield
+
+
+@contextmanager
+def partials_type(override_type: Any) -> Iterator[None]:
+    """Sets the type of partial sums in matrix products and convolutions made inside.
+
+    Args:
+        override_type: `tf.float16` or `tf.float32`.
+
+    Raises:
+        ValueError: another type is given.
+
+    Source: `tensorflow.python.ipu.scopes.partials_type`.
+
+    Example:
+        >>> with partials_type(tf.float32):
+        ...     y = tf.matmul(x, w)
+    """
+    kind = dtypes.as_dtype(override_type)
+    if kind not in _PARTIALS:
+        raise ValueError(f"Only support float16, float32, provided {kind.name}. Give one of the two.")
+    with frontend_attribute("PARTIALS_TYPE", xla_data_pb2.PrimitiveType.Name(_PARTIALS[kind])):
+        yield
+
+
+def _frontend_value(attributes: Any) -> attr_value_pb2.AttrValue:
+    return attr_value_pb2.AttrValue(s=attributes.SerializeToString(deterministic=True))

@@ -1,0 +1,49 @@
+"""Gradient tapes that keep gradients on the shard of their forward op.
+
+Wraps the functions that TensorFlow's tape calls for each op: `execute.record_gradient` when the op is made, and
+`backprop._gradient_function`, registered through `TFE_Py_RegisterGradientFunction`, when its gradient is. The second is
+not told of the op, and is given the op's outputs only if the gradient needs them; so the first hands the mark on among
+the op's attributes. Checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import backprop, context, execute
+
+from tf_ipu_shim.building import tracing
+from tf_ipu_shim.lowering import marks
+
+_enabled = False
+
+
+def enable() -> None:
+    """Wraps TensorFlow's functions, once a process."""
+    global _enabled
+    if not _enabled:
+        execute.record_gradient = _record_gradient
+        pywrap_tfe.TFE_Py_RegisterGradientFunction(_gradient_function)
+        _enabled = True
+
+
+def _record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
+    mark = _mark_of(outputs[0]) if outputs and not context.executing_eagerly() else None
+    if mark is not None:
+        attrs = (*(attrs or ()), marks.SHARDING_ATTRIBUTE, mark)
+    return backprop.record_gradient(op_name, inputs, attrs, outputs)
+
+
+def _gradient_function(op_name: Any, attr_tuple: Any, *arguments: Any) -> Any:
+    if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == marks.SHARDING_ATTRIBUTE:
+        with tracing.attributes({marks.SHARDING_ATTRIBUTE: attr_tuple[-1]}):
+            return backprop._gradient_function(op_name, attr_tuple[:-2], *arguments)
+    return backprop._gradient_function(op_name, attr_tuple, *arguments)
+
+
+def _mark_of(tensor: Any) -> Any:
+    op = getattr(tensor, "op", None) if hasattr(tensor, "graph") else None
+    if op is None or marks.SHARDING_ATTRIBUTE not in op.node_def.attr:
+        return None
+    return op.node_def.attr[marks.SHARDING_ATTRIBUTE]

@@ -1,0 +1,152 @@
+"""`tensorflow.python.ipu.sharding`: reads and spreads the marks of `ipu_shard`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from tensorflow.compiler.xla import xla_data_pb2
+
+from tf_ipu_shim.building import sharded_tape
+from tf_ipu_shim.lowering import marks
+
+_SHARDING = marks.SHARDING_ATTRIBUTE
+_COLOCATION = "_class"
+_COLOCATED = b"loc:@"
+
+
+def has_attr(o: Any, attr_name: str) -> bool:
+    """Whether an op has an attribute.
+
+    Args:
+        o: the operation.
+        attr_name: such as `"_XlaSharding"`.
+
+    Source: `tensorflow.python.ipu.sharding.has_attr`.
+
+    Example:
+        >>> has_attr(y.op, "_XlaSharding")
+        True
+    """
+    return attr_name in o.node_def.attr
+
+
+def get_sharding(op: Any) -> list[int] | None:
+    """The shards that an op is marked for.
+
+    Args:
+        op: the operation.
+
+    Returns:
+        The IPU indices; None where the op is not marked.
+
+    Source: `tensorflow.python.ipu.sharding.get_sharding`.
+
+    Example:
+        >>> with ipu_shard(1):
+        ...     y = tf.nn.relu(x)
+        >>> get_sharding(y.op)
+        [1]
+    """
+    if not has_attr(op, _SHARDING):
+        return None
+    sharding = xla_data_pb2.OpSharding.FromString(op.get_attr(_SHARDING))
+    return list(sharding.tile_assignment_devices)
+
+
+def get_shard_from_colocation(op: Any) -> Any:
+    """The op that an op is colocated with, if that one is marked for a shard.
+
+    Args:
+        op: the operation.
+
+    Returns:
+        The marked operation; None where there is none.
+
+    Source: `tensorflow.python.ipu.sharding.get_shard_from_colocation`.
+
+    Example:
+        >>> marked = get_shard_from_colocation(gradient.op)
+    """
+    if not has_attr(op, _COLOCATION):
+        return None
+    for group in op.get_attr(_COLOCATION):
+        if group.startswith(_COLOCATED):
+            other = op.graph.get_operation_by_name(group[len(_COLOCATED) :].decode())
+            if has_attr(other, _SHARDING):
+                return other
+    return None
+
+
+def dependencies(roots: Iterable[Any]) -> set[Any]:
+    """All ops that some ops depend on for data or order, themselves included.
+
+    Args:
+        roots: operations.
+
+    Source: `tensorflow.python.ipu.sharding.dependencies`.
+
+    Example:
+        >>> x.op in dependencies([loss.op])
+        True
+    """
+    waiting = deque(roots)
+    found = set(waiting)
+    while waiting:
+        op = waiting.popleft()
+        for other in [tensor.op for tensor in op.inputs] + list(op.control_inputs):
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+def propagate_sharding(g: Any) -> None:
+    """Marks ops that are not marked like the op they are colocated with, else like their first marked neighbour.
+
+    Args:
+        g: the graph whose ops to mark.
+
+    Source: `tensorflow.python.ipu.sharding.propagate_sharding`.
+
+    Example:
+        >>> propagate_sharding(tf.compat.v1.get_default_graph())
+    """
+    waiting = [op for op in g.get_operations() if not has_attr(op, _SHARDING)]
+    progress = True
+    while waiting and progress:
+        left = []
+        for op in waiting:
+            source = _marked_neighbour(op)
+            if source is None:
+                left.append(op)
+            else:
+                op._set_attr(_SHARDING, source.node_def.attr[_SHARDING])
+        progress = len(left) < len(waiting)
+        waiting = left
+
+
+def _marked_neighbour(op: Any) -> Any:
+    colocated = get_shard_from_colocation(op)
+    if colocated is not None:
+        return colocated
+    for tensor in op.outputs:
+        for user in tensor.consumers():
+            if has_attr(user, _SHARDING):
+                return user
+    for tensor in op.inputs:
+        if has_attr(tensor.op, _SHARDING):
+            return tensor.op
+    return None
+
+
+def enable_sharded_gradient_tape() -> None:
+    """Has `tf.GradientTape` mark the gradient ops of an op for the shard of that op. Importing `ipu` does it.
+
+    Source: `tensorflow.python.ipu.sharding.enable_sharded_gradient_tape`.
+
+    Example:
+        >>> enable_sharded_gradient_tape()
+    """
+    sharded_tape.enable()

@@ -1,0 +1,1 @@
+"""`tf.distribute` strategies: functions that run as one program each, in one process or several."""

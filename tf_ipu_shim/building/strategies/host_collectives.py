@@ -1,0 +1,188 @@
+"""TensorFlow ops for collective operations between the processes of a job, with gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tensorflow.python.distribute import reduce_util
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops, tensor_shape
+from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_ops
+
+from tf_ipu_shim.building import scopes, tracing
+from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.runtime import collectives, job
+
+_HOST = "/device:CPU:0"
+_ORDERED = "_ipu_exchanges_are_ordered"
+_LAST = "_ipu_last_exchange"
+
+
+def all_reduce(tensors: Sequence[Any], mean: bool, name: str | None = None) -> list[Any]:
+    """Sums or averages tensors over all processes, in one exchange.
+
+    Args:
+        tensors: of the same shapes in every process.
+        mean: whether to divide by the number of processes.
+        name: the same in every process.
+
+    Returns:
+        A tensor for each given one.
+
+    Example:
+        >>> (total,) = all_reduce([loss], mean=False)
+    """
+    kind = "mean" if mean else "sum"
+
+    @custom_gradient.custom_gradient
+    def reduced(*values: Any) -> Any:
+        def gradient(*upstream: Any) -> Any:
+            return _exchange(kind, upstream, f"{name or kind}_gradient")
+
+        return _exchange(kind, values, name), gradient
+
+    return _as_list(reduced(*map(ops.convert_to_tensor, tensors)))
+
+
+def all_gather(tensor: Any, name: str | None = None) -> Any:
+    """Concatenates the tensors of all processes along their first axis, in the order of ranks.
+
+    Args:
+        tensor: of any size along the first axis, else of the same shape in every process.
+        name: the same in every process.
+
+    Example:
+        >>> predictions = all_gather(predictions)
+    """
+
+    @custom_gradient.custom_gradient
+    def gathered(value: Any) -> Any:
+        size = array_ops.shape(value)[:1]
+
+        def gradient(upstream: Any) -> Any:
+            (total,) = _exchange("sum", [upstream], f"{name or 'gather'}_gradient")
+            (sizes,) = _exchange("gather", [size], f"{name or 'gather'}_sizes")
+            start = math_ops.reduce_sum(sizes[: job.current().rank])
+            return total[start : start + size[0]]
+
+        return _exchange("gather", [value], name)[0], gradient
+
+    return gathered(ops.convert_to_tensor(tensor))
+
+
+def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
+    """The tensor of one process, in all of them.
+
+    Args:
+        tensor: of the same shape in every process.
+        root: the rank whose tensor it is.
+        name: the same in every process.
+
+    Raises:
+        ValueError: there is no such rank.
+
+    Example:
+        >>> weights = broadcast(weights, 0)
+    """
+    here = job.current()
+    if not 0 <= root < here.size:
+        raise ValueError(f"root_rank must be from 0 to {here.size - 1}, the ranks of this job, but {root} was given.")
+
+    @custom_gradient.custom_gradient
+    def same(value: Any) -> Any:
+        def gradient(upstream: Any) -> Any:
+            (total,) = _exchange("sum", [upstream], f"{name or 'broadcast'}_gradient")
+            return total if here.rank == root else array_ops.zeros_like(total)
+
+        return _exchange("broadcast", [value], name, root)[0], gradient
+
+    return same(ops.convert_to_tensor(tensor))
+
+
+def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0) -> list[Any]:
+    if job.current().size == 1:
+        return [array_ops.identity(tensor) for tensor in tensors]
+    if context.executing_eagerly():
+        arrays = collectives.run(kind, name or kind, [tensor.numpy() for tensor in tensors], root)
+        with ops.device(_HOST):
+            return [ops.convert_to_tensor(array) for array in arrays]
+    key = name or ops.get_default_graph().unique_name(f"host_{kind}")
+
+    def run(*arrays: Any) -> list[Any]:
+        return collectives.run(kind, key, arrays, root)
+
+    with _on_host(), _in_order():
+        results: list[Any] = _as_list(
+            script_ops.numpy_function(run, list(tensors), [tensor.dtype for tensor in tensors])
+        )
+    for tensor, result in zip(tensors, results):
+        shape = tensor.shape
+        if kind == "gather" and shape.rank is not None:
+            shape = tensor_shape.TensorShape([None]).concatenate(shape[1:])
+        result.set_shape(shape)
+    return results
+
+
+@contextmanager
+def ordered() -> Iterator[None]:
+    """Has the exchanges made inside follow each other, in graphs that would start them in any order.
+
+    A process has few threads that run ops, and an exchange holds one until all processes have come to it: processes
+    that started with different ones would wait for each other.
+    """
+    graph = ops.get_default_graph()
+    before = getattr(graph, _ORDERED, False)
+    setattr(graph, _ORDERED, True)
+    try:
+        yield
+    finally:
+        setattr(graph, _ORDERED, before)
+
+
+@contextmanager
+def _in_order() -> Iterator[None]:
+    graph = ops.get_default_graph()
+    if not (graph.building_function or getattr(graph, _ORDERED, False)):
+        yield  # in a session a script chooses what runs
+        return
+    last = getattr(graph, _LAST, None)
+    context_of_last = last._get_control_flow_context() if last is not None else None
+    same = last is not None and context_of_last is graph._get_control_flow_context()
+    made = len(graph.get_operations())
+    with ops.control_dependencies([last] if same else []):
+        yield
+    exchange = [op for op in graph.get_operations()[made:] if "PyFunc" in op.type]
+    setattr(graph, _LAST, exchange[-1] if exchange else last)
+
+
+def _on_host() -> Any:
+    """In a program for the IPU its ops on the host are marked; a script may have done so already."""
+    marked = marks.OUTSIDE_COMPILATION_ATTRIBUTE in getattr(ops.get_default_graph(), "_attr_scope_map", {})
+    if tracing.in_compilation() and not marked:
+        return scopes.outside_compilation_scope()
+    return ops.device(_HOST)
+
+
+def is_mean(reduce_op: Any) -> bool:
+    """Whether a reduction divides by the number of what it sums.
+
+    Args:
+        reduce_op: a `tf.distribute.ReduceOp`, or its name.
+
+    Raises:
+        ValueError: it is neither a sum nor a mean.
+
+    Example:
+        >>> is_mean("MEAN")
+        True
+    """
+    name = reduce_op.name if isinstance(reduce_op, reduce_util.ReduceOp) else str(reduce_op).upper()
+    if name not in ("SUM", "MEAN"):
+        raise ValueError(f"Unsupported reduce op: {reduce_op}. Use tf.distribute.ReduceOp.SUM or MEAN.")
+    return name == "MEAN"
+
+
+def _as_list(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, (list, tuple)) else [values]

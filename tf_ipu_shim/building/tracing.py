@@ -1,0 +1,190 @@
+"""Traces a Python function into a function of its own, whose one op in the user's graph the plugin lowers.
+
+Uses `FuncGraph`, `atomic_function.from_func_graph`, `Graph._attr_scope`, `Graph._functions` and the XLA control flow
+context; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+
+from tensorflow.core.framework import attr_value_pb2, function_pb2
+from tensorflow.python.eager.polymorphic_function import atomic_function
+from tensorflow.python.framework import auto_control_deps, func_graph, ops
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
+
+from tf_ipu_shim.lowering import traced_functions, vocabulary
+
+_serial = itertools.count()
+
+
+def in_compilation() -> bool:
+    """Whether the current graph, or one it is nested in, is being compiled."""
+    return control_flow_ops.get_enclosing_xla_context() is not None
+
+
+@contextmanager
+def attributes(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]:
+    """Gives every op made inside these attributes; does nothing where ops run at once."""
+    with ExitStack() as stack:
+        graph = ops.get_default_graph()
+        if not _runs_eagerly():
+            stack.enter_context(graph._attr_scope(dict(values)))
+        yield
+
+
+@contextmanager
+def resource_variables() -> Iterator[None]:
+    """Makes resource variables of those created inside: there are no others on an IPU."""
+    if _runs_eagerly():
+        yield
+        return
+    scope = variable_scope.get_variable_scope()
+    before = scope.use_resource
+    scope._use_resource = True  # `set_use_resource` cannot put None back
+    try:
+        yield
+    finally:
+        scope._use_resource = before
+
+
+def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[func_graph.FuncGraph, Any]:
+    """Calls a Python function with placeholders in a graph of its own.
+
+    Args:
+        name: for the function; a number makes it unique.
+        function: takes one tensor for each argument.
+        arguments: tensors of the current graph.
+
+    Returns:
+        The graph, without outputs yet, and what the function returned. Inside it the default device and the
+        variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order;
+        in a session's graph those that something returned depends on, as everywhere in TensorFlow 1.
+    """
+    outer = ops.get_default_graph()
+    # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
+    collections = None if ops.executing_eagerly_outside_functions() else outer._collections
+    graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}", collections=collections)
+    # Loops in the function order their side effects as the script does, as `tf.function` has them.
+    graph._add_control_dependencies = True
+    # TensorFlow's own functions take the caller's device only where it is a Python function.
+    graph._device_function_stack = outer._device_function_stack.copy()
+    # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
+    graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
+    order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
+    with _entered(outer), graph.as_default(), order, resource_variables():
+        placeholders = [graph.capture(argument) for argument in arguments]
+        returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
+    graph.control_outputs = list(getattr(order, "ops_which_must_run", ()))
+    traced_functions.remember(graph)
+    # An error that names an op's line needs the graph as long as the program can run.
+    outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)
+    return graph, returned
+
+
+def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str) -> Any:
+    """Adds the op that runs a traced function to the graph around it.
+
+    Args:
+        graph: the traced function.
+        device: the IPU device it runs on.
+        outputs: tensors of `graph` that it returns.
+        controls: ops of `graph` that must run although no output needs them.
+        name: of the op.
+
+    Returns:
+        The op; its outputs stand for `outputs`.
+    """
+    function = _function(graph, outputs, controls)
+    library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
+    library.function.append(function.definition)
+    shapes = [tensor.shape.as_proto() for tensor in outputs]
+    with ops.device(device):
+        # The op is made by hand: the generated wrapper returns the outputs, and there may be none.
+        op = ops.get_default_graph()._create_op_internal(
+            vocabulary.PROGRAM,
+            graph.external_captures,
+            [tensor.dtype for tensor in outputs],
+            name=name,
+            attrs={
+                "Tin": _types(graph.external_captures),
+                "Tout": _types(outputs),
+                "function": attr_value_pb2.AttrValue(s=graph.name.encode()),
+                "library": attr_value_pb2.AttrValue(s=library.SerializeToString(deterministic=True)),
+                "output_shapes": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(shape=shapes)),
+                "device_ordinal": attr_value_pb2.AttrValue(i=_ordinal(device)),
+            },
+        )
+    for inner, outer in zip(outputs, op.outputs):
+        outer.set_shape(inner.shape)
+    return op
+
+
+def _ordinal(device: str) -> int:
+    index = device_lib.DeviceSpec.from_string(device).device_index
+    return 0 if index is None else index
+
+
+def call_inside(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> list[Any]:
+    """Calls a traced function within another one that is being traced, so that both are lowered together.
+
+    Args:
+        graph: the traced function.
+        outputs: tensors of `graph` that it returns.
+        controls: ops of `graph` that must run although no output needs them.
+
+    Returns:
+        What stands for `outputs` in the current graph; where there are none, the call itself.
+    """
+    function = _function(graph, outputs, controls)
+    current = ops.get_default_graph()
+    current._add_function_recursive(function)
+    op = current._create_op_internal(
+        "StatefulPartitionedCall",
+        graph.external_captures,
+        [tensor.dtype for tensor in outputs],
+        name="call",
+        attrs={
+            "Tin": _types(graph.external_captures),
+            "Tout": _types(outputs),
+            "f": attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=graph.name)),
+        },
+    )
+    for inner, outer in zip(outputs, op.outputs):
+        outer.set_shape(inner.shape)
+    return list(op.outputs) or [op]
+
+
+def _function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> Any:
+    graph.outputs = list(outputs)
+    graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
+    return atomic_function.from_func_graph(graph.name, graph, {})
+
+
+@contextmanager
+def _entered(graph: Any) -> Iterator[None]:
+    """Has `init_scope`, which creates variables, find a graph that is the default without ever having been entered."""
+    if graph.building_function:
+        yield
+    else:
+        with graph.as_default():
+            yield
+
+
+def _types(tensors: Sequence[Any]) -> attr_value_pb2.AttrValue:
+    kinds = [tensor.dtype.base_dtype.as_datatype_enum for tensor in tensors]
+    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=kinds))
+
+
+def _is_value(tensor: Any) -> bool:
+    return tensor.dtype.name not in ("resource", "variant")
+
+
+def _runs_eagerly() -> bool:
+    from tensorflow.python.eager import context
+
+    return context.executing_eagerly()

@@ -1,0 +1,1 @@
+"""What `ipu.utils` has for running scripts: devices, trace events, variables."""

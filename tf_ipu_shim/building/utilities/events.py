@@ -1,0 +1,93 @@
+"""Trace events: what `ipu_event_trace` returns, taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tf_ipu_shim.messages import trace_pb2
+
+
+def extract_all_events(events: Any) -> list[Any]:
+    """Parses serialised trace events.
+
+    Args:
+        events: serialised `IpuTraceEvent` messages, as running the `ipu_event_trace` op returns them: bytes in a list
+            or array, nested to any depth.
+
+    Returns:
+        The `IpuTraceEvent` messages, in order.
+
+    Raises:
+        TypeError: if something else than bytes is in it.
+
+    Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.4).
+
+    Example:
+        >>> event = trace_pb2.IpuTraceEvent(type=trace_pb2.IpuTraceEvent.EXECUTE)
+        >>> extract_all_events([event.SerializeToString()])[0].type
+        5
+    """
+    return [trace_pb2.IpuTraceEvent.FromString(event) for event in _flat(events)]
+
+
+def extract_all_strings_from_event_trace(events: Any) -> str:
+    """All trace events as one text.
+
+    Arguments and source as for `extract_all_events`.
+    """
+    return "\n".join(f"{'-' * 18}\n{event}" for event in extract_all_events(events))
+
+
+def extract_all_types_from_event_trace(events: Any) -> list[int]:
+    """The kind of each trace event, as the integers of `IpuTraceEvent.Type`.
+
+    Arguments and source as for `extract_all_events`.
+    """
+    return [event.type for event in extract_all_events(events)]
+
+
+def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
+    """The compilation reports among trace events, each with the name of its module.
+
+    Arguments and source as for `extract_all_events`.
+    """
+    return _reports(events, "compile_end", "compilation_report")
+
+
+def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
+    """The Poplar graphs among trace events, each with the name of its module.
+
+    Arguments and source as for `extract_all_events`.
+    """
+    return _reports(events, "compile_end", "poplar_graph")
+
+
+def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
+    """The execution reports among trace events, each with the name of its module.
+
+    Arguments and source as for `extract_all_events`.
+    """
+    return _reports(events, "execute", "execution_report")
+
+
+def _reports(events: Any, kind: str, report: str) -> list[tuple[str, str]]:
+    found = [getattr(event, kind) for event in extract_all_events(events) if event.WhichOneof("event") == kind]
+    return [(message.module_name, getattr(message, report)) for message in found if getattr(message, report)]
+
+
+def _flat(events: Any) -> Iterator[bytes]:
+    if isinstance(events, bytes):
+        yield events
+    elif isinstance(events, str) or not hasattr(events, "__iter__"):
+        raise TypeError(
+            f"Trace events are serialised messages (bytes), alone or in lists; received {type(events).__name__}. "
+            "Pass what running the ipu_event_trace op returned."
+        )
+    elif hasattr(events, "numpy"):
+        yield from _flat(events.numpy())
+    elif hasattr(events, "tolist"):
+        yield from _flat(events.tolist())
+    else:
+        for event in events:
+            yield from _flat(event)

@@ -1,0 +1,70 @@
+"""The `tf-ipu` command.
+
+Each subcommand is a module with `add_arguments(parser)` and `run(arguments) -> exit status`. It is imported when it is
+asked for, so that no command waits for what another one needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+PROGRAM = "tf-ipu"
+
+
+class Command(NamedTuple):
+    """A subcommand: the module that has it, and what it is for."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Command] = {
+    "info": Command("tf_ipu_shim.machine.info", "list the simulated IPUs, and who uses them"),
+    "run": Command("tf_ipu_shim.cli.run", "run a script, with a report on its memory"),
+    "schedule": Command("tf_ipu_shim.machine.schedule_picture", "draw the schedule of a pipeline"),
+}
+"""All subcommands by name."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a subcommand.
+
+    Args:
+        argv: Words after the program's name; those of this process when not given.
+
+    Returns:
+        Exit status.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    # Only the first word decides, so that the help of one command needs no import of the others.
+    chooser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Simulated IPUs for TensorFlow.",
+        epilog="commands:\n" + "\n".join(f"  {name:<10} {command.help}" for name, command in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    chooser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="what to do; COMMAND -h tells more")
+    if not words:
+        chooser.print_help()
+        return 2
+    name = chooser.parse_args(words[:1]).command
+    module = importlib.import_module(COMMANDS[name].module)
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} {name}", description=COMMANDS[name].help.capitalize() + ".")
+    module.add_arguments(parser)
+    try:
+        status = int(module.run(parser.parse_args(words[1:])))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has gone (`tf-ipu info -l | head`); the interpreter must not stumble over it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What the plugin needs to report the compilation of a program: its name, its events, its progress bar."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tensorflow.core.framework import function_pb2, graph_pb2
+from tensorflow.python.framework import dtypes
+
+from tf_ipu_shim.compiling.engine_needed import needs_engine
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.written_variables import written_arguments
+from tf_ipu_shim.machine import flags
+from tf_ipu_shim.runtime import trace
+
+# Ops that take Poplar long to compile. Graphcore's bar shows by itself from five of them on.
+_EXPENSIVE = frozenset(
+    "BatchMatMul BatchMatMulV2 BatchMatMulV3 Cholesky Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D "
+    "Conv3DBackpropFilterV2 Conv3DBackpropInputV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
+    "DepthwiseConv2dNativeBackpropInput Einsum MatMul MatrixTriangularSolve".split()
+)
+_ENOUGH_FOR_A_BAR = 5
+_STDERR = 2
+
+
+def describe(answer: graph_pb2.GraphDef, request: ProgramRequest, program: LoweredProgram, profiling: Any) -> None:
+    """Adds to the plugin's answer what `lowered_program.cc` reads of a compilation.
+
+    Args:
+        answer: one node, what to run; its attributes are added to.
+        request: the traced function and its arguments.
+        program: what it was lowered to.
+        profiling: the `IpuOptions.Profiling` in force.
+    """
+    attributes = answer.node[0].attr
+    attributes["_compiles"].b = needs_engine(request, program)
+    if not attributes["_compiles"].b:
+        return
+    module = module_name(request.function)
+    attributes["_module"].s = module.encode()
+    attributes["_launches"].list.s.extend(function.encode() for function in program.programs)
+    attributes["_progress_bar"].b = shows_bar(request.library)
+    tensors = _tensors(request, program) if profiling.enable_ipu_trace_events else []
+    attributes["_events"].list.s.extend(trace.templates(request.ordinal, module, profiling, tensors))
+    attributes["_event_variables"].list.i.extend(tensor.parameter for tensor in tensors)
+    attributes["_event_written"].list.i.extend(tensor.parameter for tensor in tensors if tensor.output is not None)
+
+
+def module_name(function: str) -> str:
+    """The name XLA gives to the module that it makes of a function.
+
+    Example:
+        >>> module_name("__inference_step_12")
+        'a_inference_step_12'
+    """
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", function)
+    if name.startswith("__"):
+        return f"a{name[1:]}"
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+
+
+def shows_bar(library: Mapping[str, function_pb2.FunctionDef]) -> bool:
+    """Whether the compilation of these functions shows a progress bar, by the flag `--show_progress_bar`."""
+    choice = flags.current().show_progress_bar
+    if choice != "auto":
+        return choice == "true"
+    return os.isatty(_STDERR) and _expensive_ops(library) >= _ENOUGH_FOR_A_BAR
+
+
+def _expensive_ops(library: Mapping[str, function_pb2.FunctionDef]) -> int:
+    return sum(node.op in _EXPENSIVE for function in library.values() for node in function.node_def)
+
+
+def _tensors(request: ProgramRequest, program: LoweredProgram) -> list[trace.DeviceTensor]:
+    written = written_arguments(request.function, request.library)
+    results = len(request.library[request.function].signature.output_arg)
+    tensors = []
+    for index, ipu in enumerate(program.variable_ipus):
+        if ipu < 0:
+            continue
+        output = None
+        if index in written:
+            # XLA returns the new values of variables after the function's own results.
+            output, results = results, results + 1
+        size = _bytes(request.variable_types[index], request.variable_shapes[index])
+        tensors.append(trace.DeviceTensor(index, size, output))
+    return tensors
+
+
+def _bytes(kind: int, shape: tuple[int, ...]) -> int:
+    size = dtypes.as_dtype(kind).size if kind else 0
+    for dimension in shape:
+        size *= dimension
+    return size

@@ -1,0 +1,100 @@
+"""Checks that look at several options at once; they run when a configuration is applied, not when it is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.configuration.enums import DeviceConnectionType, ExecutionProfileType
+
+
+def check(config: Any) -> None:
+    """Refuses combinations of options that contradict each other.
+
+    Args:
+        config: an `IPUConfig`.
+
+    Raises:
+        ValueError: for options that contradict each other.
+        Exception: for selections of IPUs, or of profiles, that exclude each other.
+    """
+    model = on_ipu_model()
+    _check_selection(config, model)
+    _check_connection(config, model)
+    _check_tiles(config)
+    distribution = config.experimental.multi_replica_distribution
+    if distribution.process_count > 0 and model:
+        raise Exception(
+            "experimental.multi_replica_distribution.process_count is above 0, but several processes cannot share the "
+            "IPU model. Leave --use_ipu_model out of TF_POPLAR_FLAGS, or set process_count to 0."
+        )
+    if distribution.process_count and not 0 <= distribution.process_index < distribution.process_count:
+        raise ValueError(
+            "experimental.multi_replica_distribution.process_index must satisfy 0 <= process_index < process_count; "
+            f"it is {distribution.process_index} of {distribution.process_count}."
+        )
+    if "_profiling" in config._attributes:
+        _check_profiling(config._profiling)
+
+
+def on_ipu_model() -> bool:
+    """Whether `TF_POPLAR_FLAGS`, as it is now, asks for the IPU model."""
+    from tf_ipu_shim.machine import flags
+
+    return flags.current().use_ipu_model
+
+
+def _check_selection(config: Any, model: bool) -> None:
+    if config.auto_select_ipus and config.select_ipus:
+        raise Exception(
+            "Only one of `auto_select_ipus` and `select_ipus` can be set: the first takes a number of IPUs, the "
+            f"second ids of devices. They are {config.auto_select_ipus} and {config.select_ipus}."
+        )
+    indices = config.select_ipus
+    if not isinstance(indices, int):
+        if len(set(indices)) != len(indices):
+            raise ValueError(f"All MultiIPU indices in `select_ipus` must be unique; they are {list(indices)}.")
+    if indices and model:
+        raise Exception(
+            "When using the IPUModel, the devices to attach to cannot be chosen by id: there are none. "
+            f"Use `auto_select_ipus` instead of `select_ipus` = {indices}."
+        )
+
+
+def _check_connection(config: Any, model: bool) -> None:
+    connection = config.device_connection
+    unattached = (DeviceConnectionType.PRE_COMPILE, DeviceConnectionType.NEVER)
+    if connection.type in unattached and not connection.version:
+        raise ValueError(
+            f"device_connection.version must be set when device_connection.type is {connection.type.name}: "
+            "nothing else says which chip to compile for. Use ipu1, ipu2 or ipu21."
+        )
+    if model and not config.ipu_model.version:
+        raise ValueError("ipu_model.version must be set when using the IPUModel. Use ipu1, ipu2 or ipu21.")
+
+
+def _check_tiles(config: Any) -> None:
+    tiles = config.io_tiles
+    group = config.norms.experimental.distributed_batch_norm_replica_group_size
+    if tiles.place_ops_on_io_tiles and tiles.num_io_tiles == 0:
+        raise ValueError(
+            "Cannot place ops on I/O tiles when io_tiles.num_io_tiles is 0. Set it above 0, or "
+            "io_tiles.place_ops_on_io_tiles to False."
+        )
+    if group < 1:
+        raise ValueError(
+            f"norms.experimental.distributed_batch_norm_replica_group_size needs to be at least 1; it is {group}."
+        )
+    if tiles.num_io_tiles > 0 and group > 1:
+        raise ValueError(
+            "norms.experimental.distributed_batch_norm_replica_group_size is not supported with I/O tiles. It is "
+            f"{group} with {tiles.num_io_tiles} I/O tiles: set one of them back."
+        )
+
+
+def _check_profiling(profiling: Any) -> None:
+    if profiling.profiling and profiling.enable_ipu_events:
+        raise Exception(
+            "`profiling` and `enable_ipu_events` are mutually exclusive: the first includes the events of the second."
+        )
+    if profiling.profile_execution not in (False, ExecutionProfileType.NO_PROFILE) and not profiling.profiling:
+        raise Exception("`profiling` is required when `profile_execution` is set.")

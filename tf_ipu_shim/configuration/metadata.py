@@ -1,0 +1,123 @@
+"""What is known about one option or category of a configuration."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim.configuration import types, warnings
+
+
+class AttributeMetadata:
+    """Name, type, default, documentation and deprecation of an option or category.
+
+    Scripts read it to build command lines and help texts from the configuration itself.
+
+    Args:
+        name: full dotted path, such as `floating_point_behaviour.inv`.
+        doc: what the option does; becomes `__doc__`.
+        depth: how many categories it lies in; 0 at the top.
+        default: the default value, the same object as the option's first value; None for a category.
+        deprecated_msg: what to use instead, or None if the option is not deprecated.
+        attr_type: type of the option; None for a category.
+        attr_type_str: the type as text; derived from `attr_type` when not given.
+        check_type_fn: tells whether a value is of the type.
+
+    Source: `tensorflow.python.ipu.config`.
+
+    Example:
+        >>> AttributeMetadata("a.b", default=0, attr_type=int).type
+        'int'
+    """
+
+    def __init__(
+        self,
+        name: str,
+        doc: str = "",
+        depth: int = 0,
+        default: Any = None,
+        deprecated_msg: str | None = None,
+        attr_type: Any = None,
+        attr_type_str: str | None = None,
+        check_type_fn: Callable[[Any], bool] = lambda value: True,
+    ) -> None:
+        self._name = name
+        self.__doc__ = doc
+        self._depth = depth
+        self._default = default
+        self._deprecated_msg = deprecated_msg
+        self._attr_type = attr_type
+        self._attr_type_str = attr_type_str
+        self._check_type_fn = check_type_fn
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> AttributeMetadata:
+        default = copy.deepcopy(self._default, memo)
+        return self._replaced(self._name, self._depth, default, self._deprecated_msg)
+
+    def _replaced(self, name: str, depth: int, default: Any, deprecated_msg: str | None) -> AttributeMetadata:
+        doc = self.__doc__ or ""
+        return AttributeMetadata(
+            name, doc, depth, default, deprecated_msg, self._attr_type, self._attr_type_str, self._check_type_fn
+        )
+
+    @property
+    def name(self) -> str:
+        """Full dotted path."""
+        return self._name
+
+    @property
+    def type(self) -> str | None:
+        """The type as text, such as `bool` or `typing.Union[int, typing.List[int]]`; None for a category."""
+        if self._attr_type_str is None and self._attr_type is not None:
+            return types.type_name(self._attr_type)
+        return self._attr_type_str
+
+    @property
+    def actual_type(self) -> Any:
+        """The type itself: a class or a `typing` object; None for a category."""
+        return self._attr_type
+
+    @property
+    def default(self) -> Any:
+        """The default value; None for a category."""
+        return self._default
+
+    @property
+    def deprecated(self) -> bool:
+        """Whether assigning to it, or to anything in the category, warns."""
+        return self._deprecated_msg is not None
+
+    @property
+    def deprecated_msg(self) -> str | None:
+        """What to use instead; None if not deprecated."""
+        return self._deprecated_msg
+
+    def check_type(self, value: Any) -> None:
+        """Accepts a value of exactly the option's type.
+
+        Raises:
+            TypeError: for any other value; names the option, the value and both types.
+        """
+        if not self._check_type_fn(value):
+            raise TypeError(
+                f"Trying to set {self._name} to {value}, but it needs to be of type {self.type}. "
+                f"Received a {type(value).__name__}; convert it first."
+            )
+
+    def warn_if_deprecated(self) -> None:
+        """Logs a warning when the option, or a category it lies in, is deprecated."""
+        if self._deprecated_msg is not None:
+            warnings.warn(f"{self._name} is deprecated: {self._deprecated_msg}")
+
+
+def describe(metadata: AttributeMetadata) -> str:
+    """One entry of a configuration's generated documentation."""
+    indent = "    " * metadata._depth
+    head = f"{indent}{metadata.name}"
+    if metadata.type is not None:
+        head += f": {metadata.type} = {metadata.default!r}"
+    lines = [head, *(f"{indent}    {line.strip()}" for line in (metadata.__doc__ or "").strip().splitlines())]
+    if metadata.deprecated:
+        lines.append(f"{indent}    Deprecated: {metadata.deprecated_msg}")
+    return "\n".join(lines)

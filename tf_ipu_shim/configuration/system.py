@@ -1,0 +1,113 @@
+"""What takes effect: configuring this process's IPU system, resetting it, and reading it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.configuration import checks, translate, warnings
+from tf_ipu_shim.configuration.base import _ConfigBase
+from tf_ipu_shim.configuration.effects import Effect, effects_of
+from tf_ipu_shim.messages import config_pb2
+
+_set_options: tuple[Effect, ...] = ()
+
+
+def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: bool = True) -> None:
+    """Configures this process's IPU system; attaches to the IPUs unless the connection type says otherwise.
+
+    Args:
+        config: an `IPUConfig`, or an `IpuOptions` protobuf.
+        device: the CPU device that Graphcore's op ran on; any will do here.
+        reset_configuration: whether a different configuration that is active is reset first.
+
+    Raises:
+        TypeError: if `config` is neither.
+        ValueError: if options contradict each other.
+        Exception: if both, or neither usable, ways to select IPUs are used.
+        tf.errors.FailedPreconditionError: if the system has no device with so many IPUs, or another configuration
+            is active and is not to be reset.
+        tf.errors.InternalError: if all fitting devices are in use.
+
+    Source: `tensorflow.python.ipu.config`.
+
+    Example:
+        >>> config = IPUConfig()
+        >>> config.auto_select_ipus = [1, 2]
+        >>> configure_ipu_system(config)
+    """
+    from tf_ipu_shim.runtime import devices
+
+    options = translate.to_protobuf(config) if isinstance(config, _ConfigBase) else config
+    if not isinstance(options, config_pb2.IpuOptions):
+        raise TypeError(
+            f"`config` must be an IpuOptions instance or an IPUConfig; received {type(config).__name__}. "
+            "Make one with ipu.config.IPUConfig()."
+        )
+    active = devices.configured()
+    if reset_configuration and active is not None and active != options:
+        warnings.warn("Resetting existing IPU configuration before applying new configuration")
+        devices.reset()
+    devices.configure(options)
+    global _set_options
+    _set_options = tuple(effects_of(config, changed_only=True)) if isinstance(config, _ConfigBase) else ()
+
+
+def set_options() -> tuple[Effect, ...]:
+    """The options that the last `IPUConfig` to be configured had set, with what each one changes here."""
+    return _set_options
+
+
+def reset_ipu_configuration() -> None:
+    """Detaches from all IPUs and forgets the configuration; nothing happens when there is none.
+
+    Programs compile again when they next run.
+
+    Source: `tensorflow.python.ipu.config`.
+    """
+    from tf_ipu_shim.runtime import devices
+
+    devices.reset()
+
+
+def get_ipu_config(session: Any = None) -> list[Any]:
+    """The active configuration, once for each TensorFlow device.
+
+    Args:
+        session: a TensorFlow 1 session; it may only be given in graph mode.
+
+    Returns:
+        Copies of the `IpuOptions`, one for each device.
+
+    Raises:
+        RuntimeError: if nothing is configured.
+        AssertionError: if a session is given while executing eagerly.
+
+    Source: `tensorflow.python.ipu.config`.
+    """
+    from tensorflow.python.eager import context
+
+    from tf_ipu_shim.runtime import devices
+
+    if session is not None and context.executing_eagerly():
+        raise AssertionError("get_ipu_config takes a session in graph mode only; leave it out when executing eagerly.")
+    options = devices.configured()
+    if options is None:
+        raise RuntimeError("No IPU devices configured. Call IPUConfig.configure_ipu_system() first.")
+    copies = []
+    for _ in range(devices.count()):
+        duplicate = config_pb2.IpuOptions()
+        duplicate.CopyFrom(options)
+        copies.append(duplicate)
+    return copies
+
+
+def running_on_ipu_model() -> bool:
+    """Whether `TF_POPLAR_FLAGS` holds `--use_ipu_model`, as it is now.
+
+    Source: `tensorflow.python.ipu.config`.
+
+    Example:
+        >>> running_on_ipu_model()
+        False
+    """
+    return checks.on_ipu_model()

@@ -1,5 +1,0 @@
-"""`tensorflow.python.ipu.keras.layers.ipu_layer`, see `tf_ipu_shim.addons.keras.layers.ipu_layer`."""
-
-from tf_ipu_shim.addons.keras.layers.ipu_layer import IPULayer
-
-__all__ = ["IPULayer"]

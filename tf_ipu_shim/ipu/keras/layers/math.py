@@ -1,5 +1,0 @@
-"""`tensorflow.python.ipu.keras.layers.math`, see `tf_ipu_shim.addons.keras.layers.dense`."""
-
-from tf_ipu_shim.addons.keras.layers.dense import SerialDense
-
-__all__ = ["SerialDense"]

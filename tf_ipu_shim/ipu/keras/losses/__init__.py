@@ -1,5 +1,0 @@
-"""`tensorflow.python.ipu.keras.losses`."""
-
-from tf_ipu_shim.lazy_modules import lazy
-
-__getattr__, __dir__ = lazy(__name__, ["ctc"], {"CTCLoss": "ctc"})

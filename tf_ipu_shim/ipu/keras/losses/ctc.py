@@ -1,5 +1,0 @@
-"""`tensorflow.python.ipu.keras.losses.ctc`, see `tf_ipu_shim.addons.keras.layers.ctc`."""
-
-from tf_ipu_shim.addons.keras.layers.ctc import CTCLoss
-
-__all__ = ["CTCLoss"]

@@ -1,5 +1,0 @@
-"""`tensorflow.python.ipu.ops.functional_ops_grad`: the gradients of `functional_ops`, which come with the ops."""
-
-from tf_ipu_shim.ipu.ops import functional_ops
-
-__all__ = ["functional_ops"]

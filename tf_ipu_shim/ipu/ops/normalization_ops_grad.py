@@ -1,5 +1,0 @@
-"""`tensorflow.python.ipu.ops.normalization_ops_grad`: the gradients of `normalization_ops`, which come with the ops."""
-
-from tf_ipu_shim.ipu.ops import normalization_ops
-
-__all__ = ["normalization_ops"]

@@ -1,5 +1,0 @@
-"""`tensorflow.python.ipu.ops.rand_ops_grad`: the gradients of `rand_ops`, which come with the ops."""
-
-from tf_ipu_shim.ipu.ops import rand_ops
-
-__all__ = ["rand_ops"]

@@ -1,5 +1,0 @@
-"""`keras.ipu.layers`."""
-
-from tf_ipu_shim.keras.layers.capture_upstream_gradients import CaptureActivationGradients, CaptureUpstreamGradients
-
-__all__ = ["CaptureActivationGradients", "CaptureUpstreamGradients"]

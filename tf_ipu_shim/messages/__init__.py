@@ -1,0 +1,1 @@
+"""The typed protocol between Python and C++: configuration, trace events, programs."""
