@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.layers.rnn_ops`: the recurrent layers of TensorFlow 1, see `tf_ipu_shim.building.ops.rnn_ops`."""
+"""`ipu_tensorflow_addons.layers.rnn_ops`: recurrent layers of TensorFlow 1, see `tf_ipu_shim.building.ops.rnn_ops`."""
 
 from tf_ipu_shim.building.ops.rnn_ops import (
     POPNN_AUGRU,
