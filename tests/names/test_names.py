@@ -156,3 +156,11 @@ def test_a_failed_import_of_ours_is_no_missing_name(tmp_path, monkeypatch):
         lookup("layers")
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         lookup("nonsense")
+
+
+def test_a_folder_that_an_older_version_left_is_no_module(tmp_path):
+    (tmp_path / "tf_ipu_shim" / "ipu" / "__pycache__").mkdir(parents=True)
+    assert not finder._installed("tf_ipu_shim.ipu", [str(tmp_path / "tf_ipu_shim")])
+    (tmp_path / "tf_ipu_shim" / "ipu" / "__init__.py").touch()
+    importlib.invalidate_caches()
+    assert finder._installed("tf_ipu_shim.ipu", [str(tmp_path / "tf_ipu_shim")])

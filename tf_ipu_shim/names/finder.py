@@ -124,7 +124,9 @@ def _alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
 
 
 def _installed(fullname: str, path: Sequence[str] | None) -> bool:
-    return PathFinder.find_spec(fullname, path) is not None
+    spec = PathFinder.find_spec(fullname, path)
+    # A folder without files of Python, such as one that an older version left its caches in, is nothing installed.
+    return spec is not None and spec.loader is not None and spec.origin is not None
 
 
 class AliasLoader(Loader):
