@@ -6,6 +6,8 @@ ShimError
 ├── MissingAttributeError    (AttributeError)        a name Graphcore has and this package has not yet
 ├── PluginError              (RuntimeError)          the C++ plugin cannot be built or loaded
 └── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS holds a flag nobody knows
+
+AccountingFaultWarning       (RuntimeWarning)        the memory accounting has a bug; the message is what to report
 """
 
 from __future__ import annotations
@@ -33,3 +35,7 @@ class PluginError(ShimError, RuntimeError):
 
 class UnknownFlagError(ShimError, ValueError):
     """``TF_POPLAR_FLAGS`` holds a flag that no SDK has, or a value that the flag does not take."""
+
+
+class AccountingFaultWarning(RuntimeWarning):
+    """A bug of ours in the memory accounting. The program runs all the same; the message is what to report."""

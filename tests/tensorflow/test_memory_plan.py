@@ -5,9 +5,15 @@ import gc
 import numpy as np
 import pytest
 import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow.core.framework import function_pb2
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.accounting import compiler_ir, memory_walk
+from tf_ipu_shim.accounting.compiler_ir import NoProgramError
+from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
+from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.profile import memory_report
 
 v1 = tf.compat.v1
@@ -262,19 +268,79 @@ def test_accounting_can_be_switched_off(ipus, monkeypatch):
     assert not any(device.programs for device in report.devices)
 
 
-def test_a_failure_of_the_accounting_does_not_stop_the_program(ipus, monkeypatch):
-    from tf_ipu_shim.accounting import memory_walk
+def broken(monkeypatch, name, error):
+    def failing(self, *_):
+        raise error
 
-    def failing(self):
-        raise KeyError("lost")
+    monkeypatch.setattr(memory_walk.Walk, name, failing)
 
-    monkeypatch.setattr(memory_walk.Walk, "run", failing)
+
+def test_a_bug_of_ours_is_reported_and_the_program_runs(ipus, monkeypatch):
+    broken(monkeypatch, "run", KeyError("lost"))
     ipus(1)
-    with pytest.warns(RuntimeWarning, match="counted for its variables only.*lost"):
+    with pytest.warns(AccountingFaultWarning, match="counted for its variables only") as caught:
         results, report = train(inference, X)
     assert results[0].shape == (32, 10)
     assert modelled(report).peak_bytes == nbytes(64, 256) + nbytes(256, 10)
     assert "lost" in report.to_text()
+    (text,) = [str(one.message) for one in caught]
+    (plan,) = report.devices[0].programs
+    for sent in (tf.__version__, "SDK 3.4", plan.program, "DT_FLOAT[32, 64]", "Traceback", "in failing", "'lost'"):
+        assert sent in text
+    assert "TF_IPU_SHIM_FAULTS=DIRECTORY" in text
+
+
+def test_the_graph_of_a_report(ipus, monkeypatch, tmp_path):
+    broken(monkeypatch, "run", KeyError("lost"))
+    monkeypatch.setenv("TF_IPU_SHIM_FAULTS", str(tmp_path / "new"))
+    ipus(1)
+    with pytest.warns(AccountingFaultWarning, match=f"written to {tmp_path}"):
+        train(inference, X)
+    (file,) = (tmp_path / "new").iterdir()
+    library = text_format.Parse(file.read_text(), function_pb2.FunctionDefLibrary())
+    assert {"MatMul", "Relu"} <= {node.op for function in library.function for node in function.node_def}
+
+
+def test_a_graph_that_cannot_be_written(ipus, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    broken(monkeypatch, "run", KeyError("lost"))
+    monkeypatch.setenv("TF_IPU_SHIM_FAULTS", str(tmp_path / "file"))
+    ipus(1)
+    with pytest.warns(AccountingFaultWarning, match="could not be written to"):
+        assert train(inference, X)[0][0].shape == (32, 10)
+
+
+def test_a_bug_where_variables_are_counted(ipus, monkeypatch):
+    broken(monkeypatch, "place_variables", IndexError("astray"))
+    ipus(1)
+    with pytest.warns(AccountingFaultWarning, match="astray") as caught:
+        results, report = train(inference, X)
+    assert results[0].shape == (32, 10)
+    assert "for its variables only" in str(caught[0].message) and "not at all" in str(caught[1].message)
+    assert not report.devices[0].programs
+
+
+@pytest.mark.parametrize("error", [NoProgramError("dynamic"), ShapeInferenceError("ragged")])
+def test_what_tensorflow_cannot_tell_is_coarse_in_silence(ipus, monkeypatch, error):
+    broken(monkeypatch, "run", error)
+    ipus(1)
+    results, report = train(inference, X)  # a warning would be an error
+    assert results[0].shape == (32, 10)
+    (plan,) = report.devices[0].programs
+    assert [reason for _, reason in plan.coarse] == [str(error)]
+    assert modelled(report).peak_bytes == nbytes(64, 256) + nbytes(256, 10)
+
+
+def test_a_program_that_xla_has_no_form_of(ipus, monkeypatch):
+    def none(self, function, *_):
+        raise NoProgramError("depends on a value")
+
+    monkeypatch.setattr(compiler_ir.CompilerIr, "hlo", none)
+    ipus(1)
+    results, report = train(inference, X)
+    (plan,) = report.devices[0].programs
+    assert [reason for _, reason in plan.coarse] == ["depends on a value"]
+    assert modelled(report).peak_bytes >= nbytes(64, 256) + nbytes(256, 10) + nbytes(32, 256)
 
 
 def test_a_new_configuration_begins_a_new_report(ipus):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Optional
 
 from tensorflow.python.framework import errors
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.accounting import compiler_ir
+from tf_ipu_shim.accounting import faults
+from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.hlo import mark_activations
 from tf_ipu_shim.accounting.memory_walk import Walk
-from tf_ipu_shim.accounting.storage import Storage, storage_of
+from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
+from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.runtime import plans
@@ -34,7 +35,7 @@ def enabled() -> bool:
 
 def plan_memory(
     request: ProgramRequest, program: LoweredProgram, device: IpuDevice, user_line: UserLine | None = None
-) -> MemoryPlan:
+) -> MemoryPlan | None:
     """Finds how much memory a program needs on each IPU, before it runs, and keeps that for the report.
 
     Args:
@@ -44,7 +45,7 @@ def plan_memory(
         user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
 
     Returns:
-        The plan.
+        The plan; None where a bug of ours left none, which a warning reports.
 
     Raises:
         tf.errors.InternalError: it does not fit, and neither the engine option `debug.allowOutOfMemory` nor
@@ -52,11 +53,50 @@ def plan_memory(
 
     Source: FACTS section 2, "OOM".
     """
-    walk = _walk(request, program, storage_of(request.library, device.options, program.replicas))
+    plan = _plan(request, program, device, user_line)
+    if plan is None:
+        return None
+    plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
+    if not plan.fits and not _may_go_on(device):
+        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))
+    return plan
+
+
+def _plan(
+    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, user_line: UserLine | None
+) -> MemoryPlan | None:
+    """The plan of the whole program, or of its variables only.
+
+    A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
+    reports in the words users know, and what is a bug of ours becomes a warning with the report of it.
+    """
+
+    def plan(counted: Callable[[Walk], None]) -> MemoryPlan:
+        walk = Walk(request, program, storage_of(request.library, device.options, program.replicas))
+        counted(walk)
+        return _plan_of(request, program, device, walk, user_line)
+
+    try:
+        return plan(Walk.run)
+    except (NoProgramError, ShapeInferenceError) as error:
+        reason = str(error)
+    except Exception as error:
+        faults.warn(request, error, "for its variables only")
+        reason = f"{type(error).__name__}: {error}"
+    try:
+        return plan(lambda walk: walk.variables_only(reason))
+    except Exception as error:
+        faults.warn(request, error, "not at all")
+        return None
+
+
+def _plan_of(
+    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, walk: Walk, user_line: UserLine | None
+) -> MemoryPlan:
     for block in walk.blocks.values():
         mark_activations(block)
     line_of = _lines(request, walk, user_line)
-    plan = MemoryPlan(
+    return MemoryPlan(
         program=request.name,
         device=device.name,
         chip=device.chip.title,
@@ -68,29 +108,6 @@ def plan_memory(
         exchanges=walk.exchanges,
         coarse=tuple(walk.coarse.items()),
     ).replicated(program.replicas, program.shards)
-    plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
-    if not plan.fits and not _may_go_on(device):
-        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))
-    return plan
-
-
-def _walk(request: ProgramRequest, program: LoweredProgram, storage: Storage) -> Walk:
-    walk = Walk(request, program, storage)
-    try:
-        walk.run()
-    except Exception as error:
-        # A program that can run is not refused because its memory cannot be told.
-        reason = f"{type(error).__name__}: {error}"
-        # What XLA itself refuses, here or when shapes are inferred, its launch reports in the words users know.
-        if not isinstance(error, (compiler_ir.NoProgramError, ValueError)):
-            warnings.warn(
-                f"The memory of IPU program {request.name} was counted for its variables only, because looking into "
-                f"it failed ({reason}). It runs all the same.",
-                RuntimeWarning,
-            )
-        walk = Walk(request, program, storage)
-        walk.variables_only(reason)
-    return walk
 
 
 def _may_go_on(device: IpuDevice) -> bool:

@@ -27,6 +27,10 @@ class Known(NamedTuple):
     literal: tensor_pb2.TensorProto | None = None
 
 
+class ShapeInferenceError(Exception):
+    """TensorFlow finds the shapes of some ops impossible; its reason. Their launch will report it."""
+
+
 def infer(
     nodes: Iterable[node_def_pb2.NodeDef],
     arguments: Mapping[str, Known],
@@ -41,6 +45,9 @@ def infer(
 
     Returns:
         By the name of the tensor in the function, such as `MatMul:product:0`.
+
+    Raises:
+        ShapeInferenceError: there are no such shapes.
     """
     graph_def = graph_pb2.GraphDef()
     graph_def.versions.producer = versions.GRAPH_DEF_VERSION  # in old graphs a scalar placeholder has any shape
@@ -65,7 +72,10 @@ def infer(
         copy.input.extend(names[text] for text in node.input if not text.startswith("^"))
     graph_def.library.function.extend(reached(kept, library))
     with ops.Graph().as_default() as graph:
-        importer.import_graph_def(graph_def, name="")
+        try:
+            importer.import_graph_def(graph_def, name="")
+        except ValueError as error:
+            raise ShapeInferenceError(str(error)) from error
         found = {}
         for tensor, (name, index) in outputs.items():
             output = graph.get_operation_by_name(name).outputs[index]

@@ -1,0 +1,74 @@
+"""What to send us where the accounting itself is wrong: a bug of ours never passes for a coarse figure."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import platform
+import re
+import traceback
+import warnings
+
+from google.protobuf import text_format
+from tensorflow.core.framework import function_pb2, types_pb2
+from tensorflow.python.framework import versions
+
+import tf_ipu_shim
+from tf_ipu_shim import errors, sdk
+from tf_ipu_shim.lowering.program import ProgramRequest
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_FAULTS"
+
+
+def warn(request: ProgramRequest, error: Exception, counted: str) -> None:
+    """Warns of a bug in the accounting, with all that is needed to find it.
+
+    Args:
+        request: the program whose memory could not be told.
+        error: what was raised, by our own code.
+        counted: how much of it could be.
+    """
+    warnings.warn(report(request, error, counted), errors.AccountingFaultWarning)
+
+
+def report(request: ProgramRequest, error: Exception, counted: str) -> str:
+    """The report of a bug: versions, the program, the error, the graph.
+
+    Args:
+        request: the program whose memory could not be told.
+        error: what was raised, with its traceback.
+        counted: how much of it could be.
+    """
+    arguments = ", ".join(
+        f"{types_pb2.DataType.Name(kind)}{list(shape)}" for kind, shape in zip(request.arg_types, request.arg_shapes)
+    )
+    return "\n".join(
+        [
+            f"The memory of IPU program {request.name} was counted {counted}, because looking into it failed. The "
+            "program runs all the same. This is a bug in tf_ipu_shim: please report it with these lines.",
+            f"Versions: tf_ipu_shim {tf_ipu_shim.__version__}, TensorFlow {versions.VERSION}, Python "
+            f"{platform.python_version()}, {platform.machine()}; SDK {sdk.current()} is emulated.",
+            f"Program: {request.name}, function {request.function}, arguments {arguments or 'none'}.",
+            f"Graph: {_graph(request)}",
+            "Error:",
+            "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip(),
+        ]
+    )
+
+
+def _graph(request: ProgramRequest) -> str:
+    """Where the graph is, or how to get it: it may hold what a script's owner does not want to send."""
+    directory = os.environ.get(ENVIRONMENT_VARIABLE)
+    if not directory:
+        return (
+            f"run the script again with {ENVIRONMENT_VARIABLE}=DIRECTORY, which writes it there as text, with its "
+            "constants and without the values of variables."
+        )
+    path = pathlib.Path(directory, re.sub(r"[^\w.-]", "_", request.function) + ".pbtxt")
+    library = function_pb2.FunctionDefLibrary(function=request.library.values())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text_format.MessageToString(library))
+    except OSError as problem:
+        return f"could not be written to {path}: {problem}"
+    return f"written to {path}, with its constants and without the values of variables."
