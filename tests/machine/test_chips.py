@@ -1,4 +1,4 @@
-"""Chip figures against the published ones: FACTS section 1."""
+"""Chip figures against the published ones: docs/facts.md, section "Chips"."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which chip a configuration means: FACTS section 1, "TF default model"."""
+"""Which chip a configuration means: docs/facts.md, section "IPU Model"."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Links and syncs against the figures of Graphcore's multi-IPU model: FACTS section 1."""
+"""Links and syncs against the figures of Graphcore's multi-IPU model: docs/facts.md, section "Links and syncs"."""
 
 import collections
 

@@ -51,7 +51,7 @@ def plan_memory(
         tf.errors.InternalError: it does not fit, and neither the engine option `debug.allowOutOfMemory` nor
             compilation profiling asks to go on.
 
-    Source: FACTS section 2, "OOM".
+    Source: docs/facts.md, section "Out of memory".
     """
     plan = _plan(request, program, device, user_line)
     if plan is None:

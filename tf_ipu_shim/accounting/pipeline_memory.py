@@ -47,8 +47,7 @@ def kept(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -
     Returns:
         For each stage and IPU what it keeps, where that is anything.
 
-    Source: `pipeline_fifo_inserter.cc` and `pipeline_recomputation_stage_inserter.cc` of Graphcore's driver (FACTS
-        section 4).
+    Source: docs/facts.md, section "Recomputation".
 
     Example:
         >>> sum(one.bytes for one in kept(description, recomputes=False, ipus=[0, 1]))

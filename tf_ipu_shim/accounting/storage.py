@@ -63,7 +63,7 @@ class Storage:
             elements: their number.
             element_bytes: size of one.
 
-        Source: `variables_offload_and_partition.cc` of Graphcore's driver (FACTS section 4).
+        Source: docs/facts.md, section "Remote memory".
         """
         size = elements * element_bytes
         replicas = self.replicas if kind in self.shared else 1

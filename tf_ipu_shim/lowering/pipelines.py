@@ -81,7 +81,7 @@ class PipelineDescription:
     def fifo_slots(self, stage: int) -> int:
         """Mini-batches of which a forward stage's values wait for its backward stage, besides the one in work.
 
-        Source: `pipeline_fifo_inserter.cc` of Graphcore's driver (`hardware/FACTS.md` section 4).
+        Source: docs/facts.md, section "Pipeline schedules".
         """
         if not self.training:
             return 0

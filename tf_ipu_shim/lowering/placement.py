@@ -1,9 +1,9 @@
 """A location for every op: an IPU, the host, or several IPUs for control flow whose body is sharded.
 
-Marked ops stay where the script put them. The others follow Graphcore's sharding pass (`hardware/FACTS.md` section 4,
-from its `sharding_pass.cc`): the first user that has a shard, else the first operand that has one, else shard 0. Two
-things differ in form: a gradient op follows its forward op first (Graphcore's gradient tapes mark them when they
-are made), and all ops on one variable go to one IPU, where the variable lives.
+Marked ops stay where the script put them. The others follow Graphcore's sharding pass (docs/facts.md, section
+"Sharding"): the first user that has a shard, else the first operand that has one, else shard 0. Two things differ in
+form: a gradient op follows its forward op first (Graphcore's gradient tapes mark them when they are made), and all ops
+on one variable go to one IPU, where the variable lives.
 """
 
 from __future__ import annotations

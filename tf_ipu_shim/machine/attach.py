@@ -120,7 +120,7 @@ def wait(
         ValueError: as `attach`.
         LockDirectoryError: as `attach`.
 
-    Source: FACTS section 3, "attach fails", "while waiting".
+    Source: docs/facts.md, section "Choosing and attaching devices".
     """
     candidates = tuple(devices)
     deadline = time.monotonic() + timeout_seconds

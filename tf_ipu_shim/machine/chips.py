@@ -12,7 +12,7 @@ from tf_ipu_shim.machine._records import RECORD
 class Chip:
     """What one IPU has to offer: memory, clock, arithmetic and exchange rates, all per tile unless they say otherwise.
 
-    Source: FACTS section 1. `fp16_fp32` means half-precision inputs with single-precision partial sums.
+    Source: docs/facts.md, section "Chips". `fp16_fp32` means half-precision inputs with single-precision partial sums.
 
     Example:
         >>> CHIPS["gc200"].total_bytes == 1472 * 624 * 1024
@@ -170,7 +170,7 @@ def for_target(version: str) -> Chip:
     Raises:
         ValueError: if there is no such version.
 
-    Source: FACTS section 1, first row of the table.
+    Source: docs/facts.md, section "Chips", first row of the table.
 
     Example:
         >>> for_target("ipu1").name

@@ -60,7 +60,7 @@ def parse(text: str) -> dict[str, str]:
     Raises:
         ValueError: if it is no JSON object, or a value is none of these.
 
-    Source: FACTS section 3, "POPLAR_ENGINE_OPTIONS".
+    Source: docs/facts.md, section "POPLAR_ENGINE_OPTIONS".
 
     Example:
         >>> parse('{"debug.allowOutOfMemory": "true"}')

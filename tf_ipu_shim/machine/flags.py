@@ -30,7 +30,7 @@ def _flag(default: Any, what: str, *, unit: str = "", values: str = "", recompil
 class PoplarFlags:
     """The flags in force. Each field bears the name of its flag; `help_text()` says what each one does.
 
-    Source: FACTS section 3, "TF_POPLAR_FLAGS".
+    Source: docs/facts.md, section "TF_POPLAR_FLAGS".
 
     Example:
         >>> parse("--use_ipu_model --ipu_model_tiles=8").ipu_model_tiles
@@ -120,7 +120,7 @@ class PoplarFlags:
     def compilation_key(self) -> tuple[tuple[str, Any], ...]:
         """The flags that make a compiled program another one: part of an executable cache's key.
 
-        Source: FACTS section 3, "In the cache hash".
+        Source: docs/facts.md, section "TF_POPLAR_FLAGS".
         """
         return tuple(
             (field.name, tuple(sorted(value)) if isinstance(value, frozenset) else value)

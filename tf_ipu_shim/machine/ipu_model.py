@@ -24,7 +24,7 @@ def chip_for(system_chip: Chip, flags: PoplarFlags, *, version: str = "", tiles_
     Raises:
         ValueError: if there is no such version, or more tiles are asked for than the chip has.
 
-    Source: FACTS section 1, "TF default model".
+    Source: docs/facts.md, section "IPU Model".
 
     Example:
         >>> chip_for(chips.CHIPS["bow"], PoplarFlags(use_ipu_model=True), tiles_per_ipu=16).tiles

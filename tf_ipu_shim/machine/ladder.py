@@ -45,7 +45,7 @@ def ladder(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
     Raises:
         ValueError: if `order` is not 0 to n-1 in some order, or n is not a power of two.
 
-    Source: FACTS section 3, "enumeration", "pairs", "quads", "eights", "POD order".
+    Source: docs/facts.md, section "Device ids".
 
     Example:
         >>> ladder(EIGHT_CARDS)[24].ipus

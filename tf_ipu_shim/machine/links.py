@@ -5,7 +5,7 @@ and the one two further down. These are estimates. Bandwidths and the latency of
 model of a multi-IPU system assumes; that data is held up at a link as long as a sync is, is our assumption. The ring
 that pods can close between the ends of the ladder is not modelled.
 
-Source: FACTS section 1, "IPUModel struct", rows "link speed" to "global sync".
+Source: docs/facts.md, section "Links and syncs".
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None)
         system: The simulated system.
         devices: The devices to list; all when not given.
 
-    Source: FACTS section 3, "card line", "multi line", "POD line".
+    Source: docs/facts.md, section "Device listings".
 
     Example:
         >>> from tf_ipu_shim.machine import systems

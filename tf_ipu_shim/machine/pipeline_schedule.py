@@ -42,8 +42,7 @@ class PipelineTimetable:
     Raises:
         ValueError: no such schedule; no stage; a number of mini-batches that the schedule cannot run.
 
-    Source: `pipeline_visitor_utils.h` and `pipeline_fifo_inserter.cc` of Graphcore's driver (hardware/FACTS.md
-    section 4).
+    Source: docs/facts.md, section "Pipeline schedules".
 
     Example:
         >>> PipelineTimetable(schedule="Grouped", stages=4, mini_batches=8).slots
@@ -129,7 +128,7 @@ def multiple_of(schedule: str, stages: int, training: bool) -> int:
         stages: number of forward stages.
         training: whether there are backward stages.
 
-    Source: `pipeline_visitor_utils.h` of Graphcore's driver (hardware/FACTS.md section 4).
+    Source: docs/facts.md, section "Pipeline schedules".
 
     Example:
         >>> multiple_of("Grouped", stages=4, training=True)

@@ -22,7 +22,7 @@ def shard_order(num_ipus: int, order: str = "AUTO", *, pipelined: bool = False) 
     Raises:
         ValueError: if the order's name is unknown or there is no IPU.
 
-    Source: FACTS section 3, "selection_order"; AUTO from Graphcore's poplar_compiler.cc.
+    Source: docs/facts.md, section "Order of shards".
 
     Example:
         >>> shard_order(8, "HOOF")

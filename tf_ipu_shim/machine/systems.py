@@ -21,7 +21,8 @@ DEFAULT = "ipu16"
 class System:
     """A simulated server: its chips, and the list of devices that Poplar would offer on it.
 
-    Source: FACTS section 3 for ids and orders; section 1 for what stands in which machine.
+    Source: docs/facts.md, section "Device ids"; for what stands in which machine,
+    docs/facts.md, section "Chips".
 
     Example:
         >>> named("ipu16").devices_with(4)[0].id

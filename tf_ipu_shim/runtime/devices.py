@@ -49,7 +49,8 @@ def configure(options: Any) -> None:
         tf.errors.InternalError: if all fitting devices are in use.
         ValueError: if the options name a chip that there is none of, or too many tiles or devices.
 
-    Source: `tensorflow.compiler.plugin.poplar` (C++ driver), FACTS section 3.
+    Source: `tensorflow.compiler.plugin.poplar` (C++ driver), docs/facts.md, section "Choosing and attaching
+        devices".
 
     Example:
         >>> options = config_pb2.IpuOptions()

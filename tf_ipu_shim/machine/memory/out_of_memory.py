@@ -30,7 +30,7 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion) -> str:
     Returns:
         The text; empty where the program fits.
 
-    Source: FACTS section 2, "OOM".
+    Source: docs/facts.md, section "Out of memory".
 
     Example:
         >>> out_of_memory_text(plan, sdk.parse("3.4")).splitlines()[0]
