@@ -1,10 +1,12 @@
-# Every target sets up what it needs: Python 3.9 to 3.11 with venv, and g++, are enough.
-#   make demo      runs the sharding tutorial with its memory table
-#   make test      checks style and runs all tests on TensorFlow 2.15.1
-#   make test-221  runs the tests that need no Estimator on TensorFlow 2.21.0 (Python 3.10 to 3.13)
-#   make asan      runs the tests of the C++ plugin under AddressSanitizer
-#   make lint, make wheel, make bench
-#   make coverage  writes docs/coverage.md, the list of names that are emulated
+# Every target sets up what it needs: Python 3.10 or 3.11 with venv, and g++, are enough.
+#   make demo          runs the sharding tutorial with its memory table
+#   make test          checks style and runs all tests on TensorFlow 2.15.1
+#   make test-221      runs the tests that need no Estimator on TensorFlow 2.21.0 (Python 3.10 to 3.13)
+#   make test-pythons  does that on each promised Python that is installed, one after another
+#   make asan          runs the tests of the C++ plugin under AddressSanitizer
+#   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
+#   make wheel, make bench
+#   make coverage      writes docs/coverage.md, the list of names that are emulated
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -13,10 +15,14 @@ SIDE_BY_SIDE := -n 2 --dist loadfile
 BIN := .venv/bin
 BIN_221 := .venv-221/bin
 PIP := -m pip --disable-pip-version-check -q
+# What setup.cfg promises. The types are checked as the first and the last have them; TensorFlow's own come from .venv.
+PYTHONS := 3.10 3.11 3.12 3.13
+# Each writes a page of docs; with --check it ends with status 1 where the page is out of date.
+GENERATORS := tools/generate_coverage.py
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-221 asan lint wheel bench coverage clean
+.PHONY: demo test test-221 test-pythons asan lint wheel bench coverage clean
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
@@ -29,6 +35,12 @@ test-221: $(BIN_221)/.ready
 	TF_USE_LEGACY_KERAS=1 $(BIN_221)/python -m pytest -m "not estimator" \
 	    --ignore tests/machine --ignore tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
+test-pythons:
+	for version in $(PYTHONS); do \
+	    command -v python$$version || { echo "python$$version is not installed: not tested"; continue; }; \
+	    $(MAKE) test-221 PYTHON=python$$version BIN_221=.venv-221-$$version/bin || exit 1; \
+	done
+
 # abseil's containers change their layout when they see the sanitizer, and TensorFlow was built without it: hence -U.
 ASAN_CXX := g++ -g -fsanitize=address -U__SANITIZE_ADDRESS__
 asan: $(BIN)/.ready
@@ -39,7 +51,9 @@ asan: $(BIN)/.ready
 
 lint: $(BIN)/.ready
 	$(BIN)/ruff check
-	$(BIN)/mypy
+	$(BIN)/mypy --python-version $(firstword $(PYTHONS))
+	$(BIN)/mypy --python-version $(lastword $(PYTHONS))
+	for generator in $(GENERATORS); do $(BIN)/python $$generator --check || exit 1; done
 
 wheel: $(BIN)/.ready
 	$(BIN)/python $(PIP) wheel --no-deps --wheel-dir dist .
@@ -57,10 +71,10 @@ $(BIN)/.ready: setup.cfg pyproject.toml tools/build_backend.py
 	touch $@
 
 $(BIN_221)/.ready: setup.cfg pyproject.toml tools/build_backend.py
-	$(PYTHON) -m venv .venv-221
+	$(PYTHON) -m venv $(BIN_221:/bin=)
 	$(BIN_221)/python $(PIP) install tensorflow-cpu==2.21.0 tf_keras==2.21.0 -e .[test]
 	$(BIN_221)/python -m tf_ipu_shim.plugin.build
 	touch $@
 
 clean:
-	rm -rf .venv .venv-221 build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-221* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

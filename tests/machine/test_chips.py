@@ -1,5 +1,7 @@
 """Chip figures against the published ones: docs/facts.md, section "Chips"."""
 
+import dataclasses
+
 import pytest
 
 from tf_ipu_shim.machine.chips import CHIPS, for_target
@@ -71,9 +73,16 @@ def test_tiles_that_make_no_chip(tiles):
         CHIPS["gc200"].with_tiles(tiles)
 
 
-@pytest.mark.parametrize(("target", "name"), [("ipu1", "gc2"), ("ipu2", "gc200"), ("ipu21", "c600")])
-def test_target_versions(target, name):
-    assert for_target(target).name == name
+@pytest.mark.parametrize(("version", "tiles", "mib"), [("ipu1", 1216, 304), ("ipu2", 1472, 897), ("ipu21", 1472, 897)])
+def test_target_versions(version, tiles, mib):
+    chip = for_target(version)
+    assert (chip.target, chip.tiles, chip.total_bytes) == (version, tiles, mib * 1024 * 1024)
+
+
+def test_every_chip_has_a_target_version_that_can_be_asked_for():
+    for chip in CHIPS.values():
+        assert for_target(chip.target).target == chip.target
+    assert for_target(CHIPS["bow"].target).clock_hz == 1.33e9, "the GC200: Bow has no version of its own"
 
 
 @pytest.mark.parametrize("version", ["ipu3", "", "IPU2", None])
@@ -83,5 +92,6 @@ def test_unknown_target_version(version):
 
 
 def test_a_chip_cannot_be_changed():
-    with pytest.raises(AttributeError):
+    with pytest.raises(dataclasses.FrozenInstanceError):
         CHIPS["gc2"].tiles = 1
+    assert CHIPS["gc2"].tiles == 1216

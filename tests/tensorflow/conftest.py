@@ -24,3 +24,12 @@ def ipus(own_environment):
 
     yield configure
     config.reset_ipu_configuration()
+
+
+@pytest.fixture
+def graph(own_environment):
+    """A TensorFlow 1 graph of the test's own, the default one while it runs."""
+    import tensorflow as tf
+
+    with tf.Graph().as_default() as made:
+        yield made

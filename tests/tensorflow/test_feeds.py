@@ -315,7 +315,17 @@ def test_a_wrong_condition(graph):
         compiled(lambda: ipu.loops.while_loop(lambda: True, lambda x: x, [1.0]))
 
 
-def test_arguments_of_older_sdks(graph):
-    infeed = IPUInfeedQueue(numbers(3), "images", 0, replication_factor=2, data_to_prefetch=2)
-    outfeed = IPUOutfeedQueue("results", IPUOutfeedMode.LAST)
-    assert (infeed._device_ordinal, infeed._prefetch_depth, outfeed._mode) == (0, 2, IPUOutfeedMode.LAST)
+def test_arguments_of_older_sdks(graph, ipus):
+    """The name came before the device then, the mode after the name, and replicas were counted by hand."""
+    ipus([1, 2])
+    infeed = IPUInfeedQueue(numbers(5), "images", 1, replication_factor=2, data_to_prefetch=2)
+    outfeed = IPUOutfeedQueue("results", IPUOutfeedMode.LAST, 1, replication_factor=2)
+    with ipu.scopes.ipu_scope("/device:IPU:1"):
+        program = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(2, lambda x: outfeed.enqueue(x), [], infeed))
+    dequeued = outfeed.dequeue()
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        session.run(program)
+        assert session.run(dequeued).tolist() == [2.0, 3.0], "of each replica the last"
+    with pytest.raises(ValueError, match="prefetch_depth must be less than 256, but 256"):
+        IPUInfeedQueue(numbers(5), "images", 1, data_to_prefetch=256)

@@ -134,17 +134,29 @@ def test_wrong_options(method, options, error, match):
             getattr(sequential(), f"set_{method}_options")(**options)
 
 
-def test_queue_options_reach_the_queues():
+def test_queue_options_reach_the_queues(monkeypatch):
+    depths = []
+    prefetch = tf.data.Dataset.prefetch
+
+    def seen(dataset, buffer_size, *arguments, **keywords):
+        depths.append(buffer_size)
+        return prefetch(dataset, buffer_size, *arguments, **keywords)
+
+    monkeypatch.setattr(tf.data.Dataset, "prefetch", seen)
     with strategy().scope():
         model = compiled(sequential())
-        model.set_infeed_queue_options(prefetch_depth=7)
+        expected = model.evaluate(X, Y, verbose=0)
+        assert 3 in depths and 7 not in depths  # the default
+        model.set_infeed_queue_options(prefetch_depth=7, optimise_latency=True)
+        assert model.evaluate(X, Y, verbose=0) == expected and 7 in depths
         model.set_outfeed_queue_options(buffer_depth=0)
-        with pytest.raises(ValueError, match="buffer depth cannot be less than one"):
+        with pytest.raises(ValueError, match="buffer depth cannot be less than one, but 0"):
             model.evaluate(X, Y, verbose=0)
         model.set_outfeed_queue_options(buffer_depth=2)
-        model.evaluate(X, Y, verbose=0)
-        model.set_infeed_queue_options(prefetch_depth=0, optimise_latency=True)
-        model.evaluate(X, Y, verbose=0)
+        assert model.evaluate(X, Y, verbose=0) == expected
+        model.set_infeed_queue_options(prefetch_depth=256)
+        with pytest.raises(ValueError, match="prefetch_depth must be less than 256"):
+            model.evaluate(X, Y, verbose=0)
 
 
 def test_serving_is_refused():

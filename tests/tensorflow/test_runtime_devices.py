@@ -1,5 +1,6 @@
 """Which TensorFlow devices a process has, and which IPUs they hold. A stand-in takes the plugin's place."""
 
+import concurrent.futures
 import os
 import re
 import threading
@@ -11,7 +12,7 @@ from tf_ipu_shim.ipu import config as ipu_config
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 
 from tf_ipu_shim.machine import attach, systems
-from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.runtime import device, devices
 
 
 class StandIn:
@@ -245,8 +246,9 @@ def test_the_flag_forces_on_demand(monkeypatch):
 
 def test_on_demand_waits(monkeypatch, logged):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--on_demand_device_poll_time=100")
+    monkeypatch.setenv("TF_IPU_SHIM_SYSTEM", "c600")  # with one IPU: several are released one after another
     system = systems.current()
-    attachment = attach.attach(system, system.device(30))
+    attachment = attach.attach(system, system.device(0))
     configured(auto_select_ipus=1, device_connection__type=DeviceConnectionType.ON_DEMAND)
     timer = threading.Timer(0.15, attachment.release)
     timer.start()
@@ -320,14 +322,29 @@ def test_engine_options(monkeypatch):
     assert devices.get(0).engine_options == {"debug.allowOutOfMemory": "true", "opt.enableInlining": "true"}
 
 
-def test_threads_share_one_device():
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(devices.get(0))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8 and len(set(map(id, found))) == 1
+def test_threads_share_one_device(monkeypatch, library):
+    """All eight ask before the first has its answer: what making and attaching take is made long."""
+    asked, started, attached = threading.Barrier(8), [], []
+
+    def slowly(function, calls):
+        def call(*arguments):
+            calls.append(arguments)
+            time.sleep(0.1)
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(library, "set_devices", slowly(library.set_devices, started))
+    monkeypatch.setattr(device, "attach_first", slowly(device.attach_first, attached))
+
+    def ask():
+        asked.wait(10)
+        return devices.get(0)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        found = [future.result(30) for future in [threads.submit(ask) for _ in range(8)]]
+    assert set(map(id, found)) == {id(devices.get(0))} and found[0].attached
+    assert (len(started), len(attached)) == (1, 1)
 
 
 def test_a_plugin_that_does_not_load_leaves_nothing(monkeypatch, library):

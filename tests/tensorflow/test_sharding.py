@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.eager import context
+from tensorflow.python.eager import backprop, context, execute
 from tf_ipu_shim.ipu import ipu_compiler, scopes, sharding
 
 from tf_ipu_shim import plugin
@@ -126,9 +126,21 @@ def test_eager_tapes_work_as_before():
         assert tape.gradient(y, x).numpy() == 6.0
 
 
-def test_enabling_again_changes_nothing():
-    sharding.enable_sharded_gradient_tape()
-    test_tapes_mark_gradients(v1.get_default_graph())
+def test_enabling_again_changes_nothing(graph):
+    """A second wrapper around the first would see the attributes that the first one adds."""
+    enabled = execute.record_gradient
+    assert enabled is not backprop.record_gradient, "enabled by importing the library"
+    for _ in range(2):
+        sharding.enable_sharded_gradient_tape()
+    assert execute.record_gradient is enabled
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        result = tf.tanh(marked(3, lambda: tf.sin(x)))
+    before = {op.name for op in graph.get_operations()}
+    tape.gradient(result, x)
+    marks = {op.type: sharding.get_sharding(op) for op in gradient_ops(graph, before)}
+    assert (marks["Cos"], marks["TanhGrad"]) == ([3], None)
 
 
 @pytest.mark.parametrize("how", ["gradients", "tape"])

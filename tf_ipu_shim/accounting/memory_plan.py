@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
 
 from tensorflow.python.framework import errors
 
@@ -22,7 +22,7 @@ from tf_ipu_shim.runtime import plans
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
 
-UserLine = Callable[[str, str], Optional[str]]
+UserLine = Callable[[str, str], str | None]
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
 _ALLOW = "debug.allowOutOfMemory"

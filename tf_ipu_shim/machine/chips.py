@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from tf_ipu_shim.machine._records import RECORD
 
-
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Chip:
     """What one IPU has to offer: memory, clock, arithmetic and exchange rates, all per tile unless they say otherwise.
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from tf_ipu_shim.errors import UnknownFlagError
 from tf_ipu_shim.machine import _flag_text
-from tf_ipu_shim.machine._records import RECORD
 
 ENVIRONMENT_VARIABLE = "TF_POPLAR_FLAGS"
 
@@ -26,7 +25,7 @@ def _flag(default: Any, what: str, *, unit: str = "", values: str = "", recompil
     return dataclasses.field(default=default, metadata=metadata)
 
 
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PoplarFlags:
     """The flags in force. Each field bears the name of its flag; `help_text()` says what each one does.
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tf_ipu_shim.machine._records import RECORD
-
 # The order in which the published listing of a 16-IPU server with eight cards joins its IPUs.
 EIGHT_CARDS = (5, 7, 4, 6, 3, 1, 2, 0, 13, 15, 12, 14, 9, 11, 10, 8)
 
 
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PoplarDevice:
     """One entry of the device list: some IPUs that are attached to as one.
 

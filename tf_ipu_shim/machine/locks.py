@@ -28,7 +28,6 @@ import weakref
 from collections.abc import Iterable, Iterator
 
 from tf_ipu_shim.errors import ShimError
-from tf_ipu_shim.machine._records import RECORD
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_LOCK_DIR"
 GUARD_TIMEOUT_SECONDS = 10.0
@@ -38,7 +37,7 @@ class LockDirectoryError(ShimError, OSError):
     """The directory in which chips are locked cannot be used; the message says what to set."""
 
 
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Holder:
     """Who uses an IPU."""
 

@@ -7,7 +7,6 @@ import difflib
 import os
 
 from tf_ipu_shim.machine import ladder
-from tf_ipu_shim.machine._records import RECORD
 from tf_ipu_shim.machine.chips import CHIPS, Chip
 from tf_ipu_shim.machine.ladder import PoplarDevice
 
@@ -17,7 +16,7 @@ ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_SYSTEM"
 DEFAULT = "ipu16"
 
 
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class System:
     """A simulated server: its chips, and the list of devices that Poplar would offer on it.
 

@@ -43,7 +43,8 @@ class _Tensors:
         self._tensors, self._path = tensors, path
 
     def __getitem__(self, name: str) -> Any:
-        return _Tensor(self._tensors[(*self._path, name)])
+        key = (*self._path, name)
+        return _Tensor(self._tensors[key])
 
 
 class _Tensor:

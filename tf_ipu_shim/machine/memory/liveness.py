@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tf_ipu_shim.machine._records import RECORD
 from tf_ipu_shim.machine.memory._buffers import Buffers
 from tf_ipu_shim.machine.memory.description import Block, Mode, Value
 from tf_ipu_shim.machine.memory.schedule import greedy
 
 
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Liveness:
     """What a block keeps alive.
 

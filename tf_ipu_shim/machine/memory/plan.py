@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
-from tf_ipu_shim.machine._records import RECORD
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory.description import Block, Value
 from tf_ipu_shim.machine.memory.liveness import smallest
@@ -32,7 +31,7 @@ these are computed from anew, where they are not kept; `temporary`: everything e
 _OWNERS_KEPT = 50
 
 
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Owner:
     """Who needs memory at the largest step.
 
@@ -49,7 +48,7 @@ class Owner:
     line: str | None = None
 
 
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class IpuPlan:
     """What a program needs on one IPU at its largest step.
 
@@ -110,7 +109,7 @@ class IpuPlan:
         return self.max_tile_bytes <= self.bytes_per_tile
 
 
-@dataclasses.dataclass(**RECORD)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class MemoryPlan:
     """What a program needs on each IPU, known before it runs.
 

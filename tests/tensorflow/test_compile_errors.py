@@ -1,0 +1,209 @@
+"""What `ipu_compiler.compile` refuses, and what errors at run time say and leave behind."""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+from compiling import IPU, compile_, placeholder, run
+from harness import configure
+from tensorflow.python.eager import context
+from tf_ipu_shim.ipu import ipu_compiler, scopes
+
+v1 = tf.compat.v1
+pytestmark = pytest.mark.usefixtures("graph")
+
+
+def test_operations_before_tensors_are_refused():
+    with pytest.raises(ValueError, match="zero or more Tensor values followed by zero or more Operations"):
+        compile_(lambda x: [tf.no_op(), x], tf.constant(1.0))
+
+
+def test_operations_in_nested_results_are_refused():
+    with pytest.raises(ValueError, match="does not support an Operation as a return value in a non-flat"):
+        compile_(lambda x: {"a": x, "b": tf.no_op()}, tf.constant(1.0))
+
+
+def test_results_that_cannot_be_converted_are_refused():
+    with pytest.raises(ValueError, match="must all either be Operations or convertible to Tensors"):
+        compile_(lambda x: [x, object()], tf.constant(1.0))
+
+
+def test_estimator_specs_are_refused():
+    spec = type("EstimatorSpec", (), {})()
+    with pytest.raises(ValueError, match="computation output contains an EstimatorSpec or is one"):
+        compile_(lambda x: spec, tf.constant(1.0))
+
+
+@pytest.mark.parametrize("inputs", [5, tf.zeros, {"x": 1.0}])
+def test_inputs_must_be_a_list(inputs):
+    with pytest.raises(TypeError, match="^inputs must be a list, not"), scopes.ipu_scope(IPU):
+        ipu_compiler.compile(lambda x: x, inputs)
+
+
+def test_a_wrong_number_of_inputs():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
+        compile_(lambda x, y: x, tf.constant(1.0))
+
+
+def test_without_an_ipu_device_compiling_is_refused():
+    with pytest.raises(Exception, match="however it was not placed on an IPU device"):
+        ipu_compiler.compile(lambda x: x + 1.0, [placeholder(2)])
+    with pytest.raises(Exception, match="however it was not placed on an IPU device"), tf.device("/device:CPU:0"):
+        ipu_compiler.compile(lambda x: x + 1.0, [placeholder(2)])
+
+
+@pytest.mark.parametrize("use", [lambda w: w.assign([2.0]), lambda w: tf.identity(w.op.outputs[0])])
+def test_reference_variables_are_refused(use):
+    variable = v1.get_variable("w", initializer=[1.0], use_resource=False)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no supported kernel for IPU devices is available"):
+        compile_(lambda: use(variable))
+
+
+def test_an_op_that_xla_cannot_compile_is_named():
+    def model(x):
+        return tf.strings.to_number(tf.strings.as_string(x))  # this line
+
+    result = compile_(model, tf.constant([1.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        run(result)
+    message = str(caught.value)
+    assert "AsString" in message and "StringToNumber" in message
+    assert f"{pathlib.Path(__file__).name}:{model.__code__.co_firstlineno + 1}" in message
+    assert "outside_compilation_scope" in message
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        (lambda x: [tf.unique(x)[0]] * 3, "Unique"),
+        (lambda x: tf.where(x > 0.0), "Where"),
+        (lambda x: tf.boolean_mask(x, x > 0.0), "Where"),
+    ],
+)
+def test_shapes_that_depend_on_values_are_refused(model, named):
+    result = compile_(model, tf.constant([1.0, 1.0, -1.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be fully defined at compile time") as caught:
+        run(result)
+    assert f"({named})" in str(caught.value)
+
+
+def test_a_reason_survives_several_ipus_and_results():
+    """TensorFlow drops an error that it takes for the consequence of another one."""
+    configure(2)
+
+    def model(x):
+        with scopes.ipu_shard(0):
+            first = tf.reshape(x, tf.cast(x, tf.int32))
+        with scopes.ipu_shard(1):
+            return first * 2.0, x * 3.0, x + 1.0
+
+    with context.eager_mode():
+        function = tf.function(lambda x: compile_(model, x), autograph=False)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be a compile-time constant"):
+            function(tf.constant([1.0, 1.0]))
+
+
+def test_string_inputs_are_refused():
+    result = compile_(lambda x: tf.strings.length(x), tf.constant(["abc"]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="StringLength"):
+        run(result)
+
+
+def test_an_unfed_placeholder():
+    result = compile_(lambda x: x + 1.0, placeholder(2))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="You must feed a value for placeholder"):
+        run(result)
+
+
+def test_a_shape_that_depends_on_values():
+    result = compile_(lambda x: tf.reshape(x, tf.cast(x[:1], tf.int32)), tf.constant([2.0, 3.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be a compile-time constant"):
+        run(result)
+
+
+def test_tensors_of_another_graph_are_refused():
+    with tf.Graph().as_default():
+        foreign = placeholder(2)
+    with pytest.raises(ValueError, match="^The compiled function uses Placeholder:0, which is from another graph"):
+        compile_(lambda x: x + foreign, tf.constant([1.0, 1.0]))
+
+
+def test_tensors_of_the_inside_are_not_for_the_outside():
+    kept = []
+
+    def model(x):
+        kept.append(x * 2.0)
+        return kept[0] + 1.0
+
+    compile_(model, tf.constant(1.0))
+    with pytest.raises(ValueError, match="is not an element of this graph"):
+        run(tf.add(kept[0], 1.0))
+
+
+def test_an_exception_in_the_function_leaves_no_trace(graph):
+    def fail(x):
+        with scopes.ipu_shard(1), v1.variable_scope("inner"):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        compile_(fail, tf.constant(1.0))
+    assert v1.get_default_graph() is graph
+    (result,) = compile_(lambda x: x + v1.get_variable("w", initializer=1.0), tf.constant(1.0))
+    assert [variable.name for variable in v1.global_variables()] == ["w:0"]
+    assert result.op.device == IPU and run(result) == 2.0
+
+
+def test_an_error_in_one_run_leaves_the_next_alone():
+    def checked(value):
+        if value < 0:
+            raise KeyError("negative")
+        return value
+
+    def model(x):
+        counter = v1.get_variable("counter", initializer=0.0)
+        with scopes.outside_compilation_scope():
+            x = v1.py_func(checked, [x * 2.0], tf.float32)
+            x.set_shape([])
+        with tf.control_dependencies([counter.assign_add(x).op]):
+            return counter.read_value()
+
+    fed = placeholder()
+    (result,) = compile_(model, fed)
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        assert session.run(result, {fed: 1.0}) == 2.0
+        with pytest.raises(tf.errors.UnknownError, match="KeyError: 'negative'"):
+            session.run(result, {fed: -1.0})
+        assert session.run(result, {fed: 2.0}) == 6.0
+
+
+def test_uninitialised_variables():
+    result = compile_(lambda x: x + v1.get_variable("weights", initializer=1.0), tf.constant(1.0))
+    with v1.Session() as session:
+        with pytest.raises(tf.errors.FailedPreconditionError, match="weights"):
+            session.run(result)
+        session.run(v1.global_variables_initializer())
+        assert session.run(result) == [2.0]
+
+
+def test_a_device_that_is_not_there_is_refused_in_functions():
+    """TensorFlow 2 would put the op elsewhere."""
+    configure(1)
+
+    @tf.function(autograph=False)
+    def function(x):
+        with scopes.ipu_scope("/device:IPU:7"):
+            return ipu_compiler.compile(lambda x: x + 1.0, [x])
+
+    with context.eager_mode(), pytest.raises(tf.errors.InvalidArgumentError, match="made for /device:IPU:7"):
+        function(tf.constant(1.0))
+
+
+def test_programs_in_programs_are_refused():
+    def inner(x):
+        return ipu_compiler.compile(lambda y: y * 3.0, [x])
+
+    with pytest.raises(ValueError, match="^XLA compiled computations cannot be nested"):
+        compile_(inner, tf.constant(2.0))
+    with pytest.raises(ValueError, match="^XLA compiled computations cannot be nested"):
+        compile_(lambda x: tf.cond(x > 0.0, lambda: inner(x), lambda: [x]), tf.constant(2.0))

@@ -1,0 +1,104 @@
+"""Programs made eagerly and in functions, and their variables: order of reads and writes, sharing, training."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from compiling import IPU, compile_, run
+from harness import check_session, configure
+from tensorflow.python.eager import context
+from tf_ipu_shim.ipu import ipu_compiler, scopes
+
+v1 = tf.compat.v1
+pytestmark = pytest.mark.usefixtures("graph")
+
+
+def test_compile_called_eagerly():
+    with context.eager_mode():
+        with tf.device(IPU):
+            variable = tf.Variable(1.0)
+        with scopes.ipu_scope(IPU):
+            (result,) = ipu_compiler.compile(lambda x: x + variable.assign_add(1.0), [tf.constant(2.0)])
+        assert result.numpy() == 4.0 and variable.numpy() == 2.0
+
+
+def test_side_effects_in_a_function_happen_in_order():
+    """As in any `tf.function`, whether or not something returned depends on them."""
+    with context.eager_mode():
+        with tf.device(IPU):
+            variable = tf.Variable(1.0)
+
+        def model(x):
+            variable.assign_add(x)
+            value = variable * 10.0
+            variable.assign(value + 1.0)
+            return value
+
+        function = tf.function(lambda x: compile_(model, x), autograph=False)
+        assert function(tf.constant(2.0))[0].numpy() == 30.0 and variable.numpy() == 31.0
+        assert function(tf.constant(2.0))[0].numpy() == 330.0 and variable.numpy() == 331.0
+
+
+def test_two_programs_in_a_row():
+    (first,) = compile_(lambda x: x + 1.0, tf.constant(1.0))
+    (second,) = compile_(lambda x: x * 10.0, first)
+    assert first.op.name != second.op.name
+    assert run(second) == 20.0
+
+
+def test_collections_reach_the_graph_around():
+    def model(x):
+        layer = v1.get_variable("w", [2], regularizer=lambda w: 0.5 * tf.reduce_sum(w * w))
+        return x + layer
+
+    compile_(model, tf.constant([1.0, 2.0]))
+    assert [variable.name for variable in v1.trainable_variables()] == ["w:0"]
+
+
+def test_variables_are_shared_by_scope_reuse():
+    def model(x):
+        with v1.variable_scope("shared", reuse=v1.AUTO_REUSE):
+            return x * v1.get_variable("w", initializer=2.0)
+
+    results = [compile_(model, tf.constant(float(number)))[0] for number in (1, 2)]
+    assert len(v1.global_variables()) == 1
+    assert run(results) == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("name", ["aa_first_by_name", "zz_last_by_name"])
+def test_a_value_read_before_a_write_stays(name):
+    """The weight is read in a first program of IPU 0, used in a second one too, and written there."""
+    configure(2)
+
+    def model(x):
+        weight = v1.get_variable("w", initializer=[[2.0, 3.0], [4.0, 5.0]])
+        read = weight.read_value()
+        with scopes.ipu_shard(0):
+            first = tf.matmul(x, read)
+        with scopes.ipu_shard(1):
+            second = first * 10.0
+        with scopes.ipu_shard(0):
+            return tf.matmul(second, read, transpose_b=True), weight.assign_add(second, name=name).op
+
+    result = compile_(model, tf.eye(2))
+    weight = np.array([[2.0, 3.0], [4.0, 5.0]])
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        for _ in range(3):
+            np.testing.assert_allclose(session.run(result)[0], 10 * weight @ weight.T)
+            weight = 11 * weight
+
+
+def test_an_optimizer_of_a_sharded_model():
+    configure(2)
+    inputs = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
+
+    def model(parts, x):
+        with parts.shard(0):
+            hidden = tf.nn.relu(tf.matmul(x, parts.variable("first", np.linspace(-1, 1, 20).reshape(4, 5))))
+        with parts.shard(1):
+            out = tf.matmul(hidden, parts.variable("second", np.linspace(-1, 1, 10).reshape(5, 2)))
+            loss = tf.reduce_mean(tf.square(out - 1.0))
+        return loss, v1.train.AdamOptimizer(0.05).minimize(loss)
+
+    made = check_session(model, [inputs], steps=3)
+    assert made.steps[2][0] < made.steps[0][0]

@@ -1,0 +1,188 @@
+"""Gradients and outfeeds of several mini-batches: types, counts, masks; against NumPy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from pipelines_by_hand import (
+    ELEMENTS,
+    GRADIENT_DESCENT,
+    check_training,
+    configure,
+    descent,
+    run,
+    trained_by_hand,
+    two_layers,
+    variable,
+)
+from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue, scopes
+from tf_ipu_shim.ipu.ops import pipelining_ops
+from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
+
+from tf_ipu_shim import ipu
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture(autouse=True)
+def two_ipus(graph):
+    configure(2)
+
+
+class Seeing(GRADIENT_DESCENT):
+    """Casts what it is given to the variables' type, and remembers what type it was given."""
+
+    seen: list = []
+
+    def apply_gradients(self, pairs, *arguments, **keywords):
+        pairs = list(pairs)
+        Seeing.seen = [gradient.dtype for gradient, _ in pairs]
+        pairs = [(tf.cast(gradient, v.dtype.base_dtype), v) for gradient, v in pairs]
+        return super().apply_gradients(pairs, *arguments, **keywords)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, lambda variable: tf.float32, None])
+def test_gradients_reach_the_optimizer_in_the_accumulators_type(dtype):
+    def first(x):
+        weight = v1.get_variable("w", [], tf.float16, v1.constant_initializer(1.0, tf.float16), use_resource=True)
+        return tf.cast(x, tf.float16) * weight
+
+    _, weights = run(
+        lambda infeed, outfeed: pipelining_ops.pipeline(
+            [first, lambda x: tf.reduce_sum(x)],
+            gradient_accumulation_count=4,
+            gradient_accumulation_dtype=dtype,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=lambda loss: OptimizerFunctionOutput(Seeing(2.0**-10), loss),
+        )
+    )
+    assert Seeing.seen == [tf.float32 if dtype else tf.float16]
+    np.testing.assert_allclose(weights["w"], 1 - ELEMENTS[:4].sum() / 2**10, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, lambda tensor: tf.float32])
+def test_the_sum_for_the_outfeed_has_a_type_of_its_own(dtype):
+    # In float16 the sum of 2048 and ones stays 2048.
+    (got,), _ = run(
+        lambda infeed, outfeed: pipelining_ops.pipeline(
+            [lambda x: x, lambda x: tf.cast(tf.reduce_sum(x) * 0 + 1024.5, tf.float16)],
+            gradient_accumulation_count=4,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            accumulate_outfeed=True,
+            accumulate_outfeed_dtype=dtype,
+        )
+    )
+    assert got.dtype == np.float32 and got.tolist() == [4 * float(np.float16(1024.5))]
+
+
+def test_types_that_are_none():
+    for options in ({"gradient_accumulation_dtype": object()}, {"gradient_accumulation_dtype": lambda _: object()}):
+        with tf.Graph().as_default(), pytest.raises(TypeError, match="(?i)cannot convert"):
+            run(two_layers(gradient_accumulation_count=4, **options))
+
+
+def test_batch_serialization_runs_that_many_mini_batches_at_a_time():
+    configure(1)  # all stages are on one IPU: two would be two replicas
+    got = run(two_layers(gradient_accumulation_count=3, batch_serialization_iterations=4, repeat_count=2))
+    check_training(got, trained_by_hand(12, 2))
+
+
+def test_batch_serialization_in_inference():
+    got, _ = run(
+        lambda infeed, outfeed: pipelining_ops.pipeline(
+            [lambda x: x * 2.0, lambda x: tf.reduce_sum(x)],
+            gradient_accumulation_count=2,
+            batch_serialization_iterations=3,
+            device_mapping=[1, 1],
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            accumulate_outfeed=True,
+        )
+    )
+    np.testing.assert_allclose(got, [[2 * ELEMENTS[:6].sum()]])
+
+
+@pytest.mark.parametrize("masked", [[True, False], [False, True]])
+def test_accumulated_and_masked(masked):
+    got, _ = run(
+        lambda infeed, outfeed: pipelining_ops.pipeline(
+            [lambda x: x, lambda x: (tf.reduce_sum(x) * variable("w", 1.0), tf.reduce_max(x))],
+            gradient_accumulation_count=4,
+            repeat_count=2,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            accumulate_outfeed=True,
+            outfeed_mask=masked,
+            optimizer_function=lambda *outputs: descent(*outputs, rate=0.0),
+        )
+    )
+    expected = [ELEMENTS.sum((1, 2)), ELEMENTS.max((1, 2))][masked.index(False)]
+    np.testing.assert_allclose(got, [expected.reshape(2, 4).sum(1)])
+
+
+def test_a_mask_that_keeps_everything_back_needs_no_queue():
+    def compiled(mask):
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(ELEMENTS).repeat())
+
+        def build():
+            return pipelining_ops.pipeline(
+                [lambda x: x * variable("w", 1.0), lambda x: tf.reduce_sum(x)],
+                gradient_accumulation_count=4,
+                infeed_queue=infeed,
+                optimizer_function=descent,
+                outfeed_mask=mask,
+            )
+
+        with scopes.ipu_scope("/device:IPU:0"):
+            return infeed, ipu.ipu_compiler.compile(build, [])
+
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="has 1 outputs, but the outfeed_mask has 2"):
+        compiled([True, True])
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="The last computational stage has tensor outputs"):
+        compiled([False])
+    infeed, program = compiled([True])
+    with v1.Session() as session:
+        session.run([v1.global_variables_initializer(), infeed.initializer])
+        session.run(program)
+        (weight,) = session.run(v1.trainable_variables())
+    np.testing.assert_allclose(weight, 1 - 0.01 * ELEMENTS[:4].sum(), rtol=1e-6)
+
+
+def test_the_last_mini_batch_alone():
+    last = ipu_outfeed_queue.IPUOutfeedMode.LAST
+
+    def build(infeed, outfeed, **options):
+        return pipelining_ops.pipeline(
+            [lambda x: (x, tf.reduce_sum(x)), lambda x, total: (x * 2.0, (total, {"more": total + 1.0}))],
+            gradient_accumulation_count=4,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            **options,
+        )
+
+    (doubled, (total, more)), _ = run(build, mode=last)
+    np.testing.assert_allclose(doubled, 2 * ELEMENTS[3])
+    assert [total, more["more"]] == [ELEMENTS[3].sum(), ELEMENTS[3].sum() + 1]
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="it must be in IPUOutfeedMode ALL"):
+        run(lambda infeed, outfeed: build(infeed, outfeed, accumulate_outfeed=True), mode=last)
+
+
+def test_a_count_that_the_session_feeds():
+    def build(infeed, outfeed, count):
+        return pipelining_ops.pipeline(
+            [lambda x: x * 2.0, lambda x: tf.reduce_sum(x)],
+            gradient_accumulation_count=count,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            accumulate_outfeed=True,
+        )
+
+    got, _ = run(build, [np.int32(6)])
+    np.testing.assert_allclose(got, [[2 * ELEMENTS[:6].sum()]])
+
+
+def test_a_pipeline_in_a_loop_runs_anew_each_time():
+    inner = two_layers(gradient_accumulation_count=4)
+    got = run(lambda infeed, outfeed: ipu.loops.repeat(3, lambda: inner(infeed, outfeed), []))
+    check_training(got, trained_by_hand(4, 3))
