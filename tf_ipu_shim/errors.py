@@ -4,7 +4,7 @@ ShimError
 ├── UnsupportedError         (NotImplementedError)   a feature that is refused by name
 ├── MissingModuleError       (ModuleNotFoundError)   a module Graphcore has and this package has not yet
 ├── MissingAttributeError    (AttributeError)        a name Graphcore has and this package has not yet
-├── PluginError              (RuntimeError)          the C++ plugin cannot be built or loaded
+├── PluginError              (RuntimeError)          the C++ plugin cannot be built or loaded, or is not understood
 └── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS holds a flag nobody knows
 
 AccountingFaultWarning       (RuntimeWarning)        the memory accounting has a bug; the message is what to report
@@ -30,7 +30,7 @@ class MissingAttributeError(ShimError, AttributeError):
 
 
 class PluginError(ShimError, RuntimeError):
-    """The C++ plugin cannot be built or loaded; the message says what to install or change."""
+    """The C++ plugin cannot be built or loaded, or sent what cannot be read; the message says what to change."""
 
 
 class UnknownFlagError(ShimError, ValueError):

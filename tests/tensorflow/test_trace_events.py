@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes, utils
-from tf_ipu_shim.poplar.driver import config_pb2, trace_pb2
+from tf_ipu_shim.poplar.driver import config_pb2
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import plugin
@@ -314,13 +314,13 @@ def test_threads_lose_and_share_no_event(graph):
 
 
 def test_templates_of_events():
-    assert trace.templates(0, "m", config_pb2.IpuOptions.Profiling(), []) == []
     profiling = config_pb2.IpuOptions.Profiling(enable_ipu_trace_events=True, enable_io_trace=True)
     tensors = [trace.DeviceTensor(2, 8), trace.DeviceTensor(3, 4, output=1)]
-    made = [
-        trace_pb2.IpuTraceEvent.FromString(text)
-        for text in trace.templates(1, "m", profiling, tensors, tensor_map="{}", info="[]")
-    ]
+    events = trace.events_of(1, "m", profiling, tensors, tensor_map="{}", info="[]")
+    assert (list(events.variables), list(events.written)) == ([2, 3], [3])
+    transfers = events.transfers
+    made = [events.compile_begin, events.compile_end]
+    made += [transfers.load_engine, transfers.host_to_device, transfers.device_to_host, events.execute]
     assert [event.type for event in made] == [BEGIN, END, LOAD, TO_DEVICE, TO_HOST, EXECUTE]
     assert all(event.ordinal == 1 and event.timestamp == 0 for event in made)
     assert (made[1].compile_end.tensor_map, made[1].compile_end.instruction_info) == ("{}", "[]")
@@ -328,3 +328,5 @@ def test_templates_of_events():
     assert json.loads(made[4].data_transfer.data_transfer)["tensors"] == [
         {"name": "out_1.0", "parameter_index": 1, "flat_tensor_index": 0, "size": 4}
     ]
+    profiling.enable_io_trace = False
+    assert not trace.events_of(1, "m", profiling, tensors).HasField("transfers")

@@ -24,7 +24,7 @@ class Walk(Accounts):
         if self._program.replicas > 1:  # the others are the same
             results: Sequence[Held] = walk.function(self._program.first_replica, arguments)
         else:
-            order = list(node.attr["_input_order"].list.i) if "_input_order" in node.attr else range(len(arguments))
+            order = self._program.inputs
             results = walk.node(node, [arguments[i] for i in order], [names[i] for i in order])
         for result in results:
             for ipu, number in result.at.items():

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tensorflow.core.framework import function_pb2, graph_pb2
+from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.written_variables import written_arguments
 from tf_ipu_shim.machine import flags
+from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.runtime import trace
 
 # Ops that take Poplar long to compile. Graphcore's bar shows by itself from five of them on.
@@ -26,27 +26,21 @@ _ENOUGH_FOR_A_BAR = 5
 _STDERR = 2
 
 
-def describe(answer: graph_pb2.GraphDef, request: ProgramRequest, program: LoweredProgram, profiling: Any) -> None:
-    """Adds to the plugin's answer what `lowered_program.cc` reads of a compilation.
+def describe(request: ProgramRequest, program: LoweredProgram, profiling: Any) -> Any:
+    """What the plugin needs to report a compilation: a `program_pb2.Compilation`.
 
     Args:
-        answer: one node, what to run; its attributes are added to.
         request: the traced function and its arguments.
         program: what it was lowered to.
         profiling: the `IpuOptions.Profiling` in force.
     """
-    attributes = answer.node[0].attr
-    attributes["_compiles"].b = needs_engine(request, program)
-    if not attributes["_compiles"].b:
-        return
     module = module_name(request.function)
-    attributes["_module"].s = module.encode()
-    attributes["_launches"].list.s.extend(function.encode() for function in program.programs)
-    attributes["_progress_bar"].b = shows_bar(request.library)
-    tensors = _tensors(request, program) if profiling.enable_ipu_trace_events else []
-    attributes["_events"].list.s.extend(trace.templates(request.ordinal, module, profiling, tensors))
-    attributes["_event_variables"].list.i.extend(tensor.parameter for tensor in tensors)
-    attributes["_event_written"].list.i.extend(tensor.parameter for tensor in tensors if tensor.output is not None)
+    described = program_pb2.Compilation(
+        module=module, launches=program.programs, progress_bar=shows_bar(request.library)
+    )
+    if profiling.enable_ipu_trace_events:
+        described.events.CopyFrom(trace.events_of(request.ordinal, module, profiling, _tensors(request, program)))
+    return described
 
 
 def module_name(function: str) -> str:

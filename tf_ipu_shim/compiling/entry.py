@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
+from google.protobuf import message as protobuf
+from tensorflow.core.framework import function_pb2, node_def_pb2
 
+from tf_ipu_shim import errors
 from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.compiling import compilation
+from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering import pipelines, randomness, replicas, vocabulary
 from tf_ipu_shim.lowering.chunks import with_chunks
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
@@ -19,6 +23,7 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.origins import Origins
 from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime.device import IpuDevice
 
@@ -32,9 +37,12 @@ def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: C
         library: the loaded plugin.
         device_of: gives a TensorFlow device by its ordinal, attached to its IPUs.
         call: lets the lowering question the TensorFlow runtime.
-        request: a serialised `GraphDef` (see `Library.set_lowering`).
+        request: a serialised `ProgramRequest`.
+
+    Returns:
+        A serialised `ProgramAnswer`.
     """
-    parsed = parse_request(graph_pb2.GraphDef.FromString(request))
+    parsed = parse_request(request)
     device = device_of(parsed.ordinal)
     program = lower(library, call, parsed, device.num_ipus)
     if memory_plan.enabled():
@@ -42,7 +50,8 @@ def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: C
         planned = lower(library, call, parsed, device.num_ipus, chunks=False) if program.has_chunks else program
         memory_plan.plan_memory(parsed, planned, device, Diagnostics(call, program.origins).user_line)
     answer = answer_of(program)
-    compilation.describe(answer, parsed, program, device.options.profiling)
+    if needs_engine(parsed, program):
+        answer.compilation.CopyFrom(compilation.describe(parsed, program, device.options.profiling))
     return answer.SerializeToString()
 
 
@@ -133,6 +142,7 @@ def _joined(request: ProgramRequest, emissions: list[_Emission], origins: Origin
         node_def_pb2.NodeDef(name=request.name),
         list({id(function): function for emission in emissions for function in emission.functions}.values()),
         first.variable_ipus,
+        list(range(len(request.arg_types))),
         origins,
         [cluster for emission in emissions for cluster in emission.emitter.clusters],
         [exchange for emission in emissions for exchange in emission.emitter.exchanges],
@@ -141,7 +151,8 @@ def _joined(request: ProgramRequest, emissions: list[_Emission], origins: Origin
     if len(emissions) == 1:
         single = _single_launch(first.emitter, first.name, first.graph)
         if single is not None:
-            node.CopyFrom(single)
+            launch, program.inputs = single
+            node.CopyFrom(launch)
             node.name, node.device = request.name, device
             return program
     types, called = list(request.arg_types), first.name
@@ -155,12 +166,11 @@ def _joined(request: ProgramRequest, emissions: list[_Emission], origins: Origin
         program.functions.append(
             replicas.joined(called, definition, [emission.name for emission in emissions], device, names)
         )
-        node.attr["_run_group"].s = replica.group.encode()
+        program.run_group = replica.group
         for index in range(1, len(emissions)):
             types.extend(request.arg_types[variable] for variable in variables)
-            node.attr["_replica_variables"].list.i.extend(variables)
-            node.attr["_replica_chips"].list.i.extend(
-                index * replica.shards + first.variable_ipus[variable] for variable in variables
+            program.replica_variables.extend(
+                (variable, index * replica.shards + first.variable_ipus[variable]) for variable in variables
             )
     node.op, node.device = "StatefulPartitionedCall", device
     node.attr["Tin"].list.type.extend(types)
@@ -174,11 +184,14 @@ def _device_of(request: ProgramRequest) -> str:
     return f"/device:IPU:{request.ordinal}"
 
 
-def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> node_def_pb2.NodeDef | None:
+def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> tuple[node_def_pb2.NodeDef, list[int]] | None:
     """The launch itself where it is all there is, and gives what the call does: saves a function call.
 
     Its inputs are the call's in another order (XLA wants compile-time constants first, and resources last), and
-    without those that nothing uses; `_input_order` tells the plugin.
+    without those that nothing uses.
+
+    Returns:
+        The launch, and for each of its inputs the argument that it is; None where there is more to do.
     """
     emitted = next(function for function in emitter.functions if function.signature.name == name)
     if len(emitted.node_def) != 1 or emitted.node_def[0].op != vocabulary.LAUNCH:
@@ -192,12 +205,7 @@ def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> node_de
     copy.CopyFrom(launch)
     del copy.input[:]
     positions = {argument: index for index, argument in enumerate(graph.arguments)}
-    order = [positions[text] for text in launch.input]
-    if positions and not order:
-        return None  # an empty list would say that the order is the call's
-    if order != list(range(len(positions))):
-        copy.attr["_input_order"].list.i.extend(order)
-    return copy
+    return copy, [positions[text] for text in launch.input]
 
 
 def _variable_ipus(graph: FunctionGraph, placement: Placement) -> list[int]:
@@ -205,32 +213,59 @@ def _variable_ipus(graph: FunctionGraph, placement: Placement) -> list[int]:
     return [-1 if home is None or home.ipu is None else home.ipu for home in homes]
 
 
-def parse_request(graph: graph_pb2.GraphDef) -> ProgramRequest:
-    """Reads what the plugin sends (see `program_op.cc`)."""
-    (node,) = graph.node
+def parse_request(request: bytes) -> ProgramRequest:
+    """Reads what the plugin sends.
 
-    def shape(proto: object) -> tuple[int, ...]:
-        return tuple(dim.size for dim in proto.dim)  # type: ignore[attr-defined]
+    Args:
+        request: a serialised `program_pb2.ProgramRequest`.
 
+    Raises:
+        PluginError: it is none, or names a function that it does not bring.
+    """
+    try:
+        message = program_pb2.ProgramRequest.FromString(request)
+    except protobuf.DecodeError as error:
+        raise errors.PluginError(f"The plugin sent {len(request)} bytes, no ProgramRequest: {error}.") from error
+    library = {function.signature.name: function for function in message.library.function}
+    if message.function not in library:
+        raise errors.PluginError(
+            f"The plugin asks for function {message.function!r} of program {message.name!r}, and sent "
+            f"{sorted(library) or 'no functions'}."
+        )
+    if len(message.arguments) != len(library[message.function].signature.input_arg):
+        raise errors.PluginError(
+            f"The plugin sent {len(message.arguments)} arguments for {message.function!r} of program "
+            f"{message.name!r}, which takes {len(library[message.function].signature.input_arg)}."
+        )
     return ProgramRequest(
-        name=node.name,
-        function=node.attr["_function"].s.decode(),
-        ordinal=node.attr["_ordinal"].i,
-        library={function.signature.name: function for function in graph.library.function},
-        arg_types=list(node.attr["Tin"].list.type),
-        arg_shapes=[shape(proto) for proto in node.attr["_arg_shapes"].list.shape],
-        variable_names=[name.decode() for name in node.attr["_variable_names"].list.s],
-        variable_types=list(node.attr["_variable_types"].list.type),
-        variable_shapes=[shape(proto) for proto in node.attr["_variable_shapes"].list.shape],
+        name=message.name,
+        function=message.function,
+        ordinal=message.ordinal,
+        library=library,
+        arg_types=[argument.type for argument in message.arguments],
+        arg_shapes=[_shape(argument.shape) for argument in message.arguments],
+        variable_names=[argument.variable.name for argument in message.arguments],
+        variable_types=[argument.variable.type for argument in message.arguments],
+        variable_shapes=[_shape(argument.variable.shape) for argument in message.arguments],
     )
 
 
-def answer_of(program: LoweredProgram) -> graph_pb2.GraphDef:
-    """Writes what the plugin reads."""
-    answer = graph_pb2.GraphDef(node=[program.node])
-    answer.node[0].attr["_variable_chips"].list.i.extend(program.variable_ipus)
-    answer.library.function.extend(program.functions)
-    return answer
+def _shape(proto: Any) -> tuple[int, ...]:
+    return tuple(dim.size for dim in proto.dim)
+
+
+def answer_of(program: LoweredProgram) -> Any:
+    """What the plugin is told of a program, but for its compilation: a `program_pb2.ProgramAnswer`."""
+    return program_pb2.ProgramAnswer(
+        node=program.node,
+        functions=program.functions,
+        variable_chips=program.variable_ipus,
+        inputs=program.inputs,
+        replica_variables=[
+            program_pb2.ReplicaVariable(argument=argument, chip=chip) for argument, chip in program.replica_variables
+        ],
+        run_group=program.run_group,
+    )
 
 
 class _Graphs(dict[str, FunctionGraph]):

@@ -84,27 +84,33 @@ class LoweredProgram:
     """What a traced function runs as.
 
     Args:
-        node: the op to run instead of the call.
+        node: the op to run instead of the call; it takes `inputs`, then `replica_variables`.
         functions: the functions that it needs and that the request has not.
         variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
+        inputs: for each input of the node the argument that it is.
         origins: tells which traced function each function was made of.
         clusters: all XLA programs, those of loop bodies included.
         exchanges: all exchanges between IPUs, those of loop bodies included.
         replicas: how often it runs at the same time.
         shards: IPUs of each replica.
         first_replica: the function that the first of several replicas runs.
+        replica_variables: for each further replica's copy of a variable the argument, and the IPU where it lives.
+        run_group: what the ops of several replicas know its runs by; empty where there is one.
         has_chunks: whether a loop of it runs several iterations in one XLA program.
     """
 
     node: node_def_pb2.NodeDef
     functions: list[function_pb2.FunctionDef]
     variable_ipus: list[int]
+    inputs: list[int]
     origins: Origins
     clusters: list[Cluster] = dataclasses.field(default_factory=list)
     exchanges: list[Exchange] = dataclasses.field(default_factory=list)
     replicas: int = 1
     shards: int = 1
     first_replica: str = ""
+    replica_variables: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    run_group: str = ""
     has_chunks: bool = False
 
     @property

@@ -49,7 +49,10 @@ def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> d
     """
     file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=imports)
     pool = descriptor_pool.Default()
-    enums = {enum for imported in imports for enum in pool.FindFileByName(imported).enum_types_by_name}
+    enums: set[str] = set()
+    for imported in map(pool.FindFileByName, imports):
+        for enum in imported.enum_types_by_name:
+            enums |= {enum, f"{imported.package}.{enum}"}
     _parse(file, re.sub(r"//[^\n]*", "", text), enums)
     pool.AddSerializedFile(file.SerializeToString())
     descriptor = pool.FindFileByName(name)

@@ -29,7 +29,7 @@ _INT64_OF_DEVICE = (
 )
 _INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes", "ipu_kernel_nanoseconds", "ipu_kernels")
 _INT64_OF_LINK = ("ipu_exchange_bytes", "ipu_exchange_transfers")
-_INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 3, 12, 13  # TensorFlow's status codes
+_OK, _INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 0, 3, 12, 13  # TensorFlow's status codes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,19 +121,21 @@ class Library:
         """Installs the function that turns a traced call into what runs (see `compiling.entry`).
 
         Args:
-            lower: takes the call and a serialised `GraphDef` (the call as its only node, and the functions it
-                reaches), returns a serialised `GraphDef` (one node to run, and its functions). What it raises becomes
+            lower: takes the call and a serialised `ProgramRequest`, returns a serialised `ProgramAnswer` (both of
+                `messages.program_pb2`; the plugin checks what it is given). What it raises becomes
                 the status of the op: a `tf.errors.OpError` has a code, a `NotImplementedError` is unimplemented, a
                 `ValueError` an invalid argument, anything else internal.
         """
 
         def entry(call: int, request: int, size: int) -> int:
             try:
-                answer, code = lower(Call(self._c, call), ctypes.string_at(request, size)), 0
+                answer = lower(Call(self._c, call), ctypes.string_at(request, size))
+                self._c.ipu_answer(call, answer, len(answer))
+                return _OK
             except BaseException as error:  # nothing may cross into C++
                 answer, code = _status_of(error)
-            self._c.ipu_answer(call, answer, len(answer))
-            return code
+                self._c.ipu_answer(call, answer, len(answer))
+                return code
 
         self._lower = _LOWER(entry)
         self._c.ipu_set_lower_function(self._lower)
@@ -148,11 +150,13 @@ class Library:
 
         def entry(call: int, name: bytes, request: int, size: int) -> int:
             try:
-                answer, code = handlers[name.decode()](ctypes.string_at(request, size)), 0
+                answer = handlers[name.decode()](ctypes.string_at(request, size))
+                self._c.ipu_python_answer(call, answer, len(answer))
+                return _OK
             except BaseException as error:  # nothing may cross into C++
                 answer, code = _status_of(error)
-            self._c.ipu_python_answer(call, answer, len(answer))
-            return code
+                self._c.ipu_python_answer(call, answer, len(answer))
+                return code
 
         self._handle = _CALL(entry)
         self._c.ipu_set_python_function(self._handle)

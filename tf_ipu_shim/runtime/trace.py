@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tf_ipu_shim.messages import trace_pb2
+from tf_ipu_shim.messages import program_pb2, trace_pb2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,57 +30,58 @@ class DeviceTensor:
     output: int | None = None
 
 
-def templates(
+def events_of(
     ordinal: int, module: str, profiling: Any, tensors: Sequence[DeviceTensor], *, tensor_map: str = "", info: str = ""
-) -> list[bytes]:
-    """The events of a program, as the plugin takes them.
+) -> Any:
+    """The events of a program, as the plugin takes them: a `program_pb2.ProgramEvents`.
 
     Args:
         ordinal: of the TensorFlow device.
         module: the program's name.
-        profiling: the `IpuOptions.Profiling` in force.
+        profiling: the `IpuOptions.Profiling` in force: whether transfers are wanted.
         tensors: the program's variables.
         tensor_map: JSON, which tensor lies on which tiles.
         info: JSON, what is known of the program's instructions.
-
-    Returns:
-        Nothing when no events are wanted; else serialised `IpuTraceEvent`s without time: COMPILE_BEGIN, COMPILE_END,
-        LOAD_ENGINE, HOST_TO_DEVICE_TRANSFER, DEVICE_TO_HOST_TRANSFER, EXECUTE. The three in the middle are empty when
-        transfers are not wanted.
 
     Source: `tensorflow/compiler/plugin/poplar/driver/poplar_executor.cc`.
 
     Example:
         >>> profiling = config_pb2.IpuOptions.Profiling(enable_ipu_trace_events=True)
-        >>> trace_pb2.IpuTraceEvent.FromString(templates(0, "cluster", profiling, [])[5]).execute.module_name
+        >>> events_of(0, "cluster", profiling, []).execute.execute.module_name
         'cluster'
     """
-    if not profiling.enable_ipu_trace_events:
-        return []
-    kinds = trace_pb2.IpuTraceEvent
-    begin = kinds(type=kinds.COMPILE_BEGIN, ordinal=ordinal)
-    begin.compile_begin.module_name = module
-    end = kinds(type=kinds.COMPILE_END, ordinal=ordinal)
-    end.compile_end.module_name, end.compile_end.tensor_map, end.compile_end.instruction_info = module, tensor_map, info
-    load = kinds(type=kinds.LOAD_ENGINE, ordinal=ordinal)
-    load.load_engine.module_name = module
-    to_device = kinds(type=kinds.HOST_TO_DEVICE_TRANSFER, ordinal=ordinal)
-    to_device.data_transfer.data_transfer = _transfer(
+    kind = trace_pb2.IpuTraceEvent
+    events = program_pb2.ProgramEvents(
+        compile_begin=kind(type=kind.COMPILE_BEGIN, ordinal=ordinal),
+        compile_end=kind(type=kind.COMPILE_END, ordinal=ordinal),
+        execute=kind(type=kind.EXECUTE, ordinal=ordinal),
+        variables=[tensor.parameter for tensor in tensors],
+        written=[tensor.parameter for tensor in tensors if tensor.output is not None],
+    )
+    events.compile_begin.compile_begin.module_name = module
+    compiled = events.compile_end.compile_end
+    compiled.module_name, compiled.tensor_map, compiled.instruction_info = module, tensor_map, info
+    events.execute.execute.module_name = module
+    if profiling.enable_io_trace:
+        events.transfers.CopyFrom(_transfers(ordinal, module, tensors))
+    return events
+
+
+def _transfers(ordinal: int, module: str, tensors: Sequence[DeviceTensor]) -> Any:
+    kind = trace_pb2.IpuTraceEvent
+    events = program_pb2.TransferEvents(
+        load_engine=kind(type=kind.LOAD_ENGINE, ordinal=ordinal),
+        host_to_device=kind(type=kind.HOST_TO_DEVICE_TRANSFER, ordinal=ordinal),
+        device_to_host=kind(type=kind.DEVICE_TO_HOST_TRANSFER, ordinal=ordinal),
+    )
+    events.load_engine.load_engine.module_name = module
+    events.host_to_device.data_transfer.data_transfer = _transfer(
         [(f"{tensor.parameter}.0", tensor.parameter, tensor.bytes) for tensor in tensors]
     )
-    to_host = kinds(type=kinds.DEVICE_TO_HOST_TRANSFER, ordinal=ordinal)
-    to_host.data_transfer.data_transfer = _transfer(
+    events.device_to_host.data_transfer.data_transfer = _transfer(
         [(f"out_{tensor.output}.0", tensor.output, tensor.bytes) for tensor in tensors if tensor.output is not None]
     )
-    execute = kinds(type=kinds.EXECUTE, ordinal=ordinal)
-    execute.execute.module_name = module
-    transfers = [load, to_device, to_host]
-    return [
-        begin.SerializeToString(),
-        end.SerializeToString(),
-        *(event.SerializeToString() if profiling.enable_io_trace else b"" for event in transfers),
-        execute.SerializeToString(),
-    ]
+    return events
 
 
 def _transfer(tensors: Sequence[tuple[str, int, int]]) -> str:

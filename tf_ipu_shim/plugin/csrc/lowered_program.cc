@@ -1,6 +1,8 @@
 #include "lowered_program.h"
 
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "counters.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -14,20 +16,13 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file makes and runs TensorFlow kernels
 
-Status MakeKernel(OpKernelContext* context, NodeDef node, const std::vector<int32_t>& input_order,
-                  size_t replica_variables, int graph_def_version, std::unique_ptr<OpKernel>* kernel) {
-  const OpKernel& program = context->op_kernel();
-  DataTypeVector input_types(program.input_types());
-  if (!input_order.empty()) {
-    input_types.clear();
-    for (const int32_t input : input_order) input_types.push_back(program.input_type(input));
-  }
-  for (size_t i = 0; i < replica_variables; ++i) input_types.push_back(DT_RESOURCE);
-  for (size_t i = 0; i < input_types.size(); ++i) node.add_input(strings::StrCat("input:", i));
+Status MakeKernel(OpKernelContext* context, NodeDef node, int graph_def_version, std::unique_ptr<OpKernel>* kernel) {
   const OpDef* op_def = nullptr;
   TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
-  const auto properties =
-      std::make_shared<NodeProperties>(op_def, node, input_types, program.output_types());
+  DataTypeVector input_types, output_types;
+  TF_RETURN_IF_ERROR(InOutTypesForNode(node, *op_def, &input_types, &output_types));
+  for (size_t i = 0; i < input_types.size(); ++i) node.add_input(strings::StrCat("input:", i));
+  const auto properties = std::make_shared<NodeProperties>(op_def, std::move(node), input_types, output_types);
   FunctionLibraryRuntime* runtime = context->function_library();
   Device* device = runtime->device();
   OpKernel* made = nullptr;
@@ -37,102 +32,45 @@ Status MakeKernel(OpKernelContext* context, NodeDef node, const std::vector<int3
   return OkStatus();
 }
 
-// The events that Python made for a program (see `compiling.compilation`), in this order.
-enum EventTemplate { kCompileBegin, kCompileEnd, kLoadEngine, kHostToDevice, kDeviceToHost, kExecute, kEventTemplates };
-
-// Field 5 of IpuTraceEvent, `compile_end`, with its field 3, `duration`. Protobuf merges it into the one there is.
-std::string Duration(int64_t micros) {
-  std::string varint;
-  for (uint64_t rest = static_cast<uint64_t>(micros < 0 ? 0 : micros);; rest >>= 7) {
-    varint.push_back(static_cast<char>((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0)));
-    if (rest <= 0x7f) break;
-  }
-  return std::string{0x2a, static_cast<char>(varint.size() + 1), 0x18} + varint;
-}
-
 }  // namespace
 
-Status LoweredProgram::Make(OpKernelContext* context, const IpuDevice& device, NodeDef node, int graph_def_version,
-                            int64_t epoch, int64_t start_micros, std::unique_ptr<LoweredProgram>* program) {
+Status LoweredProgram::Make(OpKernelContext* context, const IpuDevice& device, ProgramAnswer answer,
+                            int graph_def_version, int64_t epoch, int64_t start_micros,
+                            std::unique_ptr<LoweredProgram>* program) {
   std::unique_ptr<LoweredProgram> made(new LoweredProgram(epoch));
   for (int i = 0; i < context->num_inputs(); ++i) made->shapes_.push_back(context->input(i).shape());
-  TF_RETURN_IF_ERROR(made->ReadVariables(node));
-  TF_RETURN_IF_ERROR(made->ReadInputs(node));
-  TF_RETURN_IF_ERROR(made->ReadCompilation(node, start_micros));
-  for (const char* attribute : {"_variable_chips", "_input_order", "_replica_variables", "_replica_chips", "_run_group", "_compiles",
-                                "_module", "_launches", "_progress_bar", "_events", "_event_variables",
-                                "_event_written"}) {
-    node.mutable_attr()->erase(attribute);
+  made->homes_ = std::vector<std::atomic<const void*>>(made->shapes_.size());
+  made->variable_chips_ = std::move(answer.variable_chips);
+  made->kernel_inputs_ = std::move(answer.inputs);
+  std::vector<int32_t> same(made->shapes_.size());
+  std::iota(same.begin(), same.end(), 0);
+  made->same_inputs_ = made->kernel_inputs_ == same;
+  made->run_group_ = std::move(answer.run_group);
+  if (!answer.replica_variables.empty()) {
+    made->replicas_ = std::make_unique<ReplicaVariables>(std::move(answer.replica_variables));
   }
-  TF_RETURN_IF_ERROR(MakeKernel(context, std::move(node), made->input_order_,
-                                made->replicas_ == nullptr ? 0 : made->replicas_->size(), graph_def_version,
-                                &made->kernel_));
+  TF_RETURN_IF_ERROR(MakeKernel(context, std::move(answer.node), graph_def_version, &made->kernel_));
   DeviceCounters& counters = CountersOf(device.ordinal());
   ++counters.programs_lowered;
-  if (made->compiles_) ++counters.programs_compiled;
+  made->compiles_ = answer.compilation.has_value();
+  if (made->compiles_) {
+    ++counters.programs_compiled;
+    made->TakeCompilation(std::move(*answer.compilation), start_micros);
+  }
   *program = std::move(made);
   return OkStatus();
 }
 
-Status LoweredProgram::ReadVariables(const NodeDef& node) {
-  TF_RETURN_IF_ERROR(GetNodeAttr(node, "_variable_chips", &variable_chips_));
-  if (variable_chips_.size() != shapes_.size()) {
-    return errors::Internal("tf_ipu_shim's lowering placed ", variable_chips_.size(), " of ", shapes_.size(),
-                            " inputs");
+void LoweredProgram::TakeCompilation(CompilationMessage compilation, int64_t start_micros) {
+  if (compilation.events.has_value()) {
+    events_ = std::make_shared<const ProgramEvents>(std::move(*compilation.events));
+    RecordEvent(events_->compile_begin, start_micros);
   }
-  homes_ = std::vector<std::atomic<const void*>>(shapes_.size());
-  return OkStatus();
-}
-
-Status LoweredProgram::ReadInputs(const NodeDef& node) {
-  const auto check = [this](const std::vector<int32_t>& inputs) -> Status {
-    for (const int32_t input : inputs) {
-      if (input >= 0 && input < static_cast<int64_t>(shapes_.size())) continue;
-      return errors::Internal("tf_ipu_shim's lowering hands on input ", input, " of ", shapes_.size());
-    }
-    return OkStatus();
-  };
-  TryGetNodeAttr(node, "_input_order", &input_order_);
-  TryGetNodeAttr(node, "_run_group", &run_group_);
-  TF_RETURN_IF_ERROR(check(input_order_));
-  std::vector<int32_t> variables, chips;
-  if (!TryGetNodeAttr(node, "_replica_variables", &variables)) return OkStatus();
-  TF_RETURN_IF_ERROR(check(variables));
-  TF_RETURN_IF_ERROR(GetNodeAttr(node, "_replica_chips", &chips));
-  if (chips.size() != variables.size()) return errors::Internal("tf_ipu_shim's lowering placed not all variables");
-  replicas_ = std::make_unique<ReplicaVariables>(std::move(variables), std::move(chips));
-  return OkStatus();
-}
-
-Status LoweredProgram::ReadCompilation(const NodeDef& node, int64_t start_micros) {
-  if (!TryGetNodeAttr(node, "_compiles", &compiles_) || !compiles_) return OkStatus();
-  std::string module;
-  std::vector<std::string> launches, templates;
-  bool show_bar = false;
-  TF_RETURN_IF_ERROR(GetNodeAttr(node, "_module", &module));
-  TF_RETURN_IF_ERROR(GetNodeAttr(node, "_launches", &launches));
-  TF_RETURN_IF_ERROR(GetNodeAttr(node, "_progress_bar", &show_bar));
-  TF_RETURN_IF_ERROR(GetNodeAttr(node, "_events", &templates));
-  if (!templates.empty()) {
-    if (templates.size() != kEventTemplates) {
-      return errors::Internal("tf_ipu_shim's lowering made ", templates.size(), " trace events of ", kEventTemplates);
-    }
-    auto events = std::make_shared<ProgramEvents>();
-    events->compile_end = templates[kCompileEnd];
-    events->load_engine = templates[kLoadEngine];
-    events->host_to_device = templates[kHostToDevice];
-    events->device_to_host = templates[kDeviceToHost];
-    events->execute = templates[kExecute];
-    TF_RETURN_IF_ERROR(GetNodeAttr(node, "_event_variables", &events->variables));
-    TF_RETURN_IF_ERROR(GetNodeAttr(node, "_event_written", &events->written));
-    events_ = std::move(events);
-    RecordEvent(templates[kCompileBegin], start_micros);
-  }
-  if (show_bar || events_ != nullptr) {
-    first_run_ = CompileWatch::Begin(module, launches, show_bar, start_micros);
+  if (compilation.progress_bar || events_ != nullptr) {
+    first_run_ =
+        CompileWatch::Begin(compilation.module, compilation.launches, compilation.progress_bar, start_micros);
     ran_ = false;
   }
-  return OkStatus();
 }
 
 bool LoweredProgram::Fits(OpKernelContext* context, int64_t epoch) const {
@@ -145,7 +83,7 @@ bool LoweredProgram::Fits(OpKernelContext* context, int64_t epoch) const {
 
 Status LoweredProgram::BringVariablesHome(OpKernelContext* context, const IpuDevice& device) {
   for (size_t i = 0; i < variable_chips_.size(); ++i) {
-    const int64_t chip = variable_chips_[i];
+    const int32_t chip = variable_chips_[i];
     if (chip < 0) continue;
     core::RefCountPtr<Var> variable;
     // An uninitialised variable is reported by the op that reads it, in TensorFlow's own words.
@@ -186,7 +124,7 @@ Status LoweredProgram::Reorder(OpKernelContext* context, const IpuDevice& device
     if (variable_chips_[input] < 0 || HandleFromInput(context, input).device() == device.name()) continue;
     elsewhere[input] = any_elsewhere = true;
   }
-  if (input_order_.empty() && replicas_ == nullptr && !any_elsewhere) return OkStatus();
+  if (same_inputs_ && replicas_ == nullptr && !any_elsewhere) return OkStatus();
   auto inputs = std::make_shared<Inputs>();
   const OpKernelContext::Params* params = context->params();
   const auto add = [&](const TensorValue& value, size_t like) {
@@ -203,10 +141,7 @@ Status LoweredProgram::Reorder(OpKernelContext* context, const IpuDevice& device
     }
     return OkStatus();
   };
-  for (const int32_t input : input_order_) TF_RETURN_IF_ERROR(add_input(input));
-  if (input_order_.empty()) {
-    for (size_t input = 0; input < shapes_.size(); ++input) TF_RETURN_IF_ERROR(add_input(input));
-  }
+  for (const int32_t input : kernel_inputs_) TF_RETURN_IF_ERROR(add_input(input));
   for (size_t copy = 0; replicas_ != nullptr && copy < replicas_->size(); ++copy) {
     add(replicas_->handle(copy), replicas_->input(copy));
   }
@@ -235,7 +170,7 @@ std::shared_ptr<CompileWatch> LoweredProgram::BeforeRun(OpKernelContext* context
     first_run->ShowBar();
     return first_run;
   }
-  if (events_ != nullptr && events_->transfers_wanted()) {
+  if (events_ != nullptr && events_->transfers.has_value()) {
     EngineTraceOf(device.ordinal()).Load(events_, BuffersOf(context, events_->variables), NowMicros());
   }
   return nullptr;
@@ -259,8 +194,8 @@ void LoweredProgram::AfterRun(OpKernelContext* context, const IpuDevice& device,
     // XLA compiles while the program first runs, so that only now is it known when it was compiled. What follows a
     // compilation on a real device is then recorded with that time.
     const int64_t compiled = first_run->end_micros();
-    RecordEvent(events_->compile_end + Duration(compiled - first_run->start_micros()), compiled);
-    if (events_->transfers_wanted()) engine.Load(events_, variables, compiled);
+    RecordEvent(events_->compile_end, compiled, compiled - first_run->start_micros());
+    if (events_->transfers.has_value()) engine.Load(events_, variables, compiled);
   }
   engine.Executed(events_, variables, BuffersOf(context, events_->written), NowMicros());
 }

@@ -11,9 +11,9 @@
 
 #include "compile_watch.h"
 #include "device.h"
+#include "program_messages.h"
 #include "program_runs.h"
 #include "replica_variables.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/platform/status.h"
@@ -23,10 +23,10 @@ namespace tf_ipu_shim {
 
 class LoweredProgram {
  public:
-  // Reads what the lowering answered: the node to run, with what else there is to know as its attributes.
-  // `start_micros`: when the lowering began; `epoch`: the configuration it was made for.
-  static tensorflow::Status Make(tensorflow::OpKernelContext* context, const IpuDevice& device,
-                                 tensorflow::NodeDef node, int graph_def_version, int64_t epoch, int64_t start_micros,
+  // Makes what the lowering answered (`CheckAnswer` has passed). `start_micros`: when the lowering began; `epoch`: the
+  // configuration it was made for.
+  static tensorflow::Status Make(tensorflow::OpKernelContext* context, const IpuDevice& device, ProgramAnswer answer,
+                                 int graph_def_version, int64_t epoch, int64_t start_micros,
                                  std::unique_ptr<LoweredProgram>* program);
 
   // Whether it was lowered for this configuration and arguments of these shapes; XLA's programs have fixed ones.
@@ -62,17 +62,16 @@ class LoweredProgram {
  private:
   explicit LoweredProgram(int64_t epoch) : epoch_(epoch) {}
 
-  tensorflow::Status ReadVariables(const tensorflow::NodeDef& node);
-  tensorflow::Status ReadInputs(const tensorflow::NodeDef& node);
-  tensorflow::Status ReadCompilation(const tensorflow::NodeDef& node, int64_t start_micros);
+  void TakeCompilation(CompilationMessage compilation, int64_t start_micros);
   EngineTrace::Buffers BuffersOf(tensorflow::OpKernelContext* context, const std::vector<int32_t>& inputs) const;
 
   const int64_t epoch_;
   std::unique_ptr<tensorflow::OpKernel> kernel_;
   std::vector<tensorflow::TensorShape> shapes_;  // per input
-  std::vector<int64_t> variable_chips_;          // per input; -1 for what is no variable
+  std::vector<int32_t> variable_chips_;          // per input; -1 for what is no variable
   std::vector<std::atomic<const void*>> homes_;  // per input: the buffer last seen in its chip's arena
-  std::vector<int32_t> input_order_;             // for each input of the kernel the program's; empty for the same
+  std::vector<int32_t> kernel_inputs_;           // for each input of the kernel the program's
+  bool same_inputs_ = false;                     // whether these are all inputs in their order
   std::unique_ptr<ReplicaVariables> replicas_;   // null where there is one replica
   std::string run_group_;                        // empty where there is one replica
   RunGate gate_;

@@ -9,6 +9,17 @@ using tensorflow::Status;
 
 std::atomic<LowerFunction> lower_function{nullptr};
 
+template <typename Functions>
+Status AddAll(tensorflow::FunctionLibraryRuntime* runtime, const Functions& functions) {
+  // The runtime hands its library out as const only because callers seldom extend it; the library locks itself.
+  auto* library = const_cast<tensorflow::FunctionLibraryDefinition*>(runtime->GetFunctionLibraryDefinition());
+  for (const tensorflow::FunctionDef& function : functions) {
+    if (library->Contains(function.signature().name())) continue;
+    TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
+  }
+  return tensorflow::OkStatus();
+}
+
 }  // namespace
 
 std::atomic<int64_t> configuration_epoch{1};
@@ -16,8 +27,7 @@ std::atomic<int64_t> configuration_epoch{1};
 void SetLowerFunction(LowerFunction function) { lower_function = function; }
 void NewEpoch() { ++configuration_epoch; }
 
-Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::GraphDef& request,
-             tensorflow::GraphDef* lowered) {
+Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& request, ProgramAnswer* answer) {
   const LowerFunction function = lower_function;
   if (function == nullptr) {
     return tensorflow::errors::FailedPrecondition(
@@ -25,26 +35,20 @@ Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::Grap
         "Import tf_ipu_shim before running the graph.");
   }
   std::string bytes;
-  if (!request.SerializeToString(&bytes)) {
-    return tensorflow::errors::ResourceExhausted("The traced function is too large to hand over: protobuf allows 2 GiB");
-  }
+  TF_RETURN_IF_ERROR(WriteMessage(request, &bytes));
   LoweringCall call{runtime, {}};
   const int32_t code = function(&call, bytes.data(), static_cast<int64_t>(bytes.size()));
   if (code != 0) return Status(static_cast<absl::StatusCode>(code), call.answer);
-  if (!lowered->ParseFromString(call.answer) || lowered->node_size() != 1) {
-    return tensorflow::errors::Internal("tf_ipu_shim's lowering returned no program");
-  }
-  return tensorflow::OkStatus();
+  return ReadMessage(call.answer, answer);
 }
 
 Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::FunctionDefLibrary& functions) {
-  // The runtime hands its library out as const only because callers seldom extend it; the library locks itself.
-  auto* library = const_cast<tensorflow::FunctionLibraryDefinition*>(runtime->GetFunctionLibraryDefinition());
-  for (const tensorflow::FunctionDef& function : functions.function()) {
-    if (library->Contains(function.signature().name())) continue;
-    TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
-  }
-  return tensorflow::OkStatus();
+  return AddAll(runtime, functions.function());
+}
+
+Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime,
+                    const std::vector<tensorflow::FunctionDef>& functions) {
+  return AddAll(runtime, functions);
 }
 
 }  // namespace tf_ipu_shim

@@ -4,9 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "program_messages.h"
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/status.h"
 
@@ -15,11 +16,11 @@ namespace tf_ipu_shim {
 // What a call of the Python side can reach while it runs: the answer it fills in, and the runtime it may question.
 struct LoweringCall {
   tensorflow::FunctionLibraryRuntime* runtime;
-  std::string answer;  // a serialised GraphDef, or the message of the error
+  std::string answer;  // a serialised ProgramAnswer, or the message of the error
 };
 
-// Returns 0, or a TensorFlow status code with the message in `call->answer`. `request` is a serialised GraphDef: one
-// node, the call, and the functions it reaches.
+// Returns 0, or a TensorFlow status code with the message in `call->answer`. `request` is a serialised
+// ProgramRequest.
 using LowerFunction = int32_t (*)(LoweringCall* call, const char* request, int64_t size);
 
 void SetLowerFunction(LowerFunction function);
@@ -30,12 +31,14 @@ extern std::atomic<int64_t> configuration_epoch;
 inline int64_t CurrentEpoch() { return configuration_epoch.load(std::memory_order_acquire); }
 void NewEpoch();
 
-// Lowers `request`. On success `*lowered` holds one node, what to run, and the functions it needs.
-tensorflow::Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::GraphDef& request,
-                         tensorflow::GraphDef* lowered);
+// Lowers `request`. What is answered has not been checked (see `program_answer.h`).
+tensorflow::Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& request,
+                         ProgramAnswer* answer);
 
 // Adds functions to the library that `runtime` looks them up in. Those it has already are left as they are.
 tensorflow::Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime,
                                 const tensorflow::FunctionDefLibrary& functions);
+tensorflow::Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime,
+                                const std::vector<tensorflow::FunctionDef>& functions);
 
 }  // namespace tf_ipu_shim

@@ -1,6 +1,7 @@
 // `IpuProgram`: one op in the user's graph, lowered at its first run. Only then is it known how many IPUs there are:
 // TensorFlow 1 scripts often configure the system after they have built, even finalised, the graph.
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "counters.h"
@@ -9,6 +10,7 @@
 #include "in_flight.h"
 #include "lowered_program.h"
 #include "lowering_call.h"
+#include "program_answer.h"
 #include "program_request.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
@@ -146,14 +148,16 @@ class IpuProgramOp : public AsyncOpKernel {
       return OkStatus();
     }
     const int64_t start_micros = NowMicros();
-    GraphDef request, lowered;
+    ProgramRequest request;
+    ProgramAnswer answer;
     TF_RETURN_IF_ERROR(AddFunctions(context->function_library(), library_));
     TF_RETURN_IF_ERROR(MakeRequest(context, device, function_, library_, &request));
-    TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &lowered));
-    TF_RETURN_IF_ERROR(AddFunctions(context->function_library(), lowered.library()));
+    TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &answer));
+    TF_RETURN_IF_ERROR(CheckAnswer(context, answer));
+    TF_RETURN_IF_ERROR(AddFunctions(context->function_library(), answer.functions));
     std::unique_ptr<LoweredProgram> fresh;
-    TF_RETURN_IF_ERROR(LoweredProgram::Make(context, device, lowered.node(0), graph_def_version_, epoch, start_micros,
-                                            &fresh));
+    TF_RETURN_IF_ERROR(LoweredProgram::Make(context, device, std::move(answer), graph_def_version_, epoch,
+                                            start_micros, &fresh));
     *program = fresh.get();
     programs_.push_back(std::move(fresh));
     return OkStatus();

@@ -2,17 +2,17 @@
 #pragma once
 
 #include "device.h"
+#include "program_messages.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/status.h"
 
 namespace tf_ipu_shim {
 
-// Makes the request of an `IpuProgram` that runs in `context`: the call as a node, and all functions it reaches. They
-// are `library`, or, where that is empty, in the library of the runtime.
+// Makes the request of an `IpuProgram` that runs in `context`. The functions that it reaches are `library`, or, where that
+// is empty, in the library of the runtime.
 tensorflow::Status MakeRequest(tensorflow::OpKernelContext* context, const IpuDevice& device,
                                const std::string& function, const tensorflow::FunctionDefLibrary& library,
-                               tensorflow::GraphDef* request);
+                               ProgramRequest* request);
 
 }  // namespace tf_ipu_shim

@@ -24,7 +24,7 @@ ReplicaVariables::~ReplicaVariables() {
 
 Status ReplicaVariables::Make(OpKernelContext* context, size_t index) {
   Copy& copy = copies_[index];
-  const ResourceHandle& original = HandleFromInput(context, inputs_[index]);
+  const ResourceHandle& original = HandleFromInput(context, variables_[index].argument);
   DataType type = original.dtypes_and_shapes().empty() ? DT_FLOAT : original.dtypes_and_shapes()[0].dtype;
   const std::string name = NewVariableName();
   copy.variable.reset(new Var(type));
@@ -50,10 +50,10 @@ Status ReplicaVariables::Fill(const IpuDevice& device, size_t copy, const Tensor
     return errors::InvalidArgument("A variable of ", DataTypeString(value.dtype()),
                                    " cannot be on an IPU. Place it on the CPU.");
   }
-  Tensor made(ArenaOf(device.ordinal(), chips_[copy]), value.dtype(), value.shape());
+  Tensor made(ArenaOf(device.ordinal(), variables_[copy].chip), value.dtype(), value.shape());
   if (!made.IsInitialized()) {
     return errors::ResourceExhausted("The host has no memory left for a variable of ", value.TotalBytes(),
-                                     " bytes on IPU ", chips_[copy]);
+                                     " bytes on IPU ", variables_[copy].chip);
   }
   if (value.TotalBytes() > 0) std::memcpy(made.data(), value.data(), value.TotalBytes());
   CountersOf(device.ordinal()).host_to_device.Add(value.TotalBytes());
@@ -63,13 +63,13 @@ Status ReplicaVariables::Fill(const IpuDevice& device, size_t copy, const Tensor
 
 Status ReplicaVariables::Upload(OpKernelContext* context, const IpuDevice& device) {
   mutex_lock lock(mutex_);
-  copies_.resize(inputs_.size());
+  copies_.resize(variables_.size());
   for (size_t index = 0; index < copies_.size(); ++index) {
     Copy& copy = copies_[index];
     if (copy.name.empty()) TF_RETURN_IF_ERROR(Make(context, index));
     core::RefCountPtr<Var> variable;
     Tensor value(DT_INVALID);
-    if (FindVariable(context, inputs_[index], &variable).ok()) {
+    if (FindVariable(context, variables_[index].argument, &variable).ok()) {
       tf_shared_lock lock(*variable->mu());
       if (variable->is_initialized) value = *variable->tensor();
     }
@@ -88,7 +88,7 @@ void ReplicaVariables::Keep(OpKernelContext* context) {
   mutex_lock lock(mutex_);
   for (size_t index = 0; index < copies_.size(); ++index) {
     core::RefCountPtr<Var> variable;
-    if (!FindVariable(context, inputs_[index], &variable).ok()) continue;
+    if (!FindVariable(context, variables_[index].argument, &variable).ok()) continue;
     tf_shared_lock variable_lock(*variable->mu());
     if (!variable->is_initialized) continue;
     copies_[index].known = *variable->tensor();

@@ -5,9 +5,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device.h"
+#include "program_messages.h"
 #include "program_variables.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -16,9 +18,7 @@ namespace tf_ipu_shim {
 
 class ReplicaVariables {
  public:
-  // `inputs`, `chips`: for each copy the program's input that it is of, and the chip where it lives.
-  ReplicaVariables(std::vector<int32_t> inputs, std::vector<int32_t> chips)
-      : inputs_(std::move(inputs)), chips_(std::move(chips)) {}
+  explicit ReplicaVariables(std::vector<ReplicaVariable> variables) : variables_(std::move(variables)) {}
   ~ReplicaVariables();
   ReplicaVariables(const ReplicaVariables&) = delete;
   ReplicaVariables& operator=(const ReplicaVariables&) = delete;
@@ -28,8 +28,8 @@ class ReplicaVariables {
   // After a run that succeeded: what the variables hold now is what the copies belong to.
   void Keep(tensorflow::OpKernelContext* context);
 
-  size_t size() const { return inputs_.size(); }
-  int32_t input(size_t copy) const { return inputs_[copy]; }
+  size_t size() const { return variables_.size(); }
+  int32_t input(size_t copy) const { return variables_[copy].argument; }
   // The handle of a copy, as an input of the program's kernel.
   tensorflow::TensorValue handle(size_t copy) { return tensorflow::TensorValue(&copies_[copy].handle); }
 
@@ -47,7 +47,7 @@ class ReplicaVariables {
   tensorflow::Status Fill(const IpuDevice& device, size_t copy, const tensorflow::Tensor& value,
                           tensorflow::Tensor* filled);
 
-  const std::vector<int32_t> inputs_, chips_;
+  const std::vector<ReplicaVariable> variables_;
   tensorflow::mutex mutex_;
   tensorflow::ResourceMgr* resources_ = nullptr;  // outlives the kernels of its device
   std::vector<Copy> copies_;

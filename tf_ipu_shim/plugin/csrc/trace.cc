@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace tf_ipu_shim {
 namespace {
-
-// Field 1 of IpuTraceEvent, a double. Protobuf reads what is appended to a serialised message as part of it.
-constexpr char kTimestampTag = 0x09;
 
 struct EventStore {
   std::mutex mutex;
@@ -29,15 +25,16 @@ int64_t NowMicros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-void RecordEvent(std::string event, int64_t micros) {
-  const double seconds = static_cast<double>(micros) / 1e6;
-  char bytes[sizeof(seconds)];
-  std::memcpy(bytes, &seconds, sizeof(seconds));  // both are little-endian on every platform TensorFlow has wheels for
-  event.push_back(kTimestampTag);
-  event.append(bytes, sizeof(bytes));
+void RecordEvent(const TraceEvent& event, int64_t micros, std::optional<int64_t> compile_micros) {
+  TraceEventTime time;
+  time.timestamp = static_cast<double>(micros) / 1e6;
+  if (compile_micros.has_value()) time.compile_end.emplace().duration = std::max<int64_t>(*compile_micros, 0);
+  std::string bytes = event.serialized;
+  FieldWriter writer(&bytes);
+  TraceEventTime::Fields(time, writer);
   EventStore& store = Store();
   std::lock_guard<std::mutex> lock(store.mutex);
-  store.events.push_back(std::move(event));
+  store.events.push_back(std::move(bytes));
 }
 
 std::vector<std::string> TakeEvents() {
@@ -59,10 +56,10 @@ void EngineTrace::Load(const std::shared_ptr<const ProgramEvents>& events, const
   if (changed) {
     Unload(micros);
     loaded_ = events;
-    RecordEvent(events->load_engine, micros);
+    RecordEvent(events->transfers->load_engine, micros);
   }
   if (!variables.empty() && (changed || !on_device_ || variables_ != variables)) {
-    RecordEvent(events->host_to_device, micros);
+    RecordEvent(events->transfers->host_to_device, micros);
   }
 }
 
@@ -83,7 +80,7 @@ void EngineTrace::HostReads(const void* buffer) {
 }
 
 void EngineTrace::Unload(int64_t micros) {
-  if (on_device_ && !written_.empty()) RecordEvent(loaded_->device_to_host, micros);
+  if (on_device_ && !written_.empty()) RecordEvent(loaded_->transfers->device_to_host, micros);
   on_device_ = false;
   variables_.clear();
   written_.clear();

@@ -5,31 +5,23 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "arena.h"
+#include "program_messages.h"
 
 namespace tf_ipu_shim {
 
 // Microseconds since the epoch, as trace events count time (in seconds).
 int64_t NowMicros();
 
-// Keeps an event. `event` is a serialised IpuTraceEvent without its timestamp.
-void RecordEvent(std::string event, int64_t micros);
+// Keeps an event that happened at `micros`. `compile_micros`: how long a compilation took, for a COMPILE_END.
+void RecordEvent(const TraceEvent& event, int64_t micros, std::optional<int64_t> compile_micros = std::nullopt);
 
 // Takes all events that were kept, oldest first.
 std::vector<std::string> TakeEvents();
-
-// The events of one program, made by Python when it was lowered; empty where the configuration wants none.
-struct ProgramEvents {
-  std::string compile_begin, compile_end, load_engine, host_to_device, device_to_host, execute;
-  std::vector<int32_t> variables;  // the inputs that stay on the device between runs
-  std::vector<int32_t> written;    // those that the program writes
-
-  bool wanted() const { return !execute.empty(); }
-  bool transfers_wanted() const { return !load_engine.empty(); }
-};
 
 // What of a device's memory is up to date, as Graphcore's executor keeps track of it: an engine is loaded where another
 // ran before; its variables go to the device where they are not there, and come back when the host reads one of them.
@@ -37,7 +29,7 @@ class EngineTrace {
  public:
   using Buffers = std::vector<const void*>;
 
-  // Before a run: `variables` holds the buffers of `events->variables`.
+  // Before a run, where transfers are wanted: `variables` holds the buffers of `events->variables`.
   void Load(const std::shared_ptr<const ProgramEvents>& events, const Buffers& variables, int64_t micros);
 
   // After it.

@@ -1,0 +1,323 @@
+"""The messages between Python and the plugin: both sides declare the same, and what makes no sense is an error."""
+
+import ctypes
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tf_ipu_shim.ipu import scopes
+
+from tf_ipu_shim import errors, ipu, plugin
+from tf_ipu_shim.compiling import entry, installation
+from tf_ipu_shim.messages import program_pb2, trace_pb2
+from tf_ipu_shim.runtime import devices
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+ECHOED = [program_pb2.ProgramRequest, program_pb2.ProgramAnswer]
+
+
+def fields_of_the_plugin():
+    """The plugin's own declarations: {message: {field: (number, kind)}}."""
+    function = plugin.load()._c.ipu_message_fields
+    function.restype = ctypes.c_char_p
+    declared = {}
+    for line in function().decode().splitlines():
+        message, field, number, kind = line.split(" ", 3)
+        declared.setdefault(message, {})[field] = (int(number), kind)
+    return declared
+
+
+def fields_of(descriptor):
+    return {field.name: (field.number, kind_of(field)) for field in descriptor.fields}
+
+
+def kind_of(field):
+    names = {
+        field.TYPE_INT32: "int32",
+        field.TYPE_INT64: "int64",
+        field.TYPE_BOOL: "bool",
+        field.TYPE_DOUBLE: "double",
+        field.TYPE_STRING: "string",
+    }
+    referred = field.message_type or field.enum_type
+    kind = referred.full_name if referred is not None else names[field.type]
+    try:
+        repeated = field.is_repeated
+    except AttributeError:  # the older protobuf, which TensorFlow 2.15 brings
+        repeated = field.label == field.LABEL_REPEATED
+    return f"repeated {kind}" if repeated else kind
+
+
+def test_both_sides_declare_the_same_fields():
+    declared = fields_of_the_plugin()
+    ours = {message.full_name: fields_of(message) for message in program_pb2.DESCRIPTOR.message_types_by_name.values()}
+    assert {name: fields for name, fields in declared.items() if name.startswith("tf_ipu_shim.")} == ours
+
+
+@pytest.mark.parametrize("message", [trace_pb2.IpuTraceEvent, trace_pb2.CompileEnd])
+def test_the_plugin_knows_the_fields_of_trace_events_that_it_fills_in(message):
+    ours = fields_of(message.DESCRIPTOR)
+    declared = fields_of_the_plugin()[message.DESCRIPTOR.full_name]
+    kinds = {"xla.poplarplugin.CompileEnd", "double", "int64"}
+    assert declared and {kind for _, kind in declared.values()} <= kinds
+    assert declared == {name: ours[name] for name in declared}
+
+
+def echo(kind, given):
+    """What the plugin writes after it has read `given`."""
+    function = plugin.load()._c.ipu_echo_message
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)]
+    length = ctypes.c_int64()
+    answer = function(kind is program_pb2.ProgramAnswer, given, len(given), length)
+    if length.value < 0:
+        raise ValueError(ctypes.string_at(answer).decode())
+    return kind.FromString(ctypes.string_at(answer, length.value))
+
+
+numbers = st.integers(-(2**31), 2**31 - 1)
+types = st.sampled_from([types_pb2.DT_INVALID, types_pb2.DT_FLOAT, types_pb2.DT_RESOURCE, types_pb2.DT_FLOAT8_E5M2])
+shapes = st.lists(st.integers(-1, 2**40), max_size=3).map(
+    lambda sizes: tf.TensorShape([None if size < 0 else size for size in sizes]).as_proto()
+)
+nodes = st.builds(node_def_pb2.NodeDef, name=st.text(), op=st.text(), input=st.lists(st.text(), max_size=3))
+functions = st.builds(function_pb2.FunctionDef, node_def=st.lists(nodes, max_size=2))
+traces = st.builds(trace_pb2.IpuTraceEvent, ordinal=numbers, timestamp=st.floats(allow_nan=False))
+variables = st.builds(program_pb2.Variable, name=st.text(), type=types, shape=shapes)
+requests = st.builds(
+    program_pb2.ProgramRequest,
+    name=st.text(),
+    function=st.text(),
+    ordinal=numbers,
+    arguments=st.lists(
+        st.builds(program_pb2.Argument, type=types, shape=shapes, variable=st.none() | variables), max_size=3
+    ),
+    library=st.builds(function_pb2.FunctionDefLibrary, function=st.lists(functions, max_size=2)),
+)
+transfers = st.builds(program_pb2.TransferEvents, load_engine=traces, host_to_device=traces, device_to_host=traces)
+events = st.builds(
+    program_pb2.ProgramEvents,
+    compile_begin=traces,
+    compile_end=traces,
+    execute=traces,
+    transfers=st.none() | transfers,
+    variables=st.lists(numbers, max_size=5),
+    written=st.lists(numbers, max_size=5),
+)
+answers = st.builds(
+    program_pb2.ProgramAnswer,
+    node=nodes,
+    functions=st.lists(functions, max_size=2),
+    variable_chips=st.lists(numbers, max_size=5),
+    inputs=st.lists(numbers, max_size=5),
+    replica_variables=st.lists(st.builds(program_pb2.ReplicaVariable, argument=numbers, chip=numbers), max_size=3),
+    run_group=st.text(),
+    compilation=st.none()
+    | st.builds(
+        program_pb2.Compilation,
+        module=st.text(),
+        launches=st.lists(st.text(), max_size=3),
+        progress_bar=st.booleans(),
+        events=st.none() | events,
+    ),
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.one_of(requests, answers))
+def test_the_plugin_reads_and_writes_what_python_does(message):
+    assert echo(type(message), message.SerializeToString()) == message
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from(ECHOED), st.binary(max_size=40))
+def test_bytes_that_are_no_message_are_an_error(kind, given):
+    try:
+        echo(kind, given)
+    except ValueError as error:
+        assert f"no readable {kind.DESCRIPTOR.full_name}: " in str(error)
+
+
+@settings(deadline=None, max_examples=100)
+@given(answers, st.data())
+def test_a_message_that_is_cut_short_or_changed_is_read_or_refused(message, data):
+    given = bytearray(message.SerializeToString())
+    for place in data.draw(st.lists(st.integers(0, max(0, len(given) - 1)), max_size=3)):
+        if given:
+            given[place] = data.draw(st.integers(0, 255))
+    cut = bytes(given[: data.draw(st.integers(0, len(given)))])
+    try:
+        echo(program_pb2.ProgramAnswer, cut)
+    except ValueError as error:
+        assert "no readable tf_ipu_shim.ProgramAnswer: " in str(error)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (b"\x0a", "field node of tf_ipu_shim.ProgramAnswer cannot be read"),
+        (b"\x0a\x05abc", "field node of tf_ipu_shim.ProgramAnswer cannot be read"),
+        (b"\x0a\x02\xff\xff", "field node of tf_ipu_shim.ProgramAnswer cannot be read"),
+        (b"\x08\x01", "field node of tf_ipu_shim.ProgramAnswer cannot be read"),
+        (b"\x18" + b"\xff" * 10, "field variable_chips of tf_ipu_shim.ProgramAnswer cannot be read"),
+        (b"\x18\x80\x80\x80\x80\x10", "field variable_chips of tf_ipu_shim.ProgramAnswer cannot be read"),
+        (b"\x2a\x03\x18\x01\x08", "tf_ipu_shim.ReplicaVariable has no field 3"),
+        (b"\x3a\x02\x18\x02", "field progress_bar of tf_ipu_shim.Compilation cannot be read"),
+        (b"\x40\x01", "tf_ipu_shim.ProgramAnswer has no field 8"),
+        (b"\x80", "tf_ipu_shim.ProgramAnswer ends within a field"),
+    ],
+)
+def test_what_is_wrong_with_a_message_is_said(given, said):
+    with pytest.raises(ValueError, match=said):
+        echo(program_pb2.ProgramAnswer, given)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "said"),
+    [
+        (b"\xff\xff", "2 bytes, no ProgramRequest"),
+        (b"", "asks for function '' of program '', and sent no functions"),
+        (program_pb2.ProgramRequest(name="p", function="f").SerializeToString(), "function 'f' of program 'p'"),
+        (
+            program_pb2.ProgramRequest(
+                name="p",
+                function="f",
+                arguments=[program_pb2.Argument()],
+                library={"function": [{"signature": {"name": "f"}}]},
+            ).SerializeToString(),
+            "1 arguments for 'f' of program 'p', which takes 0",
+        ),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_an_error(request_bytes, said):
+    with pytest.raises(errors.PluginError, match=said):
+        entry.parse_request(request_bytes)
+
+
+@pytest.fixture
+def answering(ipus):
+    """`answering(change)` has the lowering answer what `change` makes of its answers."""
+    ipus(1)
+    library = plugin.load()
+    lower = entry.lower_bytes
+
+    def install(change):
+        def changed(call, request):
+            return change(program_pb2.ProgramAnswer.FromString(lower(library, devices.get, call, request)))
+
+        library.set_lowering(changed)
+        library.new_epoch()
+
+    yield install
+    installation.install(library, devices.get)
+    library.new_epoch()
+
+
+def program_of_a_variable():
+    """A program of a number and of a variable, ready to run."""
+    with scopes.ipu_scope(IPU):
+        weight = v1.get_variable("weight", [3], initializer=v1.ones_initializer(), use_resource=True)
+        fed = v1.placeholder(tf.float32, [3])
+        (program,) = ipu.ipu_compiler.compile(lambda x: weight * x + 1, [fed])
+    return program, fed
+
+
+def changed(**fields):
+    def change(answer):
+        for name, value in fields.items():
+            if isinstance(value, list):
+                del getattr(answer, name)[:]
+                getattr(answer, name).extend(value)
+            else:
+                getattr(answer, name).CopyFrom(value)
+        return answer.SerializeToString()
+
+    return change
+
+
+def with_events(**arguments):
+    def change(answer):
+        for name, value in arguments.items():
+            getattr(answer.compilation.events, name).append(value)
+        return answer.SerializeToString()
+
+    return change
+
+
+def without(attribute):
+    def change(answer):
+        del answer.node.attr[attribute]
+        return answer.SerializeToString()
+
+    return change
+
+
+def with_node(op, **types):
+    node = node_def_pb2.NodeDef(name="other", op=op, device=IPU)
+    for name, value in types.items():
+        node.attr[name].type = value
+    return changed(node=node)
+
+
+def variable_of(answer):
+    """The argument that is the variable; the other one is the number."""
+    return list(answer.variable_chips).index(0)
+
+
+COPY = program_pb2.ReplicaVariable
+WRONG = {
+    "no bytes": (lambda answer: None, "TypeError"),
+    "text": (lambda answer: answer.node.name, "TypeError|ArgumentError"),
+    "nothing": (lambda answer: b"", "0 of 2 variable_chips"),
+    "noise": (lambda answer: b"\xff" * 20, "no readable tf_ipu_shim.ProgramAnswer"),
+    "half": (lambda answer: answer.SerializeToString()[:-3], "no readable tf_ipu_shim.ProgramAnswer"),
+    "an unknown field": (lambda answer: answer.SerializeToString() + b"\x78\x01", "has no field 15"),
+    "no node": (changed(node=node_def_pb2.NodeDef()), "answered no node to run"),
+    "an unknown op": (with_node("NoSuchOp"), "NoSuchOp"),
+    "an op without its attributes": (without("Tresults"), "Tresults"),
+    "another op": (with_node("Identity", T=types_pb2.DT_FLOAT), "that takes"),
+    "too few chips": (changed(variable_chips=[0]), "1 of 2 variable_chips"),
+    "a chip too high": (changed(variable_chips=[64, 64]), "IPU 64 of at most 64 in variable_chips"),
+    "a chip too low": (changed(variable_chips=[-2, -2]), "IPU -2 of at most 64 in variable_chips"),
+    "chips of values": (changed(variable_chips=[0, 0]), "which is no variable but float"),
+    "too few inputs": (changed(inputs=[0]), "that takes"),
+    "inputs that are not there": (changed(inputs=[0, 2]), "argument 2 of 2 in inputs"),
+    "negative inputs": (changed(inputs=[-1, 0]), "argument -1 of 2 in inputs"),
+    "inputs in another order": (lambda answer: changed(inputs=answer.inputs[::-1])(answer), "that takes"),
+    "copies too many": (changed(replica_variables=[COPY(argument=2)]), "argument 2 of 2 in replica_variables"),
+    "copies nowhere": (
+        lambda answer: changed(replica_variables=[COPY(argument=list(answer.variable_chips).index(0), chip=64)])(
+            answer
+        ),
+        "IPU 64 of at most 64 in replica_variables",
+    ),
+    "copies that nobody takes": (
+        lambda answer: changed(replica_variables=[COPY(argument=variable_of(answer))])(answer),
+        "that takes",
+    ),
+    "events of other arguments": (with_events(variables=7), "argument 7 of 2 in events"),
+    "events of values": (
+        lambda answer: with_events(written=1 - variable_of(answer))(answer),
+        "in events, which is no variable",
+    ),
+    "no functions": (changed(functions=[]), "not found|not defined|Not found|could not be found"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_answer_that_makes_no_sense_is_an_error(answering, name):
+    change, said = WRONG[name]
+    with tf.Graph().as_default():
+        program, fed = program_of_a_variable()
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            answering(change)
+            with pytest.raises(tf.errors.OpError, match=said):
+                session.run(program, {fed: np.ones(3)})
+            # The next run asks again.
+            answering(lambda answer: answer.SerializeToString())
+            np.testing.assert_array_equal(session.run(program, {fed: np.ones(3)}), [2, 2, 2])

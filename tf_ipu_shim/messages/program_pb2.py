@@ -1,0 +1,93 @@
+"""What Python and the plugin say to each other of a program: the call as it is, and what it runs as.
+
+The plugin declares the same fields in `plugin/csrc/program_messages.h`; `tests/tensorflow/test_messages.py` compares
+the two declarations. A field that one side does not know is an error, not left out.
+
+The messages hold some of TensorFlow's own, so that they are made when one is first asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tf_ipu_shim.messages import schema, trace_pb2
+
+FILE = "tf_ipu_shim/messages/program.proto"
+
+_TEXT = """
+message Argument {
+  tensorflow.DataType type = 1;
+  tensorflow.TensorShapeProto shape = 2;   // of a resource: no axes
+  Variable variable = 3;                   // of a resource alone
+}
+
+message Variable {
+  string name = 1;
+  tensorflow.DataType type = 2;            // DT_INVALID where it is not known
+  tensorflow.TensorShapeProto shape = 3;
+}
+
+// A call of a traced function, with what is known of its arguments when it first runs.
+message ProgramRequest {
+  string name = 1;                         // of the op that calls it
+  string function = 2;
+  int32 ordinal = 3;                       // of the TensorFlow device
+  repeated Argument arguments = 4;
+  tensorflow.FunctionDefLibrary library = 5;  // all functions that it reaches
+}
+
+// A replica's own copy of a variable.
+message ReplicaVariable {
+  int32 argument = 1;                      // the program's, whose variable it is
+  int32 chip = 2;                          // where the copy lives
+}
+
+// Trace events that lack nothing but the time.
+message ProgramEvents {
+  xla.poplarplugin.IpuTraceEvent compile_begin = 1;
+  xla.poplarplugin.IpuTraceEvent compile_end = 2;
+  xla.poplarplugin.IpuTraceEvent execute = 3;
+  TransferEvents transfers = 4;            // where transfers are wanted
+  repeated int32 variables = 5;            // arguments that stay on the device between runs
+  repeated int32 written = 6;              // those of them that the program writes
+}
+
+message TransferEvents {
+  xla.poplarplugin.IpuTraceEvent load_engine = 1;
+  xla.poplarplugin.IpuTraceEvent host_to_device = 2;
+  xla.poplarplugin.IpuTraceEvent device_to_host = 3;
+}
+
+message Compilation {
+  string module = 1;                       // the program's name in events and on the progress bar
+  repeated string launches = 2;            // functions of its XLA programs
+  bool progress_bar = 3;                   // whether one is shown
+  ProgramEvents events = 4;                // where they are wanted
+}
+
+// What a program runs as.
+message ProgramAnswer {
+  tensorflow.NodeDef node = 1;             // the op to run instead of the call; its inputs are those below
+  repeated tensorflow.FunctionDef functions = 2;  // that it needs and the request has not
+  repeated int32 variable_chips = 3;       // for each argument the chip of that variable; -1 for no variable
+  repeated int32 inputs = 4;               // for each input of `node` the argument that it is
+  repeated ReplicaVariable replica_variables = 5;  // what follows as further inputs of `node`
+  string run_group = 6;                    // names the runs of a replicated program; else empty
+  Compilation compilation = 7;             // where Graphcore would compile an engine for it
+}
+"""
+
+
+@functools.cache
+def _contents() -> dict[str, Any]:
+    from tensorflow.core.framework import function_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
+
+    files = (function_pb2, node_def_pb2, tensor_shape_pb2, types_pb2)
+    return schema.load(FILE, "tf_ipu_shim", _TEXT, (*(file.DESCRIPTOR.name for file in files), trace_pb2.FILE))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_") or name not in _contents():
+        raise AttributeError(f"module {__name__!r} has no message {name!r}.")
+    return _contents()[name]
