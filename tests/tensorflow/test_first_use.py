@@ -11,6 +11,7 @@ from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.messages import driver_pb2
 from tf_ipu_shim.runtime import devices, driver
 
 v1 = tf.compat.v1
@@ -30,7 +31,7 @@ def asked(monkeypatch):
     calls = []
 
     def attached(request):
-        calls.append(int(request))
+        calls.append(driver_pb2.DeviceQuestion.FromString(request).ordinal)
         return driver.HANDLERS["attach"](request)
 
     plugin.load().set_handlers({**driver.HANDLERS, "attach": attached})

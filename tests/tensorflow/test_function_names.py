@@ -87,6 +87,18 @@ def test_errors_name_the_whole_function_and_the_line(ipus, name):
     assert f"{__file__}:{refused.__code__.co_firstlineno + 1}, in {refused.__code__.co_name}" in str(error.value)
 
 
+def test_errors_name_a_file_of_any_name(ipus):
+    ipus(1)
+    text = "def refused(x):\n    return tf.strings.length(tf.strings.as_string(x))\n"
+    names = {"tf": tf}
+    exec(compile(text, "my\tmodel\n.py", "exec"), names)
+    with tf.device(IPU):
+        function = tf.function(names["refused"], jit_compile=True, autograph=False)
+        with pytest.raises(tf.errors.InvalidArgumentError) as error:
+            function(tf.ones([2]))
+    assert "my\tmodel\n.py:2, in refused" in str(error.value)
+
+
 def test_a_function_called_as_the_seeded_copy_of_another(ipus):
     ipus(1)
 

@@ -12,8 +12,8 @@ from tf_ipu_shim.ipu import scopes
 
 from tf_ipu_shim import errors, ipu, plugin
 from tf_ipu_shim.compiling import entry, installation
-from tf_ipu_shim.messages import program_pb2, trace_pb2
-from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.messages import driver_pb2, program_pb2, trace_pb2
+from tf_ipu_shim.runtime import devices, driver
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
@@ -42,6 +42,7 @@ def kind_of(field):
         field.TYPE_BOOL: "bool",
         field.TYPE_DOUBLE: "double",
         field.TYPE_STRING: "string",
+        field.TYPE_BYTES: "bytes",
     }
     referred = field.message_type or field.enum_type
     kind = referred.full_name if referred is not None else names[field.type]
@@ -54,8 +55,20 @@ def kind_of(field):
 
 def test_both_sides_declare_the_same_fields():
     declared = fields_of_the_plugin()
-    ours = {message.full_name: fields_of(message) for message in program_pb2.DESCRIPTOR.message_types_by_name.values()}
+    files = (program_pb2.DESCRIPTOR, driver_pb2.DESCRIPTOR)
+    messages = [message for file in files for message in file.message_types_by_name.values() if message.fields]
+    ours = {message.full_name: fields_of(message) for message in messages}
     assert {name: fields for name, fields in declared.items() if name.startswith("tf_ipu_shim.")} == ours
+
+
+def test_both_sides_know_the_same_calls():
+    function = plugin.load()._c.ipu_driver_calls
+    function.restype = ctypes.c_char_p
+    calls = {name: messages for name, *messages in map(str.split, function().decode().splitlines())}
+    assert calls == {
+        name: [handler.request.DESCRIPTOR.full_name, handler.answer.DESCRIPTOR.full_name]
+        for name, handler in driver.HANDLERS.items()
+    }
 
 
 @pytest.mark.parametrize("message", [trace_pb2.IpuTraceEvent, trace_pb2.CompileEnd])
@@ -196,6 +209,34 @@ def test_what_is_wrong_with_a_message_is_said(given, said):
 def test_a_request_that_makes_no_sense_is_an_error(request_bytes, said):
     with pytest.raises(errors.PluginError, match=said):
         entry.parse_request(request_bytes)
+
+
+def test_a_question_that_cannot_be_read_is_an_error():
+    with pytest.raises(errors.PluginError, match="3 bytes, no SeedOrder"):
+        driver.HANDLERS["reset_seed"](b"\x08\xff\xff")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"\x08\x03", "field use of tf_ipu_shim.DeviceUse cannot be read"),
+        (b"\x08", "field use of tf_ipu_shim.DeviceUse cannot be read"),
+        (b"1", "tf_ipu_shim.DeviceUse has no field 6"),
+        (None, "TypeError"),
+    ],
+)
+def test_an_answer_of_the_driver_that_makes_no_sense_is_an_error(ipus, answer, said):
+    ipus(1)
+    library = plugin.load()
+    library.set_handlers({**driver.HANDLERS, "attach": lambda request: answer})
+    library.new_epoch()
+    try:
+        with tf.device(IPU), pytest.raises(tf.errors.InternalError, match=said):
+            tf.add(tf.constant(1.0), 1.0)
+    finally:
+        driver.install(library)
+    with tf.device(IPU):
+        assert tf.add(tf.constant(1.0), 1.0).numpy() == 2
 
 
 @pytest.fixture

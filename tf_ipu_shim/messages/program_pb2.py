@@ -76,6 +76,21 @@ message ProgramAnswer {
   string run_group = 6;                    // names the runs of a replicated program; else empty
   Compilation compilation = 7;             // where Graphcore would compile an engine for it
 }
+
+// What the lowering asks of the plugin while a program waits for its answer.
+message NodeNames {
+  repeated string names = 1;
+}
+
+message Stack {
+  repeated Frame frames = 1;               // outermost first
+}
+
+message Frame {
+  bytes file = 1;                          // a path as the system has it
+  int32 line = 2;
+  bytes function = 3;
+}
 """
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin import live_context
 
 MAXIMUM_DEVICES = 64
@@ -85,8 +86,8 @@ class Library:
             ctypes.POINTER(ctypes.c_uint8),
             ctypes.c_int32,
         ]
-        self._c.ipu_uncompilable.restype = ctypes.c_char_p
-        self._c.ipu_uncompilable.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+        self._c.ipu_uncompilable.restype = ctypes.c_void_p
+        self._c.ipu_uncompilable.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)]
 
     @property
     def device_chips(self) -> tuple[int, ...]:
@@ -163,7 +164,9 @@ class Library:
 
     def uncompilable(self, graph: bytes) -> list[str]:
         """Names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""
-        return self._c.ipu_uncompilable(graph, len(graph)).decode().split()
+        size = ctypes.c_int64()
+        found = self._c.ipu_uncompilable(graph, len(graph), size)
+        return list(program_pb2.NodeNames.FromString(ctypes.string_at(found, size.value)).names)
 
     def delete_outfeed(self, feed_id: str) -> None:
         """Drops an outfeed, and what is in it."""
@@ -249,9 +252,12 @@ class Call:
         """
         # PyDLL keeps the GIL: the frames are Python objects.
         found = ctypes.PyDLL(self._c._name).ipu_stack_of
-        found.restype, found.argtypes = ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
-        lines = found(self._pointer, function.encode(), node.encode()).decode().splitlines()
-        return [(file, int(line), name) for file, line, name in (text.split("\t") for text in lines)]
+        found.restype = ctypes.c_void_p
+        found.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64)]
+        size = ctypes.c_int64()
+        answer = found(self._pointer, function.encode(), node.encode(), size)
+        stack = program_pb2.Stack.FromString(ctypes.string_at(answer, size.value))
+        return [(os.fsdecode(frame.file), frame.line, os.fsdecode(frame.function)) for frame in stack.frames]
 
     def constant_arguments(self, library: bytes, function: str, arguments: int) -> list[bool]:
         """Which arguments of a function XLA must know at compile time, such as a shape or an axis.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from google.protobuf import message as protobuf
+
+from tf_ipu_shim import errors
 from tf_ipu_shim.machine import flags
-from tf_ipu_shim.messages import config_pb2
+from tf_ipu_shim.messages import config_pb2, driver_pb2
 from tf_ipu_shim.runtime import devices, seed
 from tf_ipu_shim.runtime.device import NEVER, PRE_COMPILE
 
 if TYPE_CHECKING:
     from tf_ipu_shim.plugin.library import Library
 
-# How an op may use a device, as `first_use.h` numbers it.
-_RUNS, _GIVES_ZEROS, _COMPILES_ONLY = b"0", b"1", b"2"
 # `SyntheticDataCategory` of Graphcore's config.proto. The last one, "unknown", is no category of the flag.
 _SYNTHETIC_CATEGORIES = ("seed", "infeed", "outfeed", "hostembedding", "parameters")
 
@@ -28,41 +30,46 @@ def install(library: Library) -> None:
     library.set_handlers(HANDLERS)
 
 
-def _attach(request: bytes) -> bytes:
-    device = devices.get(int(request))
-    return {PRE_COMPILE: _GIVES_ZEROS, NEVER: _COMPILES_ONLY}.get(device.connection, _RUNS)
+def _attach(request: Any) -> Any:
+    device = devices.get(request.ordinal)
+    uses = driver_pb2.DeviceUse
+    return uses(use={PRE_COMPILE: uses.GIVES_ZEROS, NEVER: uses.COMPILES_ONLY}.get(device.connection, uses.RUNS))
 
 
-def _configure(request: bytes) -> bytes:
-    devices.configure(config_pb2.IpuOptions.FromString(request))
-    return b""
+def _configure(request: Any) -> Any:
+    try:
+        options = config_pb2.IpuOptions.FromString(request.options)
+    except protobuf.DecodeError as error:
+        raise ValueError(
+            f"The config of {len(request.options)} bytes is no serialised IpuOptions ({error}). Give the op "
+            "what SerializeToString() of an IpuOptions returns."
+        ) from error
+    devices.configure(options)
+    return driver_pb2.Nothing()
 
 
-def _reset_devices(_: bytes) -> bytes:
+def _reset_devices(_: Any) -> Any:
     devices.reset()
-    return b""
+    return driver_pb2.Nothing()
 
 
-def _reset_seed(request: bytes) -> bytes:
-    ordinal, value, identical_replicas = map(int, request.split())
-    seed.reset(ordinal, value, bool(identical_replicas))
-    return b""
+def _reset_seed(request: Any) -> Any:
+    seed.reset(request.ordinal, request.seed, request.identical_replicas)
+    return driver_pb2.Nothing()
 
 
-def _model_used(_: bytes) -> bytes:
-    return b"%d" % flags.current().use_ipu_model
+def _model_used(_: Any) -> Any:
+    return driver_pb2.YesOrNo(yes=flags.current().use_ipu_model)
 
 
-def _configuration(_: bytes) -> bytes:
-    from tensorflow.core.framework import attr_value_pb2
-
+def _configuration(_: Any) -> Any:
     options = devices.configured()
     copies = [] if options is None else [options.SerializeToString()] * devices.count()
-    return attr_value_pb2.AttrValue.ListValue(s=copies).SerializeToString()
+    return driver_pb2.Configurations(options=copies)
 
 
-def _num_ipus(request: bytes) -> bytes:
-    return b"%d" % devices.get(int(request), attach=False).num_ipus
+def _num_ipus(request: Any) -> Any:
+    return driver_pb2.DeviceSize(ipus=devices.get(request.ordinal, attach=False).num_ipus)
 
 
 def is_synthetic(category: int) -> bool:
@@ -87,18 +94,46 @@ def is_synthetic(category: int) -> bool:
     return in_force.is_synthetic(_SYNTHETIC_CATEGORIES[category])
 
 
-def _synthetic_data(request: bytes) -> bytes:
-    return b"%d" % is_synthetic(int(request))
+def _synthetic_data(request: Any) -> Any:
+    return driver_pb2.YesOrNo(yes=is_synthetic(request.category))
 
 
-HANDLERS: dict[str, Callable[[bytes], bytes]] = {
-    "attach": _attach,
-    "configure": _configure,
-    "reset_devices": _reset_devices,
-    "reset_seed": _reset_seed,
-    "model_used": _model_used,
-    "configuration": _configuration,
-    "num_ipus": _num_ipus,
-    "synthetic_data": _synthetic_data,
+@dataclasses.dataclass(frozen=True)
+class Handler:
+    """What answers one question of the plugin.
+
+    Args:
+        request: the class of the question.
+        answer: the class of what `handle` returns.
+        handle: answers.
+    """
+
+    request: Any
+    answer: Any
+    handle: Callable[[Any], Any]
+
+    def __call__(self, request: bytes) -> bytes:
+        """Answers a serialised question.
+
+        Raises:
+            PluginError: it cannot be read.
+        """
+        try:
+            message = self.request.FromString(request)
+        except protobuf.DecodeError as error:
+            name = self.request.DESCRIPTOR.name
+            raise errors.PluginError(f"The plugin sent {len(request)} bytes, no {name}: {error}.") from error
+        return self.handle(message).SerializeToString()
+
+
+HANDLERS: dict[str, Handler] = {
+    "attach": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceUse, _attach),
+    "configure": Handler(driver_pb2.ConfigureOrder, driver_pb2.Nothing, _configure),
+    "reset_devices": Handler(driver_pb2.Nothing, driver_pb2.Nothing, _reset_devices),
+    "reset_seed": Handler(driver_pb2.SeedOrder, driver_pb2.Nothing, _reset_seed),
+    "model_used": Handler(driver_pb2.Nothing, driver_pb2.YesOrNo, _model_used),
+    "configuration": Handler(driver_pb2.Nothing, driver_pb2.Configurations, _configuration),
+    "num_ipus": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceSize, _num_ipus),
+    "synthetic_data": Handler(driver_pb2.SyntheticQuestion, driver_pb2.YesOrNo, _synthetic_data),
 }
-"""By the name under which the plugin calls them; each takes and gives text, or a serialised message."""
+"""By the name under which the plugin calls them (`csrc/driver_messages.h` has the same names and messages)."""

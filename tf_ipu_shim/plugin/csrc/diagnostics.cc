@@ -2,6 +2,7 @@
 #include <string>
 
 #include "lowering_call.h"
+#include "program_messages.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
@@ -22,9 +23,13 @@ class XlaOpRegistry {
 namespace tf_ipu_shim {
 namespace {
 
-const char* KeepDiagnostic(std::string text) {
+// The serialised message, `*size` bytes that live until the next call on the same thread.
+template <class Message>
+const char* KeepMessage(const Message& message, int64_t* size) {
   thread_local std::string kept;
-  kept = std::move(text);
+  kept.clear();
+  if (!WriteMessage(message, &kept).ok()) kept.clear();
+  *size = static_cast<int64_t>(kept.size());
   return kept.c_str();
 }
 
@@ -33,35 +38,35 @@ const char* KeepDiagnostic(std::string text) {
 
 extern "C" {
 
-// The names of the nodes that XLA has no kernel for, a line each. `graph` is a serialised GraphDef.
-const char* ipu_uncompilable(const char* graph, int64_t size) {
+// The nodes that XLA has no kernel for, as NodeNames. `graph` is a serialised GraphDef.
+const char* ipu_uncompilable(const char* graph, int64_t size, int64_t* answer_size) {
   tensorflow::XlaOpRegistry::RegisterCompilationKernels();
   tensorflow::GraphDef nodes;
-  std::string names;
+  tf_ipu_shim::NodeNames found;
   if (nodes.ParseFromArray(graph, static_cast<int>(size))) {
     for (const tensorflow::NodeDef& node : nodes.node()) {
-      const bool found =
-          tensorflow::FindKernelDef(tensorflow::DeviceType("XLA_CPU_JIT"), node, nullptr, nullptr).ok();
-      if (!found) names += node.name() + "\n";
+      if (tensorflow::FindKernelDef(tensorflow::DeviceType("XLA_CPU_JIT"), node, nullptr, nullptr).ok()) continue;
+      found.names.push_back(node.name());
     }
   }
-  return tf_ipu_shim::KeepDiagnostic(std::move(names));
+  return tf_ipu_shim::KeepMessage(found, answer_size);
 }
 
-// The Python stack that made a node of a function, outermost frame first, a line `file<TAB>number<TAB>function` each;
-// empty where TensorFlow keeps none. Touches Python objects: the caller holds the GIL.
-const char* ipu_stack_of(tf_ipu_shim::LoweringCall* call, const char* function, const char* node) {
-  std::string text;
+// The Python stack that made a node of a function, as a Stack; empty where TensorFlow keeps none. Touches Python objects:
+// the caller holds the GIL.
+const char* ipu_stack_of(tf_ipu_shim::LoweringCall* call, const char* function, const char* node,
+                         int64_t* answer_size) {
+  tf_ipu_shim::StackMessage stack;
   const auto* traces = call->runtime->GetFunctionLibraryDefinition()->GetStackTraces(function);
   if (traces != nullptr) {
     const auto found = traces->find(node);
     if (found != traces->end() && found->second != nullptr) {
       for (const auto& frame : found->second->ToFrames()) {
-        text += frame.file_name + "\t" + std::to_string(frame.line_number) + "\t" + frame.function_name + "\n";
+        stack.frames.push_back({{frame.file_name}, frame.line_number, {frame.function_name}});
       }
     }
   }
-  return tf_ipu_shim::KeepDiagnostic(std::move(text));
+  return tf_ipu_shim::KeepMessage(stack, answer_size);
 }
 
 }  // extern "C"

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "driver_messages.h"
 #include "python_call.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -35,13 +36,10 @@ tensorflow::Status UseOf(int ordinal, Use* use) {
     // answered in an older one is asked again.
     const int64_t epoch = CurrentEpoch();
     if (Known(ordinal, epoch, use)) return tensorflow::OkStatus();
-    std::string answer;
-    TF_RETURN_IF_ERROR(CallPython("attach", std::to_string(ordinal), &answer));
-    if (answer.size() != 1 || answer[0] < '0' || answer[0] > '2') {
-      return tensorflow::errors::Internal("tf_ipu_shim's runtime gave no use for /device:IPU:", ordinal);
-    }
+    DeviceUse answer;
+    TF_RETURN_IF_ERROR(CallPython<AttachCall>({ordinal}, &answer));
     if (CurrentEpoch() != epoch) continue;
-    known_uses[ordinal].store(epoch << kUseBits | (answer[0] - '0'), std::memory_order_release);
+    known_uses[ordinal].store(epoch << kUseBits | static_cast<int64_t>(answer.use), std::memory_order_release);
   }
 }
 

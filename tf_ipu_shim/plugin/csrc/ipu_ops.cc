@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
+#include "driver_messages.h"
 #include "lowering_call.h"
 #include "python_call.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -53,13 +53,16 @@ REGISTER_OP("IpuUseSyntheticDataFor")
     .SetIsStateful()
     .SetShapeFn(OneElement);
 
+const std::string& TextOf(const std::string& text) { return text; }
+const std::string& TextOf(const ByteString& bytes) { return bytes.value; }
+
 template <typename Strings>
 void OutputStrings(OpKernelContext* context, const Strings& values) {
   Tensor* output = nullptr;
   OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({static_cast<int64_t>(values.size())}), &output));
   auto flat = output->flat<tstring>();
   int64_t i = 0;
-  for (const auto& value : values) flat(i++) = value;
+  for (const auto& value : values) flat(i++) = TextOf(value);
 }
 
 void OutputOneBool(OpKernelContext* context, bool value) {
@@ -68,7 +71,7 @@ void OutputOneBool(OpKernelContext* context, bool value) {
   output->flat<bool>()(0) = value;
 }
 
-Status OrdinalOf(const string& device, int* ordinal) {
+Status OrdinalOf(const string& device, int32_t* ordinal) {
   DeviceNameUtils::ParsedName parsed;
   if (!DeviceNameUtils::ParseFullOrLocalName(device, &parsed) || !parsed.has_id ||
       (parsed.has_type && parsed.type != "IPU")) {
@@ -88,15 +91,15 @@ class IpuEventTraceOp : public OpKernel {
 class IpuConfigureHardwareOp : public OpKernel {
  public:
   explicit IpuConfigureHardwareOp(OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("config", &config_));
+    OP_REQUIRES_OK(context, context->GetAttr("config", &order_.options.value));
   }
   void Compute(OpKernelContext* context) override {
-    std::string answer;
-    OP_REQUIRES_OK(context, CallPython("configure", config_, &answer));
+    Nothing answer;
+    OP_REQUIRES_OK(context, CallPython<ConfigureCall>(order_, &answer));
   }
 
  private:
-  string config_;
+  ConfigureOrder order_;
 };
 
 class IpuClearAllXlaCompilationCachesOp : public OpKernel {
@@ -109,8 +112,8 @@ class IpuResetDevicesOp : public OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
-    std::string answer;
-    OP_REQUIRES_OK(context, CallPython("reset_devices", "", &answer));
+    Nothing answer;
+    OP_REQUIRES_OK(context, CallPython<ResetDevicesCall>({}, &answer));
   }
 };
 
@@ -118,31 +121,27 @@ class IpuResetSeedOp : public OpKernel {
  public:
   explicit IpuResetSeedOp(OpKernelConstruction* context) : OpKernel(context) {
     string device;
-    int64_t seed = 0;
-    bool identical_replicas = false;
     OP_REQUIRES_OK(context, context->GetAttr("device", &device));
-    OP_REQUIRES_OK(context, context->GetAttr("seed", &seed));
-    OP_REQUIRES_OK(context, context->GetAttr("identical_replicas", &identical_replicas));
-    int ordinal = 0;
-    OP_REQUIRES_OK(context, OrdinalOf(device, &ordinal));
-    request_ = strings::StrCat(ordinal, " ", seed, " ", static_cast<int>(identical_replicas));
+    OP_REQUIRES_OK(context, context->GetAttr("seed", &order_.seed));
+    OP_REQUIRES_OK(context, context->GetAttr("identical_replicas", &order_.identical_replicas));
+    OP_REQUIRES_OK(context, OrdinalOf(device, &order_.ordinal));
   }
   void Compute(OpKernelContext* context) override {
-    std::string answer;
-    OP_REQUIRES_OK(context, CallPython("reset_seed", request_, &answer));
+    Nothing answer;
+    OP_REQUIRES_OK(context, CallPython<ResetSeedCall>(order_, &answer));
   }
 
  private:
-  std::string request_;
+  SeedOrder order_;
 };
 
 class IpuModelUsedOp : public OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
-    std::string answer;
-    OP_REQUIRES_OK(context, CallPython("model_used", "", &answer));
-    OutputOneBool(context, answer == "1");
+    YesOrNo answer;
+    OP_REQUIRES_OK(context, CallPython<ModelUsedCall>({}, &answer));
+    OutputOneBool(context, answer.yes);
   }
 };
 
@@ -150,11 +149,9 @@ class IpuGetConfigurationOp : public OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
-    std::string answer;
-    OP_REQUIRES_OK(context, CallPython("configuration", "", &answer));
-    AttrValue::ListValue options;  // a list of byte strings that both sides know
-    OP_REQUIRES(context, options.ParseFromString(answer), errors::Internal("No list of IpuOptions was answered"));
-    OutputStrings(context, options.s());
+    Configurations answer;
+    OP_REQUIRES_OK(context, CallPython<ConfigurationCall>({}, &answer));
+    OutputStrings(context, answer.options);
   }
 };
 
@@ -163,20 +160,18 @@ class IpuGetNumDevicesOp : public OpKernel {
   explicit IpuGetNumDevicesOp(OpKernelConstruction* context) : OpKernel(context) {
     string device;
     OP_REQUIRES_OK(context, context->GetAttr("device", &device));
-    OP_REQUIRES_OK(context, OrdinalOf(device, &ordinal_));
+    OP_REQUIRES_OK(context, OrdinalOf(device, &question_.ordinal));
   }
   void Compute(OpKernelContext* context) override {
-    std::string answer;
-    OP_REQUIRES_OK(context, CallPython("num_ipus", std::to_string(ordinal_), &answer));
-    int64_t number = 0;
-    OP_REQUIRES(context, strings::safe_strto64(answer, &number), errors::Internal("No number of IPUs was answered"));
+    DeviceSize answer;
+    OP_REQUIRES_OK(context, CallPython<NumIpusCall>(question_, &answer));
     Tensor* output = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({}), &output));
-    output->scalar<int64_t>()() = number;
+    output->scalar<int64_t>()() = answer.ipus;
   }
 
  private:
-  int ordinal_ = 0;
+  DeviceQuestion question_;
 };
 
 class IpuUseSyntheticDataForOp : public OpKernel {
@@ -188,9 +183,9 @@ class IpuUseSyntheticDataForOp : public OpKernel {
                                         "(infeed), 2 (outfeed), 3 (host embedding), 4 (parameters), 5 (unknown)"));
   }
   void Compute(OpKernelContext* context) override {
-    std::string answer;
-    OP_REQUIRES_OK(context, CallPython("synthetic_data", std::to_string(category_), &answer));
-    OutputOneBool(context, answer == "1");
+    YesOrNo answer;
+    OP_REQUIRES_OK(context, CallPython<SyntheticDataCall>({category_}, &answer));
+    OutputOneBool(context, answer.yes);
   }
 
  private:

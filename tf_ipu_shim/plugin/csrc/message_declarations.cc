@@ -1,6 +1,7 @@
 // What the plugin knows of the messages, for the test that Python declares the same ones.
 #include <string>
 
+#include "driver_messages.h"
 #include "program_messages.h"
 
 namespace tf_ipu_shim {
@@ -17,6 +18,13 @@ template <class... Messages>
 std::string ListAll() {
   std::string lines;
   (List<Messages>(&lines), ...);
+  return lines;
+}
+
+template <class... Calls>
+std::string ListCalls() {
+  std::string lines;
+  ((lines += std::string(Calls::kHandler) + " " + Calls::Request::kName + " " + Calls::Answer::kName + "\n"), ...);
   return lines;
 }
 
@@ -38,7 +46,17 @@ extern "C" {
 const char* ipu_message_fields() {
   static const auto* const lines =
       new std::string(ListAll<VariableMessage, ArgumentMessage, ProgramRequest, ReplicaVariable, TransferEvents,
-                              ProgramEvents, CompilationMessage, ProgramAnswer, CompileEndTime, TraceEventTime>());
+                              ProgramEvents, CompilationMessage, ProgramAnswer, NodeNames, FrameMessage, StackMessage, CompileEndTime, TraceEventTime,
+                              Nothing, DeviceQuestion, DeviceUse, DeviceSize, SeedOrder, SyntheticQuestion, YesOrNo,
+                              ConfigureOrder, Configurations>());
+  return lines->c_str();
+}
+
+// The calls of Python's driver, a line `handler request answer` each.
+const char* ipu_driver_calls() {
+  static const auto* const lines =
+      new std::string(ListCalls<AttachCall, ConfigureCall, ResetDevicesCall, ResetSeedCall, ModelUsedCall,
+                                ConfigurationCall, NumIpusCall, SyntheticDataCall>());
   return lines->c_str();
 }
 

@@ -137,6 +137,40 @@ struct ProgramAnswer {
   }
 };
 
+struct NodeNames {
+  static constexpr char kName[] = "tf_ipu_shim.NodeNames";
+  std::vector<std::string> names;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "names", self.names);
+  }
+};
+
+struct FrameMessage {
+  static constexpr char kName[] = "tf_ipu_shim.Frame";
+  ByteString file;
+  int32_t line = 0;
+  ByteString function;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "file", self.file);
+    visit(2, "line", self.line);
+    visit(3, "function", self.function);
+  }
+};
+
+struct StackMessage {
+  static constexpr char kName[] = "tf_ipu_shim.Stack";
+  std::vector<FrameMessage> frames;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "frames", self.frames);
+  }
+};
+
 // The fields of Graphcore's trace events that the plugin fills in. Protobuf reads what is appended to a serialised
 // message as part of it, so that an event is completed by appending this.
 struct CompileEndTime {

@@ -14,7 +14,7 @@ std::atomic<PythonFunction> python_function{nullptr};
 void SetPythonFunction(PythonFunction function) { python_function = function; }
 bool HasPythonFunction() { return python_function.load(std::memory_order_relaxed) != nullptr; }
 
-tensorflow::Status CallPython(const char* name, const std::string& request, std::string* answer) {
+tensorflow::Status CallPythonWithBytes(const char* name, const std::string& request, std::string* answer) {
   const PythonFunction function = python_function;
   if (function == nullptr) {
     return tensorflow::errors::FailedPrecondition(

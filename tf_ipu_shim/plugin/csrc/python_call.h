@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tensorflow/core/platform/status.h"
+#include "wire.h"
 
 namespace tf_ipu_shim {
 
@@ -19,7 +20,16 @@ using PythonFunction = int32_t (*)(PythonCall* call, const char* name, const cha
 void SetPythonFunction(PythonFunction function);
 bool HasPythonFunction();
 
-// Calls the Python function that is installed under `name`.
-tensorflow::Status CallPython(const char* name, const std::string& request, std::string* answer);
+// Calls the Python function that is installed under `name`, with serialised messages.
+tensorflow::Status CallPythonWithBytes(const char* name, const std::string& request, std::string* answer);
+
+// Makes one of the calls of `driver_messages.h`.
+template <class Call>
+tensorflow::Status CallPython(const typename Call::Request& request, typename Call::Answer* answer) {
+  std::string sent, received;
+  TF_RETURN_IF_ERROR(WriteMessage(request, &sent));
+  TF_RETURN_IF_ERROR(CallPythonWithBytes(Call::kHandler, sent, &received));
+  return ReadMessage(received, answer);
+}
 
 }  // namespace tf_ipu_shim

@@ -55,6 +55,11 @@ void AppendVarint(uint64_t value, std::string* bytes);
 void AppendFixed64(uint64_t value, std::string* bytes);
 void AppendDelimited(const std::string& value, std::string* bytes);
 
+// A field of type `bytes`: no text.
+struct ByteString {
+  std::string value;
+};
+
 // A message of Graphcore's trace.proto, which the plugin only hands on.
 struct TraceEvent {
   std::string serialized;
@@ -162,6 +167,20 @@ struct Wire<std::string> {
   }
   static bool Append(const std::string& value, std::string* bytes) {
     AppendDelimited(value, bytes);
+    return true;
+  }
+};
+
+template <>
+struct Wire<ByteString> {
+  static constexpr WireType kType = WireType::kDelimited;
+  static std::string Kind() { return "bytes"; }
+  static bool IsDefault(const ByteString& bytes) { return bytes.value.empty(); }
+  static bool Read(WireCursor* from, ByteString* bytes, std::string* problem) {
+    return Wire<std::string>::Read(from, &bytes->value, problem);
+  }
+  static bool Append(const ByteString& value, std::string* bytes) {
+    AppendDelimited(value.value, bytes);
     return true;
   }
 };

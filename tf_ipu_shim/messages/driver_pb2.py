@@ -1,0 +1,66 @@
+"""What the plugin's ops ask of Python's driver, and what it answers (see `runtime.driver`).
+
+The plugin declares the same fields in `plugin/csrc/driver_messages.h`; `tests/tensorflow/test_messages.py` compares
+the two declarations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.messages import schema as _schema
+
+FILE = "tf_ipu_shim/messages/driver.proto"
+
+globals().update(
+    _schema.load(
+        FILE,
+        "tf_ipu_shim",
+        """
+        message Nothing {}
+
+        message DeviceQuestion {
+          int32 ordinal = 1;                       // of the TensorFlow device
+        }
+
+        message DeviceUse {
+          enum Use {
+            RUNS = 0;                              // attached
+            GIVES_ZEROS = 1;                       // PRE_COMPILE: programs are compiled, and results are zero
+            COMPILES_ONLY = 2;                     // NEVER: programs are compiled, and running one is an error
+          }
+          Use use = 1;
+        }
+
+        message DeviceSize {
+          int64 ipus = 1;
+        }
+
+        message SeedOrder {
+          int32 ordinal = 1;                       // of the TensorFlow device
+          int64 seed = 2;
+          bool identical_replicas = 3;             // whether all replicas draw the same numbers
+        }
+
+        message SyntheticQuestion {
+          int64 category = 1;                      // a SyntheticDataCategory of Graphcore's
+        }
+
+        message YesOrNo {
+          bool yes = 1;
+        }
+
+        message ConfigureOrder {
+          bytes options = 1;                       // what the script gave: a serialised IpuOptions, if it is right
+        }
+
+        message Configurations {
+          repeated bytes options = 1;              // for each TensorFlow device its serialised IpuOptions
+        }
+        """,
+    )
+)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module {__name__!r} has no message {name!r}.")

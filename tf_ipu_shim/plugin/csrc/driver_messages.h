@@ -1,0 +1,170 @@
+// What the plugin's ops ask of Python's driver, and what it answers. Python declares the same fields in
+// `messages/driver_pb2.py`, and the same calls in `runtime/driver.py`; a test compares them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "first_use.h"
+#include "wire.h"
+
+namespace tf_ipu_shim {
+
+template <>
+struct Wire<Use> {
+  static constexpr WireType kType = WireType::kVarint;
+  static std::string Kind() { return "tf_ipu_shim.DeviceUse.Use"; }
+  static bool IsDefault(Use value) { return value == Use::kRun; }
+  static bool Read(WireCursor* from, Use* value, std::string* problem) {
+    int32_t number;
+    if (!Wire<int32_t>::Read(from, &number, problem)) return false;
+    *value = static_cast<Use>(number);
+    return number >= static_cast<int32_t>(Use::kRun) && number <= static_cast<int32_t>(Use::kCompileOnly);
+  }
+  static bool Append(Use value, std::string* bytes) {
+    return Wire<int32_t>::Append(static_cast<int32_t>(value), bytes);
+  }
+};
+
+struct Nothing {
+  static constexpr char kName[] = "tf_ipu_shim.Nothing";
+
+  template <class Self, class Visitor>
+  static void Fields(Self&, Visitor&) {}
+};
+
+struct DeviceQuestion {
+  static constexpr char kName[] = "tf_ipu_shim.DeviceQuestion";
+  int32_t ordinal = 0;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "ordinal", self.ordinal);
+  }
+};
+
+struct DeviceUse {
+  static constexpr char kName[] = "tf_ipu_shim.DeviceUse";
+  Use use = Use::kRun;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "use", self.use);
+  }
+};
+
+struct DeviceSize {
+  static constexpr char kName[] = "tf_ipu_shim.DeviceSize";
+  int64_t ipus = 0;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "ipus", self.ipus);
+  }
+};
+
+struct SeedOrder {
+  static constexpr char kName[] = "tf_ipu_shim.SeedOrder";
+  int32_t ordinal = 0;
+  int64_t seed = 0;
+  bool identical_replicas = false;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "ordinal", self.ordinal);
+    visit(2, "seed", self.seed);
+    visit(3, "identical_replicas", self.identical_replicas);
+  }
+};
+
+struct SyntheticQuestion {
+  static constexpr char kName[] = "tf_ipu_shim.SyntheticQuestion";
+  int64_t category = 0;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "category", self.category);
+  }
+};
+
+struct YesOrNo {
+  static constexpr char kName[] = "tf_ipu_shim.YesOrNo";
+  bool yes = false;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "yes", self.yes);
+  }
+};
+
+struct ConfigureOrder {
+  static constexpr char kName[] = "tf_ipu_shim.ConfigureOrder";
+  ByteString options;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "options", self.options);
+  }
+};
+
+struct Configurations {
+  static constexpr char kName[] = "tf_ipu_shim.Configurations";
+  std::vector<ByteString> options;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "options", self.options);
+  }
+};
+
+// The calls: Python's name of the handler, what it is asked, what it answers.
+struct AttachCall {
+  static constexpr char kHandler[] = "attach";
+  using Request = DeviceQuestion;
+  using Answer = DeviceUse;
+};
+
+struct ConfigureCall {
+  static constexpr char kHandler[] = "configure";
+  using Request = ConfigureOrder;
+  using Answer = Nothing;
+};
+
+struct ResetDevicesCall {
+  static constexpr char kHandler[] = "reset_devices";
+  using Request = Nothing;
+  using Answer = Nothing;
+};
+
+struct ResetSeedCall {
+  static constexpr char kHandler[] = "reset_seed";
+  using Request = SeedOrder;
+  using Answer = Nothing;
+};
+
+struct ModelUsedCall {
+  static constexpr char kHandler[] = "model_used";
+  using Request = Nothing;
+  using Answer = YesOrNo;
+};
+
+struct ConfigurationCall {
+  static constexpr char kHandler[] = "configuration";
+  using Request = Nothing;
+  using Answer = Configurations;
+};
+
+struct NumIpusCall {
+  static constexpr char kHandler[] = "num_ipus";
+  using Request = DeviceQuestion;
+  using Answer = DeviceSize;
+};
+
+struct SyntheticDataCall {
+  static constexpr char kHandler[] = "synthetic_data";
+  using Request = SyntheticQuestion;
+  using Answer = YesOrNo;
+};
+
+}  // namespace tf_ipu_shim
