@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from compiling import IPU, compile_, placeholder, run
 from harness import configure
-from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 
 from tf_ipu_shim import plugin
 
@@ -178,3 +178,12 @@ def test_tensors_of_the_graph_around():
         doubled = outside * 2.0
     result = compile_(lambda x: x + doubled, tf.constant([1.0, 1.0]))
     assert run(result, {outside: [3.0, 4.0]})[0].tolist() == [7.0, 9.0]
+
+
+def test_the_device_may_be_named_in_a_loop_alone():
+    def body(total, x):
+        with scopes.ipu_scope("/device:IPU:0"):
+            return total + x, x * 2.0
+
+    result = ipu_compiler.compile(lambda x: loops.repeat(3, body, [0.0, x]), [tf.constant(1.0)])
+    assert run(result) == [7.0, 8.0]

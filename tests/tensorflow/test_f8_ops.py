@@ -137,3 +137,11 @@ def test_quarter_tensors():
         held.assign(([1.0, 1.0], metadata))
     with pytest.raises(ValueError, match="from -32 to 31"):
         f8_ops.create_metadata(Format.F143, 32)
+
+
+def test_metadata_feed_a_placeholder():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        metadata = tf.compat.v1.placeholder(tf.uint8, [])
+        back = f8_ops.convert_from_f8(f8_ops.convert_to_f8(tf.constant([1.5, -3.0]), metadata), tf.float32)
+        for fmt in Format:
+            assert session.run(back, {metadata: f8_ops.create_metadata(fmt, 2)}).tolist() == [1.5, -3.0]

@@ -42,11 +42,12 @@ def test_a_loop_takes_an_element_an_iteration(graph):
     assert infeed.dequeued and infeed.number_of_tuple_elements == 1
 
 
-@pytest.mark.parametrize("structure", ["tuple", "dict"])
+@pytest.mark.parametrize("structure", ["tuple", "dict", "dict in a tuple"])
 def test_elements_keep_their_structure(graph, structure):
     pairs = tf.data.Dataset.zip((numbers(4), numbers(4, (2,)))).repeat()
-    if structure == "dict":
-        infeed = IPUInfeedQueue(pairs.map(lambda a, b: {"scale": a, "vector": b}))
+    if "dict" in structure:
+        named = pairs.map(lambda a, b: {"scale": a, "vector": b})
+        infeed = IPUInfeedQueue(named if structure == "dict" else tf.data.Dataset.zip((named,)))
     else:
         infeed = IPUInfeedQueue(pairs)
 
@@ -221,6 +222,7 @@ def test_dequeue_while_the_program_runs(graph):
 
 def test_eager_queues():
     infeed, outfeed = IPUInfeedQueue(numbers(4)), IPUOutfeedQueue()
+    assert list(outfeed) == [], "a thread may begin to read before the program is built"
 
     @tf.function(jit_compile=True)
     def program(start):
@@ -282,6 +284,16 @@ def test_a_scoped_outfeed_goes_with_its_object():
 def test_wrong_queues(graph, make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+def test_a_queue_is_enqueued_in_a_graph():
+    outfeed = IPUOutfeedQueue()
+    for _ in range(2):
+        with tf.Graph().as_default():
+            assert not outfeed.enqueued
+            compiled(lambda: ipu.loops.repeat(2, lambda: outfeed.enqueue(tf.constant(1.0))))
+            assert outfeed.enqueued
+    assert outfeed.enqueued, "eager code sees what any graph has built"
 
 
 def test_queues_are_used_once(graph):

@@ -98,6 +98,26 @@ def test_several_inputs_and_outputs(ipus):
     assert_close(*in_both(run))
 
 
+def test_a_subclass_takes_a_list_of_inputs(ipus):
+    ipus(1)
+
+    class Pair(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.one, self.other = keras.layers.Dense(3), keras.layers.Dense(3)
+
+        def call(self, inputs):
+            return self.one(inputs[0]) + self.other(inputs[1])
+
+    def run(**options):
+        keras.utils.set_random_seed(5)
+        model = compiled(Pair(), **options)
+        history = model.fit([X, X[:, :4]], Y, batch_size=8, epochs=2, shuffle=False, verbose=0).history
+        return history, model.predict([X, X[:, :4]], batch_size=8)
+
+    assert_close(*in_both(run))
+
+
 def test_state_of_layers_and_a_learning_rate_schedule(ipus):
     ipus(1)
 
@@ -304,3 +324,13 @@ def test_a_strategy_without_extensions(ipus):
         assert not hasattr(sequential(), "set_pipelining_options")
     with contextlib.nullcontext():
         assert not hasattr(sequential(), "set_pipelining_options")
+
+
+def test_epochs_of_a_data_handler():
+    handler = keras.ipu.extensions.data_adapter.IPUDataHandler(
+        tf.data.Dataset.range(4).batch(1, drop_remainder=True), epochs=2, steps_per_epoch=2
+    )
+    seen = [[next(batches).numpy().tolist() for _ in handler.steps()] for _, batches in handler.enumerate_epochs()]
+    assert seen == [[[0], [1]], [[2], [3]]]
+    whole = keras.ipu.extensions.data_adapter.IPUDataHandler(np.arange(3.0), batch_size=1, epochs=2)
+    assert sum(len(list(whole.steps())) for _ in whole.enumerate_epochs()) == 6

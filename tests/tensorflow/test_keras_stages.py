@@ -149,16 +149,24 @@ def test_summaries():
     with strategy().scope():
         lines = printed(functional([0, 0, 1, 1]))
         assert lines[0].startswith('Model: "model')
-        table = [line.split() for line in lines if line.startswith(("first", "joined", "fourth"))]
-        assert table == [
-            ["first", "(Dense)", "(0)", table[0][3], "0"],
-            ["joined", "(Add)", "(0)", "second,", "first", "1"],
-            ["fourth", "(Dense)", "(0)", "third", "1"],
+        assert [line.rstrip() for line in lines[2:4]] == [
+            "Layer (type) (node index)       Input Layers                    Pipeline Stage",
+            "=" * 80,
         ]
+        table = [line for line in lines if line.startswith(("joined", "fourth")) or not line[:32].strip()]
+        assert [(line[:32].strip(), line[32:64].strip(), line[64:].strip()) for line in table] == [
+            ("joined (Add) (0)", "second", "1"),
+            ("", "first", ""),
+            ("fourth (Dense) (0)", "third", "1"),
+        ]
+        assert {len(line) for line in lines[1:]} == {80}
         model = sequential()
         assert any("third (Dense)" in line and "None" in line for line in printed(model))
         model.set_pipeline_stage_assignment([0, 0, 1, 1])
         assert [line.split()[-1] for line in printed(model) if "(Dense)" in line] == ["0", "0", "1", "1"]
+        model.set_pipelining_options(4, accumulate_outfeed=True, gradient_accumulation_reduction_method="mean")
+        assert model._pipelining_gradient_accumulation_steps_per_replica == 4 and model._pipelining_accumulate_outfeed
+        assert model._gradient_accumulation_reduction_method.name == "MEAN" and not model._pipelining_device_mapping
         texts = [str(one) for one in model.get_pipeline_stage_assignment()]
         assert "third" in texts[2] and "1" in texts[2]
         assert all("four" in str(one) or "one" in str(one) for one in nested().get_pipeline_stage_assignment())
@@ -206,11 +214,16 @@ def test_wrong_assignments_of_functional_models():
     with strategy().scope():
         refused("needs to be a list", tuple)
         refused(r"The length of the provided `pipeline_stage_assignment` \(2\)", lambda stages: stages[:2])
-        refused("assignment for layer first must", lambda stages: [1, *stages[1:]])
+        refused("assignment for layer first in .* must be an instance", lambda stages: [1, *stages[1:]])
         refused("order of `pipeline_stage_assignment` does not match", lambda stages: stages[::-1])
         refused("Layer first with node_index 0 has not", staged(None, 0, 1, 1, 1))
         refused("Layer second in pipeline stage 0 has a dependency", staged(1, 0, 1, 1, 1))
-        refused(r"need to be strictly increasing.*missing: \[1\]", staged(0, 0, 2, 2, 2))
+        model = compiled(functional())
+        stages = staged(0, 0, 2, 2, 2)(model.get_pipeline_stage_assignment())
+        model.set_pipeline_stage_assignment(stages)  # may be set anew until the model runs
+        model.set_pipelining_options(2, device_mapping=[0, 0, 0])
+        with pytest.raises(RuntimeError, match=r"highest stage .* is stage 2, however the preceeding stages \[1\] had"):
+            model.predict(X, batch_size=8)
         with pytest.raises(ValueError, match="All layers of a pipelined model must have an associated"):
             functional([0, None, 1, 1])
         with pytest.raises(ValueError, match="strictly increasing"):
@@ -258,3 +271,28 @@ def test_saved_models_keep_their_stages(tmp_path, make, name):
         np.testing.assert_allclose(got[1:], [got[0]] * 2, rtol=1e-5)
         assert "ipu_extension" not in functional().get_config()
     np.testing.assert_allclose(keras.models.load_model(path).predict(X, verbose=0).shape, (64, 3))
+
+
+def test_a_changed_sequential_model_forgets_its_stages():
+    with strategy().scope():
+        model = sequential()
+        model.set_pipeline_stage_assignment([0, 0, 1, 1])
+        assert model._pipeline_stage_assignment_valid
+        model.add(keras.layers.Dense(3))
+        assert not model._pipeline_stage_assignment_valid
+        assert [one.pipeline_stage for one in model.get_pipeline_stage_assignment()] == [None] * 5
+        model.set_pipeline_stage_assignment([0, 0, 1, 1, 2])
+        model.pop()
+        assert not model._pipeline_stage_assignment_valid
+
+
+def test_assignments_are_in_the_order_in_which_keras_runs_layers():
+    """Layers far from the outputs come first, however the branches are written."""
+    with strategy().scope():
+        left, right = keras.Input((4,)), keras.Input((4,))
+        shared = keras.layers.Dense(4, name="shared")
+        first, second = (keras.layers.Dense(4, name=name) for name in ("first", "second"))
+        model = keras.Model((left, right), (shared(first(left)), shared(second(right))))
+        order = [(one.layer.name, one.node_index) for one in model.get_pipeline_stage_assignment()]
+        assert order == [("second", 0), ("first", 0), ("shared", 1), ("shared", 0)]
+        assert keras.ipu.extensions.pipeline_stage_assignment.PipelineStage is PipelineStage

@@ -180,6 +180,26 @@ def test_accumulators_of_another_type():
         np.testing.assert_allclose(moved, moved.astype(np.float16), 0, 1e-7)
 
 
+def test_an_update_of_ones_own_gets_the_accumulators_type():
+    """TensorFlow's optimizers want their variables' type; a script's own class may keep what it accumulated in."""
+    seen = []
+
+    class Own(v1.train.Optimizer):
+        def __init__(self):
+            super().__init__(False, "Own")
+
+        def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+            pairs = list(grads_and_vars)
+            seen.extend(gradient.dtype for gradient, _ in pairs)
+            return tf.group(*[variable.assign_sub(tf.cast(gradient, tf.float32)) for gradient, variable in pairs])
+
+    weights = train(lambda: optimizers.GradientAccumulationOptimizerV2(Own(), 4, dtype=tf.float16), iterations=4)
+    assert seen == [tf.float16, tf.float16]
+    exact = by_hand(lambda: v1.train.GradientDescentOptimizer(1.0), updates=1)
+    for name in ("first", "second"):
+        np.testing.assert_allclose(weights[name], exact[name], 0, 5e-3)
+
+
 def test_gradients_begin_anew_in_every_loop():
     """A loop whose count is not known when it is built leaves gradients behind, which belong to no other run."""
     harness.configure()
@@ -311,7 +331,7 @@ def test_checkpoints_hold_the_model_alone():
 
 
 def test_iterations_have_to_be_a_multiple():
-    with pytest.raises(tf.errors.FailedPreconditionError, match="over 4 mini-batches in a loop of 10 iterations"):
+    with pytest.raises(tf.errors.FailedPreconditionError, match="with 4 number of mini batches inside a loop with 10"):
         train(lambda: optimizers.GradientAccumulationOptimizerV2(CONTROL[0](), 4), iterations=10)
 
 

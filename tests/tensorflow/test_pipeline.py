@@ -285,7 +285,7 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
         (
             {"batch_serialization_iterations": 2, "device_mapping": [0, 1]},
             NotImplementedError,
-            "When using batch serialization, all the pipeline stages need to be mapped to the same IPU",
+            "When using batch serialization, all the pipeline stages need to be mapped to a single IPU",
         ),
         ({"batch_serialization_iterations": 0}, ValueError, "must be at least 1, not 0"),
         (
@@ -293,7 +293,7 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
             ValueError,
             "only supported when reduction_method is SUM",
         ),
-        ({"reduction_method": "MEDIAN"}, ValueError, "Cannot parse 'MEDIAN'"),
+        ({"reduction_method": "MEDIAN"}, ValueError, "Cannot parse MEDIAN"),
         ({"outfeed_loss": True}, ValueError, "optimizer_function must be provided when outfeed_loss"),
         ({"outfeed_mask": [True]}, ValueError, "optimizer_function must be provided when outfeed_mask"),
         ({"outfeed_mask": [True], "outfeed_loss": True, **TRAIN}, ValueError, "Only one of `outfeed_loss`"),

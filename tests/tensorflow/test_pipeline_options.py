@@ -97,7 +97,7 @@ def test_a_stage_on_all_ipus_marks_its_ops_itself():
         with scopes.ipu_shard(1):
             return x * variable("one", 3.0)
 
-    (got,), _ = run(
+    got, _ = run(
         lambda infeed, outfeed: pipelining_ops.pipeline(
             [spread, lambda x: x * variable("zero", 2.0)],
             gradient_accumulation_count=2,
@@ -145,7 +145,7 @@ def test_its_name():
         )
         return operations[0]
 
-    (got,), _ = run(build)
+    got, _ = run(build)
     assert isinstance(operations[0], tf.Operation) and operations[0].name == "part/whole"
     np.testing.assert_allclose(got, 2 * ELEMENTS[:2].sum((1, 2)))
 
@@ -188,3 +188,24 @@ def test_not_eagerly():
         return True
 
     assert in_eager_thread(call)
+
+
+def test_helpers_of_graphcores_own_tests():
+    from tensorflow.python.ipu.ops import functional_ops
+
+    assert pipelining_ops._to_flat_list([0, [1, (2,)], 3]) == [0, 1, 2, 3]
+    assert functional_ops._convert_to_list((1, 2)) == [1, 2] and functional_ops._convert_to_list("a") == ["a"]
+
+
+def test_replicas_have_ipus_for_all_stages():
+    """Also for stages whose ops need none: four stages on four IPUs are one replica."""
+    configure(4)
+    got, _ = run(
+        lambda infeed, outfeed: pipelining_ops.pipeline(
+            [lambda x: x * 2.0, lambda x: x, lambda x: x, lambda x: x],
+            gradient_accumulation_count=4,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+        )
+    )
+    np.testing.assert_allclose(got, 2 * ELEMENTS[:4])

@@ -137,7 +137,7 @@ def check_counts(functions: Iterable[function_pb2.FunctionDef]) -> None:
                         raise errors_impl.FailedPreconditionError(
                             None,
                             None,
-                            f"Gradient accumulation over {count} mini-batches in a loop of {iterations} iterations: "
-                            "the number of iterations must be a multiple of the number of mini-batches "
-                            "(`num_mini_batches`), or the last gradients would never be applied.",
+                            f"Detected a gradient accumulation operation with {count} number of mini batches inside a "
+                            f"loop with {iterations} iterations. The number of iterations must be a multiple of the "
+                            "number of mini batches, or the last gradients would never be applied.",
                         )

@@ -16,6 +16,7 @@ from tensorflow.python.framework import errors_impl, tensor_util
 
 from tf_ipu_shim.lowering import marks, vocabulary
 from tf_ipu_shim.lowering.origins import Origins
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
 
 _INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.
@@ -101,8 +102,7 @@ def replicas_of(functions: Iterable[function_pb2.FunctionDef], num_ipus: int, gr
         InvalidArgumentError: there are IPUs for several replicas, but not for whole ones.
     """
     nodes = [node for function in functions for node in function.node_def]
-    marked = (marks.shard_of(node) for node in nodes)
-    shards = 1 + max((mark.ipu or 0 for mark in marked if mark is not None), default=0)
+    shards = 1 + max((ipu for node in nodes for ipu in _ipus(node)), default=0)
     count = num_ipus // shards
     if count < 2 or not any(node.op in _TELLING for node in nodes):
         return [Replica(shards=num_ipus)]
@@ -114,6 +114,13 @@ def replicas_of(functions: Iterable[function_pb2.FunctionDef], num_ipus: int, gr
             f"multiple of {shards}. Select {shards * count} IPUs for {count} replicas, or {shards} for one.",
         )
     return [Replica(index, count, shards, group) for index in range(count)]
+
+
+def _ipus(node: node_def_pb2.NodeDef) -> list[int]:
+    """The IPUs of a replica that an op shows to be there: its own, and those of a pipeline's stages, used or not."""
+    mark, pipeline = marks.shard_of(node), PipelineDescription.of(node)
+    stages = [ipu for ipus in pipeline.devices for ipu in ipus] if pipeline else []
+    return stages if mark is None else [*stages, mark.ipu or 0]
 
 
 def library_of(library: Library, function: str, replica: Replica, origins: Origins) -> tuple[Library, str]:

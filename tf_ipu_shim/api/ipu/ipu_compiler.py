@@ -166,6 +166,10 @@ def _ipu_device_of(graph: Any) -> str:
     for operation in operations:
         if _is_ipu(operation.device):
             return operation.device
+    for function in graph.as_graph_def().library.function:  # bodies of loops and branches
+        for node in function.node_def:
+            if _is_ipu(node.device):
+                return str(node.device)
     raise Exception(
         "A computation has been compiled, however it was not placed on an IPU device: none of its "
         f"{len(operations)} ops is. Compile it inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`."

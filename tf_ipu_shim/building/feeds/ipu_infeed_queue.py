@@ -134,7 +134,9 @@ class IPUInfeedQueue:
 
 
 def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
-    """How an element is handed to a function: a tuple by position, a dict by keyword, anything else as it is.
+    """How an element is handed to a function.
+
+    A tuple goes by position; a dict by keyword, also where a tuple holds nothing else; anything else as it is.
 
     Args:
         element: of a dataset.
@@ -142,6 +144,8 @@ def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
     Returns:
         Positional and keyword arguments.
     """
+    if isinstance(element, tuple) and len(element) == 1 and isinstance(element[0], dict):
+        element = element[0]
     if isinstance(element, dict):
         return [], element
     if isinstance(element, tuple):

@@ -85,8 +85,10 @@ class IPUOutfeedQueue:
 
     @property
     def enqueued(self) -> bool:
-        """Whether a program sends to this queue."""
-        return self._enqueuing_graph is not None
+        """Whether a program sends to this queue; while a graph is built, one in that graph."""
+        if self._enqueuing_graph is None or ops.executing_eagerly_outside_functions():
+            return self._enqueuing_graph is not None
+        return _root(self._enqueuing_graph) is _root(ops.get_default_graph())
 
     def enqueue(self, tensors: Any) -> Any:
         """Sends a tensor, or a structure of tensors, to the host.
@@ -131,7 +133,7 @@ class IPUOutfeedQueue:
         Raises:
             ValueError: no program enqueues to it.
         """
-        if not self.enqueued:
+        if self._enqueuing_graph is None:
             raise ValueError(
                 "Trying to dequeue an outfeed which has not been enqueued. Build the program that enqueues to it first."
             )
@@ -195,6 +197,8 @@ class IPUOutfeedQueueIterator:
 
     def __next__(self) -> Any:
         if self._position >= self._left:
+            if not self._queue.enqueued:  # no program that sends to it is built yet
+                raise StopIteration
             self._taken = self._queue.dequeue()
             flat = nest.flatten(self._taken)
             self._position = 0
@@ -232,7 +236,15 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
             plugin.load().delete_outfeed(self._id)
 
 
+def _root(graph: Any) -> Any:
+    """The graph that a session runs, or the outermost function."""
+    while getattr(graph, "outer_graph", None) is not None:
+        graph = graph.outer_graph
+    return graph
+
+
 def _outermost(graph: Any) -> Any:
+    """The outermost function that is being traced."""
     while getattr(graph, "outer_graph", None) is not None and getattr(graph.outer_graph, "building_function", False):
         graph = graph.outer_graph
     return graph

@@ -199,12 +199,18 @@ class Accumulation:
         self._options = json.dumps([offload, sharding]).encode()
         self._states: dict[Any, _State] = {}
 
-    def update(self, grads_and_vars: Sequence[tuple[Any, Any]], apply: Callable[[list[tuple[Any, Any]]], Any]) -> Any:
+    def update(
+        self,
+        grads_and_vars: Sequence[tuple[Any, Any]],
+        apply: Callable[[list[tuple[Any, Any]]], Any],
+        keeps_dtype: bool = False,
+    ) -> Any:
         """Takes the gradients of one mini-batch; with the last one, applies them all.
 
         Args:
             grads_and_vars: pairs of gradient and variable; a gradient may be None.
-            apply: takes such pairs, of reduced gradients in the types of the given ones.
+            apply: takes such pairs, of reduced gradients.
+            keeps_dtype: whether it takes them in the accumulators' type, not in the type of the given ones.
 
         Returns:
             An operation; None where ops run at once.
@@ -229,9 +235,8 @@ class Accumulation:
         written.append(counter.write(array_ops.where_v2(is_last, 0, number + 1)))
 
         def apply_totals() -> Any:
-            reduced = iter(
-                [(math_ops.cast(total, gradient.dtype), v) for total, (gradient, v) in zip(totals, used)],
-            )
+            types = [total.dtype if keeps_dtype else gradient.dtype for total, (gradient, _) in zip(totals, used)]
+            reduced = iter([(math_ops.cast(total, kind), v) for total, kind, (_, v) in zip(totals, types, used)])
             return apply([(None, v) if gradient is None else next(reduced) for gradient, v in grads_and_vars])
 
         if context.executing_eagerly():

@@ -40,6 +40,6 @@ class GradientAccumulationReductionMethod(enum.Enum):
         if isinstance(reduction_method, str) and reduction_method.upper() in cls.__members__:
             return cls[reduction_method.upper()]
         raise ValueError(
-            f"Cannot parse {reduction_method!r} as one of GradientAccumulationReductionMethod. Use "
+            f"Cannot parse {reduction_method} as one of GradientAccumulationReductionMethod. Use "
             f"{', '.join(cls.__members__)}."
         )

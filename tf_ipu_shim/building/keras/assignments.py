@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-_LAYER_COLUMN, _STAGE_COLUMN = 0.75, 0.25
 _WIDTH = 98
 
 
-def check_list(assignments: Any, expected: int, what: str) -> None:
+def check_list(assignments: Any, expected: int) -> None:
     """Checks that assignments are a list of the right length.
 
     Args:
         assignments: what was given.
         expected: how many are.
-        what: of which there are as many, such as `"layers"`.
 
     Raises:
         ValueError: they are not.
@@ -27,36 +26,43 @@ def check_list(assignments: Any, expected: int, what: str) -> None:
         )
     if len(assignments) != expected:
         raise ValueError(
-            f"The length of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the total "
-            f"number of {what} ({expected})."
+            f"The length of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the number of "
+            f"layers in the graph ({expected}). A layer counts as often as it is called."
         )
 
 
 def print_summary(
-    model: Any, rows: Sequence[tuple[str, str, str]], line_length: int | None, print_fn: Callable[[str], Any] | None
+    model: Any,
+    heads: Sequence[tuple[str, float]],
+    rows: Sequence[Sequence[Sequence[str]]],
+    line_length: int | None,
+    print_fn: Callable[[str], Any] | None,
 ) -> None:
     """Prints the stage of each layer as a table.
 
     Args:
         model: the Keras model.
-        rows: layer with its type, the layers it takes from, stage.
+        heads: of the columns, and where each ends, as a part of the width.
+        rows: for each layer its cells, each of them lines one below the other.
         line_length: characters of a line.
         print_fn: prints a line.
     """
     show = print_fn or print
     width = line_length or _WIDTH
-    columns = [int(width * 0.45), int(width * 0.75), width]
+    ends = [int(width * end) for _, end in heads]
 
     def line(cells: Sequence[str]) -> None:
         text = ""
-        for cell, end in zip(cells, columns):
-            text = (text + cell)[: end - 1].ljust(end)
-        show(text.rstrip())
+        for cell, end in zip(cells, ends):
+            text = (text[:-1] + " " if text else "") + cell
+            text = text[:end].ljust(end)
+        show(text)
 
     show(f'Model: "{model.name}"')
     show("_" * width)
-    line(("Layer (type) (node index)", "Input Layers", "Pipeline Stage"))
+    line([head for head, _ in heads])
     show("=" * width)
     for place, row in enumerate(rows):
-        line(row)
+        for cells in itertools.zip_longest(*row, fillvalue=""):
+            line(cells)
         show(("=" if place == len(rows) - 1 else "_") * width)

@@ -80,10 +80,7 @@ class IPUDataHandler:
         self._batch_size = batch_size
         kind = adapters.select_data_adapter(x, y)
         if issubclass(kind, adapters.GeneratorDataAdapter):
-            raise ValueError(
-                f"The provided set of data is of an unsupported type: {type(x).__name__}. Generators and Keras "
-                "sequences cannot be fed to an IPU: use tf.data.Dataset.from_generator with an output_signature."
-            )
+            raise _unsupported_data(x)
         self._adapter = kind(
             x,
             y,
@@ -168,6 +165,15 @@ class IPUDataHandler:
             yield epoch, infeed
             self._adapter.on_epoch_end()
 
+    def enumerate_epochs(self) -> Iterator[tuple[int, Iterator[Any]]]:
+        """Gives each epoch with an iterator over its mini-batches, on the host and without an infeed."""
+        iterator = iter(self._dataset)
+        for epoch in range(self._initial_epoch, self._epochs):
+            if epoch > self._initial_epoch and self._adapter.should_recreate_iterator():
+                iterator = iter(self._dataset)
+            yield epoch, iterator
+            self._adapter.on_epoch_end()
+
     def steps(self) -> Iterator[int]:
         """The number of the first mini-batch of each execution of an epoch."""
         yield from range(0, self.inferred_steps, self._steps_per_execution)
@@ -193,8 +199,8 @@ class IPUDataHandler:
         if steps == 0:
             size = size if size >= 0 else self._adapter.get_size()
             raise ValueError(
-                f"The provided dataset contains {size} items, but {replicas} replicas take at least one each. Give "
-                "more data, or use fewer IPUs."
+                f"The provided dataset contains {size} items, but all {replicas} replicas are requested to run 1 steps "
+                f"each. Make sure the dataset contains at least {replicas} items, or use fewer IPUs."
             )
         if execution > steps:
             tf_logging.warning(
@@ -226,10 +232,23 @@ class IPUDataHandler:
         wanted = steps * replicas * epochs
         if 0 <= size < wanted:
             raise ValueError(
-                f"Your input does not have enough data. It has {size} mini-batches, and {wanted} are wanted (steps per "
-                f"epoch {steps} * epochs {epochs} * replicas {replicas}). Use dataset.repeat()."
+                "Your input does not have enough data. Make sure that your dataset or generator can generate at least "
+                f"{wanted} batches (currently it can only generate {size} batches): steps per epoch {steps} * epochs "
+                f"{epochs} * replicas {replicas}. You may need to use the repeat() function of your dataset."
             )
 
     def _check_replication_factor_set(self, what: str) -> None:
         if self._replication_factor is None:
             raise RuntimeError(f"Cannot call {what} before the replication factor is set: set_replication_factor(n).")
+
+
+def _unsupported_data(x: Any) -> ValueError:
+    way = (
+        "Please use `tf.data.Dataset.from_generator()` to specify the shape of your data. If it is an iterator, first "
+        "wrap your iterator inside a generator like so:\n\ndef generator:\n    while True:\n        yield "
+        "next(iterator)\n\nand then pass the generator on."
+    )
+    return ValueError(
+        f"The provided set of data is of an unsupported type: {type(x).__name__}. A compiled program has to know the "
+        f"shapes of its data. {way}"
+    )

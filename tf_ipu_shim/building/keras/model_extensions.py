@@ -58,6 +58,9 @@ class ModelExtension(NetworkExtension):
             self._ipu.stages = None
             self._ipu.forget_programs()
 
+    # Keras calls a `build` that is not its own before the first call, with shapes that need not be all it takes.
+    build._is_default = True  # type: ignore[attr-defined]
+
     def get_pipeline_stage_assignment(self) -> list[Any]:
         """The pipeline stage of each call of a layer, in post-order; None where it has none.
 
@@ -135,8 +138,8 @@ class ModelExtension(NetworkExtension):
         if not known:
             model: Any = self
             raise RuntimeError(
-                f"Cannot {what} pipeline stage assignments for model {model.name}: its layers are not known before it "
-                "is built. Call model.build(input_shape) first."
+                f"Cannot {what} pipeline stage assignments for model `{model.name}` which has not been built yet: its "
+                "layers are not known. Call model.build(input_shape) first."
             )
 
 

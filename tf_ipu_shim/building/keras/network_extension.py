@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.building.keras import assignments as checks
-from tf_ipu_shim.building.keras import networks, pipelined_programs
+from tf_ipu_shim.building.keras import networks, pipelined_programs, stage_plan
 from tf_ipu_shim.building.keras.pipeline_stage_assignment import stage_of
 from tf_ipu_shim.building.keras.pipelined_extension import PipelinedExtension
 
@@ -47,7 +47,8 @@ class NetworkExtension(PipelinedExtension):
             line_length: characters of a line.
             print_fn: prints a line; `print` when left out.
         """
-        checks.print_summary(self, _rows(self.get_pipeline_stage_assignment()), line_length, print_fn)
+        heads = [("Layer (type) (node index)", 0.4), ("Input Layers", 0.8), ("Pipeline Stage", 1.0)]
+        checks.print_summary(self, heads, _rows(self.get_pipeline_stage_assignment()), line_length, print_fn)
 
     def _remembered_stages(self) -> bool:
         return any(_remembered(node) is not None for node in self._network().nodes)
@@ -63,13 +64,17 @@ class NetworkExtension(PipelinedExtension):
                     f"{node.layer.name} has not been assigned to one. Make or call it in a PipelineStage, or set the "
                     "stages with set_pipeline_stage_assignment()."
                 )
-        pipelined_programs.staged_network(self, network, self._steps(network, None), ())
+        steps = self._steps(network, None)
+        stage_plan.refuse_remembered_gaps(steps)
+        pipelined_programs.staged_network(self, network, steps, ())
 
     def _staged(self, infeed: Any) -> pipelined_programs.StagedModel:
         if self._ipu.stages is None:
             self._check_remembered_stages()
         network = self._network()
-        return pipelined_programs.staged_network(self, network, self._steps(network, self._ipu.stages), ())
+        steps = self._steps(network, self._ipu.stages)
+        stage_plan.refuse_gaps(steps)
+        return pipelined_programs.staged_network(self, network, steps, ())
 
     def _steps(self, network: networks.Network, stages: list[Any] | None) -> list[Any]:
         steps = networks.steps_of_network(network, (), stages, lambda _: None)
@@ -77,7 +82,7 @@ class NetworkExtension(PipelinedExtension):
             if step.assignment is not None and step.stage is None:
                 raise ValueError(
                     f"Layer {step.name} with node_index {step.assignment.node_index} has not been assigned a pipeline "
-                    "stage. Give every call of a layer one."
+                    "stage in `pipeline_stage_assignment`. Give every call of a layer one."
                 )
         return steps
 
@@ -97,21 +102,22 @@ class NetworkExtension(PipelinedExtension):
         return found
 
     def _check(self, network: networks.Network, stages: Any) -> None:
-        checks.check_list(stages, len(network.nodes), "layer invocations in the model")
+        checks.check_list(stages, len(network.nodes))
         for one, node in zip(stages, network.nodes):
             nested = networks.is_nested(node.layer)
             kind = self._nested_kind if nested else self._layer_kind
             if not isinstance(one, kind):
                 raise ValueError(
-                    f"The pipeline stage assignment for {'nested model' if nested else 'layer'} {node.layer.name} must "
-                    f"be an instance of {kind.__name__}, not {type(one).__name__}."
+                    f"The pipeline stage assignment for {'nested model' if nested else 'layer'} {node.layer.name} in "
+                    f"`pipeline_stage_assignment` must be an instance of `{kind.__name__}`. It is a "
+                    f"{type(one).__name__}."
                 )
             given = one.nested_model if nested else one.layer
             if given is not node.layer or given._inbound_nodes[one.node_index] is not node:
                 raise ValueError(
-                    "The order of `pipeline_stage_assignment` does not match the post-order of the model: found "
-                    f"{given.name} (node index {one.node_index}) where {node.layer.name} belongs. Keep the order of "
-                    "get_pipeline_stage_assignment()."
+                    "The order of `pipeline_stage_assignment` does not match the post-order generated from the graph: "
+                    f"found {given.name} (node index {one.node_index}) where {node.layer.name} belongs. Keep the order "
+                    "of get_pipeline_stage_assignment()."
                 )
 
 
@@ -120,21 +126,21 @@ def _remembered(node: Any) -> int | None:
     return own if own is not None else stage_of(node.layer)
 
 
-def _rows(stages: list[Any]) -> list[tuple[str, str, str]]:
-    rows: list[tuple[str, str, str]] = []
+def _rows(stages: list[Any]) -> list[list[list[str]]]:
+    rows: list[list[list[str]]] = []
     for one in stages:
         if one.is_nested_model:
-            rows.append((f"{one.nested_model.name} ({type(one.nested_model).__name__})", "", ""))
+            rows.append([[f"{one.nested_model.name} ({type(one.nested_model).__name__})"], [], []])
             rows += _rows(one.pipeline_stage_assignments)
             continue
         inbound = one.inbound_layers if hasattr(one, "node_index") else []
         inbound = inbound if isinstance(inbound, (list, tuple)) else [inbound]
         index = f" ({one.node_index})" if hasattr(one, "node_index") else ""
         rows.append(
-            (
-                f"{one.layer.name} ({type(one.layer).__name__}){index}",
-                ", ".join(layer.name for layer in inbound),
-                "None" if one.pipeline_stage is None else str(one.pipeline_stage),
-            )
+            [
+                [f"{one.layer.name} ({type(one.layer).__name__}){index}"],
+                [layer.name for layer in inbound],
+                [str(one.pipeline_stage)],
+            ]
         )
     return rows

@@ -23,7 +23,7 @@ class Network:
         inputs: Keras tensors.
         outputs: Keras tensors.
         structure: the outputs in the model's own structure.
-        nodes: calls of layers in post-order, inputs left out.
+        nodes: calls of layers, inputs left out: those furthest from the outputs first, as Keras runs them.
     """
 
     inputs: list[Any]
@@ -43,8 +43,25 @@ def network_of(package: str, inputs: Any, outputs: Any) -> Network:
     flat_inputs, flat_outputs = nest.flatten(inputs), nest.flatten(outputs)
     ordered, _ = keras2.module("engine.functional", package)._build_map(flat_outputs)
     given = {id(tensor) for tensor in flat_inputs}
-    nodes = [node for node in ordered if not node.is_input and not _makes(node, given)]
+    nodes = [node for node in _by_depth(ordered) if not node.is_input and not _makes(node, given)]
     return Network(flat_inputs, flat_outputs, outputs, nodes)
+
+
+def _by_depth(ordered: list[Any]) -> list[Any]:
+    """Nodes in the order in which Keras runs them, which is that of Graphcore's lists of assignments.
+
+    Args:
+        ordered: the nodes, each after those it takes from.
+    """
+    depths: dict[int, int] = {}
+    of_layers: dict[int, int] = {}
+    by_id = {id(node): node for node in ordered}
+    for node in reversed(ordered):
+        depth = max(depths.setdefault(id(node), 0), of_layers.get(id(node.layer), 0))  # a layer's calls go together
+        depths[id(node)] = of_layers[id(node.layer)] = depth
+        for parent in node.parent_nodes:
+            depths[id(parent)] = max(depth + 1, depths.get(id(parent), 0))
+    return sorted((by_id[key] for key in depths if key in by_id), key=lambda node: -depths[id(node)])
 
 
 def steps_of_network(

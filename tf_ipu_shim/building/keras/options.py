@@ -124,7 +124,7 @@ def check_pipelining_kwargs(kwargs: Any) -> None:
     for key, argument in _PIPELINE_EXPLICIT.items():
         if key in kwargs:
             raise ValueError(
-                f"Found `{key}` key in `pipelining_kwargs`. Set the `{argument}` argument of `set_pipelining_options` "
+                f"Found `{key}` key in `pipelining_kwargs`. Set the `{argument}` argument to `set_pipelining_options` "
                 "instead."
             )
     _refuse_keys(kwargs, "pipelining_kwargs", _PIPELINE_AUTOMATIC, _PIPELINE_INVALID)

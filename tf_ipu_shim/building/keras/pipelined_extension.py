@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import networks, pipelined_programs, programs, saved_options
 from tf_ipu_shim.building.keras.extensions_base import KerasExtensionBase
 
@@ -53,6 +54,32 @@ class PipelinedExtension(KerasExtensionBase):
         """
         raise NotImplementedError
 
+    # Names under which Graphcore's own tests ask what a model was told.
+
+    @property
+    def _pipeline_stage_assignment_valid(self) -> bool:
+        return self._is_pipelined()
+
+    @property
+    def _pipelining_gradient_accumulation_steps_per_replica(self) -> int | None:
+        return self._ipu.options.pipelining_steps
+
+    @property
+    def _pipelining_device_mapping(self) -> list[int] | None:
+        return self._ipu.options.device_mapping
+
+    @property
+    def _pipelining_accumulate_outfeed(self) -> bool | None:
+        return self._ipu.options.accumulate_outfeed
+
+    @property
+    def _gradient_accumulation_reduction_method(self) -> GradientAccumulationReductionMethod:
+        chosen = self._ipu.options
+        pipelined = chosen.pipelining_steps is not None
+        return GradientAccumulationReductionMethod.parse(
+            chosen.pipelining_reduction if pipelined else chosen.accumulation_reduction
+        )
+
     def _stage_count(self) -> int:
         return self._staged(None).stages
 
@@ -88,7 +115,7 @@ class PipelinedExtension(KerasExtensionBase):
         return _metrics
 
     def _predictions(self, values: Any) -> Any:
-        return nest.pack_sequence_as(self._staged(None).structure, list(values))
+        return nest.pack_sequence_as(self._staged(None).structure, nest.flatten(values))
 
 
 def _metrics(values: Any) -> Any:

@@ -29,6 +29,25 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         >>> model.set_pipeline_stage_assignment(stages)
     """
 
+    def add(self, layer: Any) -> None:
+        """As Keras'; stages that were set are forgotten.
+
+        Args:
+            layer: the new last layer.
+        """
+        self._forget_stages()
+        super().add(layer)  # type: ignore[misc]
+
+    def pop(self) -> None:
+        """As Keras'; stages that were set are forgotten."""
+        self._forget_stages()
+        super().pop()  # type: ignore[misc]
+
+    def _forget_stages(self) -> None:
+        if self._ipu.stages is not None:
+            self._ipu.stages = None
+            self._ipu.forget_programs()
+
     def get_pipeline_stage_assignment(self) -> list[Any]:
         """The pipeline stage of each layer, in the order of the layers; None where it has none."""
         return list(self._ipu.stages) if self._ipu.stages is not None else _assignments(self)
@@ -58,13 +77,11 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
             line_length: characters of a line.
             print_fn: prints a line; `print` when left out.
         """
-        rows: list[tuple[str, str, str]] = []
-        previous = ""
-        for assignment in _flat(self.get_pipeline_stage_assignment()):
-            layer, stage = assignment.layer, assignment.pipeline_stage
-            rows.append((f"{layer.name} ({type(layer).__name__})", previous, "None" if stage is None else str(stage)))
-            previous = layer.name
-        checks.print_summary(self, rows, line_length, print_fn)
+        rows = [
+            [[f"{one.layer.name} ({type(one.layer).__name__})"], [str(one.pipeline_stage)]]
+            for one in _flat(self.get_pipeline_stage_assignment())
+        ]
+        checks.print_summary(self, [("Layer (type)", 0.5), ("Pipeline Stage", 1.0)], rows, line_length, print_fn)
 
     def _remembered_stages(self) -> bool:
         model: Any = self
@@ -101,7 +118,7 @@ def _flat(assignments: list[Any]) -> list[Any]:
 
 
 def _check(model: Any, assignments: Any) -> None:
-    checks.check_list(assignments, len(model.layers), "layers in the model")
+    checks.check_list(assignments, len(model.layers))
     kinds = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
     if not all(isinstance(one, kinds) for one in assignments):
         raise ValueError(
@@ -113,8 +130,8 @@ def _check(model: Any, assignments: Any) -> None:
         given = one.nested_model if one.is_nested_model else one.layer
         if given is not layer:
             raise ValueError(
-                f"The provided assignment at index {place} of `pipeline_stage_assignment` is for layer {given.name}, "
-                f"but the model has layer {layer.name} there. Keep the order of the layers."
+                f"The provided assignment at index {place} `pipeline_stage_assignment` is for layer {given.name}, but "
+                f"the layer in the Sequential model at index {place} is {layer.name}. Keep the order of the layers."
             )
         for inner in _flat([one]):
             previous = _check_follows(inner, previous, first=place == 0 and inner is _flat([one])[0])
@@ -125,13 +142,13 @@ def _check_follows(one: Any, previous: int, first: bool) -> int:
         raise ValueError(f"Layer {one.layer.name} has not been assigned a pipeline stage. Give every layer one.")
     if first and one.pipeline_stage != 0:
         raise ValueError(
-            "The first layer in a pipelined sequential model must be assigned to pipeline stage 0, however "
-            f"{one.layer.name} has been assigned to pipeline stage {one.pipeline_stage}."
+            "The first layer in a pipelined sequential model needs to be assigned to the 0th pipeline stage, however "
+            f"it was assigned to {one.pipeline_stage}."
         )
     if one.pipeline_stage not in (previous, previous + 1):
         raise ValueError(
-            f"Layer {one.layer.name} has been assigned to pipeline stage {one.pipeline_stage}, however the layer "
-            f"before it is in pipeline stage {previous}. A layer in a sequential model can only be in the stage of "
-            "the layer before it or in the next one."
+            f"Layer {one.layer.name} has been assigned to pipeline stage {one.pipeline_stage}, however the previous "
+            f"layer in the Sequential model was assigned to pipeline stage {previous}. A layer in a Sequential model "
+            "can only be assigned to the same pipeline stage as the previous layer or to the next pipeline stage."
         )
     return one.pipeline_stage

@@ -105,7 +105,7 @@ def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> St
 
 
 def check(steps: Sequence[Step]) -> int:
-    """Checks that stages follow each other, and gives steps that only name tensors the stage of their neighbours.
+    """Checks that layers take what earlier stages make; gives steps that only name tensors their neighbours' stage.
 
     Args:
         steps: in the order of execution.
@@ -114,15 +114,8 @@ def check(steps: Sequence[Step]) -> int:
         The number of stages.
 
     Raises:
-        ValueError: a stage is empty, or a layer takes a tensor of a later stage.
+        ValueError: a layer takes a tensor of a later stage.
     """
-    found = sorted({step.stage for step in steps if step.stage is not None})
-    if found != list(range(len(found))):
-        missing = sorted(set(range(found[-1] + 1)) - set(found))
-        raise ValueError(
-            f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {found}, however the "
-            f"following pipeline stages are missing: {missing}. Give every stage a layer."
-        )
     for place, step in enumerate(steps):
         if step.stage is None:
             later = [other.stage for other in steps[place + 1 :] if other.stage is not None]
@@ -139,7 +132,40 @@ def check(steps: Sequence[Step]) -> int:
                     "those before."
                 )
         stage_of.update((key, own) for key in step.outputs)
-    return len(found)
+    return 1 + max((step.stage for step in steps if step.stage is not None), default=-1)
+
+
+def refuse_remembered_gaps(steps: Sequence[Step]) -> None:
+    """Checks the stages in which layers were made or called, when the model is made.
+
+    Raises:
+        ValueError: a stage is empty.
+    """
+    found, missing = _gaps(steps)
+    if missing:
+        raise ValueError(
+            f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {found}, however the "
+            f"following pipeline stages are missing: {missing}. Give every stage a layer."
+        )
+
+
+def refuse_gaps(steps: Sequence[Step]) -> None:
+    """Checks stages that were set, when the model runs: until then they may be set anew.
+
+    Raises:
+        RuntimeError: a stage is empty.
+    """
+    found, missing = _gaps(steps)
+    if missing:
+        raise RuntimeError(
+            "All stages in a pipeline must have at lease one layer assigned to them. The highest stage with an "
+            f"assignment is stage {found[-1]}, however the preceeding stages {missing} had no assignments."
+        )
+
+
+def _gaps(steps: Sequence[Step]) -> tuple[list[int], list[int]]:
+    found = sorted({step.stage for step in steps if step.stage is not None})
+    return found, sorted(set(range(found[-1] + 1 if found else 0)) - set(found))
 
 
 def needed_after(steps: Sequence[Step], stage: int, outputs: Iterable[Key]) -> list[Key]:

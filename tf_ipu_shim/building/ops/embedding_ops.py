@@ -55,8 +55,8 @@ def embedding_lookup(
         raise ValueError(f"serialization_factor has to be at least 1, but was {serialization_factor}.")
     if table.shape[0] % serialization_factor:
         raise ValueError(
-            f"The serialization_factor ({serialization_factor}) must divide the size of the first dimension of the "
-            f"table ({table.shape[0]})."
+            f"The serialization_factor ({serialization_factor}) must divide the size of the 0th dimension of params "
+            f"({table.shape[0]})."
         )
 
     @tf.custom_gradient

@@ -32,7 +32,7 @@ _NUMPY = {Format.F143: ml_dtypes.float8_e4m3fnuz, Format.F152: ml_dtypes.float8_
 _VALUES = np.stack([np.arange(256, dtype=np.uint8).view(_NUMPY[f]).astype(np.float32) for f in Format])
 
 
-def create_metadata(fmt: Format, scale: int = 0) -> tf.Tensor:
+def create_metadata(fmt: Format, scale: int = 0) -> np.uint8:
     """Packs a format and a scale into one byte.
 
     The lower six bits are the scale, the next bit is the format. How an IPU packs them is not published; scripts hand
@@ -43,7 +43,7 @@ def create_metadata(fmt: Format, scale: int = 0) -> tf.Tensor:
         scale: the power of two that numbers are multiplied with when they are read, from -32 to 31.
 
     Returns:
-        uint8, a scalar.
+        A NumPy scalar of type uint8: an argument of the calls here, or the value of a placeholder.
 
     Raises:
         ValueError: the scale is out of range.
@@ -56,7 +56,7 @@ def create_metadata(fmt: Format, scale: int = 0) -> tf.Tensor:
     half = 1 << (_SCALE_BITS - 1)
     if not -half <= scale < half:
         raise ValueError(f"The scale of an F8 tensor is from {-half} to {half - 1}, not {scale}.")
-    return tf.constant(int(Format(fmt)) << _SCALE_BITS | scale & (2 * half - 1), tf.uint8)
+    return np.uint8(int(Format(fmt)) << _SCALE_BITS | scale & (2 * half - 1))
 
 
 class QuarterTensor:

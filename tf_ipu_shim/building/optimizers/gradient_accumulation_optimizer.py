@@ -87,8 +87,21 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
     def apply_gradients(self, grads_and_vars: Iterable[Any], global_step: Any = None, name: str | None = None) -> Any:
         """Accumulates gradients; with the last mini-batch's, applies them and counts `global_step` up."""
         return self._accumulation.update(
-            list(grads_and_vars), lambda reduced: self._opt.apply_gradients(reduced, global_step, name)
+            list(grads_and_vars),
+            lambda reduced: self._opt.apply_gradients(reduced, global_step, name),
+            keeps_dtype=_has_its_own_update(self._opt),
         )
+
+
+def _has_its_own_update(optimizer: Any) -> bool:
+    """Whether a script's class applies the gradients itself, in whatever type they were accumulated.
+
+    TensorFlow's optimizers want gradients of their variables' types.
+    """
+    while isinstance(optimizer, IpuOptimizer):
+        optimizer = optimizer._opt
+    module = type(optimizer).apply_gradients.__module__
+    return not module.startswith(("tensorflow.", "keras.", "tf_keras.", "tf_ipu_shim."))
 
 
 class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):

@@ -134,8 +134,8 @@ class PipelineArguments:
             )
         if serialised and len(set(flat)) != 1:
             raise NotImplementedError(
-                "When using batch serialization, all the pipeline stages need to be mapped to the same IPU, not to "
-                f"{list(self.device_mapping)}."
+                "When using batch serialization, all the pipeline stages need to be mapped to a single IPU. "
+                f"`device_mapping` is {list(self.device_mapping)}."
             )
 
     def _on_one_ipu(self) -> list[Any]:

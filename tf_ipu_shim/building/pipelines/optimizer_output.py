@@ -168,7 +168,8 @@ class OptimizerFunctionOutput:
         for other in ("variables", "gradient_capture_context"):
             if value and getattr(self, other):
                 raise ValueError(
-                    f"OptimizerFunctionOutput.tape may not be used when OptimizerFunctionOutput.{other} is used too."
+                    f"OptimizerFunctionOutput.tape may not be used when OptimizerFunctionOutput.{other} is "
+                    f"{'nonempty' if other == 'variables' else 'used'}. Give one of the two."
                 )
         self._tape = value
 

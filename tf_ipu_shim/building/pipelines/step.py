@@ -107,8 +107,8 @@ class PipelineStep:
                     f"{len(arguments.outfeed_mask)} entries. Give one for each output."
                 )
             sent = [output for output, masked in zip(outputs, arguments.outfeed_mask) if not masked]
-        elif len(outputs) == 1 and isinstance(outputs[0], dict) and not arguments.training:
-            sent = outputs[0]  # as Graphcore's: what comes out of an inference pipeline's outfeed is the dictionary
+        elif len(outputs) == 1 and not arguments.training and not arguments.accumulate_outfeed:
+            sent = outputs[0]  # as Graphcore's: an inference pipeline's outfeed gives the tensor or the dictionary
         if isinstance(sent, list) and not sent:
             return
         if arguments.outfeed_queue is None:

@@ -70,3 +70,8 @@ def function(func: Callable[..., Any], name: Any = None) -> Any:
         >>> layer = function(lambda x: tf.nn.relu(x))
     """
     return outlined_function(func, name=name)
+
+
+def _convert_to_list(values: Any) -> list[Any]:
+    """A value or a sequence of values as a list; Graphcore's own tests call it for what a stage returned."""
+    return list(values) if isinstance(values, (list, tuple)) else [values]

@@ -1,5 +1,11 @@
 """`tensorflow.python.ipu.ops.pipelining_ops`: one model over several IPUs, stage by stage."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.util import nest
+
 from tf_ipu_shim.building.pipelines.pipelining_ops import (
     OptimizerFunctionOutput,
     PipelineSchedule,
@@ -17,3 +23,13 @@ __all__ = [
     "pipeline",
     "recomputation_checkpoint",
 ]
+
+
+# In a device mapping: a stage of all IPUs.
+_ALL_DEVICES = -1
+
+
+def _to_flat_list(values: Any) -> list[Any]:
+    """Values of nested sequences one after another; Graphcore's own tests call it for what stages returned."""
+    flat: list[Any] = nest.flatten(values)
+    return flat

@@ -1,5 +1,6 @@
 """`keras.ipu.extensions`: what Keras models made in the scope of an `IPUStrategy` gain."""
 
+from tf_ipu_shim.api.lazy_modules import lazy
 from tf_ipu_shim.building.keras.extensions_base import ReplicatedMetricReductionMethod
 from tf_ipu_shim.building.keras.functional_extensions import FunctionalExtension
 from tf_ipu_shim.building.keras.model_extensions import ModelExtension
@@ -13,6 +14,14 @@ from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
     SequentialNestedModelPipelineStageAssignment,
 )
 from tf_ipu_shim.building.keras.sequential_extensions import SequentialExtension
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    (
+        "data_adapter data_feed_manager extensions_base extensions_util functional_extensions model_extensions "
+        "pipeline_stage_assignment polling_thread register_extensions sequential_extensions"
+    ).split(),
+)
 
 __all__ = [
     "FunctionalExtension",
