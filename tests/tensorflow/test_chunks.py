@@ -159,8 +159,8 @@ def test_the_plan_is_that_of_iterations_one_by_one():
 def loop_of(function):
     concrete = tf.function(function, autograph=False).get_concrete_function()
     graph = concrete.graph.as_graph_def()
-    graphs = {definition.signature.name: FunctionGraph(definition) for definition in graph.library.function}
-    definition = FunctionGraph(concrete.function_def)
+    graphs = {definition.signature.name: FunctionGraph.parse(definition) for definition in graph.library.function}
+    definition = FunctionGraph.parse(concrete.function_def)
     (loop,) = [node for node in definition.nodes if node.op in ("While", "StatelessWhile")]
     return trip_count(definition, loop, graphs)
 

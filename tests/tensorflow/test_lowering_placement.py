@@ -5,95 +5,19 @@ For an unmarked op: the first user that has a shard, else the first operand that
 
 import pytest
 import tensorflow as tf
-from tensorflow.compiler.xla import xla_data_pb2
-from tensorflow.core.framework import function_pb2, types_pb2
+from function_builder import FLOAT, Function, program
 
 from tf_ipu_shim.lowering.emit import Emitter
-from tf_ipu_shim.lowering.emit_cluster import Unmarked
-from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.location import HOST, SEVERAL
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
 from tf_ipu_shim.lowering.placement import Placer
 from tf_ipu_shim.lowering.replicas import replicas_of
 
-FLOAT, RESOURCE = types_pb2.DT_FLOAT, types_pb2.DT_RESOURCE
-# Outputs of the ops used here; an input names an argument, or a node whose only output is meant.
-OUTPUTS = {
-    "Add": "z",
-    "AssignAddVariableOp": None,
-    "Const": "output",
-    "Identity": "output",
-    "Mul": "z",
-    "Neg": "y",
-    "ReadVariableOp": "value",
-    "Shape": "output",
-    "Reshape": "output",
-    "Tanh": "y",
-    "If": "output",
-    "While": "output",
-}
-
-
-class Function:
-    """A FunctionDef in the making.
-
-    Args:
-        name: of the function.
-        arguments: their names; those in capital letters are variables.
-    """
-
-    def __init__(self, name, *arguments):
-        self.definition = function_pb2.FunctionDef()
-        self.definition.signature.name = name
-        self._outputs = {argument: argument for argument in arguments}
-        for argument in arguments:
-            kind = RESOURCE if argument.isupper() else FLOAT
-            self.definition.signature.input_arg.add(name=argument, type=kind)
-
-    def op(self, name, kind, *inputs, shard=None, after=(), host=False, functions=None, **types):
-        """Adds an op; `after` are the ops that it waits for."""
-        node = self.definition.node_def.add(name=name, op=kind)
-        node.input.extend(self._outputs[text] for text in inputs)
-        node.input.extend(f"^{other}" for other in after)
-        if kind in ("If", "While"):
-            node.attr["Tin" if kind == "If" else "T"].list.type.extend([FLOAT] * (len(inputs) - (kind == "If")))
-            node.attr["Tout" if kind == "If" else "T"].list.type.extend([FLOAT] if kind == "If" else [])
-            for attribute, function in functions.items():
-                node.attr[attribute].func.name = function
-        elif kind in ("ReadVariableOp", "AssignAddVariableOp", "Const"):
-            node.attr["dtype"].type = types.get("dtype", FLOAT)
-        else:
-            node.attr["T"].type = types.get("T", FLOAT)
-            for attribute in ("out_type", "Tshape"):
-                if (kind, attribute) in (("Shape", "out_type"), ("Reshape", "Tshape")):
-                    node.attr[attribute].type = types_pb2.DT_INT32
-        if kind == "Const":
-            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(types.get("value", 1.0)))
-        if shard is not None:
-            mark = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=[shard])
-            node.attr["_XlaSharding"].s = mark.SerializeToString()
-        if host:
-            node.attr["_xla_outside_compilation"].s = b"outside"
-        if OUTPUTS[kind] is not None:
-            self._outputs[name] = f"{name}:{OUTPUTS[kind]}:0"
-        return self
-
-    def returns(self, *names):
-        """Ends the function: what it returns, and what has to run."""
-        for name in names:
-            if name in self._outputs:
-                self.definition.signature.output_arg.add(name=f"result_{name}", type=FLOAT)
-                self.definition.ret[f"result_{name}"] = self._outputs[name]
-            else:
-                self.definition.signature.control_output.append(name)
-                self.definition.control_ret[name] = name
-        return self
-
 
 def place(*functions, ipus=4):
     """The first function's graph and placement."""
-    graphs = {function.definition.signature.name: FunctionGraph(function.definition) for function in functions}
-    first = functions[0].definition.signature.name
+    graphs = program(*functions)
+    first = graphs.entry
     return graphs[first], Placer(graphs, ipus).place(first)
 
 
@@ -280,7 +204,7 @@ def test_marks_for_every_ipu_make_no_shards():
     function = Function("f", "x").op("a", "Neg", "x", shard=-1).returns("a")
     node = function.definition.node_def.add(name="i", op="ReplicationIndex")
     node.attr["_XlaSharding"].s = function.definition.node_def[0].attr["_XlaSharding"].s
-    assert [replica.count for replica in replicas_of([function.definition], 4, "")] == [4] * 4
+    assert [replica.count for replica in replicas_of(program(function), 4, "")] == [4] * 4
 
 
 def test_what_is_on_every_ipu_is_where_the_rest_of_its_loop_is():
@@ -363,11 +287,10 @@ def test_but_not_after_it_was_written():
 
 def emitted(*functions):
     """Clusters' op types by (IPU, phase), and the exchanges."""
-    graphs = {function.definition.signature.name: FunctionGraph(function.definition) for function in functions}
-    first = functions[0].definition.signature.name
+    graphs = program(*functions)
+    first = graphs.entry
     placement = Placer(graphs, 4).place(first)
-    unmarked = Unmarked({name: graph.definition for name, graph in graphs.items()})
-    emitter = Emitter(graphs, unmarked, "/device:IPU:0", lambda definition, arguments: [False] * arguments)
+    emitter = Emitter(graphs, "/device:IPU:0", lambda definition, arguments: [False] * arguments)
     emitter.emit(first, placement, {})
     made = {function.signature.name: function for function in emitter.functions}
     clusters = {

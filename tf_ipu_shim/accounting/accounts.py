@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.storage import Storage, Stored
 from tf_ipu_shim.accounting.variable_kinds import WEIGHT, variable_kinds
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
@@ -47,8 +49,9 @@ class Accounts:
         self._request = request
         self._program = program
         self.storage = storage
-        self.library = {**request.library, **{f.signature.name: f for f in program.functions}}
-        self._clusters = {cluster.function: cluster for cluster in program.clusters}
+        made = [*program.functions, *program.planned_functions]
+        self.library = {**request.library, **{function.signature.name: function for function in made}}
+        self._clusters = {cluster.function: cluster for cluster in [*program.clusters, *program.planned_clusters]}
         self.blocks: dict[int, Block] = {}
         self.variables: dict[tuple[int, str], int] = {}
         self.remote: dict[int, dict[str, int]] = {}
@@ -106,6 +109,10 @@ class Accounts:
             return name
         argument = self.library[self._request.function].signature.input_arg[index].name
         return argument[: -len("_resource")] if argument.endswith("_resource") else argument
+
+    def planned_loop(self, node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef | None:
+        """For a loop that runs several iterations at once, the one to look at instead; None for any other node."""
+        return self._program.chunked_loops.get(node.attr["body"].func.name) if node.op in vocabulary.LOOPS else None
 
     def is_emitted(self, functions: Sequence[str]) -> bool:
         """Whether functions are the lowering's own, so that their parts have places: each op in them has a device."""

@@ -11,7 +11,7 @@ from tf_ipu_shim.accounting import cluster_walk
 from tf_ipu_shim.accounting.accounts import bytes_of
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
 from tf_ipu_shim.accounting.hlo import is_same
-from tf_ipu_shim.accounting.shape_inference import infer
+from tf_ipu_shim.accounting.shape_inference import Known, infer
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.memory import Block, Mode, Value
@@ -46,6 +46,9 @@ class FunctionWalk(BlockWriter):
             return cluster_walk.launch(self, node.attr["function"].func.name, chip, inputs)
         if node.op == vocabulary.INTER_COPY:
             return [self._exchange(node.attr["source"].i, node.attr["destination"].i, inputs[0])]
+        loop = self.walk.planned_loop(node)
+        if loop is not None:  # the chunks' own loop variable, which counts, is on the host
+            return [Held(Known(types_pb2.DT_INT32, ()), name=node.name), *self._loop(loop, inputs[1:])]
         called = op_types.called_functions(node)
         if called and self.walk.is_emitted(called):
             if node.op in vocabulary.CALLS:

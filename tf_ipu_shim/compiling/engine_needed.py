@@ -33,7 +33,7 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
         program: what it was lowered to.
     """
     functions = {function.signature.name: function for function in program.functions}
-    graphs = [FunctionGraph(functions[name]) for name in program.programs]
+    graphs = [FunctionGraph.parse(functions[name]) for name in program.programs]
     if not any(_computes(graph) for graph in graphs):
         return False
     return not (len(graphs) == 1 and _all_scalar(request) and all(_is_scalar_step(node) for node in graphs[0].nodes))

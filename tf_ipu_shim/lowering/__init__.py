@@ -1,10 +1,19 @@
 """From a traced function to what runs: one XLA program per IPU and phase, exchanges between them, host steps.
 
-function_graph  a FunctionDef as nodes and edges
-marks       the shard that a script gave an op
-constants   small constant expressions, which are cloned instead of exchanged
-placement   a location (an IPU, the host, or several) for every op
-phases      which ops of one IPU make one XLA program
-emit        the FunctionDefs that run
-diagnostics the user's own source line of an op
+`lower.lower` runs the passes in this order, over one representation: `functions.Functions`, of `FunctionGraph`s.
+
+pipelines       checks that schedules can run the mini-batches they were asked for
+randomness      gives random ops seeds that start from the device's
+replicas        finds how many replicas there are; ops that follow from their number are replaced
+chunks          has loops on one IPU run several iterations in one XLA program (trip_count, chunk_functions)
+replicas        gives each replica functions of its own where they ask which replica it is
+placement       gives every op a location: an IPU, the host, or several (marks, constants)
+variants        takes out of XLA programs what handles TensorLists that would have to leave them
+counters        does the same with the few integer ops of a loop's counter
+phases          finds which ops of one IPU make one XLA program
+emit            writes the FunctionDefs that run (emit_cluster, feeds)
+diagnostics     refuses what XLA has no kernel for, with the user's own line
+
+What they share: `location` where ops run, `vocabulary` the names of ops and attributes, `op_types` facts about ops,
+`program` what goes in and comes out.
 """

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import dtypes, tensor_util
 
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.feeds import ON_DEVICE_MARK, name_iterator
-from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
-from tf_ipu_shim.lowering.origins import Origins
+from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph, Node, Result
+from tf_ipu_shim.lowering.functions import Functions
 
 _INT = types_pb2.DT_INT32
-_serial = itertools.count()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,85 +37,84 @@ class Feeds:
     most: int
 
 
-def chunked(
-    definition: function_pb2.FunctionDef,
-    loop: Node,
-    graphs: Mapping[str, FunctionGraph],
-    feeds: Feeds,
-    origins: Origins,
-) -> dict[str, function_pb2.FunctionDef]:
-    """Replaces a loop by one over chunks.
+def in_chunks(loop: Node, functions: Functions, feeds: Feeds) -> Chunks:
+    """Makes the functions of a loop over chunks.
 
     Args:
-        definition: the function that the loop is in.
         loop: the loop.
-        graphs: all functions by name.
+        functions: the program; those that are made are added.
         feeds: the loop's feeds.
-        origins: names the new functions.
 
     Returns:
-        The changed function and the new ones by name.
+        The functions. Their arguments are the loop variables and, in front of them, the number of iterations done.
     """
-    body = graphs[loop.proto.attr["body"].func.name]
-    names = _Names.of(body.name, origins)
-    made = [
-        _changed(definition, loop, names),
+    body = functions[loop.proto.attr["body"].func.name]
+    names = _Names(*(functions.fresh(f"{body.name}_chunk_{part}") for part in _Names._fields))
+    for function in (
         _outer_condition(body, names, feeds.total),
         _outer_body(body, names, feeds),
         _inner_condition(body, names, feeds),
         _inner_body(body, names, feeds),
-    ]
-    return {function.signature.name: function for function in made}
+    ):
+        functions.add(function)
+    return Chunks(names.outer_condition, names.outer_body)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Names:
-    """Names of the new functions, and of the counter in the changed one."""
+class _Names(NamedTuple):
+    """Names of the new functions."""
 
-    counter: str
     outer_condition: str
     outer_body: str
     inner_condition: str
     inner_body: str
 
-    @classmethod
-    def of(cls, body: str, origins: Origins) -> _Names:
-        suffix = f"_chunk_{next(_serial)}"
-        functions = ("outer_condition", "outer_body", "inner_condition", "inner_body")
-        return cls(f"{body}{suffix}", *(origins.derive(body, f"{suffix}_{function}") for function in functions))
-
 
 class _Writer:
-    """Writes a FunctionDef."""
+    """Makes a function.
 
-    def __init__(self, name: str) -> None:
-        self.function = function_pb2.FunctionDef()
-        self.function.signature.name = name
+    Args:
+        name: for it.
+        body: the loop's old body.
+    """
+
+    def __init__(self, name: str, body: FunctionGraph) -> None:
+        self._name = name
+        self._traced = body.traced
+        self._arguments: dict[str, int] = {}
+        self._results: list[Result] = []
+        self._required: dict[str, None] = {}
+        self._nodes: list[node_def_pb2.NodeDef] = []
+
+    @property
+    def graph(self) -> FunctionGraph:
+        """The function."""
+        return FunctionGraph(self._name, self._arguments, self._nodes, self._results, self._required, self._traced)
 
     def argument(self, name: str, kind: int) -> str:
         """Adds an argument; returns its name."""
-        self.function.signature.input_arg.add(name=name, type=kind)
+        self._arguments[name] = kind
         return name
 
     def result(self, kind: int, tensor: str) -> None:
         """Adds a result."""
-        name = f"result_{len(self.function.signature.output_arg)}"
-        self.function.signature.output_arg.add(name=name, type=kind)
-        self.function.ret[name] = tensor
+        self._results.append(Result(f"result_{len(self._results)}", kind, tensor))
 
     def must_run(self, node: str) -> None:
         """Has an op run although no result may need it."""
-        self.function.signature.is_stateful = True
-        self.function.signature.control_output.append(node)
-        self.function.control_ret[node] = node
+        self._required[node] = None
+
+    def add(self, node: node_def_pb2.NodeDef) -> None:
+        """Adds an op as it stands."""
+        self._nodes.append(node)
 
     def node(self, name: str, op: str, inputs: Sequence[str], host: bool = False, **types: int) -> node_def_pb2.NodeDef:
         """Adds an op with attributes that are types."""
-        node = self.function.node_def.add(name=name, op=op, input=inputs)
+        node = node_def_pb2.NodeDef(name=name, op=op, input=inputs)
         for attribute, kind in types.items():
             node.attr[attribute].type = kind
         if host:
             node.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s = ON_DEVICE_MARK
+        self._nodes.append(node)
         return node
 
     def constant(self, name: str, value: np.ndarray | np.int32, host: bool = False) -> str:
@@ -126,52 +124,19 @@ class _Writer:
         return f"{name}:output:0"
 
 
-def _changed(definition: function_pb2.FunctionDef, loop: Node, names: _Names) -> function_pb2.FunctionDef:
-    """The function with the loop over chunks; it has one loop variable more than the old one, in front."""
-    function = function_pb2.FunctionDef()
-    function.CopyFrom(definition)
-    writer = _Writer("")
-    writer.function = function
-    start = writer.constant(f"{loop.name}/{names.counter}", np.zeros([], np.int32), host=True)
-
-    def renumbered(text: str) -> str:
-        name, _, rest = text.partition(":")
-        if name != loop.name or not rest:
-            return text
-        output, index = rest.split(":")
-        return f"{name}:{output}:{int(index) + 1}"
-
-    for node in function.node_def:
-        inputs = [renumbered(text) for text in node.input]
-        if node.name == loop.name:
-            inputs.insert(0, start)
-            node.attr["cond"].func.name, node.attr["body"].func.name = names.outer_condition, names.outer_body
-            kinds = [_INT, *node.attr["T"].list.type]
-            node.attr["T"].list.ClearField("type")
-            node.attr["T"].list.type.extend(kinds)
-            for private in ("output_shapes", "_num_original_outputs"):
-                if private in node.attr:
-                    del node.attr[private]
-        node.ClearField("input")
-        node.input.extend(inputs)
-    for name in function.ret:
-        function.ret[name] = renumbered(function.ret[name])
-    return function
-
-
-def _outer_condition(body: FunctionGraph, names: _Names, total: int) -> function_pb2.FunctionDef:
-    writer = _Writer(names.outer_condition)
+def _outer_condition(body: FunctionGraph, names: _Names, total: int) -> FunctionGraph:
+    writer = _Writer(names.outer_condition, body)
     done = writer.argument("chunk_done", _INT)
     for argument, kind in body.arguments.items():
         writer.argument(argument, kind)
     limit = writer.constant("chunk_total", np.int32(total), host=True)
     writer.node("chunk_goes_on", "Less", [done, limit], host=True, T=_INT)
     writer.result(types_pb2.DT_BOOL, "chunk_goes_on:z:0")
-    return writer.function
+    return writer.graph
 
 
-def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb2.FunctionDef:
-    writer = _Writer(names.outer_body)
+def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
+    writer = _Writer(names.outer_body, body)
     done = writer.argument("chunk_done", _INT)
     for argument, kind in body.arguments.items():
         writer.argument(argument, kind)
@@ -214,20 +179,20 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb
     left = {name: f"chunk_loop:output:{at + index}" for index, name in enumerate(carried)}
     for name, kind in body.arguments.items():
         writer.result(kind, left.get(name, name) if kind != op_types.RESOURCE else name)
-    return writer.function
+    return writer.graph
 
 
-def _inner_condition(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb2.FunctionDef:
-    writer = _Writer(names.inner_condition)
+def _inner_condition(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
+    writer = _Writer(names.inner_condition, body)
     _inner_arguments(writer, body, feeds)
     writer.node("chunk_goes_on", "Less", ["chunk_index", "chunk_count"], T=_INT)
     writer.result(types_pb2.DT_BOOL, "chunk_goes_on:z:0")
-    return writer.function
+    return writer.graph
 
 
-def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb2.FunctionDef:
+def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
     """The old body: an element is a slice of those that were fetched, and what is sent goes into a buffer."""
-    writer = _Writer(names.inner_body)
+    writer = _Writer(names.inner_body, body)
     _inner_arguments(writer, body, feeds)
     renamed: dict[str, str] = {}
     for node in feeds.infeeds:
@@ -239,12 +204,8 @@ def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb
     for node in body.nodes:
         if node in feeds.infeeds or node in feeds.outfeeds or node in feeds.iterators:
             continue
-        copy = writer.function.node_def.add()
-        copy.CopyFrom(node.proto)
-        copy.ClearField("input")
-        copy.input.extend(renamed.get(text, text) for text in node.inputs)
-        controls = [f"^{name}" for control in node.controls for name in removed.get(control, [control.name])]
-        copy.input.extend(dict.fromkeys(controls))
+        controls = [name for control in node.controls for name in removed.get(control, [control.name])]
+        writer.add(_with_inputs(node, [renamed.get(text, text) for text in node.inputs], controls))
     writer.node("chunk_next", "AddV2", ["chunk_index", writer.constant("chunk_one", np.int32(1))], T=_INT)
     writer.result(_INT, "chunk_next:z:0")
     writer.result(_INT, "chunk_count")
@@ -257,9 +218,20 @@ def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> function_pb
         writer.result(body.arguments[name], renamed.get(returns[name], returns[name]))
     for node in body.control_returns:
         for name in removed.get(node, [node.name]):
-            if name not in writer.function.control_ret:
-                writer.must_run(name)
-    return writer.function
+            writer.must_run(name)
+    return writer.graph
+
+
+def _with_inputs(node: Node, inputs: Sequence[str], controls: Iterable[str]) -> node_def_pb2.NodeDef:
+    """An op with other inputs; its own `NodeDef` where they are the same."""
+    taken = [*inputs, *(f"^{name}" for name in dict.fromkeys(controls))]
+    if taken == list(node.proto.input):
+        return node.proto
+    made = node_def_pb2.NodeDef()
+    made.CopyFrom(node.proto)
+    del made.input[:]
+    made.input.extend(taken)
+    return made
 
 
 def _buffers(

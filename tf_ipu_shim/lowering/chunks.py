@@ -11,16 +11,15 @@ A dataset that ends or fails within a chunk does so after the iterations before 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence
 
-from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.lowering import marks, op_types, vocabulary
-from tf_ipu_shim.lowering.chunk_functions import Feeds, chunked
+from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.chunk_functions import Feeds, in_chunks
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
-from tf_ipu_shim.lowering.location import ALL_IPUS
-from tf_ipu_shim.lowering.origins import Origins
+from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.lowering.location import ALL_IPUS, Location
 from tf_ipu_shim.lowering.placement import Placer
 from tf_ipu_shim.lowering.trip_count import trip_count
 
@@ -34,81 +33,79 @@ _SLOW_IN_LOOPS = frozenset(
 )
 _UNFIT = frozenset({dtypes.string, dtypes.resource, dtypes.variant})
 
-Library = Mapping[str, function_pb2.FunctionDef]
 
+def split_loops(functions: Functions, placer: Placer) -> None:
+    """Has loops run in chunks where they can.
 
-def with_chunks(
-    library: Library, function: str, graphs: Mapping[str, FunctionGraph], placer: Placer, origins: Origins
-) -> Library | None:
-    """The functions with their loops over chunks.
+    Such a loop keeps its functions, of one iteration: that is what the memory plan counts. What it runs as is in
+    `Node.chunks`.
 
     Args:
-        library: all functions by name.
-        function: the one that is called.
-        graphs: the same, parsed.
+        functions: the program; changed.
         placer: tells what runs on the host, and what on which IPU.
-        origins: names the new functions.
-
-    Returns:
-        All functions by name; None where no loop is changed.
     """
-    changed: dict[str, function_pb2.FunctionDef] = {}
-    waiting, seen = [function], {function}
+    waiting, seen = [functions.entry], {functions.entry}
     while waiting:
-        graph = graphs[waiting.pop()]
+        graph = functions[waiting.pop()]
         for node in graph.nodes:
-            called = op_types.called_functions(node.proto)
-            feeds = _feeds(graph, node, graphs, placer) if node.op in vocabulary.LOOPS else None
+            if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
+                continue
+            feeds = _feeds(graph, node, functions, placer) if node.op in vocabulary.LOOPS else None
             if feeds is not None:
-                changed.update(chunked(changed.get(graph.name, library[graph.name]), node, graphs, feeds, origins))
+                node.chunks = in_chunks(node, functions, feeds)
             else:
-                waiting.extend(name for name in called if name not in seen)
+                called = [name for name in op_types.called_functions(node.proto) if name not in seen]
                 seen.update(called)
-    return {**library, **changed} if changed else None
+                waiting.extend(called)
 
 
-def _feeds(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph], placer: Placer) -> Feeds | None:
+def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Placer) -> Feeds | None:
     """The feeds of a loop that can run in chunks; None for any other."""
-    body = graphs[loop.proto.attr["body"].func.name]
+    body = functions[loop.proto.attr["body"].func.name]
+    if body.ops.isdisjoint(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
+        return None
     infeeds = [node for node in body.nodes if node.op in vocabulary.INFEEDS]
     outfeeds = [node for node in body.nodes if node.op == vocabulary.OUTFEED_ENQUEUE]
     iterators = [node for node in body.nodes if node.op == vocabulary.ITERATOR]
-    if len(infeeds) > 1 or not (infeeds or outfeeds) or op_types.VARIANT in body.arguments.values():
+    total = trip_count(graph, loop, functions)
+    size = _iteration_bytes([*infeeds, *outfeeds])
+    if total is None or size is None or not _can_be_fetched_first(body, infeeds):
         return None
     feeds = {*infeeds, *outfeeds, *iterators}
-    if not _on_one_ipu(loop, [node for node in body.nodes if node not in feeds], placer):
+    inside = [placer.marks_at(body, node) for node in body.nodes if node not in feeds]
+    if not _on_one_ipu({graph.marks.get(loop.name)}.union(*inside)):
         return None
-    total = trip_count(graph, loop, graphs)
-    sizes = [_element_bytes(node) for node in (*infeeds, *outfeeds)]
-    if total is None or total < 2 or None in sizes or not _can_be_fetched_first(body, infeeds):
+    if not _is_fast_in_a_loop(body, functions):
         return None
-    if any(node.op in _SLOW_IN_LOOPS for node in _all_nodes(body, graphs)):
-        return None
-    size = max(1, sum(size for size in sizes if size is not None))
     most = min(total, _MOST_ITERATIONS, _MOST_BYTES // size)
     return Feeds(infeeds, outfeeds, iterators, total, most) if most > 1 else None
 
 
-def _on_one_ipu(loop: Node, nodes: Iterable[Node], placer: Placer) -> bool:
-    """Whether what a loop runs may be in one XLA program."""
-    mark = marks.shard_of(loop.proto)
-    wanted = frozenset(() if mark is None else {mark}).union(*map(placer.marks_at, nodes)) - {ALL_IPUS}
+def _on_one_ipu(marked: set[Location | None]) -> bool:
+    """Whether ops that are marked for all this may be in one XLA program."""
+    wanted = [location for location in marked if location is not None and location is not ALL_IPUS]
     return len(wanted) <= 1 and all(location.is_in_program for location in wanted)
 
 
-def _all_nodes(graph: FunctionGraph, graphs: Mapping[str, FunctionGraph]) -> Iterator[Node]:
-    """The ops of a function and of those that it runs."""
-    waiting, seen = [graph], {graph.name}
+def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:
+    """Whether XLA runs a loop's body as fast within a program as alone, and can keep there what it carries."""
+    if op_types.VARIANT in body.arguments.values():
+        return False
+    waiting, seen = [body], {body.name}
     while waiting:
-        for node in waiting.pop().nodes:
-            yield node
-            called = [name for name in op_types.called_functions(node.proto) if name not in seen]
-            seen.update(called)
-            waiting.extend(graphs[name] for name in called)
+        graph = waiting.pop()
+        if not graph.ops.isdisjoint(_SLOW_IN_LOOPS):
+            return False
+        called = [name for name in graph.called if name not in seen]
+        seen.update(called)
+        waiting.extend(functions[name] for name in called)
+    return True
 
 
-def _can_be_fetched_first(body: FunctionGraph, infeeds: list[Node]) -> bool:
-    """Whether the element waits for nothing that the iteration does, and its iterator is the same in each."""
+def _can_be_fetched_first(body: FunctionGraph, infeeds: Sequence[Node]) -> bool:
+    """Whether there is one element an iteration, which waits for nothing in it, and from the same iterator in each."""
+    if len(infeeds) > 1:
+        return False
     for node in infeeds:
         source = node.producers[0]
         if node.controls or (source is not None and (source.op != vocabulary.ITERATOR or source.controls)):
@@ -116,6 +113,14 @@ def _can_be_fetched_first(body: FunctionGraph, infeeds: list[Node]) -> bool:
         if source is None and body.returns[list(body.arguments).index(node.inputs[0])] != node.inputs[0]:
             return False
     return True
+
+
+def _iteration_bytes(feeds: Sequence[Node]) -> int | None:
+    """Bytes of what feeds hand over in an iteration, 1 at least; None without feeds, and where that is not known."""
+    sizes = [_element_bytes(node) for node in feeds]
+    if not sizes or None in sizes:
+        return None
+    return max(1, sum(size for size in sizes if size is not None))
 
 
 def _element_bytes(node: Node) -> int | None:

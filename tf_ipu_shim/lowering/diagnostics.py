@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pathlib
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import op_types, traced_functions, vocabulary
-from tf_ipu_shim.lowering.origins import Origins
+from tf_ipu_shim.lowering.functions import Functions, Written
 from tf_ipu_shim.plugin.library import Call, Library
 
 _OWN = str(pathlib.Path(__file__).resolve().parents[1])
@@ -29,28 +29,21 @@ class Diagnostics:
 
     Args:
         call: the lowering's call.
-        origins: tells which traced function a function was made of.
     """
 
-    def __init__(self, call: Call, origins: Origins) -> None:
+    def __init__(self, call: Call) -> None:
         self._call = call
-        self._origins = origins
-
-    def traced(self, function: str) -> str:
-        """The name of the traced function that a function was made of."""
-        return self._origins.traced(function)
 
     def user_line(self, function: str, node: str) -> str | None:
         """Where the user's script made an op.
 
         Args:
-            function: the traced function, or one made of it.
+            function: the traced function.
             node: the op's name in it.
 
         Returns:
             Such as `"train.py:42, in model"`; None where nobody kept it, as in a graph read from a file.
         """
-        function = self._origins.traced(function)
         graph = traced_functions.traced_graph(function)
         frames: Iterable[tuple[str, int, str]]
         if graph is not None:
@@ -76,7 +69,7 @@ class Diagnostics:
 def refuse_uncompilable(
     plugin: Library,
     diagnostics: Diagnostics,
-    library: Mapping[str, function_pb2.FunctionDef],
+    functions: Functions,
     programs: Sequence[tuple[str, function_pb2.FunctionDef]],
 ) -> None:
     """Checks that XLA can compile every op.
@@ -84,7 +77,7 @@ def refuse_uncompilable(
     Args:
         plugin: the loaded plugin.
         diagnostics: finds the ops' source lines.
-        library: the functions that loops and branches run, by name.
+        functions: the program, where the functions are that loops and branches run.
         programs: traced function and FunctionDef of each XLA program.
 
     Raises:
@@ -92,11 +85,12 @@ def refuse_uncompilable(
     """
     refused: list[tuple[str, Any]] = []
     dynamic: list[tuple[str, Any]] = []
-    for function, definition in _with_called(library, programs):
+    for function, definition, was_marked in _with_called(functions, programs):
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
         names = set(plugin.uncompilable(graph.SerializeToString()))
         refused.extend((function, node) for node in graph.node if node.name in names)
-        dynamic.extend((function, node) for node in graph.node if node.op in _DYNAMIC_SHAPES)
+        if not was_marked:  # XLA gives the right gradients for gathers of concatenated tensors in sharded functions
+            dynamic.extend((function, node) for node in graph.node if node.op in _DYNAMIC_SHAPES)
     if dynamic:
         listed = "\n  ".join(diagnostics.describe(function, node) for function, node in dynamic[:_MOST_NAMED])
         raise errors_impl.InvalidArgumentError(
@@ -114,24 +108,22 @@ def refuse_uncompilable(
             None,
             None,
             "Detected unsupported operations when trying to compile graph "
-            f"{diagnostics.traced(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
+            f"{programs[0][0]} on XLA_IPU_JIT: {', '.join(types)} "
             f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {listed}{more}\n"
             "Run them on the host with ipu.scopes.outside_compilation_scope(), or leave them out of the compiled "
             "function.",
         )
 
 
-def _with_called(
-    library: Mapping[str, function_pb2.FunctionDef], programs: Sequence[tuple[str, function_pb2.FunctionDef]]
-) -> Iterator[tuple[str, function_pb2.FunctionDef]]:
+def _with_called(functions: Functions, programs: Sequence[tuple[str, function_pb2.FunctionDef]]) -> Iterator[Written]:
     """The XLA programs' functions and those that they call, once each."""
-    waiting = list(programs)
+    waiting = list({definition.signature.name: Written(traced, definition) for traced, definition in programs}.values())
     seen: set[str] = set()
     while waiting:
-        function, definition = waiting.pop()
-        yield function, definition
-        for node in definition.node_def:
+        yield (function := waiting.pop())
+        for node in function.definition.node_def:
             for called in op_types.called_functions(node):
-                if called not in seen and called in library:
+                found = functions.found_outside(called)
+                if called not in seen and found is not None:
                     seen.add(called)
-                    waiting.append((called, library[called]))
+                    waiting.append(found)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
+from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import tensor_util
 
 from tf_ipu_shim.lowering import feeds, op_types, vocabulary
 from tf_ipu_shim.lowering.counters import without_counters
-from tf_ipu_shim.lowering.emit_cluster import ClusterFunction, Unmarked, strip
-from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.emit_cluster import ClusterFunction
+from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph, Node
+from tf_ipu_shim.lowering.functions import Functions, strip
 from tf_ipu_shim.lowering.location import HOST, SEVERAL
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
 from tf_ipu_shim.lowering.placement import Placement, Placer
@@ -25,6 +27,7 @@ from tf_ipu_shim.lowering.variants import loosen
 HOST_DEVICE = "/device:CPU:0"
 _INTEGERS = frozenset({3, 9})  # DT_INT32, DT_INT64: what shapes, axes and indices are made of
 _HANDLES = frozenset({op_types.RESOURCE, op_types.VARIANT})
+_ZERO = tensor_util.make_tensor_proto(0, types_pb2.DT_INT32)
 _serial = itertools.count()
 
 # Tells which arguments of a function XLA must know when it compiles: (function, number of arguments) -> flags.
@@ -35,31 +38,33 @@ class Emitter:
     """Emits functions, those of sharded loops and branches included.
 
     Args:
-        graphs: all traced functions by name.
-        unmarked: names, and makes, the functions that are shown to XLA.
+        graphs: all functions of the program.
         device: of the IPU ops, such as `/device:IPU:0`.
         constant_arguments: asks TensorFlow's analysis.
         replica: for which replica; the emitted IPUs are those of the device. The only one when left out.
         programs: the XLA programs of all replicas by their content: what is the same is compiled once.
+        plans: whether loops that run in chunks are emitted for the memory plan besides, with one iteration after the
+            other as on a real IPU.
 
     Attributes:
         functions: what was emitted.
         clusters: the XLA programs.
         exchanges: the exchanges between IPUs.
         compiled: traced function and FunctionDef of each XLA program.
+        planned: what was emitted for the memory plan alone; None where that is nothing.
+        chunked_loops: for the function that runs a chunk, the loop to plan instead; None where none is planned.
     """
 
     def __init__(
         self,
-        graphs: Mapping[str, FunctionGraph],
-        unmarked: Unmarked,
+        graphs: Functions,
         device: str,
         constant_arguments: ConstantArguments,
         replica: Replica | None = None,
         programs: dict[bytes, function_pb2.FunctionDef] | None = None,
+        plans: bool = False,
     ) -> None:
         self.graphs = graphs
-        self.unmarked = unmarked
         self.device = device
         self.constant_arguments = constant_arguments
         self.replica = replica or Replica()
@@ -69,6 +74,8 @@ class Emitter:
         self.clusters: list[Cluster] = []
         self.exchanges: list[Exchange] = []
         self.compiled: list[tuple[str, function_pb2.FunctionDef]] = []
+        self.planned = Emitter(graphs, device, constant_arguments, replica) if plans else None
+        self.chunked_loops: dict[str, node_def_pb2.NodeDef | None] = {}
 
     def emit(
         self, name: str, placement: Placement, argument_ipus: Mapping[str, int], loops: bool = False
@@ -142,9 +149,9 @@ class _FunctionEmitter:
         graph, function = self._graph, self._function
         function.signature.name = f"{graph.name}_lowered_{self._serial}"
         function.signature.is_stateful = True
-        for argument in graph.definition.signature.input_arg:
-            function.signature.input_arg.add().CopyFrom(argument)
-        for index, attributes in graph.definition.arg_attr.items():
+        for argument, kind in graph.arguments.items():
+            function.signature.input_arg.add(name=argument, type=kind)
+        for index, attributes in graph.argument_attributes.items():
             function.arg_attr[index].CopyFrom(attributes)
         self._names.update((argument, argument) for argument in graph.arguments)
         cluster_of = {node: key for key, nodes in self._clusters.items() for node in nodes}
@@ -156,9 +163,9 @@ class _FunctionEmitter:
             elif key not in emitted:
                 emitted.add(key)
                 self._emit_cluster(*key)
-        for argument, tensor in zip(graph.definition.signature.output_arg, graph.returns):
-            function.signature.output_arg.add(name=argument.name, type=argument.type)
-            function.ret[argument.name] = self._tensor(tensor, None, self._all.device)
+        for result in graph.results:
+            function.signature.output_arg.add(name=result.name, type=result.type)
+            function.ret[result.name] = self._tensor(result.tensor, None, self._all.device)
         for unit in dict.fromkeys(self._unit(node) for node in graph.control_returns):
             if unit is not None:
                 function.signature.control_output.append(unit)
@@ -170,7 +177,7 @@ class _FunctionEmitter:
         nodes = self._clusters[ipu, phase]
         own = set(nodes)
         reads = self._reads_in.get(phase, set())
-        cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.unmarked)
+        cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.graphs.outside)
         outputs = self._outputs_of(own, phase)
         name = f"{self._graph.name}_ipu{ipu}_phase{phase}_{self._serial}"
         order = cut.input_order({})
@@ -185,7 +192,7 @@ class _FunctionEmitter:
                 definition = cut.definition(f"{name}_ordered", order, outputs)
         definition = self._all.shared(definition)
         self._all.functions.append(definition)
-        self._all.compiled.append((self._graph.name, definition))
+        self._all.compiled.append((self._graph.traced, definition))
 
         launch = self._function.node_def.add(name=f"ipu{ipu}_phase{phase}", op=vocabulary.LAUNCH)
         launch.device = self._all.device
@@ -216,7 +223,7 @@ class _FunctionEmitter:
                 types,
                 outputs,
                 constants,
-                self._graph.name,
+                self._graph.traced,
             )
         )
 
@@ -256,7 +263,7 @@ class _FunctionEmitter:
         ipu = location.ipu
         proto = self._function.node_def.add()
         proto.CopyFrom(node.proto)
-        strip(proto, self._all.unmarked if ipu is not None else lambda name: name)
+        strip(proto, (lambda name: name) if location is SEVERAL else self._all.graphs.outside)
         proto.device = device
         if ipu is not None:
             proto.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
@@ -270,12 +277,14 @@ class _FunctionEmitter:
             f"^{unit}" for unit in dict.fromkeys(self._unit(control) for control in node.controls) if unit is not None
         )
         self._units[node] = node.name
-        results: Sequence[int | None] = self._emit_functions(node, proto) if location is SEVERAL else []
+        results: Sequence[int | None] = self._emit_control_flow(node, proto) if location is SEVERAL else []
+        added = 0 if node.chunks is None else 1  # a loop over chunks has a counter in front
         outputs = op_types.output_types(node.proto).items()
-        tensors = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
-        for index, tensor in enumerate(tensors):
-            self._names[tensor] = tensor
-            held = results[index] if index < len(results) else ipu
+        tensors = [(name, index) for name, types in outputs for index in range(len(types))]
+        for position, (name, index) in enumerate(tensors):
+            tensor = f"{node.name}:{name}:{index}"
+            self._names[tensor] = f"{node.name}:{name}:{index + added}"
+            held = results[position + added] if position + added < len(results) else ipu
             if held is not None:
                 self._ipus[tensor] = held
 
@@ -284,27 +293,52 @@ class _FunctionEmitter:
         users = (self._placement.locations.get(user, HOST).ipu for user in node.users)
         return self._all.replica.chip(next((ipu for ipu in users if ipu is not None), 0))
 
-    def _emit_functions(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
+    def _emit_control_flow(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
         """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
         values = [self._ipus.get(text) for text in Placer.call_inputs(node)]
-        results: Sequence[int | None] = []
-        if node.op in vocabulary.LOOPS:
+        if node.chunks is None:
+            return self._emit_functions(self._all, proto, values)
+        single = node_def_pb2.NodeDef()
+        single.CopyFrom(proto)
+        self._over_chunks(proto, node.chunks)
+        results = self._emit_functions(self._all, proto, [None, *values])
+        if self._all.planned is not None:
+            self._emit_functions(self._all.planned, single, values)
+        self._all.chunked_loops[proto.attr["body"].func.name] = single if self._all.planned is not None else None
+        return results
+
+    def _over_chunks(self, proto: node_def_pb2.NodeDef, chunks: Chunks) -> None:
+        """Makes a loop one over chunks, which counts the iterations that are done in its first loop variable."""
+        start = self._function.node_def.add(name=f"{proto.name}/ipu_chunks_done", op="Const", device=self._all.device)
+        start.attr["dtype"].type = types_pb2.DT_INT32
+        start.attr["value"].tensor.CopyFrom(_ZERO)
+        proto.input.insert(0, f"{start.name}:output:0")
+        proto.attr["T"].list.type.insert(0, types_pb2.DT_INT32)
+        proto.attr["cond"].func.name, proto.attr["body"].func.name = chunks
+        for of_single_iterations in ("output_shapes", "_num_original_outputs"):
+            if of_single_iterations in proto.attr:
+                del proto.attr[of_single_iterations]
+
+    def _emit_functions(
+        self, emitter: Emitter, proto: node_def_pb2.NodeDef, values: Sequence[int | None]
+    ) -> Sequence[int | None]:
+        """Emits the functions that an op runs on values on these IPUs. Returns where results are."""
+        body = proto.attr["body"].func.name if proto.op in vocabulary.LOOPS else None
+        if body is not None:
             # What a loop carries is where its body leaves it, from the second iteration on.
-            body = node.proto.attr["body"].func.name
             values = self._carried(body, values)
+        results: Sequence[int | None] = []
         emitted: dict[str, str] = {}
-        for called in dict.fromkeys(op_types.called_functions(node.proto)):
+        for called in dict.fromkeys(op_types.called_functions(proto)):
             arguments = self._graph_of(called).arguments
             held = {name: ipu for name, ipu in zip(arguments, values) if ipu is not None}
             inside = self._placement.functions[called]
-            emitted[called], left = self._all.emit(called, inside, held, node.op in vocabulary.LOOPS)
-            if node.op not in vocabulary.LOOPS or called == node.proto.attr["body"].func.name:
+            emitted[called], left = emitter.emit(called, inside, held, body is not None)
+            if body is None or called == body:
                 results = left
-        for name in vocabulary.FUNCTION_ATTRIBUTES[node.op]:
-            value = proto.attr[name]
-            for function in [value.func] if value.HasField("func") else value.list.func:
-                function.name = emitted[function.name]
-        if node.op not in vocabulary.CALLS:
+        for _, function in op_types.function_values(proto):
+            function.name = emitted[function.name]
+        if proto.op not in vocabulary.CALLS:
             # Only loops and branches that are taken apart can have parts on several devices.
             proto.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
         return results
@@ -338,7 +372,7 @@ class _FunctionEmitter:
             copy.attr["source"].i, copy.attr["destination"].i = ends
             copy.attr[vocabulary.CHIP_ATTRIBUTE].i = ends[0]
             self._copies[text, ipu] = f"{copy.name}:output:0"
-            self._all.exchanges.append(Exchange(text, *ends, self._graph.name))
+            self._all.exchanges.append(Exchange(text, *ends, self._graph.traced))
         return self._copies[text, ipu]
 
     def _clone_constant(self, node: Node, device: str) -> str:

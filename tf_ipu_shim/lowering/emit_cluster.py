@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.functions import strip
 
 
 class ClusterFunction:
@@ -100,56 +101,3 @@ class ClusterFunction:
         if node in self._repeated_reads or not op_types.is_stateful(node.op):
             return []
         return [read for read in self._repeated_reads if read.inputs[0] in node.inputs]
-
-
-def strip(proto: object, rename: Callable[[str], str]) -> None:
-    """Takes off a `NodeDef` what is meant for this lowering or for a placer, and renames the functions it calls."""
-    proto.device = ""  # type: ignore[attr-defined]
-    attributes = proto.attr  # type: ignore[attr-defined]
-    for name in vocabulary.PRIVATE_ATTRIBUTES:
-        if name in attributes:
-            del attributes[name]
-    for name in vocabulary.FUNCTION_ATTRIBUTES.get(proto.op, ()):  # type: ignore[attr-defined]
-        value = attributes[name]
-        for function in [value.func] if value.HasField("func") else value.list.func:
-            function.name = rename(function.name)
-
-
-class Unmarked:
-    """Copies of functions without marks: tf2xla stops with a RET_CHECK on a function that is sharded in part.
-
-    Args:
-        library: all functions by name.
-
-    Attributes:
-        functions: the copies made.
-    """
-
-    def __init__(self, library: Mapping[str, function_pb2.FunctionDef]) -> None:
-        self._library = library
-        self._names: dict[str, str] = {}
-        self.functions: list[function_pb2.FunctionDef] = []
-
-    def __call__(self, name: str) -> str:
-        """The name of the function without marks: its own where it has none."""
-        if name not in self._names:
-            self._names[name] = name  # for recursive functions
-            if self._is_marked(name, set()):
-                self._names[name] = f"{name}_unmarked"
-                copy = function_pb2.FunctionDef()
-                copy.CopyFrom(self._library[name])
-                copy.signature.name = self._names[name]
-                for node in copy.node_def:
-                    strip(node, self)
-                self.functions.append(copy)
-        return self._names[name]
-
-    def _is_marked(self, name: str, seen: set[str]) -> bool:
-        if name in seen or name not in self._library:
-            return False
-        seen.add(name)
-        return any(
-            any(attribute in node.attr for attribute in vocabulary.PRIVATE_ATTRIBUTES)
-            or any(self._is_marked(called, seen) for called in op_types.called_functions(node))
-            for node in self._library[name].node_def
-        )

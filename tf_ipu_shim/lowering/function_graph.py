@@ -1,49 +1,62 @@
-"""A FunctionDef as nodes and edges.
+"""The one representation of a function that passes read and change.
 
-Ops that no result needs, and that need not run, are left out. The nodes keep their `NodeDef`: what is not cut is
-copied as it stands. A tensor is named as in a FunctionDef: `"argument"`, or `"node:output:index"`.
+A FunctionDef becomes nodes and edges once; passes replace ops and put new ones in; what runs is written from it at the
+end. Ops that no result needs, and that need not run, are left out. A node keeps its `NodeDef`: what is not changed is
+never copied. A tensor is named as in a FunctionDef: `"argument"`, or `"node:output:index"`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import marks, op_types, vocabulary
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.lowering.location import Location
 
 
-@dataclasses.dataclass(eq=False)
+class Chunks(NamedTuple):
+    """What a loop runs as in chunks of iterations.
+
+    Args:
+        cond: name of the function with the condition of the loop over chunks.
+        body: name of the function that runs a chunk.
+    """
+
+    cond: str
+    body: str
+
+
 class Node:
     """One op of a function.
 
-    Args:
+    Attributes:
         index: its place in topological order.
-        proto: its `NodeDef`; not to be changed, it belongs to the request.
+        name: the op's name in the user's graph.
+        op: its type, such as `MatMul`.
+        proto: its `NodeDef`. It may be the request's: a pass that changes an op gives it another one.
         inputs: the tensors it takes, in order.
         producers: for each input the node that makes it; None for an argument of the function.
         controls: the nodes that must have run before.
         users: the nodes that take one of its outputs, or wait for it, in topological order.
+        chunks: for a loop that runs in chunks: their functions.
     """
 
-    index: int
-    proto: Any
-    inputs: list[str]
-    producers: list[Node | None]
-    controls: list[Node]
-    users: list[Node] = dataclasses.field(default_factory=list)
+    __slots__ = ("chunks", "controls", "index", "inputs", "name", "op", "producers", "proto", "users")
 
-    @property
-    def name(self) -> str:
-        """The op's name in the user's graph."""
-        return self.proto.name
-
-    @property
-    def op(self) -> str:
-        """The op's type, such as `MatMul`."""
-        return self.proto.op
+    def __init__(self, index: int, proto: Any) -> None:
+        self.index = index
+        self.name: str = proto.name
+        self.op: str = proto.op
+        self.proto = proto
+        self.inputs: list[str] = []
+        self.producers: list[Node | None] = []
+        self.controls: list[Node] = []
+        self.users: list[Node] = []
+        self.chunks: Chunks | None = None
 
     def predecessors(self) -> Iterator[Node]:
         """Nodes that must come before this one, for data or for order; one may appear twice."""
@@ -52,41 +65,107 @@ class Node:
                 yield producer
         yield from self.controls
 
+    def __repr__(self) -> str:
+        return f"{self.name} ({self.op})"
+
+
+class Result(NamedTuple):
+    """A function's result: its name, its `DataType`, and the tensor that is returned."""
+
+    name: str
+    type: int
+    tensor: str
+
+
+# For a node the ops that take its place: the last one has its name. None where it stays.
+Rule = Callable[[Node], "Sequence[node_def_pb2.NodeDef] | None"]
+
 
 class FunctionGraph:
     """A function's arguments, its nodes in topological order, and what it returns.
 
     Args:
-        definition: the function.
+        name: by which others call it.
+        arguments: argument name to `DataType`, in order.
+        protos: the ops, in any order.
+        results: what it returns, in order.
+        control_results: names of the ops that must run although no result needs them.
+        traced: the traced function that a pass made it of; itself when left out.
 
     Attributes:
-        arguments: argument name to `DataType`, in order.
-        nodes: in topological order, otherwise in the order of the definition.
-        returns: for each result, in order, the tensor's name.
+        nodes: in topological order, otherwise in that of `protos`.
+        ops: types of all its ops, also of those that nothing needs.
+        called: the functions that these run.
+        marks: what ops are marked for, by their name, also those that nothing needs.
         control_returns: nodes that must run although no result needs them.
+        is_new: whether a pass made it or changed it, so that nobody else knows it.
+        source: the FunctionDef that it was parsed from; None for what a pass made.
 
     Raises:
-        ValueError: the definition has a cycle, or an input that names nothing.
+        ValueError: the function has a cycle, or an input that names nothing.
     """
 
-    def __init__(self, definition: function_pb2.FunctionDef) -> None:
-        self.definition = definition
-        self.name: str = definition.signature.name
-        self.arguments: dict[str, int] = {argument.name: argument.type for argument in definition.signature.input_arg}
-        self.nodes: list[Node] = self._sorted_nodes()  # of what is reached from a result, or must run
-        self._by_name: dict[str, Node] = {node.name: node for node in self.nodes}
-        self.returns: list[str] = [definition.ret[result.name] for result in definition.signature.output_arg]
-        self.return_types: list[int] = [result.type for result in definition.signature.output_arg]
-        self.control_returns: list[Node] = [
-            self._by_name[definition.control_ret[name]] for name in definition.signature.control_output
-        ]
+    def __init__(
+        self,
+        name: str,
+        arguments: Mapping[str, int],
+        protos: Iterable[node_def_pb2.NodeDef],
+        results: Iterable[Result],
+        control_results: Iterable[str],
+        traced: str = "",
+    ) -> None:
+        self.name = name
+        self.traced = traced or name
+        self.arguments = dict(arguments)
+        self.results = list(results)
+        self.is_new = True
+        self.argument_attributes: Mapping[int, Any] = {}
+        self.marks: dict[str, Location] = {}
+        self.ops: set[str] = set()
+        self.called: dict[str, None] = {}
+        self.source: function_pb2.FunctionDef | None = None
         self._types: dict[str, dict[str, list[int]]] = {}
+        self._is_marked: bool | None = None
+        by_name = self._surveyed(protos)
+        control_results = list(control_results)
+        self._by_name: dict[str, Node] = {}
+        self.nodes: list[Node] = []
+        self._sort(by_name, {result.tensor.split(":", 1)[0] for result in self.results}.union(control_results))
+        self.control_returns: list[Node] = [self._by_name[control] for control in control_results]
 
-    def _sorted_nodes(self) -> list[Node]:
-        protos = {proto.name: proto for proto in self.definition.node_def}
-        done: dict[str, Node] = {}
-        nodes: list[Node] = []
-        for root in self._roots(protos):
+    @classmethod
+    def parse(cls, definition: function_pb2.FunctionDef) -> FunctionGraph:
+        """Reads a FunctionDef, which stays as it is."""
+        signature = definition.signature
+        graph = cls(
+            signature.name,
+            {argument.name: argument.type for argument in signature.input_arg},
+            definition.node_def,
+            [Result(result.name, result.type, definition.ret[result.name]) for result in signature.output_arg],
+            [definition.control_ret[name] for name in signature.control_output],
+        )
+        graph.is_new, graph.source = False, definition
+        graph.argument_attributes = definition.arg_attr
+        return graph
+
+    def _surveyed(self, protos: Iterable[node_def_pb2.NodeDef]) -> dict[str, node_def_pb2.NodeDef]:
+        """The ops by name; notes what there is among them."""
+        by_name: dict[str, node_def_pb2.NodeDef] = {}
+        for proto in protos:
+            name, op = proto.name, proto.op
+            by_name[name] = proto
+            self.ops.add(op)
+            if op in vocabulary.FUNCTION_ATTRIBUTES:
+                self.called.update(dict.fromkeys(op_types.called_functions(proto)))
+            mark = marks.shard_of(proto)
+            if mark is not None:
+                self.marks[name] = mark
+        return by_name
+
+    def _sort(self, protos: Mapping[str, Any], roots: set[str]) -> None:
+        """Makes the nodes that the roots need."""
+        done = self._by_name
+        for root in [name for name in protos if name in roots]:
             stack = [(root, False)]
             waiting: set[str] = set()
             while stack:
@@ -94,9 +173,8 @@ class FunctionGraph:
                 if name in done:
                     continue
                 proto = protos[name]
-                names = [self._producer_name(text, protos, name) for text in proto.input]
                 if not ready:
-                    missing = [other for other in names if other is not None and other not in done]
+                    missing = [other for other in self._needed(proto, protos) if other not in done]
                     if missing:
                         if name in waiting:
                             raise ValueError(f"Function {self.name} has a cycle through {name}.")
@@ -104,41 +182,60 @@ class FunctionGraph:
                         stack.append((name, True))
                         stack.extend((other, False) for other in reversed(missing))
                         continue
-                nodes.append(self._node(len(nodes), proto, names, done))
-                done[name] = nodes[-1]
-        return nodes
+                node = Node(len(self.nodes), proto)
+                self._connect(node)
+                self.nodes.append(node)
+                done[name] = node
 
-    def _roots(self, protos: Mapping[str, Any]) -> list[str]:
-        """Nodes that make a result or must run, in the order of the definition."""
-        definition = self.definition
-        named = {text.split(":", 1)[0] for text in definition.ret.values()} | set(definition.control_ret.values())
-        return [name for name in protos if name in named]
+    def _needed(self, proto: Any, protos: Mapping[str, Any]) -> Iterator[str]:
+        for text in proto.input:
+            name = text[1:] if text[0] == "^" else text.split(":", 1)[0]
+            if name in protos:
+                yield name
+            elif name not in self.arguments:
+                raise ValueError(
+                    f"Op {proto.name} of function {self.name} takes {text!r}, which names no op and no argument."
+                )
 
-    def _producer_name(self, text: str, protos: Mapping[str, Any], user: str) -> str | None:
-        name = text[1:] if text.startswith("^") else text.split(":", 1)[0]
-        if name in protos:
-            return name
-        if name in self.arguments:
-            return None
-        raise ValueError(f"Op {user} of function {self.name} takes {text!r}, which names no op and no argument.")
-
-    @staticmethod
-    def _node(index: int, proto: Any, names: list[str | None], done: Mapping[str, Node]) -> Node:
-        inputs, producers, controls = [], [], []
-        for text, name in zip(proto.input, names):
-            producer = None if name is None else done.get(name)
-            if name is not None and producer is None:
-                raise ValueError(f"Op {proto.name} is part of a cycle through {name}.")
-            if text.startswith("^"):
-                if producer is not None:
-                    controls.append(producer)
-            else:
-                inputs.append(text)
-                producers.append(producer)
-        node = Node(index, proto, inputs, producers, controls)
+    def _connect(self, node: Node) -> None:
+        """Finds what a node takes, by name, among the nodes that there are."""
+        by_name = self._by_name
+        for text in node.proto.input:
+            if text[0] == "^":
+                control = by_name.get(text[1:])
+                if control is not None:
+                    node.controls.append(control)
+                elif text[1:] not in self.arguments:
+                    raise ValueError(f"Op {node.name} is part of a cycle through {text[1:]}.")
+                continue
+            node.inputs.append(text)
+            producer = by_name.get(text.split(":", 1)[0]) if ":" in text else None
+            node.producers.append(producer)
+            if producer is None and ":" in text:
+                raise ValueError(f"Op {node.name} is part of a cycle through {text}.")
         for predecessor in dict.fromkeys(node.predecessors()):
             predecessor.users.append(node)
-        return node
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether an op has attributes that are meant for the lowering, or for a placer, only."""
+        if self._is_marked is None:
+            self._is_marked = bool(self.marks) or self._has_private_attributes()
+        return self._is_marked
+
+    def _has_private_attributes(self) -> bool:
+        protos = [node.proto for node in self.nodes] if self.source is None or self.is_new else self.source.node_def
+        return any(name in proto.attr for proto in protos for name in vocabulary.PRIVATE_ATTRIBUTES)
+
+    @property
+    def returns(self) -> list[str]:
+        """For each result, in order, the tensor's name."""
+        return [result.tensor for result in self.results]
+
+    @property
+    def return_types(self) -> list[int]:
+        """For each result, in order, its `DataType`."""
+        return [result.type for result in self.results]
 
     def producer(self, tensor: str) -> Node | None:
         """The node that makes a tensor; None for an argument."""
@@ -153,3 +250,81 @@ class FunctionGraph:
         if types is None:
             types = self._types[name] = op_types.output_types(self._by_name[name].proto)
         return types[output][int(index)]
+
+    def rewrite(
+        self, rule: Rule, before: Sequence[node_def_pb2.NodeDef] = (), after: Sequence[node_def_pb2.NodeDef] = ()
+    ) -> None:
+        """Replaces ops.
+
+        Args:
+            rule: gives the ops that take a node's place. What takes the old op's results takes the new one's.
+            before: further ops that come first.
+            after: further ops that come last.
+        """
+        self.is_new, self._is_marked = True, None
+        nodes = [self._added(proto) for proto in before]
+        touched: dict[Node, None] = {}
+        for node in self.nodes:
+            made = rule(node)
+            if made:
+                nodes.extend(self._added(proto) for proto in made[:-1])
+                touched.update(dict.fromkeys(self._changed(node, made[-1])))
+            nodes.append(node)
+        nodes.extend(self._added(proto) for proto in after)
+        for index, node in enumerate(nodes):
+            node.index = index
+        for node in touched:
+            node.users.sort(key=lambda user: user.index)
+        self.nodes = nodes
+        self.ops = {node.op for node in nodes}
+        self.called = dict.fromkeys(name for node in nodes for name in op_types.called_functions(node.proto))
+
+    def _added(self, proto: node_def_pb2.NodeDef) -> Node:
+        node = Node(0, proto)
+        self._connect(node)
+        self._by_name[proto.name] = node
+        return node
+
+    def _changed(self, node: Node, proto: node_def_pb2.NodeDef) -> Iterator[Node]:
+        """Gives a node another op; yields those whose users that changes."""
+        for predecessor in dict.fromkeys(node.predecessors()):
+            predecessor.users.remove(node)
+        node.proto, node.op = proto, proto.op
+        node.inputs, node.producers, node.controls = [], [], []
+        self._connect(node)
+        self._types.pop(node.name, None)
+        yield from node.predecessors()
+
+    def copy(self, name: str) -> FunctionGraph:
+        """A function of its own with the same ops, for a pass to change."""
+        protos, controls = [node.proto for node in self.nodes], [node.name for node in self.control_returns]
+        made = FunctionGraph(name, self.arguments, protos, self.results, controls, self.traced)
+        made.marks, made.argument_attributes = self.marks, self.argument_attributes
+        return made
+
+    def write(self, name: str, change: Callable[[Any], None]) -> function_pb2.FunctionDef:
+        """Makes a FunctionDef of it.
+
+        Args:
+            name: for it.
+            change: is given a copy of each `NodeDef`.
+        """
+        definition = function_pb2.FunctionDef()
+        signature = definition.signature
+        signature.name = name
+        for argument, kind in self.arguments.items():
+            signature.input_arg.add(name=argument, type=kind)
+        for index, attributes in self.argument_attributes.items():
+            definition.arg_attr[index].CopyFrom(attributes)
+        for result in self.results:
+            signature.output_arg.add(name=result.name, type=result.type)
+            definition.ret[result.name] = result.tensor
+        for node in self.control_returns:
+            signature.control_output.append(node.name)
+            definition.control_ret[node.name] = node.name
+        for node in self.nodes:
+            signature.is_stateful = signature.is_stateful or op_types.is_stateful(node.op)
+            proto = definition.node_def.add()
+            proto.CopyFrom(node.proto)
+            change(proto)
+        return definition

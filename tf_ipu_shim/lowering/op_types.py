@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
@@ -57,10 +58,14 @@ def _argument_types(node: node_def_pb2.NodeDef, argument: Any) -> list[int]:
     return [kind] * (node.attr[argument.number_attr].i if argument.number_attr else 1)
 
 
-def called_functions(node: node_def_pb2.NodeDef) -> list[str]:
-    """Names of the functions that a control-flow op or a call runs, in the order of its attributes."""
-    names: list[str] = []
+def function_values(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, Any]]:
+    """The functions that a control-flow op or a call runs: the attribute, and its `NameAttrList`."""
     for attribute in vocabulary.FUNCTION_ATTRIBUTES.get(node.op, ()):
         value = node.attr[attribute]
-        names.extend([value.func.name] if value.HasField("func") else [f.name for f in value.list.func])
-    return names
+        for function in [value.func] if value.HasField("func") else value.list.func:
+            yield attribute, function
+
+
+def called_functions(node: node_def_pb2.NodeDef) -> list[str]:
+    """Names of the functions that a control-flow op or a call runs, in the order of its attributes."""
+    return [function.name for _, function in function_values(node)]

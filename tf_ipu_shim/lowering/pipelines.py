@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.lowering import vocabulary
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.lowering.functions import Functions
 
 # On the loop over mini-batches: their number, and what it has to be a multiple of.
 COUNT_ATTRIBUTE = "_ipu_pipeline_count"
@@ -109,35 +112,46 @@ class PipelineDescription:
         return cls.from_json(node.attr[DESCRIPTION_ATTRIBUTE].s)
 
 
-def check_counts(functions: Iterable[function_pb2.FunctionDef]) -> None:
+def check_counts(functions: Functions) -> None:
     """Checks the numbers of mini-batches of pipelines and of loops that accumulate gradients.
 
     Args:
-        functions: all functions of a program.
+        functions: the program.
 
     Raises:
         FailedPreconditionError: the schedule cannot run so many; Graphcore's wording.
     """
-    for function in functions:
-        for node in function.node_def:
-            if COUNT_ATTRIBUTE in node.attr:
-                count, multiple = node.attr[COUNT_ATTRIBUTE].list.i
-                if count % multiple or not count:
-                    raise errors_impl.FailedPreconditionError(
-                        None,
-                        None,
-                        f"The number of iterations of the pipeline must be a multiple of {multiple}, but it is "
-                        f"{count}. This number might be called `gradient_accumulation_count` or `pipeline_depth` in "
-                        "your script. Change it, or use PipelineSchedule.Sequential, which takes any.",
-                    )
-            if ACCUMULATION_ATTRIBUTE in node.attr:
-                numbers = node.attr[ACCUMULATION_ATTRIBUTE].list.i
-                for iterations, count in zip(numbers[::2], numbers[1::2]):
-                    if iterations % count:
-                        raise errors_impl.FailedPreconditionError(
-                            None,
-                            None,
-                            f"Detected a gradient accumulation operation with {count} number of mini batches inside a "
-                            f"loop with {iterations} iterations. The number of iterations must be a multiple of the "
-                            "number of mini batches, or the last gradients would never be applied.",
-                        )
+    for graph in map(functions.__getitem__, functions.reached()):
+        if graph.ops.isdisjoint(vocabulary.LOOPS):
+            continue
+        for node in graph.nodes:
+            if node.op in vocabulary.LOOPS:
+                _check_pipeline(node.proto.attr)
+                _check_accumulation(node.proto.attr)
+
+
+def _check_pipeline(attributes: Any) -> None:
+    if COUNT_ATTRIBUTE in attributes:
+        count, multiple = attributes[COUNT_ATTRIBUTE].list.i
+        if count % multiple or not count:
+            raise errors_impl.FailedPreconditionError(
+                None,
+                None,
+                f"The number of iterations of the pipeline must be a multiple of {multiple}, but it is {count}. This "
+                "number might be called `gradient_accumulation_count` or `pipeline_depth` in your script. Change it, "
+                "or use PipelineSchedule.Sequential, which takes any.",
+            )
+
+
+def _check_accumulation(attributes: Any) -> None:
+    if ACCUMULATION_ATTRIBUTE in attributes:
+        numbers = attributes[ACCUMULATION_ATTRIBUTE].list.i
+        for iterations, count in zip(numbers[::2], numbers[1::2]):
+            if iterations % count:
+                raise errors_impl.FailedPreconditionError(
+                    None,
+                    None,
+                    f"Detected a gradient accumulation operation with {count} number of mini batches inside a loop "
+                    f"with {iterations} iterations. The number of iterations must be a multiple of the number of mini "
+                    "batches, or the last gradients would never be applied.",
+                )

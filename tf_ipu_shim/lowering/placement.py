@@ -22,6 +22,8 @@ from tf_ipu_shim.lowering.location import ALL_IPUS, ALONE, HOST, SEVERAL, Locati
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
 _FIRST = on_ipu(0)
+_NOWHERE = frozenset[Location]()
+_ON_HOST = frozenset({HOST})
 
 
 def forward_name(name: str) -> str | None:
@@ -62,7 +64,7 @@ class Placer:
         graphs: Mapping[str, FunctionGraph],
         num_ipus: int,
         host_ops: frozenset[str] = vocabulary.HOST_OPS,
-        apart_ops: frozenset[str] = frozenset(),
+        apart_ops: frozenset[str] = vocabulary.COLLECTIVES,
     ) -> None:
         self._graphs = graphs
         self._num_ipus = num_ipus
@@ -96,7 +98,10 @@ class Placer:
         for node, location in locations.items():
             if location is SEVERAL:
                 for called in op_types.called_functions(node.proto):
-                    functions[called] = self.place(called, self._homes_inside(node, called, variable_homes))
+                    homes_inside = self._homes_inside(node, called, variable_homes)
+                    functions[called] = self.place(called, homes_inside)
+                for called in node.chunks or ():  # whose arguments have the names of those of the loop's body
+                    functions[called] = self.place(called, homes_inside)
             elif location.ipu is not None and node.op in self._apart_ops:
                 locations[node] = alone_on(location.ipu)
         return Placement(locations, constants, variable_homes, functions)
@@ -107,20 +112,25 @@ class Placer:
         `HOST` stands for ops on the host, `ALONE` for those that are in no XLA program.
         """
         if name not in self._marked:
-            self._marked[name] = frozenset()  # for recursive functions
-            self._marked[name] = frozenset().union(*map(self.marks_at, self._graphs[name].nodes))
+            self._marked[name] = _NOWHERE  # for recursive functions
+            graph = self._graphs[name]
+            self._marked[name] = _NOWHERE.union(*{self.marks_at(graph, node) for node in graph.nodes})
         return self._marked[name]
 
-    def marks_at(self, node: Node) -> frozenset[Location]:
-        """The same for one op."""
+    def marks_at(self, graph: FunctionGraph, node: Node) -> frozenset[Location]:
+        """The same for one op of a function."""
         if self._is_on_host(node):
-            return frozenset({HOST})
+            return _ON_HOST
         inside = self._marks_inside(node)
-        mark = None if inside else marks.shard_of(node.proto)
-        return inside.union({mark} if mark is not None else (), {ALONE} if node.op in self._apart_ops else ())
+        mark = graph.marks.get(node.name)
+        if mark is not None and not inside:
+            inside = frozenset({mark})
+        return inside | {ALONE} if node.op in self._apart_ops else inside
 
     def _marks_inside(self, node: Node) -> frozenset[Location]:
-        return frozenset().union(*map(self.marks_of, op_types.called_functions(node.proto)))
+        if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
+            return _NOWHERE
+        return _NOWHERE.union(*map(self.marks_of, op_types.called_functions(node.proto)))
 
     def _is_on_host(self, node: Node) -> bool:
         return node.op in self._host_ops or marks.is_on_host(node.proto)
@@ -128,9 +138,10 @@ class Placer:
     def _fixed(self, graph: FunctionGraph, constants: set[Node]) -> dict[Node, Location]:
         """Locations that marks decide."""
         fixed: dict[Node, Location] = {}
-        by_name = self._marked_names(graph)
+        # Also of ops that no result needs, such as a loss of which only gradients are.
+        by_name = {name: mark for name, mark in graph.marks.items() if self._is_there(mark)}
         for node in graph.nodes:
-            location = self._marked_location(node)
+            location = self._marked_location(graph, node)
             if location is not None and (location.ipu is None or node not in constants):
                 fixed[node] = location
                 if location.ipu is not None:
@@ -142,11 +153,11 @@ class Placer:
                     fixed[node] = by_name[forward]
         return fixed
 
-    def _marked_location(self, node: Node) -> Location | None:
+    def _marked_location(self, graph: FunctionGraph, node: Node) -> Location | None:
         """Where an op's mark, and those of the functions it runs, want it; None where there are none."""
         if self._is_on_host(node):
             return HOST
-        mark, inside = marks.shard_of(node.proto), self._marks_inside(node)
+        mark, inside = graph.marks.get(node.name), self._marks_inside(node)
         if mark is not None and mark is not ALL_IPUS:
             self._check(node, mark)
         wanted = inside.union(() if mark is None else {mark})
@@ -158,11 +169,6 @@ class Placer:
         (location,) = elsewhere
         self._check(node, location)
         return location
-
-    def _marked_names(self, graph: FunctionGraph) -> dict[str, Location]:
-        """Marks by name of the op: also of ops that no result needs, such as a loss of which only gradients are."""
-        marked = ((proto.name, marks.shard_of(proto)) for proto in graph.definition.node_def)
-        return {name: mark for name, mark in marked if mark is not None and self._is_there(mark)}
 
     def _is_there(self, location: Location) -> bool:
         return location.ipu is not None and 0 <= location.ipu < self._num_ipus

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering.origins import Origins
-
 
 @dataclasses.dataclass(frozen=True)
 class ProgramRequest:
@@ -88,7 +86,6 @@ class LoweredProgram:
         functions: the functions that it needs and that the request has not.
         variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
         inputs: for each input of the node the argument that it is.
-        origins: tells which traced function each function was made of.
         clusters: all XLA programs, those of loop bodies included.
         exchanges: all exchanges between IPUs, those of loop bodies included.
         replicas: how often it runs at the same time.
@@ -96,14 +93,16 @@ class LoweredProgram:
         first_replica: the function that the first of several replicas runs.
         replica_variables: for each further replica's copy of a variable the argument, and the IPU where it lives.
         run_group: what the ops of several replicas know its runs by; empty where there is one.
-        has_chunks: whether a loop of it runs several iterations in one XLA program.
+        chunked_loops: for the function that runs several iterations of a loop at once, the loop that the memory plan
+            looks at instead: on a real IPU iterations come one by one, and so do elements. None where none is made.
+        planned_functions: the functions of these loops, which never run.
+        planned_clusters: the XLA programs of these loops.
     """
 
     node: node_def_pb2.NodeDef
     functions: list[function_pb2.FunctionDef]
     variable_ipus: list[int]
     inputs: list[int]
-    origins: Origins
     clusters: list[Cluster] = dataclasses.field(default_factory=list)
     exchanges: list[Exchange] = dataclasses.field(default_factory=list)
     replicas: int = 1
@@ -111,7 +110,14 @@ class LoweredProgram:
     first_replica: str = ""
     replica_variables: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     run_group: str = ""
-    has_chunks: bool = False
+    chunked_loops: dict[str, node_def_pb2.NodeDef | None] = dataclasses.field(default_factory=dict)
+    planned_functions: list[function_pb2.FunctionDef] = dataclasses.field(default_factory=list)
+    planned_clusters: list[Cluster] = dataclasses.field(default_factory=list)
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether a loop of it runs several iterations in one XLA program."""
+        return bool(self.chunked_loops)
 
     @property
     def programs(self) -> list[str]:

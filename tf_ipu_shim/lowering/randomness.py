@@ -6,15 +6,17 @@ numbers for every run) and is handed down through calls, loops and branches; a l
 
 from __future__ import annotations
 
+import enum
 import zlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
 from tf_ipu_shim.lowering import op_types, vocabulary
-from tf_ipu_shim.lowering.origins import Origins
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node, Result
+from tf_ipu_shim.lowering.functions import Functions
 
 _SEED_ARGUMENT = "ipu_random_seed"
 
@@ -28,144 +30,168 @@ _STATELESS: dict[str, tuple[str, int, dict[str, str]]] = {
 }
 
 
-def with_seeds(
-    library: Mapping[str, function_pb2.FunctionDef], function: str, ordinal: int, origins: Origins
-) -> tuple[Mapping[str, function_pb2.FunctionDef], str]:
-    """The functions with explicit seeds.
+def add_seeds(functions: Functions, ordinal: int) -> None:
+    """Gives all random ops explicit seeds.
 
     Args:
-        library: all functions by name.
-        function: the one that is called.
+        functions: the program; changed where it draws random numbers.
         ordinal: the TensorFlow device whose seed counts.
-        origins: names the new functions.
-
-    Returns:
-        All functions by name, and the name of the one to call; what was given where nothing is random.
     """
-    seeder = _Seeder(library, ordinal, origins)
-    if not seeder.is_random(function):
-        return library, function
-    name = seeder.seeded(function, is_called=True)
-    return {**library, **seeder.functions}, name
+    random = functions.with_ops(frozenset(_STATELESS))
+    if functions.entry in random:
+        seeder = _Seeder(functions, random)
+        if any(map(seeder.is_random, functions[functions.entry].nodes)):
+            seeder.seed_program(ordinal)
+
+
+class _Use(enum.Enum):
+    """How a function is run."""
+
+    PLAIN = enum.auto()
+    SEEDED = enum.auto()  # with a seed
+    BODY = enum.auto()  # as a loop's body, which hands on another seed
 
 
 class _Seeder:
-    """Makes the seeded copies of functions."""
+    """Hands seeds to the functions that draw random numbers, themselves or in one that they run."""
 
-    def __init__(self, library: Mapping[str, function_pb2.FunctionDef], ordinal: int, origins: Origins) -> None:
-        self._library = library
-        self._ordinal = ordinal
-        self._origins = origins
-        self._random: dict[str, bool] = {}
-        self.functions: dict[str, function_pb2.FunctionDef] = {}
+    def __init__(self, functions: Functions, random: set[str]) -> None:
+        self._functions = functions
+        self._random = random
+        self._versions: dict[tuple[str, _Use], str] = {}
 
-    def is_random(self, name: str) -> bool:
-        """Whether a function, or one it calls, draws random numbers."""
-        if name not in self._random:
-            self._random[name] = False  # for recursive functions
-            self._random[name] = name in self._library and any(
-                node.op in _STATELESS or any(self.is_random(called) for called in op_types.called_functions(node))
-                for node in self._library[name].node_def
-            )
-        return self._random[name]
+    def is_random(self, node: Node) -> bool:
+        """Whether an op draws random numbers."""
+        return node.op in _STATELESS or not self._random.isdisjoint(op_types.called_functions(node.proto))
 
-    def seeded(self, name: str, is_called: bool = False, is_body: bool = False) -> str:
-        """Makes the copy of a function.
+    def seed_program(self, ordinal: int) -> None:
+        """Changes the program."""
+        functions, entry = self._functions, self._functions[self._functions.entry]
+        explicit = self._explicit_seed(entry.name)
+        for name, uses in self._uses().items():
+            for use in uses - {_Use.PLAIN}:
+                self._versions[name, use] = name
+                if len(uses) > 1:
+                    copy = functions[name].copy(functions.fresh(name))
+                    functions.add(copy)
+                    self._versions[name, use] = copy.name
+        for (_, use), name in self._versions.items():
+            if use is _Use.BODY:
+                self._take_and_give_seed(functions[name])
+            else:
+                self._take_seed(functions[name])
+        device_seed = node_def_pb2.NodeDef(name=_SEED_ARGUMENT, op=vocabulary.RANDOM_SEED)
+        device_seed.attr["ordinal"].i = ordinal
+        device_seed.attr["explicit_seed"].i = explicit
+        self._seed(entry, f"{_SEED_ARGUMENT}:seed:0", before=[device_seed])
 
-        Args:
-            name: the function.
-            is_called: whether it is the program itself, which takes its seed from the device.
-            is_body: whether it is a loop's body, which hands on a new seed.
-        """
-        copied = self._origins.derive(name, "_seeded_body" if is_body else "_seeded")
-        if copied in self.functions:
-            return copied
-        copy = self.functions[copied] = function_pb2.FunctionDef()
-        copy.CopyFrom(self._library[name])
-        copy.signature.name = copied
-        del copy.node_def[:]
-        if is_called:
-            seed = self._device_seed(copy, self._explicit_seed(name))
-        else:
-            seed = _SEED_ARGUMENT
-            copy.signature.input_arg.add(name=seed, type=types_pb2.DT_INT32)
-        for node in self._library[name].node_def:
-            self._add(copy, node, seed)
-        if is_body:
-            copy.signature.output_arg.add(name=_SEED_ARGUMENT, type=types_pb2.DT_INT32)
-            copy.ret[_SEED_ARGUMENT] = _plus(copy, f"{_SEED_ARGUMENT}/next", seed, (1, 0))
-        return copied
+    def _uses(self) -> dict[str, set[_Use]]:
+        uses = {self._functions.entry: {_Use.PLAIN}}
+        for graph in map(self._functions.__getitem__, self._functions.reached()):
+            for node in graph.nodes:
+                if node.op in vocabulary.FUNCTION_ATTRIBUTES:
+                    is_random = self.is_random(node)
+                    for attribute, function in op_types.function_values(node.proto):
+                        use = _use_of(node, attribute) if is_random else _Use.PLAIN
+                        uses.setdefault(function.name, set()).add(use)
+        return uses
 
-    def _add(self, copy: function_pb2.FunctionDef, node: node_def_pb2.NodeDef, seed: str) -> None:
-        if node.op in _STATELESS:
-            _add_stateless(copy, node, _plus(copy, f"{node.name}/ipu_seed", seed, (0, _salt(node.name))))
-            return
-        added = copy.node_def.add()
-        added.CopyFrom(node)
-        called = op_types.called_functions(node)
-        if not any(self.is_random(name) for name in called):
-            return
+    def _take_seed(self, graph: FunctionGraph) -> None:
+        graph.arguments[_SEED_ARGUMENT] = types_pb2.DT_INT32
+        self._seed(graph, _SEED_ARGUMENT)
+
+    def _take_and_give_seed(self, graph: FunctionGraph) -> None:
+        """The same for the body of a loop: the next iteration has another seed."""
+        graph.arguments[_SEED_ARGUMENT] = types_pb2.DT_INT32
+        following = _plus(f"{_SEED_ARGUMENT}/next", _SEED_ARGUMENT, (1, 0))
+        self._seed(graph, _SEED_ARGUMENT, after=following)
+        graph.results.append(Result(_SEED_ARGUMENT, types_pb2.DT_INT32, _sum_of(following)))
+
+    def _seed(
+        self,
+        graph: FunctionGraph,
+        seed: str,
+        before: Sequence[node_def_pb2.NodeDef] = (),
+        after: Sequence[node_def_pb2.NodeDef] = (),
+    ) -> None:
+        def seeded(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+            if node.op in _STATELESS:
+                salted = _plus(f"{node.name}/ipu_seed", seed, (0, _salt(node.name)))
+                return [*salted, _stateless(node.proto, _sum_of(salted))]
+            if node.op in vocabulary.FUNCTION_ATTRIBUTES and self.is_random(node):
+                inside = _split(node.name, seed)
+                return [*inside, self._handed(node, f"{inside[-1].name}:output:0")]
+            return None
+
+        graph.rewrite(seeded, before, after)
+
+    def _handed(self, node: Node, seed: str) -> node_def_pb2.NodeDef:
+        """A loop, branch or call that hands a seed to its functions."""
+        made = node_def_pb2.NodeDef()
+        made.CopyFrom(node.proto)
+        for attribute, function in op_types.function_values(made):
+            function.name = self._versions[function.name, _use_of(node, attribute)]
         is_loop = node.op in vocabulary.LOOPS
-        for attribute in vocabulary.FUNCTION_ATTRIBUTES[node.op]:
-            value = added.attr[attribute]
-            for function in [value.func] if value.HasField("func") else value.list.func:
-                function.name = self.seeded(function.name, is_body=is_loop and attribute == "body")
-        controls = [text for text in added.input if text.startswith("^")]
-        inputs = [text for text in added.input if not text.startswith("^")]
-        del added.input[:]
-        added.input.extend([*inputs, self._split(copy, node.name, seed), *controls])
-        added.attr["T" if is_loop else "Tin"].list.type.append(types_pb2.DT_INT32)
-        if is_loop and added.attr["output_shapes"].list.shape:
-            added.attr["output_shapes"].list.shape.add().dim.add(size=2)
-
-    def _device_seed(self, copy: function_pb2.FunctionDef, explicit: int) -> str:
-        node = copy.node_def.add(name=_SEED_ARGUMENT, op=vocabulary.RANDOM_SEED)
-        node.attr["ordinal"].i = self._ordinal
-        node.attr["explicit_seed"].i = explicit
-        return f"{node.name}:seed:0"
+        del made.input[:]
+        made.input.extend([*node.inputs, seed, *(f"^{control.name}" for control in node.controls)])
+        made.attr["T" if is_loop else "Tin"].list.type.append(types_pb2.DT_INT32)
+        if is_loop and made.attr["output_shapes"].list.shape:
+            made.attr["output_shapes"].list.shape.add().dim.add(size=2)
+        return made
 
     def _explicit_seed(self, name: str) -> int:
         """A number that follows from the seeds a script gave its ops; 0 where it gave none."""
+        source = self._functions[name].source
         seeds: list[int] = []
-        for node in self._library[name].node_def:
+        for node in source.node_def if source is not None else ():
             if node.op in _STATELESS:
                 seeds.extend((node.attr["seed"].i, node.attr["seed2"].i))
             seeds.extend(self._explicit_seed(called) for called in op_types.called_functions(node) if called != name)
         return zlib.crc32(repr(seeds).encode()) | 1 if any(seeds) else 0
 
-    @staticmethod
-    def _split(copy: function_pb2.FunctionDef, name: str, seed: str) -> str:
-        """A seed for a function's inside that does not overlap with those around it."""
-        salted = _plus(copy, f"{name}/ipu_seed", seed, (0, _salt(name)))
-        split = copy.node_def.add(name=f"{name}/ipu_split_seed", op="StatelessRandomUniformFullInt")
-        split.input.extend([_constant(copy, f"{name}/ipu_split_seed/shape", np.array([2], np.int32)), salted])
-        split.attr["dtype"].type = split.attr["T"].type = split.attr["Tseed"].type = types_pb2.DT_INT32
-        return f"{split.name}:output:0"
+
+def _use_of(node: Node, attribute: str) -> _Use:
+    return _Use.BODY if node.op in vocabulary.LOOPS and attribute == "body" else _Use.SEEDED
 
 
-def _add_stateless(copy: function_pb2.FunctionDef, node: node_def_pb2.NodeDef, seed: str) -> None:
+def _split(name: str, seed: str) -> list[node_def_pb2.NodeDef]:
+    """A seed for a function's inside that does not overlap with those around it."""
+    salted = _plus(f"{name}/ipu_seed", seed, (0, _salt(name)))
+    shape = _constant(f"{name}/ipu_split_seed/shape", np.array([2], np.int32))
+    split = node_def_pb2.NodeDef(name=f"{name}/ipu_split_seed", op="StatelessRandomUniformFullInt")
+    split.input.extend([f"{shape.name}:output:0", _sum_of(salted)])
+    split.attr["dtype"].type = split.attr["T"].type = split.attr["Tseed"].type = types_pb2.DT_INT32
+    return [*salted, shape, split]
+
+
+def _stateless(node: node_def_pb2.NodeDef, seed: str) -> node_def_pb2.NodeDef:
     op, place, attributes = _STATELESS[node.op]
     inputs = list(node.input)
     inputs.insert(place, seed)
-    added = copy.node_def.add(name=node.name, op=op, device=node.device, input=inputs)
+    made = node_def_pb2.NodeDef(name=node.name, op=op, device=node.device, input=inputs)
     for name, value in node.attr.items():
         if name in attributes or name.startswith("_"):
-            added.attr[attributes.get(name, name)].CopyFrom(value)
-    added.attr["Tseed"].type = types_pb2.DT_INT32
+            made.attr[attributes.get(name, name)].CopyFrom(value)
+    made.attr["Tseed"].type = types_pb2.DT_INT32
+    return made
 
 
-def _plus(copy: function_pb2.FunctionDef, name: str, seed: str, numbers: tuple[int, int]) -> str:
-    constant = _constant(copy, f"{name}/salt", np.array(numbers, np.int32))
-    added = copy.node_def.add(name=name, op="AddV2", input=[seed, constant])
+def _plus(name: str, seed: str, numbers: tuple[int, int]) -> list[node_def_pb2.NodeDef]:
+    constant = _constant(f"{name}/salt", np.array(numbers, np.int32))
+    added = node_def_pb2.NodeDef(name=name, op="AddV2", input=[seed, f"{constant.name}:output:0"])
     added.attr["T"].type = types_pb2.DT_INT32
-    return f"{name}:z:0"
+    return [constant, added]
 
 
-def _constant(copy: function_pb2.FunctionDef, name: str, value: np.ndarray) -> str:
-    node = copy.node_def.add(name=name, op="Const")
+def _sum_of(plus: Sequence[node_def_pb2.NodeDef]) -> str:
+    return f"{plus[-1].name}:z:0"
+
+
+def _constant(name: str, value: np.ndarray) -> node_def_pb2.NodeDef:
+    node = node_def_pb2.NodeDef(name=name, op="Const")
     node.attr["dtype"].type = types_pb2.DT_INT32
     node.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value))
-    return f"{name}:output:0"
+    return node
 
 
 def _salt(name: str) -> int:

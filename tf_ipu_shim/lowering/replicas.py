@@ -7,22 +7,21 @@ Every replica is lowered by itself, with its own variables and its own share of 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import errors_impl, tensor_util
 
-from tf_ipu_shim.lowering import marks, vocabulary
-from tf_ipu_shim.lowering.origins import Origins
+from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 
 _INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.
 _TELLING = vocabulary.COLLECTIVES | vocabulary.INFEEDS | {_INDEX, _COUNT, vocabulary.OUTFEED_ENQUEUE}
-
-Library = Mapping[str, function_pb2.FunctionDef]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,21 +89,21 @@ class Replica:
         attributes["group_size"].i, attributes["shards"].i = size, self.shards
 
 
-def replicas_of(functions: Iterable[function_pb2.FunctionDef], num_ipus: int, group: str) -> list[Replica]:
+def replicas_of(functions: Functions, num_ipus: int, group: str) -> list[Replica]:
     """The replicas that a program runs as.
 
     Args:
-        functions: all functions of the program.
+        functions: the program.
         num_ipus: IPUs of the device.
         group: a name of its own for this lowering.
 
     Raises:
         InvalidArgumentError: there are IPUs for several replicas, but not for whole ones.
     """
-    nodes = [node for function in functions for node in function.node_def]
-    shards = 1 + max((ipu for node in nodes for ipu in _ipus(node)), default=0)
+    graphs = [functions[name] for name in functions.reached()]
+    shards = 1 + max((ipu for graph in graphs for ipu in _ipus(graph)), default=0)
     count = num_ipus // shards
-    if count < 2 or not any(node.op in _TELLING for node in nodes):
+    if count < 2 or all(graph.ops.isdisjoint(_TELLING) for graph in graphs):
         return [Replica(shards=num_ipus)]
     if num_ipus % shards:
         raise errors_impl.InvalidArgumentError(
@@ -116,59 +115,54 @@ def replicas_of(functions: Iterable[function_pb2.FunctionDef], num_ipus: int, gr
     return [Replica(index, count, shards, group) for index in range(count)]
 
 
-def _ipus(node: node_def_pb2.NodeDef) -> list[int]:
-    """The IPUs of a replica that an op shows to be there: its own, and those of a pipeline's stages, used or not."""
-    mark, pipeline = marks.shard_of(node), PipelineDescription.of(node)
-    stages = [ipu for ipus in pipeline.devices for ipu in ipus] if pipeline else []
-    return stages if mark is None else [*stages, mark.ipu or 0]
+def _ipus(graph: FunctionGraph) -> Iterator[int]:
+    """The IPUs of a replica that a function shows to be there: of its ops, and of a pipeline's stages, used or not."""
+    yield from (mark.ipu or 0 for mark in graph.marks.values())
+    if not graph.ops.isdisjoint(vocabulary.LOOPS):
+        for node in graph.nodes:
+            pipeline = PipelineDescription.of(node.proto) if node.op in vocabulary.LOOPS else None
+            if pipeline is not None:
+                yield from (ipu for ipus in pipeline.devices for ipu in ipus)
 
 
-def library_of(library: Library, function: str, replica: Replica, origins: Origins) -> tuple[Library, str]:
-    """The functions of one replica.
+def settle_count(functions: Functions, count: int) -> None:
+    """Replaces the ops that follow from the number of replicas: all collectives where there is one replica alone.
 
     Args:
-        library: all functions by name.
-        function: the one that is called.
-        replica: the replica.
-        origins: names the new functions.
+        functions: the program; changed.
+        count: the number of replicas.
 
-    Returns:
-        All functions by name, and the name of the one to call: those given, where replicas do not differ.
+    Raises:
+        InvalidArgumentError: an op is made for another number of replicas.
     """
-    telling = {node.op for definition in library.values() for node in definition.node_def} & _TELLING
-    fixed = {_COUNT, _INDEX} | (vocabulary.COLLECTIVES if replica.count == 1 else set())
-    if not telling & fixed:
-        return library, function
-    # New names: TensorFlow may know the script's own functions under theirs, and would take those. Where replicas do
-    # not tell themselves apart, all have the functions of the first.
-    suffix = f"_replica{replica.index if _INDEX in telling else 0}"
-    names = {name: origins.derive(name, suffix) for name in library}
-    return {names[name]: _copy(library[name], replica, names) for name in library}, names[function]
+    settled = frozenset({_COUNT}) if count > 1 else vocabulary.COLLECTIVES | {_COUNT, _INDEX}
+
+    def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        if node.op not in settled:
+            return None
+        if node.op in vocabulary.COLLECTIVES:
+            return list(_single(node.proto))
+        return [_constant(node.name, count if node.op == _COUNT else 0, node.proto)]
+
+    for name in functions.with_ops(settled):
+        if not functions[name].ops.isdisjoint(settled):
+            functions[name].rewrite(replaced)
 
 
-def _copy(definition: function_pb2.FunctionDef, replica: Replica, names: Mapping[str, str]) -> function_pb2.FunctionDef:
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(definition)
-    copy.signature.name = names[definition.signature.name]
-    del copy.node_def[:]
-    for node in definition.node_def:
-        copy.node_def.extend(_replaced(node, replica, names))
-    return copy
+def functions_of(functions: Functions, replica: Replica) -> Functions:
+    """The functions of one replica of several: the program's own, but for those that ask which replica it is."""
+    asking = functions.with_ops(frozenset({_INDEX}))
+    if replica.count == 1 or not asking:
+        return functions
 
+    def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        return [_constant(node.name, replica.index, node.proto)] if node.op == _INDEX else None
 
-def _replaced(node: node_def_pb2.NodeDef, replica: Replica, names: Mapping[str, str]) -> Iterator[node_def_pb2.NodeDef]:
-    if node.op in (_INDEX, _COUNT):
-        yield _constant(node.name, replica.index if node.op == _INDEX else replica.count, node)
-    elif node.op in vocabulary.COLLECTIVES and replica.count == 1:
-        yield from _single(node)
-    else:
-        copy = node_def_pb2.NodeDef()
-        copy.CopyFrom(node)
-        for attribute in vocabulary.FUNCTION_ATTRIBUTES.get(node.op, ()):
-            value = copy.attr[attribute]
-            for function in [value.func] if value.HasField("func") else value.list.func:
-                function.name = names.get(function.name, function.name)
-        yield copy
+    own = functions.varied(asking)
+    for name in asking:
+        if _INDEX in own[name].ops:
+            own[name].rewrite(replaced)
+    return own
 
 
 def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:

@@ -31,7 +31,7 @@ class _Written:
         if function not in self._known:
             self._known[function] = set()  # for recursive functions
             if function in self._library:
-                self._known[function] = self._in(FunctionGraph(self._library[function]))
+                self._known[function] = self._in(FunctionGraph.parse(self._library[function]))
         return self._known[function]
 
     def _in(self, graph: FunctionGraph) -> set[int]:

@@ -1,0 +1,165 @@
+"""All functions of a program: each is parsed once, passes change them, and those that are new are written once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.function_graph import FunctionGraph
+
+_serial = itertools.count()
+
+
+class Written(NamedTuple):
+    """A function as others see it.
+
+    Args:
+        traced: the traced function that it was made of.
+        definition: its FunctionDef.
+        was_marked: whether it had marks, or a function that it runs.
+    """
+
+    traced: str
+    definition: function_pb2.FunctionDef
+    was_marked: bool = False
+
+
+class Functions(Mapping[str, FunctionGraph]):
+    """The functions of a program by name, parsed when first asked for.
+
+    A pass changes a function under its own name; outside it gets another one, because TensorFlow may know the script's
+    own function under that. A script may call its functions what it likes: no name says what a pass did.
+
+    Args:
+        library: the traced functions.
+        entry: the name of the one that is called.
+        base: where the functions are that these differ from in part, such as those of all replicas.
+
+    Attributes:
+        written: the FunctionDefs that were made of these, by the name that they have outside.
+    """
+
+    def __init__(
+        self, library: Mapping[str, function_pb2.FunctionDef], entry: str, base: Functions | None = None
+    ) -> None:
+        self.entry = entry
+        self._library = library
+        self._base = base
+        self._graphs: dict[str, FunctionGraph] = {}
+        self._outside: dict[str, str] = {}  # names of functions outside
+        self.written: dict[str, Written] = {} if base is None else base.written
+
+    def __getitem__(self, name: str) -> FunctionGraph:
+        graph = self._graphs.get(name)
+        if graph is None:
+            if self._base is not None:
+                return self._base[name]
+            graph = self._graphs[name] = FunctionGraph.parse(self._library[name])
+        return graph
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._graphs or (name in self._library if self._base is None else name in self._base)
+
+    def __iter__(self) -> Any:
+        return iter(self.reached())
+
+    def __len__(self) -> int:
+        return len(self.reached())
+
+    def reached(self, name: str | None = None) -> list[str]:
+        """A function and those that it runs, it first; those of the whole program when left out."""
+        waiting = [name or self.entry]
+        found = dict.fromkeys(waiting)
+        while waiting:
+            for called in self[waiting.pop()].called:
+                if called not in found and called in self:
+                    found[called] = None
+                    waiting.append(called)
+        return list(found)
+
+    def with_ops(self, ops: frozenset[str]) -> set[str]:
+        """The functions that have an op of these types, themselves or in a function that they run."""
+        callers: dict[str, list[str]] = {}
+        waiting = []
+        for name in self.reached():
+            graph = self[name]
+            for called in graph.called:
+                callers.setdefault(called, []).append(name)
+            if not graph.ops.isdisjoint(ops):
+                waiting.append(name)
+        found = set(waiting)
+        while waiting:
+            for caller in callers.get(waiting.pop(), ()):
+                if caller not in found:
+                    found.add(caller)
+                    waiting.append(caller)
+        return found
+
+    def add(self, graph: FunctionGraph) -> None:
+        """Adds what a pass made; its name is one that `fresh` gave."""
+        self._graphs[graph.name] = graph
+
+    def fresh(self, name: str) -> str:
+        """A name like this one that no function has."""
+        while True:
+            made = f"{name}_{next(_serial)}"
+            if made not in self:
+                return made
+
+    def varied(self, names: Iterable[str]) -> Functions:
+        """The same functions but for some, which are copies that can be changed.
+
+        Args:
+            names: these, and all that call them.
+        """
+        functions = Functions(self._library, self.entry, self)
+        for name in names:
+            functions.add(self[name].copy(name))
+        return functions
+
+    def outside(self, name: str) -> str:
+        """The name by which XLA, or an op of the host, finds a function.
+
+        It is written anew where a pass made or changed it, and where it has marks: tf2xla stops with a RET_CHECK on a
+        function that is sharded in part.
+        """
+        if self._base is not None and name not in self._graphs:
+            return self._base.outside(name)
+        if name not in self._outside:
+            self._outside[name] = name  # for recursive functions
+            called = self._called_by(name)
+            is_marked = any(graph.is_marked for graph in called)
+            if is_marked or any(graph.is_new for graph in called):
+                made = self._outside[name] = self.fresh(name)
+                definition = self[name].write(made, lambda proto: strip(proto, self.outside))
+                self.written[made] = Written(self[name].traced, definition, is_marked)
+        return self._outside[name]
+
+    def _called_by(self, name: str) -> list[FunctionGraph]:
+        """A function and all those that it runs."""
+        return [self[called] for called in self.reached(name)] if name in self else []
+
+    @property
+    def written_definitions(self) -> list[function_pb2.FunctionDef]:
+        """The FunctionDefs that were made of these."""
+        return [written.definition for written in self.written.values()]
+
+    def found_outside(self, name: str) -> Written | None:
+        """The function that has a name outside; None where there is none."""
+        if name in self.written:
+            return self.written[name]
+        return Written(name, self._library[name]) if name in self._library else None
+
+
+def strip(proto: Any, rename: Callable[[str], str]) -> None:
+    """Takes off a `NodeDef` what is meant for this lowering or for a placer, and renames the functions it calls."""
+    proto.device = ""
+    for name in vocabulary.PRIVATE_ATTRIBUTES:
+        if name in proto.attr:
+            del proto.attr[name]
+    for _, function in op_types.function_values(proto):
+        function.name = rename(function.name)

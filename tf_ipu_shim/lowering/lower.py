@@ -1,0 +1,164 @@
+"""The lowering of a program: its passes in order."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.lowering import chunks, pipelines, randomness, replicas, vocabulary
+from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
+from tf_ipu_shim.lowering.emit import Emitter
+from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.lowering.placement import Placement, Placer
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.replicas import Replica
+from tf_ipu_shim.plugin.library import Call, Library
+
+_serial = itertools.count()
+
+
+def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int, plans: bool = True) -> LoweredProgram:
+    """Turns a traced function into XLA programs, exchanges and host ops.
+
+    Args:
+        plugin: the loaded plugin.
+        call: lets the lowering question the TensorFlow runtime.
+        request: the traced function and its arguments.
+        num_ipus: IPUs that the program may use.
+        plans: whether the memory of the program will be planned.
+
+    Raises:
+        InvalidArgumentError: a mark names an IPU that there is not, or XLA cannot compile an op.
+        FailedPreconditionError: a pipeline, or gradient accumulation, cannot run so many mini-batches.
+    """
+    functions = Functions(request.library, request.function)
+    pipelines.check_counts(functions)
+    randomness.add_seeds(functions, request.ordinal)
+    all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}")
+    replicas.settle_count(functions, len(all_replicas))
+    placer = Placer(functions, all_replicas[0].shards)
+    if len(all_replicas) == 1:
+        chunks.split_loops(functions, placer)
+    programs: dict[bytes, function_pb2.FunctionDef] = {}
+    emissions = []
+    for replica in all_replicas:
+        own = replicas.functions_of(functions, replica)
+        placement = (placer if own is functions else Placer(own, replica.shards)).place(own.entry)
+        emissions.append(_emit(call, request, own, placement, replica, programs, plans))
+    compiled = [program for emission in emissions for program in emission.emitter.compiled]
+    refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)
+    return _joined(request, emissions)
+
+
+@dataclasses.dataclass
+class _Emission:
+    """What one replica is lowered to: the name of its function, and the functions that are new."""
+
+    name: str
+    functions: list[function_pb2.FunctionDef]
+    emitter: Emitter
+    graph: FunctionGraph
+    variable_ipus: list[int]
+
+
+def _emit(
+    call: Call,
+    request: ProgramRequest,
+    functions: Functions,
+    placement: Placement,
+    replica: Replica,
+    programs: dict[bytes, function_pb2.FunctionDef],
+    plans: bool,
+) -> _Emission:
+    def constant_arguments(definition: function_pb2.FunctionDef, arguments: int) -> list[bool]:
+        library = function_pb2.FunctionDefLibrary(function=[*functions.written_definitions, definition])
+        return call.constant_arguments(library.SerializeToString(), definition.signature.name, arguments)
+
+    emitter = Emitter(functions, _device_of(request), constant_arguments, replica, programs, plans)
+    name, _ = emitter.emit(functions.entry, placement, {})
+    graph = functions[functions.entry]
+    made = [*functions.written_definitions, *emitter.functions]
+    return _Emission(name, made, emitter, graph, _variable_ipus(graph, placement))
+
+
+def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgram:
+    first = emissions[0]
+    program = LoweredProgram(
+        node_def_pb2.NodeDef(name=request.name),
+        list({id(function): function for emission in emissions for function in emission.functions}.values()),
+        first.variable_ipus,
+        list(range(len(request.arg_types))),
+        [cluster for emission in emissions for cluster in emission.emitter.clusters],
+        [exchange for emission in emissions for exchange in emission.emitter.exchanges],
+    )
+    planned = first.emitter.planned
+    program.chunked_loops = first.emitter.chunked_loops
+    if planned is not None:
+        program.planned_functions, program.planned_clusters = planned.functions, planned.clusters
+    node, device = program.node, _device_of(request)
+    if len(emissions) == 1:
+        single = _single_launch(first.emitter, first.name, first.graph)
+        if single is not None:
+            launch, program.inputs = single
+            node.CopyFrom(launch)
+            node.name, node.device = request.name, device
+            return program
+    types, called = list(request.arg_types), first.name
+    if len(emissions) > 1:
+        replica = first.emitter.replica
+        program.replicas, program.shards, program.first_replica = len(emissions), replica.shards, first.name
+        variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
+        called = f"{first.name}_replicas"
+        names = [list(first.graph.arguments)[index] for index in variables]
+        definition = request.library[request.function]
+        program.functions.append(
+            replicas.joined(called, definition, [emission.name for emission in emissions], device, names)
+        )
+        program.run_group = replica.group
+        for index in range(1, len(emissions)):
+            types.extend(request.arg_types[variable] for variable in variables)
+            program.replica_variables.extend(
+                (variable, index * replica.shards + first.variable_ipus[variable]) for variable in variables
+            )
+    node.op, node.device = "StatefulPartitionedCall", device
+    node.attr["Tin"].list.type.extend(types)
+    node.attr["Tout"].list.type.extend(first.graph.return_types)
+    node.attr["f"].func.name = called
+    node.attr["config"].s = node.attr["config_proto"].s = node.attr["executor_type"].s = b""
+    return program
+
+
+def _device_of(request: ProgramRequest) -> str:
+    return f"/device:IPU:{request.ordinal}"
+
+
+def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> tuple[node_def_pb2.NodeDef, list[int]] | None:
+    """The launch itself where it is all there is, and gives what the call does: saves a function call.
+
+    Its inputs are the call's in another order (XLA wants compile-time constants first, and resources last), and
+    without those that nothing uses.
+
+    Returns:
+        The launch, and for each of its inputs the argument that it is; None where there is more to do.
+    """
+    emitted = next(function for function in emitter.functions if function.signature.name == name)
+    if len(emitted.node_def) != 1 or emitted.node_def[0].op != vocabulary.LAUNCH:
+        return None
+    launch = emitted.node_def[0]
+    results = [f"{launch.name}:results:{index}" for index in range(len(graph.returns))]
+    returned = [emitted.ret[result.name] for result in emitted.signature.output_arg]
+    if returned != results or len(launch.attr["Tresults"].list.type) != len(results):
+        return None
+    copy = node_def_pb2.NodeDef()
+    copy.CopyFrom(launch)
+    del copy.input[:]
+    positions = {argument: index for index, argument in enumerate(graph.arguments)}
+    return copy, [positions[text] for text in launch.input]
+
+
+def _variable_ipus(graph: FunctionGraph, placement: Placement) -> list[int]:
+    homes = [placement.variable_homes.get(name) for name in graph.arguments]
+    return [-1 if home is None or home.ipu is None else home.ipu for home in homes]
