@@ -12,7 +12,8 @@ from pipelines_by_hand import (
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import RecomputationMode
 
-from tf_ipu_shim.lowering.pipelines import DESCRIPTION_ATTRIBUTE, PipelineDescription
+from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
 
 v1 = tf.compat.v1
 
@@ -106,4 +107,4 @@ def test_fifo_slots_of_the_schedules(schedule, training, slots):
 
 def test_the_description_is_on_the_loop_alone():
     node = v1.NodeDef(name="n", op="NoOp")
-    assert PipelineDescription.of(node) is None and DESCRIPTION_ATTRIBUTE not in node.attr
+    assert PipelineDescription.of(node) is None and vocabulary.PIPELINE_ATTRIBUTE not in node.attr

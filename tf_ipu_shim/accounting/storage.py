@@ -14,7 +14,8 @@ from typing import Any
 from tensorflow.core.framework import function_pb2
 
 from tf_ipu_shim.accounting import variable_kinds
-from tf_ipu_shim.lowering.pipelines import DESCRIPTION_ATTRIBUTE, PipelineDescription
+from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,15 +99,15 @@ def storage_of(library: Mapping[str, function_pb2.FunctionDef], options: Any, re
 
     for function in library.values():
         for node in function.node_def:
-            if DESCRIPTION_ATTRIBUTE in node.attr:
-                found = PipelineDescription.from_json(node.attr[DESCRIPTION_ATTRIBUTE].s)
+            if vocabulary.PIPELINE_ATTRIBUTE in node.attr:
+                found = PipelineDescription.from_json(node.attr[vocabulary.PIPELINE_ATTRIBUTE].s)
                 if found.training:
                     state, sharing = found.offload_weight_update_variables, found.replicated_optimizer_state_sharding
                     choose(variable_kinds.STATE, state, sharing, remote_by_default)
                     choose(variable_kinds.WEIGHT, found.offload_weights, found.replicated_weight_sharding)
                     choose(variable_kinds.ACCUMULATOR, found.offload_gradient_accumulation_buffers, False)
-            elif node.op == "AssignVariableOp" and variable_kinds.ACCUMULATOR_ATTRIBUTE in node.attr:
-                state, sharing = json.loads(node.attr[variable_kinds.ACCUMULATOR_ATTRIBUTE].s)
+            elif node.op == vocabulary.ASSIGN_VARIABLE and vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr:
+                state, sharing = json.loads(node.attr[vocabulary.ACCUMULATOR_ATTRIBUTE].s)
                 choose(variable_kinds.STATE, state, sharing, remote_by_default)
     return Storage(
         replicas=replicas,

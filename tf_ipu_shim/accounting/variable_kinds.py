@@ -14,11 +14,8 @@ from tensorflow.core.framework import function_pb2, node_def_pb2
 from tf_ipu_shim.accounting.hlo import is_gradient
 from tf_ipu_shim.lowering import op_types, vocabulary
 
-ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"
-"""On an assignment: its variable holds accumulated gradients."""
-
 WEIGHT, STATE, ACCUMULATOR = "weight", "optimizer_state", "accumulator"
-_HANDED_ON = frozenset({"Cast", "Identity", "ReadVariableOp"})
+_HANDED_ON = frozenset({"Cast", "Identity", vocabulary.READ_VARIABLE})
 _APPLYING = ("ResourceApply", "ResourceSparseApply")  # take the trained variable first, then its state
 
 
@@ -91,7 +88,7 @@ class _Uses:
                             found |= self.of(name, position - first, inside)
                 elif node.op in _HANDED_ON:
                     waiting.append(f"{node.name}:{_first_output(node)}:0")
-                elif ACCUMULATOR_ATTRIBUTE in node.attr and position == 0:
+                elif vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr and position == 0:
                     found.add(ACCUMULATOR)
                 elif node.op.startswith(_APPLYING) and position == 0:
                     found.add(WEIGHT)

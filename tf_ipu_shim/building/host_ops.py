@@ -9,7 +9,7 @@ import tensorflow.compat.v2 as tf
 from tensorflow.core.framework import attr_value_pb2
 
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.lowering import vocabulary
 
 
 @contextmanager
@@ -23,5 +23,5 @@ def on_host(name: str) -> Iterator[None]:
         name: of the group of ops.
     """
     mark = attr_value_pb2.AttrValue(s=name.encode())
-    with tracing.attributes({marks.OUTSIDE_COMPILATION_ATTRIBUTE: mark}), tf.device("/device:CPU:0"):
+    with tracing.attributes({vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE: mark}), tf.device("/device:CPU:0"):
         yield

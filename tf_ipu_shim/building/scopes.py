@@ -11,10 +11,10 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import dtypes, ops
 
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.lowering import vocabulary
 
 FRONTEND_ATTRIBUTES_NAME = "_XlaFrontendAttributes"
-OUTSIDE_COMPILATION_NAME = marks.OUTSIDE_COMPILATION_ATTRIBUTE
+OUTSIDE_COMPILATION_NAME = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE
 
 _PARTIALS = {dtypes.float16: xla_data_pb2.F16, dtypes.float32: xla_data_pb2.F32}
 
@@ -85,7 +85,7 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
         )
     sharding = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=shards)
     with tracing.attributes(
-        {marks.SHARDING_ATTRIBUTE: attr_value_pb2.AttrValue(s=sharding.SerializeToString(deterministic=True))}
+        {vocabulary.SHARDING_ATTRIBUTE: attr_value_pb2.AttrValue(s=sharding.SerializeToString(deterministic=True))}
     ):
         yield
 

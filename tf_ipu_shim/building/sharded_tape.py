@@ -14,7 +14,7 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop, context, execute
 
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.lowering import vocabulary
 
 _enabled = False
 
@@ -31,19 +31,19 @@ def enable() -> None:
 def _record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
     mark = _mark_of(outputs[0]) if outputs and not context.executing_eagerly() else None
     if mark is not None:
-        attrs = (*(attrs or ()), marks.SHARDING_ATTRIBUTE, mark)
+        attrs = (*(attrs or ()), vocabulary.SHARDING_ATTRIBUTE, mark)
     return backprop.record_gradient(op_name, inputs, attrs, outputs)
 
 
 def _gradient_function(op_name: Any, attr_tuple: Any, *arguments: Any) -> Any:
-    if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == marks.SHARDING_ATTRIBUTE:
-        with tracing.attributes({marks.SHARDING_ATTRIBUTE: attr_tuple[-1]}):
+    if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == vocabulary.SHARDING_ATTRIBUTE:
+        with tracing.attributes({vocabulary.SHARDING_ATTRIBUTE: attr_tuple[-1]}):
             return backprop._gradient_function(op_name, attr_tuple[:-2], *arguments)
     return backprop._gradient_function(op_name, attr_tuple, *arguments)
 
 
 def _mark_of(tensor: Any) -> Any:
     op = getattr(tensor, "op", None) if hasattr(tensor, "graph") else None
-    if op is None or marks.SHARDING_ATTRIBUTE not in op.node_def.attr:
+    if op is None or vocabulary.SHARDING_ATTRIBUTE not in op.node_def.attr:
         return None
-    return op.node_def.attr[marks.SHARDING_ATTRIBUTE]
+    return op.node_def.attr[vocabulary.SHARDING_ATTRIBUTE]

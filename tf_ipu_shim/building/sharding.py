@@ -9,10 +9,10 @@ from typing import Any
 from tensorflow.compiler.xla import xla_data_pb2
 
 from tf_ipu_shim.building import sharded_tape
-from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.lowering import vocabulary
 
-_SHARDING = marks.SHARDING_ATTRIBUTE
-_COLOCATION = "_class"
+_SHARDING = vocabulary.SHARDING_ATTRIBUTE
+_COLOCATION = vocabulary.COLOCATION_ATTRIBUTE
 _COLOCATED = b"loc:@"
 
 

@@ -17,15 +17,6 @@ from tf_ipu_shim.lowering import vocabulary
 if TYPE_CHECKING:
     from tf_ipu_shim.lowering.functions import Functions
 
-# On the loop over mini-batches: their number, and what it has to be a multiple of.
-COUNT_ATTRIBUTE = "_ipu_pipeline_count"
-# On the same loop: a `PipelineDescription` as JSON.
-DESCRIPTION_ATTRIBUTE = "_ipu_pipeline"
-# On an op of a stage whose value recomputation keeps.
-CHECKPOINT_ATTRIBUTE = "_ipu_recomputation_checkpoint"
-# On a loop in which optimizers accumulate: its iterations and the mini-batches to an update, for each such optimizer.
-ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PipelineDescription:
@@ -107,9 +98,9 @@ class PipelineDescription:
     @classmethod
     def of(cls, node: Any) -> PipelineDescription | None:
         """The pipeline whose loop over mini-batches a `NodeDef` is; None for any other op."""
-        if DESCRIPTION_ATTRIBUTE not in node.attr:
+        if vocabulary.PIPELINE_ATTRIBUTE not in node.attr:
             return None
-        return cls.from_json(node.attr[DESCRIPTION_ATTRIBUTE].s)
+        return cls.from_json(node.attr[vocabulary.PIPELINE_ATTRIBUTE].s)
 
 
 def check_counts(functions: Functions) -> None:
@@ -131,8 +122,8 @@ def check_counts(functions: Functions) -> None:
 
 
 def _check_pipeline(attributes: Any) -> None:
-    if COUNT_ATTRIBUTE in attributes:
-        count, multiple = attributes[COUNT_ATTRIBUTE].list.i
+    if vocabulary.PIPELINE_COUNT_ATTRIBUTE in attributes:
+        count, multiple = attributes[vocabulary.PIPELINE_COUNT_ATTRIBUTE].list.i
         if count % multiple or not count:
             raise errors_impl.FailedPreconditionError(
                 None,
@@ -144,8 +135,8 @@ def _check_pipeline(attributes: Any) -> None:
 
 
 def _check_accumulation(attributes: Any) -> None:
-    if ACCUMULATION_ATTRIBUTE in attributes:
-        numbers = attributes[ACCUMULATION_ATTRIBUTE].list.i
+    if vocabulary.ACCUMULATION_ATTRIBUTE in attributes:
+        numbers = attributes[vocabulary.ACCUMULATION_ATTRIBUTE].list.i
         for iterations, count in zip(numbers[::2], numbers[1::2]):
             if iterations % count:
                 raise errors_impl.FailedPreconditionError(

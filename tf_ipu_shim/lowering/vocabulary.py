@@ -12,6 +12,16 @@ OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
 COLOCATION_ATTRIBUTE = "_class"
 # What means something to the lowering, or to a placer, only.
 PRIVATE_ATTRIBUTES = (SHARDING_ATTRIBUTE, OUTSIDE_COMPILATION_ATTRIBUTE, COLOCATION_ATTRIBUTE)
+# On the loop over mini-batches: their number, and what it has to be a multiple of.
+PIPELINE_COUNT_ATTRIBUTE = "_ipu_pipeline_count"
+# On the same loop: a `pipelines.PipelineDescription` as JSON.
+PIPELINE_ATTRIBUTE = "_ipu_pipeline"
+# On an op of a stage whose value recomputation keeps.
+CHECKPOINT_ATTRIBUTE = "_ipu_recomputation_checkpoint"
+# On a loop in which optimizers accumulate: its iterations and the mini-batches to an update, for each such optimizer.
+ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
+# On an assignment: its variable holds accumulated gradients, kept as these options say.
+ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"
 
 # Ops that run functions, and the attributes that name these. Such an op runs where its functions do.
 FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {

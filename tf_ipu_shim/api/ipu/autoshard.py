@@ -12,6 +12,7 @@ from tensorflow.python.framework import ops
 from tf_ipu_shim.api.ipu import sharding_utils
 from tf_ipu_shim.api.ipu.utils import get_num_of_ipus_in_device
 from tf_ipu_shim.building import sharding
+from tf_ipu_shim.lowering import vocabulary
 
 
 def automatic_sharding(
@@ -101,7 +102,7 @@ def ipu_autoshard() -> Iterator[None]:
         raise ValueError("No ops placed on IPU device to shard: none was made on one inside ipu_autoshard.")
     number = get_num_of_ipus_in_device(made[0].device)
     costs = [
-        sum(map(sharding_utils.tensor_memory_use, op.outputs if op.type != "ReadVariableOp" else [*op.outputs] * 2))
+        sum(map(sharding_utils.tensor_memory_use, op.outputs)) * (2 if op.type == vocabulary.READ_VARIABLE else 1)
         for op in made
     ]
     ends = sharding_utils.best_ends(costs, min(number, len(made)))

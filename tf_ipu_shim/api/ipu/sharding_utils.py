@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import attr_value_pb2
 
-from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.lowering import vocabulary
 
 # Ops that are no work of an IPU's.
 prohibited_ops = frozenset({"NoOp", "Placeholder", "Const"})
@@ -65,7 +65,7 @@ def set_ipu_shard(op: Any, index: int) -> None:
     sharding = xla_data_pb2.OpSharding(
         type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[index]
     )
-    op._set_attr(marks.SHARDING_ATTRIBUTE, attr_value_pb2.AttrValue(s=sharding.SerializeToString()))
+    op._set_attr(vocabulary.SHARDING_ATTRIBUTE, attr_value_pb2.AttrValue(s=sharding.SerializeToString()))
 
 
 def ancestors(op: Any) -> set[Any]:

@@ -27,9 +27,8 @@ from tensorflow.python.ops import (
     resource_variable_ops,
 )
 
-from tf_ipu_shim.accounting import variable_kinds
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod as Reduction
-from tf_ipu_shim.lowering import pipelines
+from tf_ipu_shim.lowering import vocabulary
 
 
 def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduction) -> Any:
@@ -118,7 +117,7 @@ def _begin_anew(loop: _Loop, result: Any) -> None:
     if context.executing_eagerly() or not (loop.new or loop.counters):
         return
     operation = result.op
-    while operation.type not in ("While", "StatelessWhile"):
+    while operation.type not in vocabulary.LOOPS:
         operation = operation.inputs[0].op
     operation._add_control_inputs([state.write(state.zeros()) for state in loop.new])
     if loop.iterations is None:
@@ -129,7 +128,7 @@ def _begin_anew(loop: _Loop, result: Any) -> None:
     counts = [number for count in dict.fromkeys(loop.counters.values()) for number in (loop.iterations, count)]
     if counts:
         operation._set_attr(
-            pipelines.ACCUMULATION_ATTRIBUTE,
+            vocabulary.ACCUMULATION_ATTRIBUTE,
             attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=counts)),
         )
 
@@ -142,7 +141,7 @@ class _State:
         dtype: of its values.
         device: as a string.
         is_new: whether a loop sets it to zero before it begins; else it is an ordinary variable.
-        options: what `variable_kinds.ACCUMULATOR_ATTRIBUTE` says.
+        options: what `vocabulary.ACCUMULATOR_ATTRIBUTE` says.
     """
 
     def __init__(self, shape: Any, dtype: Any, device: str, is_new: bool, options: bytes) -> None:
@@ -171,7 +170,7 @@ class _State:
     def write(self, value: Any) -> Any:
         written = gen_resource_variable_ops.assign_variable_op(self._handle, value)
         if written is not None:  # eagerly there is no op to mark
-            written._set_attr(variable_kinds.ACCUMULATOR_ATTRIBUTE, attr_value_pb2.AttrValue(s=self._options))
+            written._set_attr(vocabulary.ACCUMULATOR_ATTRIBUTE, attr_value_pb2.AttrValue(s=self._options))
         return written
 
 

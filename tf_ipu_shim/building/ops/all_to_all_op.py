@@ -9,6 +9,7 @@ from tensorflow.python.ops import array_ops, gen_array_ops
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.ops import cross_replica_ops, replication_ops
+from tf_ipu_shim.lowering import vocabulary
 
 
 def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
@@ -79,7 +80,7 @@ def stacked(tensors: Any) -> Any:
     return gen_array_ops.pack(tensors, axis=0)
 
 
-@ops.RegisterGradient("IpuReplicaGather")
+@ops.RegisterGradient(vocabulary.REPLICA_GATHER)
 def _gather_gradient(op: Any, gradient: Any) -> Any:
     """Replica i's tensor went to all: what comes back is the sum over the replicas of their i-th part."""
     total = cross_replica_ops.cross_replica_sum(gradient)

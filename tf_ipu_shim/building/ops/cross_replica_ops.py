@@ -9,6 +9,7 @@ from tensorflow.python.ops import array_ops, math_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.lowering import vocabulary
 
 
 def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name: str | None = None) -> Any:
@@ -87,6 +88,6 @@ def _checked(size: int | None) -> int:
     return int(size)
 
 
-@ops.RegisterGradient("IpuCrossReplicaSum")
+@ops.RegisterGradient(vocabulary.CROSS_REPLICA_SUM)
 def _cross_replica_sum_gradient(op: Any, gradient: Any) -> Any:
     return plugin.load().ops.ipu_cross_replica_sum(gradient, replica_group_size=op.get_attr("replica_group_size"))

@@ -15,7 +15,7 @@ from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.building.pipelines.arguments import PipelineArguments
 from tf_ipu_shim.building.pipelines.options import PipelineSchedule, RecomputationMode, multiple_of
 from tf_ipu_shim.building.pipelines.step import PipelineStep
-from tf_ipu_shim.lowering import pipelines
+from tf_ipu_shim.lowering import pipelines, vocabulary
 
 
 def build(arguments: PipelineArguments, name: str) -> Any:
@@ -127,7 +127,7 @@ class _Part:
 def _mark(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str) -> None:
     """Leaves on the loop what is checked before it runs, as Graphcore checks it, and what the memory model reads."""
     schedule = arguments.schedule or PipelineSchedule.Grouped
-    while loop.type not in ("While", "StatelessWhile"):
+    while loop.type not in vocabulary.LOOPS:
         loop = loop.inputs[0].op
     mode = arguments.recomputation_mode or RecomputationMode.Auto
     description = pipelines.PipelineDescription(
@@ -149,10 +149,10 @@ def _mark(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str
         replicated_optimizer_state_sharding=arguments.replicated_optimizer_state_sharding,
         replicated_weight_sharding=arguments.replicated_weight_sharding,
     )
-    loop._set_attr(pipelines.DESCRIPTION_ATTRIBUTE, attr_value_pb2.AttrValue(s=description.to_json().encode()))
+    loop._set_attr(vocabulary.PIPELINE_ATTRIBUTE, attr_value_pb2.AttrValue(s=description.to_json().encode()))
     if isinstance(arguments.count, int):
         multiple = multiple_of(schedule, len(arguments.stages), arguments.training)
         loop._set_attr(
-            pipelines.COUNT_ATTRIBUTE,
+            vocabulary.PIPELINE_COUNT_ATTRIBUTE,
             attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=[arguments.count, multiple])),
         )

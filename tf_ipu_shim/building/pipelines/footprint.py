@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tf_ipu_shim.lowering import pipelines, vocabulary
+from tf_ipu_shim.lowering import vocabulary
 
 # Weights and constants are in memory anyway; shapes become constants.
 _NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE, "VarHandleOp"}) | vocabulary.SHAPE_QUERIES
@@ -74,4 +74,4 @@ def _viewed(tensor: Any) -> Any:
 
 
 def _is_marked(operation: Any) -> bool:
-    return pipelines.CHECKPOINT_ATTRIBUTE in operation.node_def.attr
+    return vocabulary.CHECKPOINT_ATTRIBUTE in operation.node_def.attr

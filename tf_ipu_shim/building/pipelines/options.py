@@ -11,7 +11,7 @@ from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.lowering import pipelines
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine import pipeline_schedule
 
 
@@ -89,7 +89,7 @@ def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
         >>> hidden = recomputation_checkpoint(tf.nn.relu(tf.matmul(x, weights)))
     """
     mark = attr_value_pb2.AttrValue(b=True)
-    with ops.name_scope(name, "recomputation_checkpoint"), tracing.attributes({pipelines.CHECKPOINT_ATTRIBUTE: mark}):
+    with ops.name_scope(name, "recomputation_checkpoint"), tracing.attributes({vocabulary.CHECKPOINT_ATTRIBUTE: mark}):
         return nest.map_structure(array_ops.identity, tensors)
 
 

@@ -12,7 +12,7 @@ from tensorflow.python.framework import ops, tensor_shape
 from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_ops
 
 from tf_ipu_shim.building import scopes, tracing
-from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.runtime import collectives, job
 
 _HOST = "/device:CPU:0"
@@ -159,7 +159,7 @@ def _in_order() -> Iterator[None]:
 
 def _on_host() -> Any:
     """In a program for the IPU its ops on the host are marked; a script may have done so already."""
-    marked = marks.OUTSIDE_COMPILATION_ATTRIBUTE in getattr(ops.get_default_graph(), "_attr_scope_map", {})
+    marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in getattr(ops.get_default_graph(), "_attr_scope_map", {})
     if tracing.in_compilation() and not marked:
         return scopes.outside_compilation_scope()
     return ops.device(_HOST)

@@ -28,6 +28,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.feeds import ipu_iterators
 from tf_ipu_shim.building.ops import cross_replica_ops
+from tf_ipu_shim.lowering import vocabulary
 
 ipu_iterators.install()
 
@@ -205,8 +206,8 @@ def on_device(device: str) -> Iterator[None]:
         device: where ops made inside are.
     """
     graph = ops.get_default_graph()
-    colocated = "_class" in graph._attr_scope_map
-    with graph._attr_scope({"_class": None}) if colocated else nullcontext(), ops.device(device):
+    colocated = vocabulary.COLOCATION_ATTRIBUTE in graph._attr_scope_map
+    with graph._attr_scope({vocabulary.COLOCATION_ATTRIBUTE: None}) if colocated else nullcontext(), ops.device(device):
         yield
 
 

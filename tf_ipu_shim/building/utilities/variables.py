@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-_XLA_ATTRIBUTES = ("_class", "_XlaCompile", "_XlaScope", "_XlaSharding")
+from tf_ipu_shim.lowering import vocabulary
+
+_XLA_ATTRIBUTES = (vocabulary.COLOCATION_ATTRIBUTE, "_XlaCompile", "_XlaScope", vocabulary.SHARDING_ATTRIBUTE)
 
 
 def move_variable_initialization_to_cpu(graph: Any = None) -> None:
