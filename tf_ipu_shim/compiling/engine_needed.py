@@ -7,15 +7,15 @@ no trace. Assigning a variable is a result like the others.
 
 from __future__ import annotations
 
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
 from tf_ipu_shim.lowering import op_types, vocabulary
-from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 
 _HANDS_ON = frozenset(
     "Identity IdentityN StopGradient PreventGradient EnsureShape Snapshot ReadVariableOp _Arg _Retval".split()
 )
 _CONSTANT = vocabulary.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape"}
-_ASSIGNS = "AssignVariableOp"
 _ELEMENTWISE = frozenset(
     "Abs Acos Acosh Add AddN AddV2 Asin Asinh AssignAddVariableOp AssignSubVariableOp AssignVariableOp Atan Atan2 "
     "Atanh Cast Ceil Cos Cosh Div DivNoNan Equal Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Inv Less "
@@ -33,26 +33,29 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
         program: what it was lowered to.
     """
     functions = {function.signature.name: function for function in program.functions}
-    graphs = [FunctionGraph.parse(functions[name]) for name in program.programs]
-    if not any(_computes(graph) for graph in graphs):
+    programs = [functions[name] for name in program.programs]
+    if not any(map(_computes, programs)):
         return False
-    return not (len(graphs) == 1 and _all_scalar(request) and all(_is_scalar_step(node) for node in graphs[0].nodes))
+    return not (len(programs) == 1 and _all_scalar(request) and all(map(_is_scalar_step, programs[0].node_def)))
 
 
-def _computes(graph: FunctionGraph) -> bool:
-    computed: set[Node | None] = set()
-    constant: set[Node | None] = set()
-    for node in graph.nodes:
-        if node.op in _CONSTANT:
-            constant.add(node)
-        elif any(producer in computed for producer in node.producers):
-            computed.add(node)
-        elif all(producer in constant for producer in node.producers) and not op_types.is_stateful(node.op):
-            constant.add(node)
-        elif node.op not in _HANDS_ON and node.op not in (_ASSIGNS, "NoOp"):
-            computed.add(node)
-    results = [graph.producer(tensor) for tensor in graph.returns]
-    return any(node in computed for node in [*results, *graph.control_returns])
+def _computes(program: function_pb2.FunctionDef) -> bool:
+    """Whether a result of an XLA program is computed; its ops stand in an order in which they can run."""
+    computed: set[str] = set()
+    constant: set[str] = set()
+    for node in program.node_def:
+        name, op = node.name, node.op
+        taken = [text.split(":", 1)[0] for text in node.input if text[0] != "^"]
+        if op in _CONSTANT:
+            constant.add(name)
+        elif not computed.isdisjoint(taken):
+            computed.add(name)
+        elif constant.issuperset(taken) and not op_types.is_stateful(op):
+            constant.add(name)
+        elif op not in _HANDS_ON and op not in (vocabulary.ASSIGN_VARIABLE, "NoOp"):
+            computed.add(name)
+    results = {text.split(":", 1)[0] for text in program.ret.values()}
+    return not computed.isdisjoint(results.union(program.control_ret.values()))
 
 
 def _all_scalar(request: ProgramRequest) -> bool:
@@ -62,7 +65,7 @@ def _all_scalar(request: ProgramRequest) -> bool:
     )
 
 
-def _is_scalar_step(node: Node) -> bool:
+def _is_scalar_step(node: node_def_pb2.NodeDef) -> bool:
     if node.op == "Const":
-        return not node.proto.attr["value"].tensor.tensor_shape.dim
+        return not node.attr["value"].tensor.tensor_shape.dim
     return node.op in _ELEMENTWISE or node.op in _HANDS_ON or node.op == "NoOp"
