@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import hypothesis
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -15,6 +16,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["TF_IPU_SHIM_LOCK_DIR"] = tempfile.mkdtemp(prefix="tf_ipu_shim_locks_")
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Nothing fails for being slow: the machine may be busy with something else.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 MARKED_FOLDERS = ("slow", "subprocess", "tensorflow")
 
 

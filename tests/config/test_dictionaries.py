@@ -65,7 +65,7 @@ def test_wrong_values():
         IPUConfig().from_dict({**dictionary, "allow_recompute": 0})
     with pytest.raises(ValueError, match="9 is not a valid"):
         IPUConfig().from_dict({**dictionary, "selection_order": 9})
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="Expecting property name"):
         IPUConfig().from_json("{")
 
 

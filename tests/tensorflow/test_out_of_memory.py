@@ -155,7 +155,7 @@ def test_the_environment_overrides_the_configuration(configured, monkeypatch):
 
 def test_a_program_that_does_not_fit_is_in_the_report(configured):
     configured()
-    with pytest.raises(tf.errors.InternalError):
+    with pytest.raises(tf.errors.InternalError, match="Out of memory on tile"):
         run(two_layers, X)
     plan = memory_report().devices[0].ipus[0].modelled
     assert not plan.fits

@@ -50,8 +50,14 @@ def kept(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -
     Source: docs/facts.md, section "Recomputation".
 
     Example:
-        >>> sum(one.bytes for one in kept(description, recomputes=False, ipus=[0, 1]))
-        4096
+        >>> description = PipelineDescription(
+        ...     name="p", schedule="Grouped", training=True, count=8, repeat_count=1, batch_serialization_iterations=1,
+        ...     devices=((0,), (1,)), recomputation_mode="Auto", input_bytes=(0, 1024), kept_bytes=(1024, 1024),
+        ...     checkpoint_bytes=(0, 0), offload_activations=None, offload_gradient_accumulation_buffers=None,
+        ...     offload_weight_update_variables=None, offload_weights=None, replicated_optimizer_state_sharding=False,
+        ...     replicated_weight_sharding=None)
+        >>> [(one.ipu, one.kind, one.bytes) for one in kept(description, recomputes=False, ipus=[0, 1])]
+        [(0, 'fifo', 2048)]
     """
     for stage in range(pipeline.stages if pipeline.training else 0):
         slots = (pipeline.fifo_slots(stage) + 1) * pipeline.batch_serialization_iterations - 1

@@ -31,7 +31,15 @@ def variable_kinds(library: Mapping[str, function_pb2.FunctionDef], function: st
         a weight: also moving averages of the forward pass, and counters.
 
     Example:
-        >>> variable_kinds(library, "cluster")  # of a weight and its momentum
+        >>> weight, momentum = tf.Variable(1.0), tf.Variable(0.0)
+        >>> def step():
+        ...     with tf.GradientTape() as tape:
+        ...         loss = weight**2
+        ...     gradient = tape.gradient(loss, weight)
+        ...     momentum.assign(0.9 * momentum + gradient)
+        ...     weight.assign_sub(0.1 * momentum)
+        >>> traced = tf.function(step).get_concrete_function().function_def
+        >>> variable_kinds({"step": traced}, "step")
         ['weight', 'optimizer_state']
     """
     uses = _Uses(library)

@@ -31,7 +31,14 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
         autograph is off.
 
     Example:
-        >>> result = converted(body)(x)
+        >>> def countdown(x):
+        ...     while x > 3.0:
+        ...         x -= 1.0
+        ...     return x
+        >>> def step(x):
+        ...     return converted(countdown)(x)
+        >>> float(tf.function(step)(tf.constant(5.5)))
+        2.5
     """
     status = ag_ctx.control_status_ctx()
     if status.status is not ag_ctx.Status.ENABLED:

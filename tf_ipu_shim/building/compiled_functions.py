@@ -36,7 +36,8 @@ def compiled(function: Any) -> Any:
         The function itself where it is compiled already; else its twin, always the same.
 
     Example:
-        >>> compiled(tf.function(abs))(tf.constant(-1.0))
+        >>> float(compiled(tf.function(abs))(tf.constant(-1.0)))
+        1.0
     """
     if getattr(function, "_jit_compile", None) or _declares_compilation(function):
         return function

@@ -49,7 +49,10 @@ def repeat(
     Source: `tensorflow.python.ipu.loops.repeat`.
 
     Example:
-        >>> total = repeat(10, lambda total, x: total + x, [0.0], infeed_queue)
+        >>> infeed_queue = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(1.5).repeat())
+        >>> step = tf.function(lambda: repeat(10, lambda total, x: total + x, [0.0], infeed_queue))
+        >>> float(strategy.run(step))
+        15.0
     """
 
     def condition(counter: Any, *_: Any) -> Any:
@@ -86,7 +89,9 @@ def while_loop(
     Source: `tensorflow.python.ipu.loops.while_loop`.
 
     Example:
-        >>> halved = while_loop(lambda x: x > 1.0, lambda x: x / 2, [1000.0])
+        >>> step = tf.function(lambda: while_loop(lambda x: x > 1.0, lambda x: x / 2.0, [1000.0]))
+        >>> float(strategy.run(step))
+        0.9765625
     """
     values = _as_list(inputs)
     _check_arguments("condition", condition, len(values), None)

@@ -30,7 +30,9 @@ def ipu_scope(device: str) -> Iterator[None]:
 
     Example:
         >>> with ipu_scope("/device:IPU:0"):
-        ...     doubled = ipu_compiler.compile(lambda x: 2.0 * x, [x])
+        ...     (doubled,) = ipu.ipu_compiler.compile(lambda x: 2.0 * x, [tf.constant(3.0)])
+        >>> float(doubled)
+        6.0
     """
     with tracing.resource_variables(), ops.device(device), ipu_jit_scope(0):
         yield
@@ -47,7 +49,7 @@ def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
 
     Example:
         >>> with ipu_jit_scope("encoder"):
-        ...     hidden = tf.matmul(x, w)
+        ...     y = tf.nn.relu(tf.constant([-1.0, 2.0]))
     """
     with tracing.attributes(
         {
@@ -75,8 +77,10 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
     Source: `tensorflow.python.ipu.scopes.ipu_shard`.
 
     Example:
-        >>> with ipu_shard(1):
-        ...     logits = tf.matmul(hidden, w)
+        >>> with tf.Graph().as_default(), ipu_shard(1):
+        ...     logits = tf.matmul(tf.ones([2, 4]), tf.ones([4, 3]))
+        ...     ipu.sharding.get_sharding(logits.op)
+        [1]
     """
     shards = sorted(set(index)) if isinstance(index, Iterable) else [index]
     if len(shards) != 1:
@@ -107,9 +111,12 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
 
     Example:
         >>> def model(x):
-        ...     y = 2.0 * x
         ...     with outside_compilation_scope():
-        ...         text = tf.strings.as_string(y)
+        ...         text = tf.strings.as_string(x)  # which no IPU can do
+        ...         digits = tf.strings.length(text)
+        ...     return 2 * digits
+        >>> int(strategy.run(tf.function(model), args=[tf.constant(12345)]))
+        10
     """
     graph = ops.get_default_graph()
     if not tracing.in_compilation():
@@ -137,7 +144,7 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
 
     Example:
         >>> with frontend_attribute("my_attribute", "on"):
-        ...     y = tf.nn.relu(x)
+        ...     y = tf.nn.relu(tf.constant([-1.0, 2.0]))
     """
     graph = ops.get_default_graph()
     current = getattr(graph, "_attr_scope_map", {}).get(FRONTEND_ATTRIBUTES_NAME)
@@ -167,7 +174,7 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
 
     Example:
         >>> with stochastic_rounding(True):
-        ...     y = tf.matmul(x, w)
+        ...     y = tf.matmul(tf.ones([2, 4], tf.float16), tf.ones([4, 3], tf.float16))
     """
     with frontend_attribute("STOCHASTIC_ROUNDING", "ON" if override else "OFF"):
         yield
@@ -187,7 +194,7 @@ def partials_type(override_type: Any) -> Iterator[None]:
 
     Example:
         >>> with partials_type(tf.float32):
-        ...     y = tf.matmul(x, w)
+        ...     y = tf.matmul(tf.ones([2, 4], tf.float16), tf.ones([4, 3], tf.float16))
     """
     kind = dtypes.as_dtype(override_type)
     if kind not in _PARTIALS:

@@ -26,7 +26,8 @@ def has_attr(o: Any, attr_name: str) -> bool:
     Source: `tensorflow.python.ipu.sharding.has_attr`.
 
     Example:
-        >>> has_attr(y.op, "_XlaSharding")
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_shard(1):
+        ...     has_attr(tf.constant(1.0).op, "_XlaSharding")
         True
     """
     return attr_name in o.node_def.attr
@@ -44,9 +45,8 @@ def get_sharding(op: Any) -> list[int] | None:
     Source: `tensorflow.python.ipu.sharding.get_sharding`.
 
     Example:
-        >>> with ipu_shard(1):
-        ...     y = tf.nn.relu(x)
-        >>> get_sharding(y.op)
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_shard(1):
+        ...     get_sharding(tf.constant(1.0).op)
         [1]
     """
     if not has_attr(op, _SHARDING):
@@ -67,7 +67,13 @@ def get_shard_from_colocation(op: Any) -> Any:
     Source: `tensorflow.python.ipu.sharding.get_shard_from_colocation`.
 
     Example:
-        >>> marked = get_shard_from_colocation(gradient.op)
+        >>> with tf.Graph().as_default() as graph:
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         x = tf.constant(1.0)
+        ...     with graph.colocate_with(x.op):
+        ...         y = tf.constant(2.0)
+        ...     get_shard_from_colocation(y.op) is x.op
+        True
     """
     if not has_attr(op, _COLOCATION):
         return None
@@ -88,7 +94,10 @@ def dependencies(roots: Iterable[Any]) -> set[Any]:
     Source: `tensorflow.python.ipu.sharding.dependencies`.
 
     Example:
-        >>> x.op in dependencies([loss.op])
+        >>> with tf.Graph().as_default():
+        ...     x = tf.constant(1.0)
+        ...     loss = tf.sin(x)
+        ...     x.op in dependencies([loss.op])
         True
     """
     waiting = deque(roots)

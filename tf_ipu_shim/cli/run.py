@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
         The script's exit status.
 
     Example:
-        `tf-ipu run --memory train.py --steps 10`
+        >>> run(argparse.Namespace(arguments=["train.py"], memory=False, memory_json="memory.json", memory_svg=None))
+        0
     """
     try:
         status = runner.run(arguments.arguments)

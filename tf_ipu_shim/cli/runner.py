@@ -34,7 +34,7 @@ def run(argv: Sequence[str]) -> int:
         KeyboardInterrupt: the user stopped the script.
 
     Example:
-        >>> run(["--sdk", "2.6", "train.py", "--steps", "10"])
+        >>> run(["train.py", "--steps", "10"])
         0
     """
     try:

@@ -160,7 +160,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         Source: `tensorflow.python.ipu.config`.
 
         Example:
-            >>> IPUConfig().get_attribute_metadata("io_tiles.num_io_tiles").type
+            >>> ipu.config.IPUConfig().get_attribute_metadata("io_tiles.num_io_tiles").type
             'int'
         """
         owner: Any = self
@@ -183,7 +183,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         Source: `tensorflow.python.ipu.config` (SDK 2.4 and newer).
 
         Example:
-            >>> IPUConfig().to_dict()["selection_order"]
+            >>> ipu.config.IPUConfig().to_dict()["selection_order"]
             0
         """
         values = ((path, getattr(owner, name)) for path, owner, name in self._options())
@@ -204,7 +204,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         Source: `tensorflow.python.ipu.config` (SDK 2.4 and newer).
 
         Example:
-            >>> config = IPUConfig()
+            >>> config = ipu.config.IPUConfig()
             >>> config.from_dict({**config.to_dict(), "io_tiles.num_io_tiles": 32})
             >>> config.io_tiles.num_io_tiles
             32

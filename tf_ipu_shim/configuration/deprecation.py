@@ -23,6 +23,7 @@ def deprecate_config_attribute(name: str, msg: str) -> Callable[[_Class], _Class
     Source: `tensorflow.python.ipu.config`.
 
     Example:
+        >>> from tf_ipu_shim.configuration.base import _ConfigBase
         >>> @deprecate_config_attribute("old", "use new")
         ... class Options(_ConfigBase):
         ...     def __init__(self):

@@ -35,7 +35,7 @@ def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:
         One `Effect` for each option, in the order of the table.
 
     Example:
-        >>> config = IPUConfig()
+        >>> config = ipu.config.IPUConfig()
         >>> config.norms.use_stable_statistics = True
         >>> [effect.effect for effect in effects_of(config, changed_only=True)]
         ['none: recorded']

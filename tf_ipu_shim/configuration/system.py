@@ -31,7 +31,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     Source: `tensorflow.python.ipu.config`.
 
     Example:
-        >>> config = IPUConfig()
+        >>> config = ipu.config.IPUConfig()
         >>> config.auto_select_ipus = [1, 2]
         >>> configure_ipu_system(config)
     """

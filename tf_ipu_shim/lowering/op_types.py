@@ -38,7 +38,10 @@ def output_types(node: node_def_pb2.NodeDef) -> dict[str, list[int]]:
     """The dtypes (`DataType` values) of a node's outputs by the name of the output argument.
 
     Example:
-        A `Split` node into two gives `{"output": [DT_FLOAT, DT_FLOAT]}`.
+        >>> node = tf.compat.v1.NodeDef(name="halves", op="Split")
+        >>> node.attr["num_split"].i, node.attr["T"].type = 2, 1  # DT_FLOAT
+        >>> output_types(node)
+        {'output': [1, 1]}
     """
     return {argument.name: _argument_types(node, argument) for argument in op_def(node.op).output_arg}
 

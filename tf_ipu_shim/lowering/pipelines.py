@@ -45,8 +45,14 @@ class PipelineDescription:
         replicated_weight_sharding: whether replicas share offloaded weights; None where the script left it open.
 
     Example:
-        >>> description = PipelineDescription.of(node)
+        >>> description = PipelineDescription(
+        ...     name="p", schedule="Grouped", training=True, count=8, repeat_count=1, batch_serialization_iterations=1,
+        ...     devices=((0,), (1,)), recomputation_mode="Auto", input_bytes=(0, 1024), kept_bytes=(1024, 1024),
+        ...     checkpoint_bytes=(0, 0), offload_activations=None, offload_gradient_accumulation_buffers=None,
+        ...     offload_weight_update_variables=None, offload_weights=None, replicated_optimizer_state_sharding=False,
+        ...     replicated_weight_sharding=None)
         >>> [description.fifo_slots(stage) * description.kept_bytes[stage] for stage in range(description.stages)]
+        [2048, 0]
     """
 
     name: str

@@ -35,7 +35,7 @@ def own_name(fullname: str) -> str | None:
 
     Example:
         >>> own_name("tensorflow.python.ipu.utils")
-        'tf_ipu_shim.ipu.utils'
+        'tf_ipu_shim.api.ipu.utils'
     """
     for theirs, ours in ALIASES.items():
         if fullname == theirs or fullname.startswith(theirs + "."):

@@ -36,7 +36,9 @@ def render(report: ReportData) -> str:
         An SVG document.
 
     Example:
-        >>> pathlib.Path("memory.svg").write_text(report.to_svg())
+        >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
+        >>> tf_ipu_shim.memory_report().to_svg().startswith("<svg")
+        True
     """
     bars = [(device.name, ipu) for device in report.devices for ipu in device.ipus if ipu.modelled is not None]
     scale = max((max(ipu.modelled.limit_bytes, ipu.modelled.peak_bytes) for _, ipu in bars if ipu.modelled), default=1)

@@ -18,9 +18,10 @@ class MemoryReport(ReportData):
     """What the programs of this process need, held and moved, with its forms: text, JSON, a picture.
 
     Example:
+        >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
         >>> report = tf_ipu_shim.memory_report()
-        >>> report.devices[0].ipus[0].modelled.percent
-        0.04
+        >>> report.devices[0].ipus[0].modelled.peak_bytes  # 16 numbers, which the results replace, and the factor
+        68
     """
 
     def to_text(self) -> str:
@@ -57,7 +58,9 @@ def memory_report() -> MemoryReport:
         The report.
 
     Example:
-        >>> print(tf_ipu_shim.memory_report())  # as text
+        >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
+        >>> print(tf_ipu_shim.memory_report())
+        IPU memory report (SDK 3.4)...
     """
     recorded = plans.recorded()
     now = devices.active() or tuple(device for device, _ in recorded.values())

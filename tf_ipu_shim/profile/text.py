@@ -21,7 +21,8 @@ def render(report: ReportData) -> str:
         Lines of at most 100 characters. Sizes in bytes.
 
     Example:
-        >>> max(map(len, render(report).splitlines())) <= 100
+        >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
+        >>> max(map(len, render(tf_ipu_shim.memory_report()).splitlines())) <= 100
         True
     """
     lines = [f"IPU memory report (SDK {report.sdk})"]

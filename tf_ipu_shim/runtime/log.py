@@ -41,7 +41,7 @@ def attached(ordinal: int, num_ipus: int, poplar_id: int) -> None:
     """Says which IPUs a TensorFlow device got.
 
     Example:
-        >>> attached(0, 4, 24)  # ...] TensorFlow device /device:IPU:0 attached to 4 IPUs with Poplar device ID: 24
+        >>> attached(0, 4, 24)  # writes: TensorFlow device /device:IPU:0 attached to 4 IPUs with Poplar device ID: 24
     """
     plural = "" if num_ipus == 1 else "s"
     if sdk.current() <= (2, 4):

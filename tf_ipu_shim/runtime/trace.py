@@ -46,6 +46,7 @@ def events_of(
     Source: `tensorflow/compiler/plugin/poplar/driver/poplar_executor.cc`.
 
     Example:
+        >>> from tf_ipu_shim.messages import config_pb2
         >>> profiling = config_pb2.IpuOptions.Profiling(enable_ipu_trace_events=True)
         >>> events_of(0, "cluster", profiling, []).execute.execute.module_name
         'cluster'

@@ -41,9 +41,13 @@ def automatic_sharding(
     Source: `tensorflow.python.ipu.autoshard.automatic_sharding`.
 
     Example:
-        >>> with ipu.scopes.ipu_scope("/device:IPU:0"):
-        ...     train_op = tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss(x))
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     x = tf.compat.v1.placeholder(tf.float32, [8, 4])
+        ...     hidden = tf.tanh(tf.matmul(x, tf.ones([4, 4])))
+        ...     loss = tf.reduce_sum(tf.matmul(hidden, tf.ones([4, 2])))
         ...     automatic_sharding(2, x, loss)
+        ...     ipu.sharding.get_sharding(loss.op)
+        [1]
     """
     operations = [op for op in input_ts.graph.get_operations() if _is_on_ipu(op)]
     if not operations:
@@ -91,8 +95,9 @@ def ipu_autoshard() -> Iterator[None]:
     Source: `tensorflow.python.ipu.autoshard.ipu_autoshard`.
 
     Example:
-        >>> with ipu.scopes.ipu_scope("/device:IPU:0"), ipu_autoshard():
-        ...     loss = model(x)
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     with ipu_autoshard():
+        ...         doubled = 2.0 * tf.compat.v1.placeholder(tf.float32, [4])
     """
     graph = ops.get_default_graph()
     before = set(graph.get_operations())

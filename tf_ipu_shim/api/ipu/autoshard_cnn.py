@@ -35,6 +35,12 @@ def automatic_sharding(
     Source: `tensorflow.python.ipu.autoshard_cnn.automatic_sharding`.
 
     Example:
-        >>> automatic_sharding(2, images, loss)
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     images = tf.compat.v1.placeholder(tf.float32, [1, 8, 8, 3])
+        ...     hidden = tf.nn.relu(tf.nn.conv2d(images, tf.ones([3, 3, 3, 4]), 1, "SAME"))
+        ...     loss = tf.reduce_sum(tf.nn.conv2d(hidden, tf.ones([3, 3, 4, 4]), 1, "SAME"))
+        ...     automatic_sharding(2, images, loss)
+        ...     ipu.sharding.get_sharding(loss.op)
+        [1]
     """
     autoshard.automatic_sharding(num_shards, input_ts, output_ts, edge_filter, frozen_inference)

@@ -54,7 +54,8 @@ def dataset_benchmark(
     Source: `tensorflow.python.ipu.dataset_benchmark.dataset_benchmark`.
 
     Example:
-        >>> statistics = json.loads(dataset_benchmark(dataset, 3, 100).numpy()[0])
+        >>> dataset = tf.data.Dataset.from_tensors(tf.ones([16])).repeat()
+        >>> statistics = json.loads(dataset_benchmark(dataset, 3, 100, print_stats=False).numpy()[0])
         >>> statistics["epochs"][0]["elements_processed"]
         100
     """
@@ -99,7 +100,10 @@ def infeed_benchmark(
     Source: `tensorflow.python.ipu.dataset_benchmark.infeed_benchmark`.
 
     Example:
-        >>> statistics = json.loads(infeed_benchmark(infeed_queue, 3, 100).numpy()[0])
+        >>> infeed_queue = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.ones([16])).repeat())
+        >>> statistics = json.loads(infeed_benchmark(infeed_queue, 3, 100, print_stats=False).numpy()[0])
+        >>> len(statistics["epochs"])
+        3
     """
     if not isinstance(infeed_queue, IPUInfeedQueue):
         raise TypeError(

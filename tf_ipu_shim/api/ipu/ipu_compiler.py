@@ -39,7 +39,9 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
 
     Example:
         >>> with ipu.scopes.ipu_scope("/device:IPU:0"):
-        ...     result = ipu.ipu_compiler.compile(lambda a, b: a + b, [a, b])
+        ...     (total,) = ipu.ipu_compiler.compile(lambda a, b: a + b, [tf.constant(1.0), tf.constant(2.0)])
+        >>> float(total)
+        3.0
     """
     if context.executing_eagerly():
         device = context.context().device_name  # a tf.function does not take over the device it is called under

@@ -52,7 +52,8 @@ class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
     Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUMultiWorkerExtendedV1`.
 
     Example:
-        >>> strategy.extended.worker_devices
+        >>> resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        >>> IPUMultiWorkerStrategyV1(resolver).extended.worker_devices
         ('/device:IPU:0',)
     """
 

@@ -44,7 +44,10 @@ def children(input_op: Any) -> set[Any]:
     Source: `tensorflow.python.ipu.sharding_utils.children`.
 
     Example:
-        >>> y.op in children(x.op)
+        >>> with tf.Graph().as_default():
+        ...     x = tf.constant(1.0)
+        ...     y = tf.sin(x)
+        ...     y.op in children(x.op)
         True
     """
     return {user for output in input_op.outputs for user in output.consumers()}
@@ -60,7 +63,11 @@ def set_ipu_shard(op: Any, index: int) -> None:
     Source: `tensorflow.python.ipu.sharding_utils.set_ipu_shard`.
 
     Example:
-        >>> set_ipu_shard(y.op, 1)
+        >>> with tf.Graph().as_default():
+        ...     y = tf.constant(1.0)
+        ...     set_ipu_shard(y.op, 1)
+        ...     ipu.sharding.get_sharding(y.op)
+        [1]
     """
     sharding = xla_data_pb2.OpSharding(
         type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[index]

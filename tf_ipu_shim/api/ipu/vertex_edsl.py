@@ -27,7 +27,10 @@ def condition(pred: Any, a: Any, b: Any) -> Any:
     Source: `tensorflow.python.ipu.vertex_edsl.condition`.
 
     Example:
-        >>> codelet_expression_op(lambda x: condition(x > 0.0, x, 0.0), features)
+        >>> features = tf.constant([-1.0, 2.0])
+        >>> expression = ipu.custom_ops.codelet_expression_op
+        >>> expression(lambda x: condition(x > 0.0, x, 0.0), features).numpy().tolist()
+        [0.0, 2.0]
     """
     return tf.where(pred, a, b)
 
@@ -47,7 +50,9 @@ def constant(value: float) -> Any:
     Source: `tensorflow.python.ipu.vertex_edsl.constant`.
 
     Example:
-        >>> codelet_expression_op(lambda x: x + constant(1.0), features)
+        >>> features = tf.constant([-1.0, 2.0])
+        >>> ipu.custom_ops.codelet_expression_op(lambda x: x + constant(1.0), features).numpy().tolist()
+        [0.0, 3.0]
     """
     if not isinstance(value, (int, float)):
         raise NotImplementedError(f"vertex_edsl.constant takes an int or a float, not {type(value).__name__}.")
@@ -67,6 +72,8 @@ def let(expr: Any, f: Callable[[Any], Any]) -> Any:
     Source: `tensorflow.python.ipu.vertex_edsl.let`.
 
     Example:
-        >>> codelet_expression_op(lambda x: let(x + 1.0, lambda y: y * y), features)
+        >>> features = tf.constant([-1.0, 2.0])
+        >>> ipu.custom_ops.codelet_expression_op(lambda x: let(x + 1.0, lambda y: y * y), features).numpy().tolist()
+        [0.0, 9.0]
     """
     return f(expr)

@@ -20,7 +20,7 @@ def device_ordinal(value: Any) -> int:
         ValueError: it is no integer, or a negative one.
 
     Example:
-        >>> with IPUStrategyV1("/device:IPU:1").scope():
+        >>> with ipu.ipu_strategy.IPUStrategy("/device:IPU:1").scope():
         ...     device_ordinal(None)
         1
     """

@@ -37,8 +37,10 @@ class IPUInfeedQueue:
     Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUInfeedQueue`.
 
     Example:
-        >>> infeed = IPUInfeedQueue(tf.data.Dataset.from_tensors(1.0).repeat())
-        >>> session.run(infeed.initializer)
+        >>> infeed = IPUInfeedQueue(tf.data.Dataset.from_tensors(1.5).repeat())
+        >>> step = tf.function(lambda: ipu.loops.repeat(4, lambda total, x: total + x, [0.0], infeed))
+        >>> float(strategy.run(step))
+        6.0
     """
 
     def __init__(

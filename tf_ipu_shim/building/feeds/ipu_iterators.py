@@ -52,8 +52,9 @@ class IPUIterator(iterator_ops.OwnedIterator):
     Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUIterator`.
 
     Example:
-        >>> iterator = IPUIterator(tf.data.Dataset.from_tensors(1.0).repeat())
-        >>> strategy.run(tf.function(lambda: next(iterator)))
+        >>> iterator = IPUIterator(tf.data.Dataset.from_tensors(1.5).repeat())
+        >>> float(strategy.run(tf.function(lambda: 2.0 * next(iterator))))
+        3.0
     """
 
     def __init__(self, dataset: Any = None, infeed_spec: Any = None, element_spec: Any = None, **kwargs: Any) -> None:
@@ -118,7 +119,9 @@ class IPUOwnedIterator(IPUIterator):
 
     Example:
         >>> with strategy.scope():
-        ...     iterator = iter(dataset)
+        ...     iterator = iter(tf.data.Dataset.from_tensors(1.5))
+        ...     float(strategy.run(tf.function(lambda: 2.0 * next(iterator))))
+        3.0
     """
 
 

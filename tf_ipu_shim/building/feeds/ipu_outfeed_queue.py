@@ -45,7 +45,9 @@ class IPUOutfeedQueue:
 
     Example:
         >>> outfeed = IPUOutfeedQueue()
-        >>> losses = session.run(outfeed.dequeue())
+        >>> step = tf.function(lambda: ipu.loops.repeat(3, lambda x: (2.0 * x, outfeed.enqueue(x)), [1.0]))
+        >>> float(strategy.run(step)), outfeed.dequeue().numpy().tolist()
+        (8.0, [1.0, 2.0, 4.0])
     """
 
     def __init__(
@@ -182,8 +184,10 @@ class IPUOutfeedQueueIterator:
     Source: `tensorflow.python.ipu.ipu_outfeed_queue.IPUOutfeedQueueIterator`.
 
     Example:
-        >>> for loss in outfeed:
-        ...     print(float(loss))
+        >>> outfeed = IPUOutfeedQueue()
+        >>> step = tf.function(lambda: ipu.loops.repeat(3, lambda x: (2.0 * x, outfeed.enqueue(x)), [1.0]))
+        >>> float(strategy.run(step)), [float(x) for x in outfeed]
+        (8.0, [1.0, 2.0, 4.0])
     """
 
     def __init__(self, outfeed_queue: IPUOutfeedQueue) -> None:

@@ -42,7 +42,8 @@ def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduc
         method: how they are reduced.
 
     Example:
-        >>> total = accumulate(total, gradient, 3, 8, Reduction.MEAN)
+        >>> float(accumulate(tf.constant(10.0), tf.constant(4.0), 3, 8, Reduction.MEAN))
+        10.5
     """
     if method is Reduction.SUM:
         return total + gradient
@@ -63,7 +64,7 @@ def accumulator_dtype(chosen: Any, variable: Any) -> Any:
         TypeError: it is none of these.
 
     Example:
-        >>> accumulator_dtype(lambda variable: tf.float32, weights)
+        >>> accumulator_dtype(lambda variable: tf.float32, tf.Variable(1.0, dtype=tf.float16))
         tf.float32
     """
     if chosen is None:
@@ -185,8 +186,11 @@ class Accumulation:
         sharding: whether replicas each have a part of it. For the memory model, both.
 
     Example:
-        >>> accumulation = Accumulation(4, Reduction.SUM, None)
-        >>> train_op = accumulation.update(pairs, optimizer.apply_gradients)
+        >>> with tf.Graph().as_default():
+        ...     weight = tf.compat.v1.get_variable("w", initializer=2.0)
+        ...     sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+        ...     accumulation = Accumulation(4, Reduction.SUM, None)
+        ...     train_op = accumulation.update(sgd.compute_gradients(tf.square(weight)), sgd.apply_gradients)
     """
 
     def __init__(

@@ -27,9 +27,14 @@ class GradientCaptureContext:
     Source: `tensorflow.python.ipu.eager.backprop.GradientCaptureContext`.
 
     Example:
-        >>> with GradientCaptureContext() as context:
-        ...     gradients = tf.gradients(loss, weights)
-        >>> context.captured_gradients["hidden"]
+        >>> x = tf.constant(3.0)
+        >>> def step():
+        ...     with GradientCaptureContext() as context:
+        ...         hidden = ipu.ops.grad_util_ops.capture_upstream_gradients(2.0 * x, tag="hidden")
+        ...         gradients = tf.gradients(hidden**2, x)
+        ...     return context.captured_gradients["hidden"]
+        >>> float(tf.function(step)())  # of hidden squared, where hidden is 6
+        12.0
     """
 
     def __init__(self) -> None:
@@ -67,11 +72,12 @@ class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
     Source: `tensorflow.python.ipu.eager.backprop.GradientCaptureTape`.
 
     Example:
+        >>> weight = tf.Variable(3.0)
         >>> with GradientCaptureTape() as tape:
-        ...     hidden = capture_upstream_gradients(weight * x, tag="hidden")
+        ...     hidden = ipu.ops.grad_util_ops.capture_upstream_gradients(2.0 * weight, tag="hidden")
         ...     loss = hidden ** 2
-        >>> gradient = tape.gradient(loss, weight)
-        >>> tape.captured_gradients["hidden"]
+        >>> float(tape.gradient(loss, weight)), float(tape.captured_gradients["hidden"])
+        (24.0, 12.0)
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
@@ -108,7 +114,11 @@ class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
         Source: `tensorflow.python.ipu.eager.backprop.GradientCaptureTape.gradient`.
 
         Example:
-            >>> tape.gradient(loss, weights)
+            >>> weight = tf.Variable(3.0)
+            >>> with GradientCaptureTape() as tape:
+            ...     loss = weight**2
+            >>> float(tape.gradient(loss, weight))
+            6.0
         """
         self._captured.clear()
         # Most scripts call this behind the `with`; there it may be inside, too, and must be entered once alone.

@@ -23,7 +23,12 @@ def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
     Source: `tensorflow.python.ipu.ops.grad_util_ops.capture_upstream_gradients`.
 
     Example:
-        >>> hidden = capture_upstream_gradients(tf.matmul(x, weights), tag="hidden")
+        >>> weight = tf.Variable(3.0)
+        >>> with ipu.eager.backprop.GradientCaptureTape() as tape:
+        ...     hidden = capture_upstream_gradients(2.0 * weight, tag="hidden")
+        ...     loss = hidden ** 2
+        >>> float(tape.gradient(loss, weight)), float(tape.captured_gradients["hidden"])
+        (24.0, 12.0)
     """
     several = isinstance(args, (list, tuple))
     values = [ops.convert_to_tensor(value) for value in (args if several else [args])]

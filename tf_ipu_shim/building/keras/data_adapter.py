@@ -47,9 +47,10 @@ class IPUDataHandler:
     Source: `keras.ipu.extensions.data_adapter.IPUDataHandler`.
 
     Example:
-        >>> handler = IPUDataHandler(x, y, batch_size=8, steps_per_execution=4)
+        >>> handler = IPUDataHandler(np.ones([64, 4], "f"), np.ones([64, 1], "f"), batch_size=8, steps_per_execution=4)
+        >>> handler.set_replication_factor(1)
         >>> handler.inferred_steps
-        16
+        8
     """
 
     def __init__(

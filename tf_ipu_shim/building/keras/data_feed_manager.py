@@ -21,7 +21,11 @@ class InfeedManager:
     Source: `keras.ipu.extensions.data_feed_manager.InfeedManager`.
 
     Example:
-        >>> InfeedManager().get_infeed("fit", dataset, {"prefetch_depth": 2})
+        >>> dataset = tf.data.Dataset.from_tensors(1.0).repeat()
+        >>> manager = InfeedManager()
+        >>> infeed = manager.get_infeed("fit", dataset, {"prefetch_depth": 2})
+        >>> manager.get_infeed("fit", dataset, {"prefetch_depth": 2}) is infeed
+        True
     """
 
     def __init__(self) -> None:
@@ -56,7 +60,10 @@ class OutfeedManager:
     Source: `keras.ipu.extensions.data_feed_manager.OutfeedManager`.
 
     Example:
-        >>> OutfeedManager().get_outfeed("fit", {"buffer_depth": 2})
+        >>> manager = OutfeedManager()
+        >>> outfeed = manager.get_outfeed("fit", {"buffer_depth": 2})
+        >>> manager.get_outfeed("fit", {"buffer_depth": 2}) is outfeed
+        True
     """
 
     def __init__(self) -> None:

@@ -22,10 +22,14 @@ class FunctionalExtension(SavedOptions, NetworkExtension):
     Source: `keras.ipu.extensions.functional_extensions.FunctionalExtension`.
 
     Example:
-        >>> stages = model.get_pipeline_stage_assignment()
-        >>> for assignment in stages:
-        ...     assignment.pipeline_stage = 0 if assignment.layer.name.startswith("encoder") else 1
-        >>> model.set_pipeline_stage_assignment(stages)
+        >>> with strategy.scope():
+        ...     inputs = tf.keras.Input((4,))
+        ...     hidden = tf.keras.layers.Dense(8, name="encoder")(inputs)
+        ...     model = tf.keras.Model(inputs, tf.keras.layers.Dense(4, name="decoder")(hidden))
+        ...     stages = model.get_pipeline_stage_assignment()
+        ...     for assignment in stages:
+        ...         assignment.pipeline_stage = 0 if assignment.layer.name.startswith("encoder") else 1
+        ...     model.set_pipeline_stage_assignment(stages)
     """
 
     _layer_kind = FunctionalLayerPipelineStageAssignment

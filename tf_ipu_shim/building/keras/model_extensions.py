@@ -29,8 +29,17 @@ class ModelExtension(NetworkExtension):
     Source: `keras.ipu.extensions.model_extensions.ModelExtension`.
 
     Example:
-        >>> model.build((8, 784))
-        >>> stages = model.get_pipeline_stage_assignment()
+        >>> class Small(tf.keras.Model):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.dense = tf.keras.layers.Dense(4, name="only")
+        ...     def call(self, x):
+        ...         return self.dense(x)
+        >>> with strategy.scope():
+        ...     model = Small()
+        ...     model.build((8, 784))
+        ...     [assignment.layer.name for assignment in model.get_pipeline_stage_assignment()]
+        ['only']
     """
 
     _layer_kind = ModelLayerPipelineStageAssignment

@@ -26,8 +26,10 @@ class PipelineStage:
     Source: `keras.ipu.PipelineStage`.
 
     Example:
-        >>> with PipelineStage(0):
-        ...     x = tf.keras.layers.Dense(128)(inputs)
+        >>> with strategy.scope():
+        ...     inputs = tf.keras.Input((16,))
+        ...     with PipelineStage(0):
+        ...         x = tf.keras.layers.Dense(128)(inputs)
     """
 
     entered = 0  # how often any was: tells whether a model's own code does

@@ -27,8 +27,14 @@ class PollingThread(threading.Thread):
     Source: `keras.ipu.extensions.polling_thread.PollingThread`.
 
     Example:
-        >>> thread = PollingThread(outfeed, 10, 1, print, print)
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        >>> step = tf.function(lambda: ipu.loops.repeat(2, lambda x: (2.0 * x, outfeed.enqueue(x)), [1.0]))
+        >>> last, begun, ended = strategy.run(step), [], []
+        >>> thread = PollingThread(outfeed, 2, 1, begun.append, lambda number, x: ended.append((number, float(x))))
         >>> thread.start()
+        >>> thread.join()
+        >>> begun, ended
+        ([0, 1], [(0, 1.0), (1, 2.0)])
     """
 
     def __init__(

@@ -65,6 +65,9 @@ def num_ipus(device: str) -> int:
         ValueError: it is no IPU.
 
     Example:
+        >>> config = ipu.config.IPUConfig()
+        >>> config.auto_select_ipus = 2
+        >>> config.configure_ipu_system()
         >>> num_ipus("/device:IPU:0")
         2
     """
@@ -88,6 +91,9 @@ def replication_factor(device: str, shards: int) -> int:
         ValueError: the device is no IPU, or has fewer IPUs than one replica takes.
 
     Example:
+        >>> config = ipu.config.IPUConfig()
+        >>> config.auto_select_ipus = 8
+        >>> config.configure_ipu_system()
         >>> replication_factor("/device:IPU:0", 2)
         4
     """

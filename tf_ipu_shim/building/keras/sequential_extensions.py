@@ -23,10 +23,12 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
     Source: `keras.ipu.extensions.sequential_extensions.SequentialExtension`.
 
     Example:
-        >>> stages = model.get_pipeline_stage_assignment()
-        >>> for number, assignment in enumerate(stages):
-        ...     assignment.pipeline_stage = number // 4
-        >>> model.set_pipeline_stage_assignment(stages)
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4) for _ in range(8)])
+        ...     stages = model.get_pipeline_stage_assignment()
+        ...     for number, assignment in enumerate(stages):
+        ...         assignment.pipeline_stage = number // 4
+        ...     model.set_pipeline_stage_assignment(stages)
     """
 
     def add(self, layer: Any) -> None:

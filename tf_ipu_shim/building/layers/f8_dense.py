@@ -34,7 +34,10 @@ class Dense(_Dense):  # type: ignore[misc]
     Source: `ipu_tensorflow_addons.keras.layers.Dense`.
 
     Example:
-        >>> y = Dense(10)(ConvertToF8()(x, metadata=create_metadata(Format.F143)))
+        >>> from ipu_tensorflow_addons.keras.layers import ConvertToF8
+        >>> x = ConvertToF8()(tf.ones([2, 4], tf.float16), metadata=create_metadata(Format.F143))
+        >>> Dense(10)(x).shape
+        TensorShape([2, 10])
     """
 
     def __init__(

@@ -29,7 +29,11 @@ def accepts_leading_dtype(layer: type) -> type:
         layer: the class; none of its other first arguments may be a data type.
 
     Example:
-        >>> GroupNormalization(tf.float16, 4)
+        >>> @accepts_leading_dtype
+        ... class Halved(IPULayer):
+        ...     pass
+        >>> Halved(tf.float16).dtype
+        'float16'
     """
     own = layer.__init__  # type: ignore[misc]
 

@@ -33,7 +33,8 @@ class StepData(IPUDataHandler):
         ValueError: the data cannot be fed to a compiled program.
 
     Example:
-        >>> StepData("Sequential", 4, True, None, None, x=x, y=y, batch_size=8, model=model)
+        >>> x, y = np.ones([64, 4], "f"), np.ones([64, 1], "f")
+        >>> data = StepData("Sequential", 4, True, None, None, x=x, y=y, batch_size=8, model=tf.keras.Sequential())
     """
 
     def __init__(

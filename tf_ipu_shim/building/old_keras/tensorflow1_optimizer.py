@@ -25,7 +25,7 @@ class TensorFlow1Optimizer(OptimizerV2):
         optimizer: of `tf.compat.v1.train`.
 
     Example:
-        >>> TensorFlow1Optimizer(tf.compat.v1.train.MomentumOptimizer(0.1, 0.9))
+        >>> optimizer = TensorFlow1Optimizer(tf.compat.v1.train.MomentumOptimizer(0.1, 0.9))
     """
 
     def __init__(self, optimizer: Any) -> None:

@@ -29,7 +29,9 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_gather`.
 
     Example:
-        >>> everyones = all_gather(x, replication_factor=2)
+        >>> step = tf.function(lambda: all_gather(tf.constant([1.0, 2.0]), replication_factor=2))
+        >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: two replicas
+        [[1.0, 2.0], [1.0, 2.0]]
     """
     if isinstance(x, (list, tuple)):
         return [all_gather(one, replication_factor, name) for one in x]
@@ -60,7 +62,9 @@ def all_to_all(
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_to_all`.
 
     Example:
-        >>> rows_of_mine = all_to_all(columns_of_mine, 0, 1, replication_factor=2)
+        >>> step = tf.function(lambda: all_to_all(tf.constant([[1.0], [2.0]]), 0, 1, replication_factor=2))
+        >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: replica 0 has the first row of both
+        [[1.0, 1.0]]
     """
     x = ops.convert_to_tensor(x)
     size = x.shape.as_list()[split_dimension]

@@ -21,7 +21,9 @@ def barrier(tensors: Any, insert_barrier_for_gradients: bool = False, name: Any 
     Source: `tensorflow.python.ipu.ops.control_flow_ops.barrier`.
 
     Example:
-        >>> a, b = barrier([a, b])
+        >>> a, b = barrier([tf.constant(1.0), tf.constant(2.0)])
+        >>> float(a), float(b)
+        (1.0, 2.0)
     """
     flat = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(tensors)]
     with tf.name_scope(name or "barrier"):

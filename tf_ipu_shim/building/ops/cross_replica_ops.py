@@ -29,7 +29,9 @@ def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name:
     Source: `tensorflow.python.ipu.ops.cross_replica_ops.cross_replica_sum`.
 
     Example:
-        >>> gradient = cross_replica_sum(gradient)
+        >>> step = tf.function(lambda: cross_replica_sum(tf.constant(3.0)))
+        >>> float(strategy.run(step))  # on a device of two IPUs: two replicas
+        6.0
     """
     if isinstance(replica_group_size, str):
         replica_group_size, name = None, replica_group_size
@@ -51,7 +53,9 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
     Source: `tensorflow.python.ipu.ops.cross_replica_ops.cross_replica_mean`.
 
     Example:
-        >>> loss = cross_replica_mean(loss)
+        >>> step = tf.function(lambda: cross_replica_mean(tf.constant(3.0)))
+        >>> float(strategy.run(step))  # on a device of two IPUs: two replicas
+        3.0
     """
     x = ops.convert_to_tensor(x)
     count = _checked(replica_group_size) or plugin.load().ops.ipu_replication_factor()
@@ -75,7 +79,9 @@ def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:
     Source: `tensorflow.python.ipu.ops.cross_replica_ops.assume_equal_across_replicas`.
 
     Example:
-        >>> total = assume_equal_across_replicas(cross_replica_sum(x))
+        >>> step = tf.function(lambda: assume_equal_across_replicas(cross_replica_sum(tf.constant(3.0))))
+        >>> float(strategy.run(step))  # on a device of two IPUs: two replicas
+        6.0
     """
     return tensors if inplace else nest.map_structure(array_ops.identity, tensors)
 

@@ -46,7 +46,10 @@ def ctc_beam_search_decoder(
     Source: `tensorflow.python.ipu.nn_ops.ctc_beam_search_decoder`.
 
     Example:
-        >>> probabilities, lengths, labels = ctc_beam_search_decoder(logits, lengths, beam_width=8, blank_index=0)
+        >>> logits = tf.constant([[[0.0, 5.0, 0.0]], [[0.0, 0.0, 5.0]]])  # one sample: class 1, then 2
+        >>> probabilities, lengths, labels = ctc_beam_search_decoder(logits, [2], beam_width=8, blank_index=0)
+        >>> labels.numpy().tolist()
+        [[[1, 2]]]
     """
     logits = tf.convert_to_tensor(logits)
     log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
@@ -77,7 +80,10 @@ def ctc_beam_search_decoder_with_log_probs(
     Source: `tensorflow.python.ipu.nn_ops.ctc_beam_search_decoder_with_log_probs`.
 
     Example:
-        >>> probabilities, lengths, labels = ctc_beam_search_decoder_with_log_probs(log_probs, lengths)
+        >>> log_probs = tf.math.log([[[0.05, 0.9, 0.05]], [[0.05, 0.05, 0.9]]])
+        >>> probabilities, lengths, labels = ctc_beam_search_decoder_with_log_probs(log_probs, [2], blank_index=0)
+        >>> labels.numpy().tolist()
+        [[[1, 2]]]
     """
     log_probs = tf.convert_to_tensor(log_probs)
     scores = tf.cast(log_probs, tf.float32)

@@ -39,7 +39,9 @@ def ctc_loss_v2(
     Source: `tensorflow.python.ipu.nn_ops.ctc_loss_v2`.
 
     Example:
-        >>> loss = ctc_loss_v2(labels, logits, label_length, logit_length, blank_index=0)
+        >>> loss = ctc_loss_v2(tf.constant([[1]]), tf.zeros([2, 1, 3]), [1], [2], blank_index=0)
+        >>> round(float(tf.exp(-loss)[0]), 4)  # three of nine paths over two steps give the label: 11, 10 and 01
+        0.3333
     """
     logits = tf.convert_to_tensor(logits)
     _check_types("logits", logits, out_dtype)
@@ -76,7 +78,10 @@ def ctc_loss_with_log_probs(
     Source: `tensorflow.python.ipu.nn_ops.ctc_loss_with_log_probs`.
 
     Example:
-        >>> loss = ctc_loss_with_log_probs(labels, tf.nn.log_softmax(logits), label_length, data_length, blank_index=0)
+        >>> log_probs = tf.nn.log_softmax(tf.zeros([2, 1, 3]))
+        >>> loss = ctc_loss_with_log_probs(tf.constant([[1]]), log_probs, [1], [2], blank_index=0)
+        >>> round(float(tf.exp(-loss)[0]), 4)  # three of nine paths over two steps give the label: 11, 10 and 01
+        0.3333
     """
     data = tf.convert_to_tensor(data)
     _check_types("data", data, out_dtype)

@@ -44,7 +44,9 @@ def embedding_lookup(
     Source: `tensorflow.python.ipu.ops.embedding_ops.embedding_lookup`.
 
     Example:
-        >>> vectors = embedding_lookup(table, token_ids)
+        >>> table = tf.constant([[0.0, 1.0], [10.0, 11.0], [20.0, 21.0]])
+        >>> embedding_lookup(table, [2, 0]).numpy().tolist()
+        [[20.0, 21.0], [0.0, 1.0]]
     """
     del one_hot_threshold, min_encoding_size
     if serialization_factor is None or isinstance(serialization_factor, str):

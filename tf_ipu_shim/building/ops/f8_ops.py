@@ -51,7 +51,9 @@ def create_metadata(fmt: Format, scale: int = 0) -> np.uint8:
     Source: `tensorflow.python.ipu.ops.f8_ops.create_metadata`.
 
     Example:
-        >>> create_metadata(Format.F143, scale=-2)
+        >>> data, metadata = convert_to_f8(tf.constant([0.75], tf.float16), create_metadata(Format.F143, scale=-2))
+        >>> convert_from_f8((data, metadata)).numpy().tolist()
+        [0.75]
     """
     half = 1 << (_SCALE_BITS - 1)
     if not -half <= scale < half:
@@ -72,7 +74,9 @@ class QuarterTensor:
     Source: `tensorflow.python.ipu.ops.f8_ops.QuarterTensor`.
 
     Example:
-        >>> data, metadata = convert_to_f8(x, create_metadata(Format.F143))
+        >>> data, metadata = convert_to_f8(tf.constant([0.5, 3.0], tf.float16), create_metadata(Format.F143))
+        >>> data.dtype
+        tf.uint8
     """
 
     __hash__ = None  # type: ignore[assignment]  # equality is that of values
@@ -150,7 +154,8 @@ def convert_to_f8(values: Any, metadata: Any, name: Any = None) -> QuarterTensor
     Source: `tensorflow.python.ipu.ops.f8_ops.convert_to_f8`.
 
     Example:
-        >>> convert_to_f8(tf.constant([1.0], tf.float16), create_metadata(Format.F152))
+        >>> convert_to_f8(tf.constant([1.0], tf.float16), create_metadata(Format.F152)).data.dtype
+        tf.uint8
     """
     with tf.name_scope(name or "convert_to_f8"):
         metadata = tf.convert_to_tensor(metadata)
@@ -184,7 +189,9 @@ def convert_from_f8(packed_input: Any, dtype: Any = tf.float16, name: Any = None
     Source: `tensorflow.python.ipu.ops.f8_ops.convert_from_f8`.
 
     Example:
-        >>> convert_from_f8(convert_to_f8(x, create_metadata(Format.F143)))
+        >>> quarter = convert_to_f8(tf.constant([0.5, 3.3], tf.float16), create_metadata(Format.F143))
+        >>> convert_from_f8(quarter).numpy().tolist()  # three bits of mantissa: 3.25 is the nearest
+        [0.5, 3.25]
     """
     with tf.name_scope(name or "convert_from_f8"):
         data, metadata = packed_input
@@ -211,7 +218,10 @@ def canonicalise_input(inp: Any, expected_rank: int = 3, name: str = "MatMulCano
     Source: `tensorflow.python.ipu.ops.f8_ops.canonicalise_input`.
 
     Example:
+        >>> quarter = convert_to_f8(tf.ones([4, 5], tf.float16), create_metadata(Format.F143))
         >>> data, metadata = canonicalise_input(quarter)
+        >>> data.shape
+        TensorShape([1, 4, 5])
     """
     packed = isinstance(inp, (QuarterTensor, tuple, list))
     with tf.name_scope(name):
@@ -236,7 +246,8 @@ def canonicalise_output(output: Any, lhs: Any) -> tf.Tensor:
     Source: `tensorflow.python.ipu.ops.f8_ops.canonicalise_output`.
 
     Example:
-        >>> canonicalise_output(product, lhs)
+        >>> canonicalise_output(tf.ones([6, 4, 7]), tf.ones([2, 3, 4, 5])).shape
+        TensorShape([2, 3, 4, 7])
     """
     shape = lhs[0].shape if isinstance(lhs, (QuarterTensor, tuple, list)) else lhs.shape
     return tf.reshape(output, [*shape[:-1], output.shape[-1]])
@@ -256,7 +267,10 @@ def f8_matmul(lhs: Any, rhs: Any, name: str = "f8_matmul") -> tf.Tensor:
     Source: `tensorflow.python.ipu.ops.f8_ops.f8_matmul`.
 
     Example:
-        >>> f8_matmul(convert_to_f8(x, metadata), convert_to_f8(w, metadata))
+        >>> metadata = create_metadata(Format.F143)
+        >>> x, w = tf.ones([2, 4], tf.float16), tf.ones([4, 3], tf.float16)
+        >>> f8_matmul(convert_to_f8(x, metadata), convert_to_f8(w, metadata)).numpy().tolist()
+        [[4.0, 4.0, 4.0], [4.0, 4.0, 4.0]]
     """
     with tf.name_scope(name):
         return tf.cast(tf.matmul(_numbers(lhs), _numbers(rhs)), tf.float16)
@@ -291,7 +305,10 @@ def f8_conv_1d(
     Source: `tensorflow.python.ipu.ops.f8_ops.f8_conv_1d`.
 
     Example:
-        >>> f8_conv_1d(x, w, 1, "SAME")
+        >>> x = convert_to_f8(tf.ones([1, 8, 2], tf.float16), create_metadata(Format.F143))
+        >>> w = convert_to_f8(tf.ones([3, 2, 4], tf.float16), create_metadata(Format.F143))
+        >>> f8_conv_1d(x, w, 1, "SAME").shape
+        TensorShape([1, 8, 4])
     """
     if data_format not in ("NWC", "NCW"):
         raise ValueError(f"`data_format` must be 'NWC' or 'NCW'. Received: data_format={data_format}")
@@ -324,7 +341,10 @@ def f8_conv_2d(
     Source: `tensorflow.python.ipu.ops.f8_ops.f8_conv_2d`.
 
     Example:
-        >>> f8_conv_2d(x, w, 1, "SAME")
+        >>> x = convert_to_f8(tf.ones([1, 8, 8, 2], tf.float16), create_metadata(Format.F143))
+        >>> w = convert_to_f8(tf.ones([3, 3, 2, 4], tf.float16), create_metadata(Format.F143))
+        >>> f8_conv_2d(x, w, 1, "SAME").shape
+        TensorShape([1, 8, 8, 4])
     """
     return _convolution(tf.nn.conv2d, inputs, filters, strides, padding, data_format, list(dilations), name)
 
@@ -355,7 +375,10 @@ def f8_conv_3d(
     Source: `tensorflow.python.ipu.ops.f8_ops.f8_conv_3d`.
 
     Example:
-        >>> f8_conv_3d(x, w, [1, 1, 1, 1, 1], "SAME")
+        >>> x = convert_to_f8(tf.ones([1, 4, 4, 4, 2], tf.float16), create_metadata(Format.F143))
+        >>> w = convert_to_f8(tf.ones([3, 3, 3, 2, 4], tf.float16), create_metadata(Format.F143))
+        >>> f8_conv_3d(x, w, [1, 1, 1, 1, 1], "SAME").shape
+        TensorShape([1, 4, 4, 4, 4])
     """
     return _convolution(tf.nn.conv3d, inputs, filters, strides, padding, data_format, list(dilations), name)
 

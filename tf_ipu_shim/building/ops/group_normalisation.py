@@ -65,7 +65,9 @@ def group_normalise(
     Source: `popnn_group_norm_training` of `gen_popnn_ops`.
 
     Example:
-        >>> group_normalise(tf.random.normal([2, 4, 4, 8]), None, None, groups=2, axis=3, epsilon=1e-5)
+        >>> y = group_normalise(tf.constant([[1.0, 3.0, 10.0, 30.0]]), None, None, groups=2, axis=1, epsilon=1e-5)
+        >>> sorted(y.numpy().round(2)[0].tolist())
+        [-1.0, -1.0, 1.0, 1.0]
     """
     channels, rank = inputs.shape.as_list()[axis], inputs.shape.rank
     sizes = tf.unstack(tf.shape(inputs)) if None in inputs.shape.as_list() else inputs.shape.as_list()

@@ -25,7 +25,8 @@ class HostEmbeddingOptimizerSpec:
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingOptimizerSpec`.
 
     Example:
-        >>> HostEmbeddingOptimizerSpec(0.1)
+        >>> HostEmbeddingOptimizerSpec(0.1).get_learning_rate()
+        0.1
     """
 
     def __init__(self, learning_rate: float, optimizer_name: str | None = None) -> None:
@@ -95,7 +96,8 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingSGDGAOptimizerSpec`.
 
     Example:
-        >>> HostEmbeddingSGDGAOptimizerSpec(0.1, accumulation_factor=8)
+        >>> HostEmbeddingSGDGAOptimizerSpec(0.1, accumulation_factor=8).get_accumulation_factor()
+        8
     """
 
     def __init__(self, learning_rate: float, accumulation_factor: int) -> None:
@@ -149,8 +151,14 @@ class HostEmbedding:
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbedding`.
 
     Example:
-        >>> with table.register(session):
-        ...     session.run(step)
+        >>> with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        ...     table = create_host_embedding("words", [1000, 4], tf.float32)
+        ...     with ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...         (rows,) = ipu.ipu_compiler.compile(lambda: table.lookup(tf.constant([3, 7])), [])
+        ...     session.run(tf.compat.v1.global_variables_initializer())
+        ...     with table.register(session):
+        ...         session.run(rows).shape
+        (2, 4)
     """
 
     def __init__(
@@ -196,8 +204,14 @@ class HostEmbedding:
             ValueError: no session in graph mode.
 
         Example:
-            >>> with table.register(session):
-            ...     session.run(step)
+            >>> with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            ...     table = create_host_embedding("words", [1000, 4], tf.float32)
+            ...     with ipu.scopes.ipu_scope("/device:IPU:0"):
+            ...         (rows,) = ipu.ipu_compiler.compile(lambda: table.lookup(tf.constant([3, 7])), [])
+            ...     session.run(tf.compat.v1.global_variables_initializer())
+            ...     with table.register(session):
+            ...         session.run(rows).shape
+            (2, 4)
         """
         if session is None and not tf.executing_eagerly():
             raise ValueError(

@@ -29,7 +29,9 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
     Source: `tensorflow.python.ipu.ops.image_ops.normalise_image`.
 
     Example:
-        >>> normalise_image(batch, [0.5, 0.5, 0.5], [4.0, 4.0, 4.0], scale=1 / 255)
+        >>> pixel = tf.constant([[255.0, 0.0, 127.5]])
+        >>> normalise_image(pixel, [0.5, 0.5, 0.5], [4.0, 4.0, 4.0], scale=1 / 255).numpy().tolist()
+        [[2.0, -2.0, 0.0, 0.0]]
     """
     image = tf.convert_to_tensor(image)
     if image.dtype not in _TYPES:

@@ -25,8 +25,11 @@ def print_tensor(input: Any, name: str = "") -> Any:
     Source: `tensorflow.python.ipu.ops.internal_ops.print_tensor`.
 
     Example:
-        >>> with tf.control_dependencies([print_tensor(loss, "loss")]):
-        ...     loss = tf.identity(loss)
+        >>> def step(loss):
+        ...     with tf.control_dependencies([print_tensor(loss, "loss")]):
+        ...         return tf.identity(loss)
+        >>> float(strategy.run(tf.function(step), args=[tf.constant(0.5)]))
+        0.5
     """
     with host_ops.on_host("print_tensor"):
         return tf.print(f"{name}:" if name else "", input, output_stream=sys.stderr, summarize=-1, sep=" ")
@@ -50,7 +53,8 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
     Source: `tensorflow.python.ipu.ops.internal_ops.fifo`.
 
     Example:
-        >>> y = fifo(x, 0)
+        >>> float(fifo(tf.constant(1.5), 0))  # of depth 0: no queue at all
+        1.5
     """
     if depth:
         raise errors.UnsupportedError(
@@ -73,7 +77,8 @@ def remap(x: Any, name: Any = None) -> tf.Tensor:
     Source: `tensorflow.python.ipu.ops.internal_ops.remap`.
 
     Example:
-        >>> y = remap(x)
+        >>> remap(tf.constant([1.0, 2.0])).numpy().tolist()
+        [1.0, 2.0]
     """
     return tf.identity(x, name=name or "remap")
 
@@ -91,7 +96,8 @@ def remap_deduce(x: Any, name: Any = None) -> tf.Tensor:
     Source: `tensorflow.python.ipu.ops.internal_ops.remap_deduce`.
 
     Example:
-        >>> y = remap_deduce(x)
+        >>> remap_deduce(tf.constant([1.0, 2.0])).numpy().tolist()
+        [1.0, 2.0]
     """
     return tf.identity(x, name=name or "remap_deduce")
 
@@ -109,7 +115,8 @@ def recompute(x: Any, name: Any = None) -> tf.Tensor:
     Source: `tensorflow.python.ipu.ops.internal_ops.recompute`.
 
     Example:
-        >>> y = recompute(tf.nn.relu(x))
+        >>> recompute(tf.nn.relu(tf.constant([-1.0, 2.0]))).numpy().tolist()
+        [0.0, 2.0]
     """
     return tf.identity(x, name=name or "recompute")
 
@@ -127,7 +134,8 @@ def block_recompute(x: Any, name: Any = None) -> tf.Tensor:
     Source: `tensorflow.python.ipu.ops.internal_ops.block_recompute`.
 
     Example:
-        >>> y = block_recompute(x)
+        >>> block_recompute(tf.constant([1.0, 2.0])).numpy().tolist()
+        [1.0, 2.0]
     """
     return tf.identity(x, name=name or "block_recompute")
 
@@ -148,7 +156,11 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
     Source: `tensorflow.python.ipu.ops.internal_ops.get_current_iteration_counter`.
 
     Example:
-        >>> rate = rates[get_current_iteration_counter()]
+        >>> rates = tf.constant([0.1, 0.2, 0.4])
+        >>> def body(total):
+        ...     return total + rates[get_current_iteration_counter()]
+        >>> round(float(strategy.run(tf.function(lambda: ipu.loops.repeat(3, body, [0.0])))), 4)
+        0.7
     """
     unknown = sorted(set(kwargs) - {"lower_bound", "upper_bound"})
     if unknown:

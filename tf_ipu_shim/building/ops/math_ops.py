@@ -25,7 +25,8 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None
     Source: `tensorflow.python.ipu.ops.math_ops.segment_sum`.
 
     Example:
-        >>> segment_sum([1.0, 2.0, 4.0], [0, 0, 1], 2)  # 3 4
+        >>> segment_sum([1.0, 2.0, 4.0], [0, 0, 1], 2).numpy().tolist()
+        [3.0, 4.0]
     """
     data, segment_ids = tf.convert_to_tensor(data), tf.convert_to_tensor(segment_ids)
     for what, tensor in (("data", data), ("segment_ids", segment_ids)):
@@ -71,7 +72,8 @@ def serialized_matmul(
     Source: `tensorflow.python.ipu.ops.math_ops.serialized_matmul`.
 
     Example:
-        >>> serialized_matmul(x, w, 4, "b_rows")
+        >>> serialized_matmul(tf.ones([1, 8]), tf.ones([8, 4]), 4, "b_rows").numpy().tolist()
+        [[8.0, 8.0, 8.0, 8.0]]
     """
     a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
     if serialization_factor < 1:

@@ -48,7 +48,8 @@ def gelu(x: Any, approximate: Any = True, name: str | None = None) -> Any:
     Source: `tensorflow.python.ipu.nn_ops.gelu`.
 
     Example:
-        >>> gelu(tf.constant([1.0]))
+        >>> gelu(tf.constant([0.0, 10.0])).numpy().tolist()
+        [0.0, 10.0]
     """
     if isinstance(approximate, str):  # SDKs before 2.1: gelu(x, name)
         approximate, name = True, approximate

@@ -21,7 +21,8 @@ def get_accumulator_dtype(variable: Any, dtype_override: Any) -> Any:
     Source: `tensorflow.python.ipu.ops.op_util.get_accumulator_dtype`.
 
     Example:
-        >>> get_accumulator_dtype(variable, tf.float32)
+        >>> get_accumulator_dtype(tf.Variable(1.0, dtype=tf.float16), tf.float32)
+        tf.float32
     """
     return accumulators.accumulator_dtype(dtype_override, variable)
 

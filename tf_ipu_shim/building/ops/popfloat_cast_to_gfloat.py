@@ -102,7 +102,9 @@ def cast_native_to_gfloat(
     Source: `tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat.cast_native_to_gfloat`.
 
     Example:
-        >>> cast_native_to_gfloat(x, calc_gfloat_params(man=3, exp=4, bias=7), round_mode="RZ")
+        >>> params = calc_gfloat_params(man=3, exp=4, bias=7)
+        >>> cast_native_to_gfloat(tf.constant([3.49]), params, round_mode="RZ").numpy().tolist()
+        [3.25]
     """
     numbers = gfloat_casts.quantise(inputs, params, en_nanoo, round_mode, sr_bits, sr_density)
     if tf.as_dtype(out_type).is_integer:
@@ -128,7 +130,10 @@ def cast_gfloat_to_native(
     Source: `tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat.cast_gfloat_to_native`.
 
     Example:
-        >>> cast_gfloat_to_native(packed, params)
+        >>> params = calc_gfloat_params(man=3, exp=4, bias=7)
+        >>> packed = cast_native_to_gfloat(tf.constant([3.3]), params, out_type=tf.int8)
+        >>> cast_gfloat_to_native(packed, params).numpy().tolist()
+        [3.25]
     """
     inputs = tf.convert_to_tensor(inputs)
     return tf.cast(gfloat_casts.unpack(inputs, params) if inputs.dtype.is_integer else inputs, out_type)
@@ -150,7 +155,8 @@ class GenericFloat:
 
     Example:
         >>> eight_bits = GenericFloat(man=3, exp=4, bias=7)
-        >>> rounded = eight_bits.cast_native_to_gfloat(x, storage_type="fp32")
+        >>> eight_bits.cast_native_to_gfloat(tf.constant([3.3]), storage_type="fp32").numpy().tolist()
+        [3.25]
     """
 
     def __init__(

@@ -41,7 +41,9 @@ def popnn_group_norm_statistics(
     Source: `gen_popnn_ops.popnn_group_norm_statistics`.
 
     Example:
-        >>> mean, inv_std_dev = popnn_group_norm_statistics(x, "NHWC", 1e-3, 2)
+        >>> mean, inv_std_dev = popnn_group_norm_statistics(tf.constant([[1.0, 3.0]]), "NHWC", 0.0, 1)
+        >>> mean.numpy().tolist(), inv_std_dev.numpy().tolist()
+        ([2.0], [1.0])
     """
     with tf.name_scope(name or "PopnnGroupNormStatistics"):
         grouped, layout = _grouped(inputs, data_format, num_groups, strided_channel_grouping)
@@ -83,7 +85,10 @@ def popnn_group_norm_inference(
     Source: `gen_popnn_ops.popnn_group_norm_inference`.
 
     Example:
-        >>> y = popnn_group_norm_inference(x, gamma, beta, mean, inv_std_dev, "NHWC", 1e-3, 2)
+        >>> x = tf.constant([[1.0, 3.0]])
+        >>> y = popnn_group_norm_inference(x, tf.ones([2]), tf.zeros([2]), [2.0], [0.5], "NHWC", 1e-3, 1)
+        >>> y.numpy().tolist()
+        [[-0.5, 0.5]]
     """
     with tf.name_scope(name or "PopnnGroupNormInference"):
         grouped, layout = _grouped(inputs, data_format, num_groups, strided_channel_grouping)
@@ -110,7 +115,10 @@ def popnn_group_norm_training(
     Source: `gen_popnn_ops.popnn_group_norm_training`.
 
     Example:
-        >>> y, mean, inv_std_dev = popnn_group_norm_training(x, gamma, beta, "NHWC", 1e-3, 2)
+        >>> x = tf.constant([[1.0, 3.0]])
+        >>> y, mean, inv_std_dev = popnn_group_norm_training(x, tf.ones([2]), tf.zeros([2]), "NHWC", 0.0, 1)
+        >>> y.numpy().tolist(), mean.numpy().tolist()
+        ([[-1.0, 1.0]], [2.0])
     """
     with tf.name_scope(name or "PopnnGroupNormTraining"):
         how = (data_format, epsilon, num_groups, strided_channel_grouping)
@@ -139,7 +147,12 @@ def popnn_group_norm_grad(
     Source: `gen_popnn_ops.popnn_group_norm_grad`.
 
     Example:
-        >>> to_x, to_gamma, to_beta = popnn_group_norm_grad(x, gamma, mean, inv_std_dev, upstream, "NHWC", 1e-3, 2)
+        >>> x, ones = tf.constant([[1.0, 3.0, 10.0, 30.0]]), tf.ones([4])
+        >>> y, mean, inv_std_dev = popnn_group_norm_training(x, ones, tf.zeros([4]), "NHWC", 1e-3, 2)
+        >>> upstream = tf.ones([1, 4])
+        >>> to_x, to_gamma, to_beta = popnn_group_norm_grad(x, ones, mean, inv_std_dev, upstream, "NHWC", 1e-3, 2)
+        >>> to_beta.numpy().tolist()
+        [1.0, 1.0, 1.0, 1.0]
     """
     with tf.name_scope(name or "PopnnGroupNormGrad"):
         grouped, layout = _grouped(inputs, data_format, num_groups, strided_channel_grouping)

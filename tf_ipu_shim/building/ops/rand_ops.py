@@ -38,7 +38,8 @@ def dropout(
     Source: `tensorflow.python.ipu.rand_ops.dropout`.
 
     Example:
-        >>> dropout(tf.ones([4]), rate=0.5, seed=[1, 2])
+        >>> sorted(set(dropout(tf.ones([100]), rate=0.5, seed=[1, 2]).numpy().tolist()))
+        [0.0, 2.0]
     """
     unknown = sorted(set(kwargs) - {"ref"})
     if unknown:

@@ -39,7 +39,11 @@ def lstm(
     Source: `popnn_lstm_layer` and `popnn_dynamic_lstm_layer` of `gen_popnn_ops`.
 
     Example:
+        >>> inputs, hidden, cell = tf.ones([5, 2, 16]), tf.zeros([2, 8]), tf.zeros([2, 8])
+        >>> kernel, biases = tf.zeros([16 + 8, 4 * 8]), tf.zeros([4, 8])
         >>> outputs, hidden, cell = lstm(inputs, (hidden, cell), kernel, biases)
+        >>> outputs.shape, cell.shape
+        (TensorShape([5, 2, 8]), TensorShape([2, 8]))
     """
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
     projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(biases, [-1]))
@@ -86,7 +90,10 @@ def gru(
     Source: `popnn_gru_layer`, `popnn_dynamic_gru_layer` and `popnn_augru_layer` of `gen_popnn_ops`.
 
     Example:
-        >>> outputs, state = gru(inputs, state, kernel, biases)
+        >>> inputs, state = tf.ones([5, 2, 16]), tf.zeros([2, 8])
+        >>> outputs, state = gru(inputs, state, kernel=tf.zeros([16 + 8, 3 * 8]), biases=tf.zeros([3, 8]))
+        >>> outputs.shape, state.shape
+        (TensorShape([5, 2, 8]), TensorShape([2, 8]))
     """
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
     units = state.shape.as_list()[-1]

@@ -44,7 +44,9 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
     Source: `tensorflow.python.ipu.ops.reduce_scatter_op.reduce_scatter`.
 
     Example:
-        >>> part = reduce_scatter(tf.reshape(gradient, [-1]), replication_factor=4)
+        >>> step = tf.function(lambda: reduce_scatter(tf.constant([1.0, 2.0, 3.0, 4.0]), replication_factor=2))
+        >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: replica 0 has the first half of the sum
+        [2.0, 4.0]
     """
     if isinstance(x, (list, tuple)):
         return [reduce_scatter(one, replication_factor, op, name) for one in x]

@@ -19,6 +19,8 @@ def replication_index(name: str | None = None) -> Any:
     Source: `tensorflow.python.ipu.ops.replication_ops.replication_index`.
 
     Example:
-        >>> shard_of_data = table[replication_index()]
+        >>> step = tf.function(lambda: ipu.ops.all_to_all_op.all_gather(replication_index(), replication_factor=2))
+        >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: two replicas
+        [0, 1]
     """
     return plugin.load().ops.replication_index(name=name)

@@ -174,7 +174,9 @@ class PopnnLSTM(_PopnnRNN):
     Source: `tensorflow.python.ipu.rnn_ops.PopnnLSTM`.
 
     Example:
-        >>> outputs, state = PopnnLSTM(128)(inputs)
+        >>> outputs, state = PopnnLSTM(128)(tf.ones([5, 2, 16]))
+        >>> outputs.shape, state.c.shape
+        (TensorShape([5, 2, 128]), TensorShape([2, 128]))
     """
 
     _num_gates = POPNN_LSTM_NUM_GATES
@@ -229,7 +231,9 @@ class PopnnDynamicLSTM(PopnnLSTM):
     Source: `tensorflow.python.ipu.rnn_ops.PopnnDynamicLSTM`.
 
     Example:
-        >>> outputs, state = PopnnDynamicLSTM(128)(inputs, seq_len)
+        >>> outputs, state = PopnnDynamicLSTM(128)(tf.ones([5, 2, 16]), [5, 3])
+        >>> bool(outputs.numpy()[3:, 1].any())  # behind the length of the second sequence
+        False
     """
 
     def call(  # type: ignore[override]
@@ -261,7 +265,9 @@ class PopnnGRU(_PopnnRNN):
     Source: `tensorflow.python.ipu.rnn_ops.PopnnGRU`.
 
     Example:
-        >>> outputs, state = PopnnGRU(128)(inputs)
+        >>> outputs, state = PopnnGRU(128)(tf.ones([5, 2, 16]))
+        >>> outputs.shape, state.shape
+        (TensorShape([5, 2, 128]), TensorShape([2, 128]))
     """
 
     _num_gates = POPNN_GRU_NUM_GATES
@@ -361,7 +367,9 @@ class PopnnDynamicGRU(PopnnGRU):
     Source: `tensorflow.python.ipu.rnn_ops.PopnnDynamicGRU`.
 
     Example:
-        >>> outputs, state = PopnnDynamicGRU(128)(inputs, seq_len)
+        >>> outputs, state = PopnnDynamicGRU(128)(tf.ones([5, 2, 16]), [5, 3])
+        >>> bool(outputs.numpy()[3:, 1].any())  # behind the length of the second sequence
+        False
     """
 
     def call(  # type: ignore[override]
@@ -390,7 +398,10 @@ class PopnnAUGRU(PopnnGRU):
     Source: `tensorflow.python.ipu.rnn_ops.PopnnAUGRU`.
 
     Example:
+        >>> inputs, seq_len, attention_score = tf.ones([5, 2, 16]), [5, 3], tf.zeros([5, 2])
         >>> outputs, state = PopnnAUGRU(128)(inputs, seq_len, attention_score)
+        >>> outputs.shape
+        TensorShape([5, 2, 128])
     """
 
     def call(  # type: ignore[override]

@@ -48,7 +48,10 @@ def sampled_softmax_loss(
     Source: `tensorflow.python.ipu.nn_ops.sampled_softmax_loss`.
 
     Example:
-        >>> loss = sampled_softmax_loss(weights, biases, labels, inputs, num_sampled=64, num_classes=50_000)
+        >>> weights, biases = tf.ones([5000, 8]), tf.zeros([5000])
+        >>> loss = sampled_softmax_loss(weights, biases, [[3], [7]], tf.ones([2, 8]), num_sampled=64, num_classes=5000)
+        >>> loss.shape
+        TensorShape([2])
     """
     with tf.name_scope(name or "sampled_softmax_loss"):
         logits, targets = _logits(
@@ -87,7 +90,10 @@ def nce_loss(
     Source: `tensorflow.python.ipu.nn_ops.nce_loss`.
 
     Example:
-        >>> loss = nce_loss(weights, biases, labels, inputs, num_sampled=64, num_classes=50_000)
+        >>> weights, biases = tf.ones([5000, 8]), tf.zeros([5000])
+        >>> loss = nce_loss(weights, biases, [[3], [7]], tf.ones([2, 8]), num_sampled=64, num_classes=5000)
+        >>> loss.shape
+        TensorShape([2])
     """
     with tf.name_scope(name or "nce_loss"):
         logits, targets = _logits(

@@ -29,7 +29,8 @@ def sequence_slice(
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice`.
 
     Example:
-        >>> sequence_slice(tf.zeros([6]), tf.range(6.0), [2], [3], [0], False)  # 3 4 0 0 0 0
+        >>> sequence_slice(tf.zeros([6]), tf.range(6.0), [2], [3], [0], False).numpy().tolist()
+        [3.0, 4.0, 0.0, 0.0, 0.0, 0.0]
     """
     dst, src = tf.convert_to_tensor(dst), tf.convert_to_tensor(src)
     counts, sources, targets = _slices(
@@ -61,7 +62,8 @@ def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, ze
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice_pack`.
 
     Example:
-        >>> sequence_slice_pack(tf.zeros([6]), tf.constant([1.0, 2.0, 3.0]), [1, 2], [0, 3], True)  # 1 0 0 2 3 0
+        >>> sequence_slice_pack(tf.zeros([6]), tf.constant([1.0, 2.0, 3.0]), [1, 2], [0, 3], True).numpy().tolist()
+        [1.0, 0.0, 0.0, 2.0, 3.0, 0.0]
     """
     dst, src = tf.convert_to_tensor(dst), tf.convert_to_tensor(src)
     counts, targets = _slices(
@@ -89,7 +91,8 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice_unpack`.
 
     Example:
-        >>> sequence_slice_unpack(tf.range(6.0), [1, 2], [0, 3], 3)  # 0 3 4
+        >>> sequence_slice_unpack(tf.range(6.0), [1, 2], [0, 3], 3).numpy().tolist()
+        [0.0, 3.0, 4.0]
     """
     src = tf.convert_to_tensor(src)
     counts, sources = _slices(

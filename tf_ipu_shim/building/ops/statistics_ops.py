@@ -27,7 +27,8 @@ def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> tf.T
     Source: `tensorflow.python.ipu.ops.statistics_ops.histogram`.
 
     Example:
-        >>> histogram([0.0, 1.0, 1.0, 5.0], [1.0, 2.0])  # 1 2 1
+        >>> histogram([0.0, 1.0, 1.0, 5.0], [1.0, 2.0]).numpy().tolist()
+        [1.0, 2.0, 1.0]
     """
     inputs, levels = tf.convert_to_tensor(inputs), tf.convert_to_tensor(levels)
     _check_types(inputs, levels)
@@ -57,7 +58,8 @@ def histogram_update(hist: Any, inputs: Any, levels: Any, absolute_of_input: boo
     Source: `tensorflow.python.ipu.ops.statistics_ops.histogram_update`.
 
     Example:
-        >>> histogram_update([1.0, 2.0, 1.0], [7.0], [1.0, 2.0])  # 1 2 2
+        >>> histogram_update([1.0, 2.0, 1.0], [7.0], [1.0, 2.0]).numpy().tolist()
+        [1.0, 2.0, 2.0]
     """
     hist, inputs, levels = map(tf.convert_to_tensor, (hist, inputs, levels))
     if hist.dtype != tf.float32:
@@ -88,7 +90,8 @@ def histogram_normalize(hist: Any) -> tf.Tensor:
     Source: `tensorflow.python.ipu.ops.statistics_ops.histogram_normalize`.
 
     Example:
-        >>> histogram_normalize([1.0, 3.0])  # 0.25 0.75
+        >>> histogram_normalize([1.0, 3.0]).numpy().tolist()
+        [0.25, 0.75]
     """
     hist = tf.convert_to_tensor(hist)
     return hist / tf.reduce_sum(hist)
@@ -108,7 +111,8 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> tf.Tensor:
     Source: `tensorflow.python.ipu.ops.statistics_ops.fixed_width_bins`.
 
     Example:
-        >>> fixed_width_bins([0.0, 4.0], 4)  # 1 2 3
+        >>> fixed_width_bins([0.0, 4.0], 4).numpy().tolist()
+        [1.0, 2.0, 3.0]
     """
     inputs = tf.convert_to_tensor(inputs)
     low, high = tf.reduce_min(inputs), tf.reduce_max(inputs)

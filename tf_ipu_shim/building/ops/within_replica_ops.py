@@ -29,7 +29,14 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_gather`.
 
     Example:
-        >>> whole_on_0, whole_on_1 = all_gather([part_on_0, part_on_1])
+        >>> def program():
+        ...     with ipu.scopes.ipu_shard(0):
+        ...         on_0 = tf.constant([1.0, 2.0])
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         on_1 = tf.constant([30.0, 40.0])
+        ...     return all_gather([on_0, on_1])
+        >>> [whole.numpy().tolist() for whole in strategy.run(tf.function(program))]  # on a device of two IPUs
+        [[1.0, 2.0, 30.0, 40.0], [1.0, 2.0, 30.0, 40.0]]
     """
     shards = _checked(input_shards)
     for shard in shards[1:]:
@@ -59,7 +66,14 @@ def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_reduce`.
 
     Example:
-        >>> sum_on_0, sum_on_1 = all_reduce([on_0, on_1], "COLLECTIVE_OP_ADD")
+        >>> def program():
+        ...     with ipu.scopes.ipu_shard(0):
+        ...         on_0 = tf.constant([1.0, 2.0])
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         on_1 = tf.constant([30.0, 40.0])
+        ...     return all_reduce([on_0, on_1], "COLLECTIVE_OP_ADD")
+        >>> [total.numpy().tolist() for total in strategy.run(tf.function(program))]  # on a device of two IPUs
+        [[31.0, 42.0], [31.0, 42.0]]
     """
     shards, reduce = _checked(input_shards), _reduction(op)
     shapes = {tuple(shard.shape.as_list()) for shard in shards}
@@ -85,7 +99,14 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
     Source: `tensorflow.python.ipu.ops.within_replica_ops.reduce_scatter`.
 
     Example:
-        >>> first_half, second_half = reduce_scatter([on_0, on_1], "COLLECTIVE_OP_ADD")
+        >>> def program():
+        ...     with ipu.scopes.ipu_shard(0):
+        ...         on_0 = tf.constant([1.0, 2.0])
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         on_1 = tf.constant([30.0, 40.0])
+        ...     return reduce_scatter([on_0, on_1], "COLLECTIVE_OP_ADD")
+        >>> [part.numpy().tolist() for part in strategy.run(tf.function(program))]  # on a device of two IPUs
+        [[31.0], [42.0]]
     """
     shards, reduce = _checked(input_shards), _reduction(op)
     if any(shard.shape.rank != 1 for shard in shards):

@@ -23,7 +23,10 @@ def apply_cross_replica_op_single(grad: Any, var: Any) -> tuple[Any, Any]:
     Source: `tensorflow.python.ipu.optimizers.cross_replica_optimizer.apply_cross_replica_op_single`.
 
     Example:
-        >>> gradient, variable = apply_cross_replica_op_single(gradient, variable)
+        >>> weight = tf.Variable(2.0)
+        >>> step = tf.function(lambda: apply_cross_replica_op_single(tf.constant(1.5), weight)[0])
+        >>> float(strategy.run(step))  # of a single replica
+        1.5
     """
     if grad is None:
         return grad, var
@@ -45,7 +48,10 @@ def apply_cross_replica_op(grads_and_vars: Iterable[Any]) -> list[tuple[Any, Any
     Source: `tensorflow.python.ipu.optimizers.cross_replica_optimizer.apply_cross_replica_op`.
 
     Example:
-        >>> optimizer.apply_gradients(apply_cross_replica_op(grads_and_vars))
+        >>> with tf.Graph().as_default():
+        ...     weight = tf.compat.v1.get_variable("w", initializer=2.0)
+        ...     sgd = tf.compat.v1.train.GradientDescentOptimizer(0.01)
+        ...     train_op = sgd.apply_gradients(apply_cross_replica_op(sgd.compute_gradients(tf.square(weight))))
     """
     return [apply_cross_replica_op_single(grad, var) for grad, var in grads_and_vars]
 
@@ -63,8 +69,10 @@ class CrossReplicaOptimizer(IpuOptimizer):
     Source: `tensorflow.python.ipu.optimizers.cross_replica_optimizer.CrossReplicaOptimizer`.
 
     Example:
-        >>> optimizer = CrossReplicaOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.01))
-        >>> train_op = optimizer.minimize(loss)
+        >>> with tf.Graph().as_default():
+        ...     weight = tf.compat.v1.get_variable("w", initializer=2.0)
+        ...     optimizer = CrossReplicaOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.01))
+        ...     train_op = optimizer.minimize(tf.square(weight))
     """
 
     def __init__(self, opt: Any, name: str = "CrossReplicaOptimizer") -> None:

@@ -53,10 +53,13 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
     Source: `tensorflow.python.ipu.optimizers.gradient_accumulation_optimizer.GradientAccumulationOptimizerV2`.
 
     Example:
-        >>> optimizer = GradientAccumulationOptimizerV2(tf.compat.v1.train.AdamOptimizer(), num_mini_batches=4)
-        >>> def body(x, y):
-        ...     return optimizer.minimize(loss(x, y))
-        >>> train = ipu.loops.repeat(8, body, [], infeed_queue)
+        >>> infeed_queue = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(1.5).repeat())
+        >>> def body(x):
+        ...     weight = tf.compat.v1.get_variable("w", initializer=2.0)
+        ...     adam = tf.compat.v1.train.AdamOptimizer()
+        ...     return GradientAccumulationOptimizerV2(adam, num_mini_batches=4).minimize(tf.square(x * weight))
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     train = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(8, body, [], infeed_queue), [])
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
     Source: `tensorflow.python.ipu.optimizers.gradient_accumulation_optimizer.GradientAccumulationOptimizer`.
 
     Example:
-        >>> GradientAccumulationOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1), 8)
+        >>> optimizer = GradientAccumulationOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1), 8)
     """
 
     def __init__(
@@ -154,7 +157,8 @@ class CrossReplicaGradientAccumulationOptimizerV2(GradientAccumulationOptimizerV
     Source: `tensorflow.python.ipu.optimizers.gradient_accumulation_optimizer`.
 
     Example:
-        >>> CrossReplicaGradientAccumulationOptimizerV2(tf.compat.v1.train.AdamOptimizer(), num_mini_batches=4)
+        >>> adam = tf.compat.v1.train.AdamOptimizer()
+        >>> optimizer = CrossReplicaGradientAccumulationOptimizerV2(adam, num_mini_batches=4)
     """
 
     def __init__(
@@ -193,7 +197,8 @@ class CrossReplicaGradientAccumulationOptimizer(GradientAccumulationOptimizer):
     Source: `tensorflow.python.ipu.optimizers.gradient_accumulation_optimizer`.
 
     Example:
-        >>> CrossReplicaGradientAccumulationOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1), 8)
+        >>> sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+        >>> optimizer = CrossReplicaGradientAccumulationOptimizer(sgd, 8)
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class PipelineStageOptions:
     Source: `tensorflow.python.ipu.ops.pipelining_ops.PipelineStageOptions`.
 
     Example:
-        >>> PipelineStageOptions(matmul_options={"availableMemoryProportion": "0.1"})
+        >>> options = PipelineStageOptions(matmul_options={"availableMemoryProportion": "0.1"})
     """
 
     def __init__(
@@ -86,7 +86,8 @@ def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
     Source: `tensorflow.python.ipu.ops.pipelining_ops.recomputation_checkpoint`.
 
     Example:
-        >>> hidden = recomputation_checkpoint(tf.nn.relu(tf.matmul(x, weights)))
+        >>> recomputation_checkpoint(tf.nn.relu(tf.constant([-1.0, 2.0]))).numpy().tolist()
+        [0.0, 2.0]
     """
     mark = attr_value_pb2.AttrValue(b=True)
     with ops.name_scope(name, "recomputation_checkpoint"), tracing.attributes({vocabulary.CHECKPOINT_ATTRIBUTE: mark}):

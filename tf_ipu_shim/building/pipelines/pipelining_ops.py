@@ -112,11 +112,18 @@ def pipeline(
     Source: `tensorflow.python.ipu.ops.pipelining_ops.pipeline`.
 
     Example:
+        >>> config = ipu.config.IPUConfig()
+        >>> config.auto_select_ipus = 2
+        >>> config.configure_ipu_system()
+        >>> numbers = tf.data.Dataset.range(12).map(lambda x: tf.cast(x, tf.float32))
+        >>> infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(numbers.repeat())
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
         >>> def model():
-        ...     return pipeline([embed, encode, loss], gradient_accumulation_count=12, infeed_queue=infeed,
-        ...                     outfeed_queue=outfeed, optimizer_function=optimizer_function)
-        >>> with ipu_scope("/device:IPU:0"):
-        ...     train = ipu_compiler.compile(model)
+        ...     pipeline([lambda x: 2.0 * x, lambda x: x + 1.0], gradient_accumulation_count=4, infeed_queue=infeed,
+        ...              outfeed_queue=outfeed)
+        >>> strategy.run(tf.function(model))
+        >>> outfeed.dequeue().numpy().tolist()
+        [1.0, 3.0, 5.0, 7.0]
     """
     if continuous_weight_updates:
         raise NotImplementedError("Continuous weight updates are currently not supported.")

@@ -32,7 +32,9 @@ def all_reduce(tensors: Sequence[Any], mean: bool, name: str | None = None) -> l
         A tensor for each given one.
 
     Example:
-        >>> (total,) = all_reduce([loss], mean=False)
+        >>> (total,) = all_reduce([tf.constant([1.0])], mean=False)
+        >>> total.numpy().tolist()  # in a job of one process
+        [1.0]
     """
     kind = "mean" if mean else "sum"
 
@@ -54,7 +56,8 @@ def all_gather(tensor: Any, name: str | None = None) -> Any:
         name: the same in every process.
 
     Example:
-        >>> predictions = all_gather(predictions)
+        >>> all_gather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
+        [1.0]
     """
 
     @custom_gradient.custom_gradient
@@ -84,7 +87,8 @@ def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
         ValueError: there is no such rank.
 
     Example:
-        >>> weights = broadcast(weights, 0)
+        >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()
+        [1.0]
     """
     here = job.current()
     if not 0 <= root < here.size:

@@ -35,7 +35,8 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
         >>> strategy = IPUStrategyV1()
         >>> with strategy.scope():
         ...     weight = tf.Variable(2.0)
-        >>> strategy.run(tf.function(lambda x: weight * x), args=[3.0])
+        >>> float(strategy.run(tf.function(lambda x: weight * x), args=[3.0]))
+        6.0
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
         Source: `tensorflow.python.ipu.ipu_strategy.IPUStrategyV1.run`.
 
         Example:
-            >>> strategy.run(tf.function(lambda x: x + 1), args=[1.0])
+            >>> float(strategy.run(tf.function(lambda x: x + 1.0), args=[1.0]))
+            2.0
         """
         return self._run("IPUStrategyV1.run", fn, args, kwargs, options)
 
@@ -95,7 +97,10 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
         Source: `tensorflow.python.ipu.ipu_strategy.IPUStrategy.experimental_run_v2`.
 
         Example:
-            >>> strategy.experimental_run_v2(tf.function(lambda x: x + 1), args=[1.0])
+            >>> strategy.experimental_run_v2(tf.function(lambda x: x + 1.0), args=[1.0])
+            Traceback (most recent call last):
+            ...
+            RuntimeError: `experimental_run_v2` has been deleted. Use `run` instead: SDK 3.4 is emulated, and ...
         """
         if sdk.current() >= _RUN_SINCE:
             raise RuntimeError(

@@ -45,7 +45,9 @@ class ProcessStrategy(distribute_lib.StrategyV1):
             What the function returns, in this process.
 
         Example:
-            >>> strategy.run(tf.function(lambda x: x + 1), args=[1.0])
+            >>> strategy = ipu.distributed.popdist_strategy.PopDistStrategy()
+            >>> float(strategy.run(tf.function(lambda x: x + 1.0), args=[1.0]))
+            2.0
         """
         if compiled_functions.is_function(fn) and not tracing.in_compilation():
             fn = compiled_functions.compiled(fn)
@@ -65,7 +67,9 @@ class ProcessStrategy(distribute_lib.StrategyV1):
             What the function returns, in this process.
 
         Example:
-            >>> strategy.experimental_run_v2(step, args=[x])
+            >>> strategy = ipu.distributed.popdist_strategy.PopDistStrategy()
+            >>> float(strategy.experimental_run_v2(tf.function(lambda x: x + 1.0), args=[1.0]))
+            2.0
         """
         return self.run(fn, args, kwargs)
 

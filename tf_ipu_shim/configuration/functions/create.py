@@ -79,7 +79,7 @@ def create_ipu_config(
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
 
     Example:
-        >>> options = auto_select_ipus(create_ipu_config(), 2)
+        >>> options = ipu.utils.auto_select_ipus(create_ipu_config(), 2)
         >>> options.device_config[0].auto_count
         2
     """

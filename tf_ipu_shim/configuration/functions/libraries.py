@@ -36,7 +36,8 @@ def set_compilation_options(opts: Any, compilation_options: _Options | None = No
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
 
     Example:
-        >>> len(set_compilation_options(create_ipu_config(), {"debug.allowOutOfMemory": "true"}).compilation_options)
+        >>> options = ipu.utils.create_ipu_config()
+        >>> len(set_compilation_options(options, {"debug.allowOutOfMemory": "true"}).compilation_options)
         1
     """
     _append(opts.compilation_options, compilation_options, "compilation_options")

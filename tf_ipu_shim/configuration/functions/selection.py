@@ -27,7 +27,7 @@ def auto_select_ipus(opts: Any, num_ipus: int | Sequence[int]) -> Any:
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
 
     Example:
-        >>> len(auto_select_ipus(create_ipu_config(), [1, 4]).device_config)
+        >>> len(auto_select_ipus(ipu.utils.create_ipu_config(), [1, 4]).device_config)
         2
     """
     _refuse_second(opts)
@@ -55,7 +55,7 @@ def select_ipus(opts: Any, indices: Sequence[int]) -> Any:
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
 
     Example:
-        >>> select_ipus(create_ipu_config(), [24]).device_config[0].cfg_index
+        >>> select_ipus(ipu.utils.create_ipu_config(), [24]).device_config[0].cfg_index
         24
     """
     _refuse_second(opts)

@@ -13,7 +13,10 @@ def worst(plan: MemoryPlan) -> IpuPlan | None:
     """The IPU whose fullest tile is over by most; None where the program fits.
 
     Example:
-        >>> worst(plan) is None
+        >>> from tf_ipu_shim.machine.memory import plan
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> empty = plan.plan_of(0, plan.Block("nothing"), CHIPS["gc200"])
+        >>> worst(MemoryPlan(program="cluster", device="/device:IPU:0", chip="GC200", ipus=(empty,))) is None
         True
     """
     over = [ipu for ipu in plan.ipus if not ipu.fits]
@@ -33,8 +36,15 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion) -> str:
     Source: docs/facts.md, section "Out of memory".
 
     Example:
-        >>> out_of_memory_text(plan, sdk.parse("3.4")).splitlines()[0]
-        '[Poplar][Compile engine] graph_memory_allocation_error: Out of memory on tile 0: 1024 bytes used but ...'
+        >>> from tf_ipu_shim.machine.memory import plan
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> block = plan.Block("too large")
+        >>> x = block.add(plan.Value(3_000_000, "x", "argument"))
+        >>> block.run("x", (), (x,))
+        >>> full = plan.plan_of(0, block, CHIPS["gc200"].with_tiles(4))
+        >>> whole = MemoryPlan(program="cluster", device="/device:IPU:0", chip="GC200", ipus=(full,))
+        >>> out_of_memory_text(whole, sdk.parse("3.4")).splitlines()[0]
+        '[Poplar][Compile engine] graph_memory_allocation_error: Out of memory on tile 0: 750000 bytes used but ...'
     """
     full = worst(plan)
     if full is None:

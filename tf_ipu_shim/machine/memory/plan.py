@@ -64,8 +64,13 @@ class IpuPlan:
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
 
     Example:
-        >>> plan.ipus[0].percent < 100
-        True
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> block = Block("small")
+        >>> x = block.add(Value(400, "x", "argument"))
+        >>> block.run("x", (), (x,))
+        >>> found = plan_of(0, block, CHIPS["gc200"])
+        >>> found.peak_bytes, found.percent < 1
+        (400, True)
     """
 
     ipu: int
@@ -178,7 +183,8 @@ def plan_of(
         The figures at the largest step. Code, stacks and exchange code are not in them.
 
     Example:
-        >>> plan_of(0, block, CHIPS["gc200"]).fits
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> plan_of(0, Block("nothing"), CHIPS["gc200"]).fits
         True
     """
     found = smallest(block)

@@ -24,9 +24,11 @@ def greedy(block: Block) -> list[int]:
         Numbers of all steps.
 
     Example:
+        >>> from tf_ipu_shim.machine.memory.description import Value
         >>> block = Block("two chains")
         >>> a, b = (block.add(Value(100, name, "temporary")) for name in "ab")
-        >>> block.run("a", (), (a,)), block.run("b", (), (b,)), block.run("end of a", (a,), ())
+        >>> for step in [("a", (), (a,)), ("b", (), (b,)), ("end of a", (a,), ())]:
+        ...     block.run(*step)
         >>> greedy(block)
         [0, 2, 1]
     """

@@ -55,7 +55,8 @@ def allreduce(
     Source: `tensorflow.python.ipu.distributed.allreduce`.
 
     Example:
-        >>> loss = allreduce(loss)
+        >>> allreduce(tf.constant([1.0])).numpy().tolist()  # in a job of one process
+        [1.0]
     """
     if isinstance(tensor_name, (int, float)):
         prescale_factor, tensor_name = tensor_name, None
@@ -82,7 +83,8 @@ def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None,
     Source: `tensorflow.python.ipu.distributed.allgather`.
 
     Example:
-        >>> predictions = allgather(predictions)
+        >>> allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
+        [1.0]
     """
     return host_collectives.all_gather(tensor if value is None else value, name or tensor_name)
 
@@ -113,7 +115,8 @@ def broadcast(
     Source: `tensorflow.python.ipu.distributed.broadcast`.
 
     Example:
-        >>> weights = broadcast(weights, 0)
+        >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()
+        [1.0]
     """
     return host_collectives.broadcast(tensor if value is None else value, root_rank, name or tensor_name)
 

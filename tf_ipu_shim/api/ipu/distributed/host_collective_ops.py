@@ -24,7 +24,8 @@ def allreduce(value: Any, reduce_op: Any, tensor_name: str | None = None) -> Any
     Source: `tensorflow.python.ipu.distributed.host_collective_ops.allreduce`.
 
     Example:
-        >>> loss = allreduce(loss, tf.distribute.ReduceOp.MEAN)
+        >>> allreduce(tf.constant([1.0]), tf.distribute.ReduceOp.MEAN).numpy().tolist()  # in a job of one process
+        [1.0]
     """
     return host_collectives.all_reduce([value], host_collectives.is_mean(reduce_op), tensor_name)[0]
 
@@ -42,7 +43,8 @@ def allgather(value: Any, tensor_name: str | None = None) -> Any:
     Source: `tensorflow.python.ipu.distributed.host_collective_ops.allgather`.
 
     Example:
-        >>> predictions = allgather(predictions)
+        >>> allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
+        [1.0]
     """
     return host_collectives.all_gather(value, tensor_name)
 
@@ -64,7 +66,8 @@ def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) ->
     Source: `tensorflow.python.ipu.distributed.host_collective_ops.broadcast`.
 
     Example:
-        >>> weights = broadcast(weights)
+        >>> broadcast(tf.constant([1.0])).numpy().tolist()
+        [1.0]
     """
     return host_collectives.broadcast(value, root_rank, tensor_name)
 

@@ -56,7 +56,7 @@ class IPUHorovodExtendedV1(ipu_multi_worker_strategy.IPUMultiWorkerExtendedV1):
     Source: `tensorflow.python.ipu.distributed.ipu_horovod_strategy.IPUHorovodExtended`.
 
     Example:
-        >>> strategy.extended.worker_devices
+        >>> IPUHorovodStrategyV1().extended.worker_devices
         ('/device:IPU:0',)
     """
 

@@ -41,7 +41,10 @@ class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.Keras
 
     Example:
         >>> strategy = PopDistStrategy()
-        >>> strategy.update_ipu_config(config)
+        >>> config = ipu.config.IPUConfig()
+        >>> config.auto_select_ipus = 1
+        >>> config = strategy.update_ipu_config(config)
+        >>> config.configure_ipu_system()
         >>> with strategy.scope():
         ...     weight = tf.Variable(1.0)
     """
@@ -73,7 +76,9 @@ class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.Keras
         Source: `tensorflow.python.ipu.distributed.popdist_strategy.PopDistStrategy.update_ipu_config`.
 
         Example:
-            >>> strategy.update_ipu_config(config)
+            >>> config = ipu.config.IPUConfig()
+            >>> config.auto_select_ipus = 1
+            >>> config = PopDistStrategy().update_ipu_config(config)
             >>> config.configure_ipu_system()
         """
         here = self.extended._job
@@ -97,7 +102,7 @@ class PopDistExtendedV1(strategy_processes.ProcessExtended):
     Source: `tensorflow.python.ipu.distributed.popdist_strategy.PopDistExtendedV1`.
 
     Example:
-        >>> strategy.extended.worker_devices
+        >>> PopDistStrategy().extended.worker_devices
         ('/device:IPU:0',)
     """
 

@@ -61,8 +61,9 @@ class ModelMethods(OldModel, FunctionalExtension):
     Source: `tensorflow.python.ipu.keras.model.IPUModel`.
 
     Example:
-        >>> with ipu.ipu_strategy.IPUStrategy().scope():
-        ...     model = ipu.keras.Model(inputs, outputs, gradient_accumulation_count=8)
+        >>> with strategy.scope():
+        ...     inputs = tf.keras.Input((16,))
+        ...     model = ipu.keras.Model(inputs, tf.keras.layers.Dense(4)(inputs), gradient_accumulation_count=8)
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:

@@ -147,8 +147,10 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
     Source: `tensorflow.python.ipu.keras.pipeline.PipelineSequential`; SDK 1.3 and 1.4: `SequentialPipelineModel`.
 
     Example:
-        >>> with ipu.ipu_strategy.IPUStrategy().scope():
-        ...     model = ipu.keras.PipelineSequential([[dense], [relu, softmax]], gradient_accumulation_count=8)
+        >>> layers = tf.keras.layers
+        >>> with strategy.scope():
+        ...     model = ipu.keras.PipelineSequential(
+        ...         [[layers.Dense(8)], [layers.ReLU(), layers.Softmax()]], gradient_accumulation_count=8)
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -242,7 +244,8 @@ class PipelinedModel:
     Source: `tensorflow.python.ipu.keras.pipeline.PipelinedModel`.
 
     Example:
-        >>> PipelinedModel([[dense], [softmax]], pipeline_depth=8)
+        >>> with strategy.scope():
+        ...     model = PipelinedModel([[tf.keras.layers.Dense(8)], [tf.keras.layers.Softmax()]], pipeline_depth=8)
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: D102

@@ -26,7 +26,9 @@ def codelet_expression_op(vertex_expression: Callable[..., Any], *args: Any) -> 
     Source: `tensorflow.python.ipu.ops.custom_ops.codelet_expression_op`.
 
     Example:
-        >>> codelet_expression_op(lambda x, y: x * y + 1.0, a, b)
+        >>> x, y = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
+        >>> codelet_expression_op(lambda x, y: x * y + 1.0, x, y).numpy().tolist()
+        [4.0, 9.0]
     """
     tensors = [tf.convert_to_tensor(value) for value in args]
     with tf.name_scope("codelet_expression_op"):

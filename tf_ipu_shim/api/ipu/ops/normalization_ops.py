@@ -63,7 +63,8 @@ def group_norm(
     Source: `tensorflow.python.ipu.normalization_ops.group_norm`.
 
     Example:
-        >>> y = group_norm(x, groups=4)
+        >>> group_norm(tf.ones([2, 4, 4, 8]), groups=4).shape
+        TensorShape([2, 4, 4, 8])
     """
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.rank
@@ -118,7 +119,8 @@ def layer_norm(
     Source: `tensorflow.python.ipu.normalization_ops.layer_norm`.
 
     Example:
-        >>> y = layer_norm(x)
+        >>> layer_norm(tf.ones([2, 4, 4, 8])).shape
+        TensorShape([2, 4, 4, 8])
     """
     return group_norm(
         inputs,
@@ -162,7 +164,8 @@ def instance_norm(
     Source: `tensorflow.python.ipu.normalization_ops.instance_norm`.
 
     Example:
-        >>> y = instance_norm(x)
+        >>> instance_norm(tf.ones([2, 4, 4, 8])).shape
+        TensorShape([2, 4, 4, 8])
     """
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.rank

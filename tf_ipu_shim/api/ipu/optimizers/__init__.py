@@ -1,11 +1,17 @@
 """`tensorflow.python.ipu.optimizers`: wrappers of `tf.compat.v1.train` optimizers."""
 
-from tf_ipu_shim.api.ipu.optimizers import automatic_loss_scaling_optimizer, map_gradient_optimizer, sharded_optimizer
+from tf_ipu_shim.api.ipu.optimizers import (
+    automatic_loss_scaling_optimizer,
+    cross_replica_optimizer,
+    gradient_accumulation_optimizer,
+    ipu_optimizer,
+    map_gradient_optimizer,
+    sharded_optimizer,
+)
 from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer
 from tf_ipu_shim.api.ipu.optimizers.map_gradient_optimizer import MapGradientOptimizer
 from tf_ipu_shim.api.ipu.optimizers.sharded_optimizer import ShardedOptimizer
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.optimizers import cross_replica_optimizer, gradient_accumulation_optimizer, ipu_optimizer
 from tf_ipu_shim.building.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
 from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import (
     CrossReplicaGradientAccumulationOptimizer,

@@ -66,7 +66,10 @@ class AutomaticLossScalingOptimizer(IpuOptimizer):
     Source: `tensorflow.python.ipu.optimizers.automatic_loss_scaling_optimizer.AutomaticLossScalingOptimizer`.
 
     Example:
-        >>> AutomaticLossScalingOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1)).minimize(loss)
+        >>> with tf.Graph().as_default():
+        ...     weight = tf.compat.v1.get_variable("w", initializer=2.0)
+        ...     optimizer = AutomaticLossScalingOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1))
+        ...     train_op = optimizer.minimize(tf.square(weight))
     """
 
     def __init__(

@@ -22,7 +22,8 @@ class MapGradientOptimizer(IpuOptimizer):
     Source: `tensorflow.python.ipu.optimizers.map_gradient_optimizer.MapGradientOptimizer`.
 
     Example:
-        >>> decayed = MapGradientOptimizer(optimizer, lambda gradient, variable: gradient + 0.01 * variable)
+        >>> sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+        >>> decayed = MapGradientOptimizer(sgd, lambda gradient, variable: gradient + 0.01 * variable)
     """
 
     def __init__(

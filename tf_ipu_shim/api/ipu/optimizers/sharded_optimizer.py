@@ -25,9 +25,11 @@ class ShardedOptimizer(IpuOptimizer):
     Source: `tensorflow.python.ipu.optimizers.sharded_optimizer.ShardedOptimizer`.
 
     Example:
-        >>> with ipu.scopes.ipu_shard(1):
-        ...     loss = tf.reduce_mean(tf.square(y - labels))
-        >>> train_op = ShardedOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1)).minimize(loss)
+        >>> with tf.Graph().as_default():
+        ...     weight = tf.compat.v1.get_variable("w", initializer=2.0)
+        ...     with ipu.scopes.ipu_shard(1):
+        ...         loss = tf.square(weight)
+        ...     train_op = ShardedOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1)).minimize(loss)
     """
 
     def __init__(self, optimizer: Any) -> None:

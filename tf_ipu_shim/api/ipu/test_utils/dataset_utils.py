@@ -28,8 +28,8 @@ def create_multi_increasing_dataset(
     Source: `tensorflow.python.ipu.test_utils.dataset_utils.create_multi_increasing_dataset`.
 
     Example:
-        >>> next(iter(create_multi_increasing_dataset(4, [[2], []])))
-        (<tf.Tensor: shape=(2,), ... [0., 0.]>, <tf.Tensor: shape=(), ... 0.0>)
+        >>> [tensor.shape for tensor in next(iter(create_multi_increasing_dataset(4, [[2], []])))]
+        [TensorShape([2]), TensorShape([])]
     """
     shapes = [_DATA, _LABEL] if shapes is None else shapes
     types = [np.float32] * len(shapes) if dtypes is None else dtypes

@@ -27,6 +27,7 @@ def enable_ipu_events(ipu_config: Any) -> None:
     Source: `tensorflow.python.ipu.test_utils.events_utils.enable_ipu_events`.
 
     Example:
+        >>> config = ipu.config.IPUConfig()
         >>> enable_ipu_events(config)
     """
     create_protobuf = ipu_config._create_protobuf

@@ -61,6 +61,7 @@ def add_hw_ci_connection_options(opts: Any) -> None:
     Source: `tensorflow.python.ipu.test_utils.hardware_test_utils.add_hw_ci_connection_options`.
 
     Example:
+        >>> config = ipu.config.IPUConfig()
         >>> add_hw_ci_connection_options(config)
     """
     opts.device_connection.enable_remote_buffers = True

@@ -73,7 +73,8 @@ class CaptureUpstreamGradients(_GradientCaptureLayerBase):
     Source: `keras.ipu.layers.CaptureUpstreamGradients`.
 
     Example:
-        >>> x = CaptureUpstreamGradients(tf.keras.layers.Dense(10), tag="logits")(x)
+        >>> CaptureUpstreamGradients(tf.keras.layers.Dense(10), tag="logits")(tf.ones([2, 4])).shape
+        TensorShape([2, 10])
     """
 
     _what = "upstream_grad"
@@ -105,7 +106,8 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
     Source: `keras.ipu.layers.CaptureActivationGradients`.
 
     Example:
-        >>> x = CaptureActivationGradients(tf.keras.layers.Dense(10, "relu"))(x)
+        >>> CaptureActivationGradients(tf.keras.layers.Dense(10, "relu"))(tf.ones([2, 4])).shape
+        TensorShape([2, 10])
     """
 
     _what = "activation_grad"

@@ -32,7 +32,9 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
     Source: `keras.ipu.optimizers.adam.ALSOptimizerAdam`.
 
     Example:
-        >>> model.compile(ALSOptimizerAdam(0.01, initial_loss_scaling_factor=128), "mse")
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+        ...     model.compile(ALSOptimizerAdam(0.01, initial_loss_scaling_factor=128), "mse")
     """
 
     def __init__(

@@ -69,7 +69,9 @@ class ALSOptimizer(_OptimizerV2Wrapper):
     Source: `keras.ipu.optimizers.als_optimizer.ALSOptimizer`.
 
     Example:
-        >>> model.compile(ALSOptimizer(tf.keras.optimizers.SGD(0.1), initial_loss_scaling_factor=128), "mse")
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+        ...     model.compile(ALSOptimizer(tf.keras.optimizers.SGD(0.1), initial_loss_scaling_factor=128), "mse")
     """
 
     brings_its_optimizer = False  # whether it makes the optimizer that it wraps
@@ -331,7 +333,8 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
     Source: `keras.ipu.optimizers.als_optimizer.ALSGradientAccumulationOptimizer`.
 
     Example:
-        >>> ALSGradientAccumulationOptimizer(ALSOptimizer(tf.keras.optimizers.SGD(0.1)), num_mini_batches=4)
+        >>> sgd = tf.keras.optimizers.SGD(0.1)
+        >>> optimizer = ALSGradientAccumulationOptimizer(ALSOptimizer(sgd), num_mini_batches=4)
     """
 
     def __init__(

@@ -31,7 +31,9 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
     Source: `keras.ipu.optimizers.gradient_accumulation_optimizer.GradientAccumulationOptimizer`.
 
     Example:
-        >>> model.compile(GradientAccumulationOptimizer(tf.keras.optimizers.SGD(0.1), num_mini_batches=4), "mse")
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+        ...     model.compile(GradientAccumulationOptimizer(tf.keras.optimizers.SGD(0.1), num_mini_batches=4), "mse")
     """
 
     def __init__(

@@ -30,7 +30,9 @@ class ALSOptimizerSGD(_ParameterUnscalingALSOptimizer):
     Source: `keras.ipu.optimizers.gradient_descent.ALSOptimizerSGD`.
 
     Example:
-        >>> model.compile(ALSOptimizerSGD(0.01, initial_loss_scaling_factor=128), "mse")
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+        ...     model.compile(ALSOptimizerSGD(0.01, initial_loss_scaling_factor=128), "mse")
     """
 
     def __init__(

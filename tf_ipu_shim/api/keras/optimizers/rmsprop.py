@@ -33,7 +33,9 @@ class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):
     Source: `keras.ipu.optimizers.rmsprop.ALSOptimizerRMSProp`.
 
     Example:
-        >>> model.compile(ALSOptimizerRMSProp(0.01, initial_loss_scaling_factor=128), "mse")
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+        ...     model.compile(ALSOptimizerRMSProp(0.01, initial_loss_scaling_factor=128), "mse")
     """
 
     def __init__(

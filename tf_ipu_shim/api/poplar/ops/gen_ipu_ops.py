@@ -1,6 +1,7 @@
 """`gen_ipu_ops`: configuring and questioning the driver from a graph. Its ops run on the CPU.
 
 Example:
+    >>> from tensorflow.compiler.plugin.poplar.ops import gen_ipu_ops
     >>> with tf.device("cpu"):
     ...     events = gen_ipu_ops.ipu_event_trace()
 """

@@ -1,7 +1,8 @@
 """`gen_popdist_ops`: collective operations between the processes of a job, as ops without defaults or gradients.
 
 Example:
-    >>> total = popdist_all_reduce(x, reduce_op="SUM", tensor_name="x")
+    >>> popdist_all_reduce(tf.constant([1.0]), reduce_op="SUM", tensor_name="x").numpy().tolist()
+    [1.0]
 """
 
 from __future__ import annotations

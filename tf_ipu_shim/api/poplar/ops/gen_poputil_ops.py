@@ -86,7 +86,9 @@ def ipu_stateful_gradient_accumulate(
         name: of the variables.
 
     Example:
-        >>> gradient = ipu_stateful_gradient_accumulate(gradient, num_mini_batches=8)
+        >>> gradient = tf.constant([1.0])
+        >>> ipu_stateful_gradient_accumulate(gradient, num_mini_batches=1).numpy().tolist()
+        [1.0]
     """
     value = tf.convert_to_tensor(input)
     v1 = tf.compat.v1

@@ -21,7 +21,8 @@ class AssumeEqualAcrossReplicas(keras2.public().layers.Layer):  # type: ignore[m
     Source: `ipu_tensorflow_addons.keras.layers.AssumeEqualAcrossReplicas`.
 
     Example:
-        >>> x = AssumeEqualAcrossReplicas()(x)
+        >>> AssumeEqualAcrossReplicas()(tf.constant([1.0, 2.0])).numpy().tolist()
+        [1.0, 2.0]
     """
 
     def __init__(self, inplace: bool = False, **kwargs: Any) -> None:

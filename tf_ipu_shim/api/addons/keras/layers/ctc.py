@@ -23,7 +23,10 @@ class CTCLoss(_Layer):  # type: ignore[misc]
     Source: `ipu_tensorflow_addons.keras.layers.CTCLoss`.
 
     Example:
-        >>> loss = CTCLoss(from_logits=True)(labels, logits, label_length, logit_length)
+        >>> labels, logits = tf.constant([[1]]), tf.zeros([2, 1, 3])  # one sample of two time steps, three classes
+        >>> loss = CTCLoss(from_logits=True)(labels, logits, [1], [2])
+        >>> round(float(tf.exp(-loss)[0]), 4)  # three of nine paths give the label: 11, 10 and 01
+        0.3333
     """
 
     def __init__(self, blank_index: int = 0, from_logits: bool = False, **kwargs: Any) -> None:
@@ -65,7 +68,10 @@ class CTCInferenceLayer(_Layer):  # type: ignore[misc]
     Source: `ipu_tensorflow_addons.keras.layers.CTCInferenceLayer`.
 
     Example:
-        >>> probabilities, lengths, labels = CTCInferenceLayer(from_logits=True)(logits, logit_length)
+        >>> logits = tf.constant([[[0.0, 5.0, 0.0]], [[0.0, 0.0, 5.0]]])  # one sample: class 1, then 2
+        >>> probabilities, lengths, labels = CTCInferenceLayer(from_logits=True)(logits, [2])
+        >>> labels.numpy().tolist()
+        [[[1, 2]]]
     """
 
     def __init__(
@@ -119,7 +125,9 @@ class CTCPredictionsLayer(CTCInferenceLayer):
     Source: `ipu_tensorflow_addons.keras.layers.CTCPredictionsLayer`.
 
     Example:
-        >>> labels = CTCPredictionsLayer(from_logits=True)(logits, logit_length)
+        >>> logits = tf.constant([[[0.0, 5.0, 0.0]], [[5.0, 0.0, 0.0]]])  # one sample: class 1, then blank
+        >>> CTCPredictionsLayer(from_logits=True)(logits, [2]).numpy().tolist()
+        [[1, 0]]
     """
 
     def call(self, data: Any, data_length: Any, **kwargs: Any) -> Any:

@@ -60,7 +60,8 @@ class SerialDense(_Layer):  # type: ignore[misc]
     Source: `ipu_tensorflow_addons.keras.layers.SerialDense`.
 
     Example:
-        >>> y = SerialDense(1000, 4, "kernel_rows")(x)
+        >>> SerialDense(1000, 4, "kernel_rows")(tf.ones([2, 8])).shape
+        TensorShape([2, 1000])
     """
 
     def __init__(

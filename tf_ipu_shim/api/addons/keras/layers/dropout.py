@@ -22,7 +22,9 @@ class Dropout(keras2.public().layers.Layer):  # type: ignore[misc]
     Source: `ipu_tensorflow_addons.keras.layers.Dropout`.
 
     Example:
-        >>> y = Dropout(0.1)(x, training=True)
+        >>> y = Dropout(0.5)(tf.ones([100]), training=True)
+        >>> sorted(set(y.numpy().tolist()))
+        [0.0, 2.0]
     """
 
     def __init__(self, rate: float, noise_shape: Any = None, seed: Any = None, **kwargs: Any) -> None:

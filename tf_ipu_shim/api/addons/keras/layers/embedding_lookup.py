@@ -35,7 +35,8 @@ class Embedding(IPULayer):
     Source: `ipu_tensorflow_addons.keras.layers.Embedding`.
 
     Example:
-        >>> vectors = Embedding(1000, 64)(tokens)
+        >>> Embedding(1000, 64)(tf.constant([[3, 7, 3]])).shape
+        TensorShape([1, 3, 64])
     """
 
     def __init__(

@@ -23,7 +23,10 @@ class ConvertToF8(_Layer):  # type: ignore[misc]
     Source: `ipu_tensorflow_addons.keras.layers.ConvertToF8`.
 
     Example:
-        >>> data, metadata = ConvertToF8()(x, metadata=create_metadata(Format.F143))
+        >>> from tensorflow.python.ipu.ops.f8_ops import Format, create_metadata
+        >>> data, metadata = ConvertToF8()(tf.constant([0.5, 3.0], tf.float16), metadata=create_metadata(Format.F143))
+        >>> data.dtype
+        tf.uint8
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -55,7 +58,10 @@ class ConvertFromF8(_Layer):  # type: ignore[misc]
     Source: `ipu_tensorflow_addons.keras.layers.ConvertFromF8`.
 
     Example:
-        >>> x = ConvertFromF8()([data, metadata])
+        >>> from tensorflow.python.ipu.ops.f8_ops import Format, create_metadata
+        >>> data, metadata = ConvertToF8()(tf.constant([0.5, 3.0], tf.float16), metadata=create_metadata(Format.F143))
+        >>> ConvertFromF8()([data, metadata]).numpy().tolist()
+        [0.5, 3.0]
     """
 
     def __init__(self, dtype: Any = tf.half, **kwargs: Any) -> None:

@@ -35,7 +35,9 @@ class GroupNormalization(IPULayer):
     Source: `ipu_tensorflow_addons.keras.layers.GroupNormalization`.
 
     Example:
-        >>> y = GroupNormalization(groups=4)(x)
+        >>> y = GroupNormalization(groups=2)(tf.constant([[[[1.0, 3.0, 10.0, 30.0]]]]))
+        >>> y.numpy().round(2).tolist()  # channels 0 and 2 by themselves, and 1 and 3
+        [[[[-1.0, -1.0, 1.0, 1.0]]]]
     """
 
     def __init__(
@@ -135,7 +137,9 @@ class InstanceNormalization(GroupNormalization):
     Source: `ipu_tensorflow_addons.keras.layers.InstanceNormalization`.
 
     Example:
-        >>> y = InstanceNormalization()(x)
+        >>> y = InstanceNormalization()(tf.reshape(tf.constant([1.0, 10.0, 3.0, 30.0]), [1, 2, 1, 2]))
+        >>> y.numpy().round(2)[0, :, 0].tolist()  # each channel by itself
+        [[-1.0, -1.0], [1.0, 1.0]]
     """
 
     def __init__(
@@ -206,7 +210,9 @@ class LayerNormalization(GroupNormalization):
     Source: `ipu_tensorflow_addons.keras.layers.LayerNormalization`.
 
     Example:
-        >>> y = LayerNormalization(axis=[1, 2])(x)
+        >>> y = LayerNormalization(axis=[1, 2])(tf.constant([[[1.0, 3.0], [1.0, 3.0]]]))
+        >>> y.numpy().round(2).tolist()
+        [[[-1.0, 1.0], [-1.0, 1.0]]]
     """
 
     def __init__(

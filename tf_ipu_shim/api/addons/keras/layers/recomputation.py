@@ -17,7 +17,8 @@ class RecomputationCheckpoint(keras2.public().layers.Layer):  # type: ignore[mis
     Source: `ipu_tensorflow_addons.keras.layers.RecomputationCheckpoint`.
 
     Example:
-        >>> x = RecomputationCheckpoint()(x)
+        >>> RecomputationCheckpoint()(tf.constant([1.0, 2.0])).numpy().tolist()
+        [1.0, 2.0]
     """
 
     def call(self, inputs: Any, **kwargs: Any) -> Any:

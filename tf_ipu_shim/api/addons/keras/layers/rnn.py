@@ -38,7 +38,8 @@ class PopnnLSTM(PopnnRNN):
     Source: `ipu_tensorflow_addons.keras.layers.PopnnLSTM`.
 
     Example:
-        >>> last = PopnnLSTM(128)(inputs)
+        >>> PopnnLSTM(128)(tf.ones([2, 5, 16])).shape  # the last of five steps
+        TensorShape([2, 128])
     """
 
     _kind = "LSTM"
@@ -119,7 +120,8 @@ class PopnnGRU(PopnnRNN):
     Source: `ipu_tensorflow_addons.keras.layers.PopnnGRU`.
 
     Example:
-        >>> last = PopnnGRU(128)(inputs)
+        >>> PopnnGRU(128)(tf.ones([2, 5, 16])).shape  # the last of five steps
+        TensorShape([2, 128])
     """
 
     _kind = "GRU"

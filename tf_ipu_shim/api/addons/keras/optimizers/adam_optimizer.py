@@ -31,7 +31,9 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
     Source: `ipu_tensorflow_addons.keras.optimizers.adam_optimizer.AdamIpuOptimizer`.
 
     Example:
-        >>> model.compile(AdamIpuOptimizer(0.001, m_dtype=tf.float32, v_dtype=tf.float32), "mse")
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+        ...     model.compile(AdamIpuOptimizer(0.001, m_dtype=tf.float32, v_dtype=tf.float32), "mse")
     """
 
     def __init__(

@@ -37,7 +37,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
     Source: `ipu_tensorflow_addons.keras.optimizers.lamb_optimizer.LAMBIpuOptimizer`.
 
     Example:
-        >>> LAMBIpuOptimizer(0.001, weight_decay_rate=0.01, exclude_from_weight_decay=["bias", "norm"])
+        >>> optimizer = LAMBIpuOptimizer(0.001, weight_decay_rate=0.01, exclude_from_weight_decay=["bias", "norm"])
     """
 
     def __init__(

@@ -26,7 +26,9 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
     Source: `ipu_tensorflow_addons.keras.optimizers.sgd_optimizer.SGDIpuOptimizer`.
 
     Example:
-        >>> model.compile(SGDIpuOptimizer(0.1, 0.9, momentum_accum_dtype=tf.float32), "mse")
+        >>> with strategy.scope():
+        ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+        ...     model.compile(SGDIpuOptimizer(0.1, 0.9, momentum_accum_dtype=tf.float32), "mse")
     """
 
     def __init__(

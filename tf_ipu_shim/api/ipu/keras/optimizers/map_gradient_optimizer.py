@@ -23,6 +23,7 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
     Source: `tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer.MapGradientOptimizerInvertedChaining`.
 
     Example:
+        >>> sgd = tf.keras.optimizers.SGD(0.1)
         >>> decayed = MapGradientOptimizerInvertedChaining(sgd, lambda gradient, variable: gradient + 0.01 * variable)
     """
 
@@ -66,6 +67,7 @@ class MapGradientOptimizer(MapGradientOptimizerInvertedChaining):
     Source: `tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer.MapGradientOptimizer`.
 
     Example:
+        >>> sgd = tf.keras.optimizers.SGD(0.1)
         >>> decayed = MapGradientOptimizer(sgd, lambda gradient, variable: gradient + 0.01 * variable)
     """
 

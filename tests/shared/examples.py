@@ -1,0 +1,85 @@
+"""Finds the examples of the package's docstrings, without importing anything of it."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import linecache
+import pathlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HEADINGS = ("Example:", "Examples:")
+
+
+class Example(NamedTuple):
+    """A docstring with something to run in it.
+
+    Args:
+        module: that it is in.
+        name: of the function, class or method, with the classes around it; empty for the module itself.
+        text: the docstring.
+        path: of the module.
+        line: where the docstring begins, from 0.
+    """
+
+    module: str
+    name: str
+    text: str
+    path: pathlib.Path
+    line: int
+
+    def run(self, names: dict[str, Any]) -> None:
+        """Runs the example; what differs from what it shows fails the test.
+
+        Args:
+            names: those that the example may use.
+        """
+        test = doctest.DocTestParser().get_doctest(self.text, names, str(self), str(self.path), self.line)
+        for number, example in enumerate(test.examples):  # where autograph finds the source of functions
+            lines = example.source.splitlines(keepends=True)
+            name = f"<doctest {self}[{number}]>"
+            linecache.cache[name] = (len(example.source), None, lines, name)
+        runner = doctest.DebugRunner(optionflags=doctest.ELLIPSIS)
+        try:
+            runner.run(test, clear_globs=False)
+        except doctest.DocTestFailure as failure:
+            where = f"{self.path}:{self.line + failure.example.lineno + 1}"
+            raise AssertionError(
+                f"{where}: {failure.example.source}gave\n{failure.got}and not\n{failure.example.want}"
+            ) from None
+        except doctest.UnexpectedException as failure:
+            raise failure.exc_info[1].with_traceback(failure.exc_info[2]) from None
+
+    def __str__(self) -> str:
+        return f"{self.module.removeprefix('tf_ipu_shim.')}:{self.name}"
+
+
+def of(*rooms: str, but: str = "") -> list[Example]:
+    """All examples of some rooms, of the whole package if none is given.
+
+    Args:
+        *rooms: their names, such as `"machine"`.
+        but: a room that is left out.
+    """
+    package = ROOT / "tf_ipu_shim"
+    paths = [path for room in rooms or ("",) for path in sorted((package / room).rglob("*.py"))]
+    return [found for path in paths if not but or not path.is_relative_to(package / but) for found in _in(path)]
+
+
+def _in(path: pathlib.Path) -> Iterator[Example]:
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for name, node in _documented(ast.parse(path.read_text()), ""):
+        text = ast.get_docstring(node, clean=False)
+        if text and (">>>" in text or any(line.strip() in HEADINGS for line in text.splitlines())):
+            yield Example(module, name, text, path, node.body[0].lineno - 1)
+
+
+def _documented(node: Any, around: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        name = "" if isinstance(node, ast.Module) else around + node.name
+        yield name, node
+        around = name and name + "."
+    for child in ast.iter_child_nodes(node):
+        yield from _documented(child, around)

@@ -1,0 +1,59 @@
+"""The examples in the docstrings run, and print what they show. Those of `machine` run in tests/machine.
+
+They may use `tf`, `np`, `ipu`, `tf_ipu_shim` and the names of their own module, `strategy`, an `IPUStrategy` on the
+first device, and `train.py`, a script in the working directory. There is one IPU, or two where an example says
+"on a device of two IPUs".
+"""
+
+import importlib
+import os
+import sys
+from unittest import mock
+
+import examples
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_ipu_shim
+from tf_ipu_shim import ipu
+
+SCRIPT = """
+import tensorflow as tf
+from tensorflow.python import ipu
+
+strategy = ipu.ipu_strategy.IPUStrategy()
+strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.constant(1.0)])
+"""
+TWO_IPUS = "on a device of two IPUs"
+EXAMPLES = examples.of(but="machine")
+
+
+@pytest.fixture(autouse=True)
+def own_process(monkeypatch, tmp_path):
+    """What scripts that an example runs change of the process is changed back."""
+    (tmp_path / "train.py").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    with mock.patch.dict(os.environ):
+        yield
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_examples(example, ipus):
+    assert ">>>" in example.text, "an example is something that can be run"
+    module = importlib.import_module(example.module)
+    names = {"tf": tf, "np": np, "ipu": ipu, "tf_ipu_shim": tf_ipu_shim, **vars(module)}
+    names["__name__"] = "__main__"  # autograph converts a script's functions, and none of ours
+    if TWO_IPUS in example.text:
+        ipus(2)
+    if "strategy" in example.text:
+        names.setdefault("strategy", ipu.ipu_strategy.IPUStrategyV1())
+    example.run(names)
+
+
+def test_all_examples_are_found():
+    """Those of classes, of what decorators replace, and of private functions are among them."""
+    found = {str(example) for example in EXAMPLES}
+    assert {"building.strategies.ipu_strategy:IPUStrategyV1.run", "building.loops:repeat"} <= found
+    assert len(found) == len(EXAMPLES) > 250
