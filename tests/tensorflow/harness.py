@@ -41,6 +41,7 @@ class Parts:
         self.device = device
         self.marked = marked
         self.variables: dict[str, Any] = {}
+        self.start: dict[str, np.ndarray] = {}
 
     def shard(self, index: int | None) -> contextlib.AbstractContextManager[None]:
         """Marks what is made inside for an IPU; for None, marks nothing."""
@@ -51,7 +52,8 @@ class Parts:
     def variable(self, name: str, value: Any) -> Any:
         """The variable of that name, which begins with a value."""
         if name not in self.variables:
-            self.variables[name] = self._new_variable(name, np.asarray(value, np.float32))
+            self.start[name] = np.asarray(value, np.float32)
+            self.variables[name] = self._new_variable(name, self.start[name])
         return self.variables[name]
 
     def _new_variable(self, name: str, value: np.ndarray) -> Any:
@@ -73,10 +75,12 @@ class Run:
     Args:
         steps: for each step its results, in order.
         variables: values after the last step by name, those that optimizers made included.
+        start: values before the first one.
     """
 
     steps: list[list[np.ndarray]]
     variables: dict[str, np.ndarray]
+    start: dict[str, np.ndarray]
 
 
 Model = Callable[..., Any]
@@ -128,9 +132,10 @@ def run_session(model: Model, inputs: Sequence[Any], steps: int = 1, on_ipu: boo
         variables = {variable.op.name: variable for variable in v1.global_variables()}
         with v1.Session(config=None if on_ipu else _as_written()) as session:
             session.run(v1.global_variables_initializer())
+            start = session.run(variables)
             feed = dict(zip(fed, inputs))
             ran = [session.run((tensors, operations), feed)[0] for _ in range(steps)]
-            return Run(ran, session.run(variables))
+            return Run(ran, session.run(variables), start)
 
 
 def run_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str = "cpu") -> Run:
@@ -155,20 +160,50 @@ def run_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str 
     function = tf.function(compiled if mode == "compile" else call, autograph=False, jit_compile=mode == "jit" or None)
     with _rewriting_off(mode == "cpu"), tf.device(CPU if mode == "cpu" else IPU if mode == "jit" else None):
         ran = [[value.numpy() for value in function(*map(tf.constant, inputs))] for _ in range(steps)]
-    return Run(ran, {name: variable.numpy() for name, variable in parts.variables.items()})
+    return Run(ran, {name: variable.numpy() for name, variable in parts.variables.items()}, parts.start)
+
+
+def assert_close(actual: Any, expected: Any, tolerance: float = 1e-4, what: str = "", span: Any = None) -> None:
+    """Fails unless an array is what it should be, to a fraction of the largest entry that it should have.
+
+    An absolute tolerance would let small gradients pass that are wrong by their own size.
+
+    Args:
+        actual: what came out.
+        expected: what should have come out; infinities and NaNs at the same places.
+        tolerance: the fraction. Whole numbers, booleans and text must be the same.
+        what: said in the message.
+        span: what the fraction is taken of, if not `expected`: how far a variable moved. Then what a float32 of the
+            variable's own size cannot tell apart is the same, too.
+    """
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, what
+    if expected.dtype.kind in "biuSUO":
+        np.testing.assert_array_equal(actual, expected, err_msg=what)
+        return
+    allowed = tolerance * _largest(expected if span is None else span)
+    if span is not None:
+        allowed += 4 * np.finfo(np.float32).eps * _largest(expected)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=allowed, err_msg=what)
+
+
+def _largest(values: Any) -> float:
+    values = np.abs(np.asarray(values, np.float64))
+    return float(np.max(values, where=np.isfinite(values), initial=0.0))
 
 
 def assert_same(actual: Run, expected: Run, tolerance: float = 1e-4) -> None:
-    """Fails unless two runs gave the same to float tolerance."""
+    """Fails unless two runs gave the same results, and moved variables in the same way; see `assert_close`."""
     assert len(actual.steps) == len(expected.steps)
     for step, (ours, theirs) in enumerate(zip(actual.steps, expected.steps)):
         assert len(ours) == len(theirs)
         for index, (one, other) in enumerate(zip(ours, theirs)):
             assert one.dtype == other.dtype
-            np.testing.assert_allclose(one, other, tolerance, tolerance, err_msg=f"result {index} of step {step}")
+            assert_close(one, other, tolerance, f"result {index} of step {step}")
     assert sorted(actual.variables) == sorted(expected.variables)
     for name, value in expected.variables.items():
-        np.testing.assert_allclose(actual.variables[name], value, tolerance, tolerance, err_msg=f"variable {name}")
+        moved = value - expected.start[name]
+        assert_close(actual.variables[name], value, tolerance, f"variable {name}", span=moved)
 
 
 def check_session(model: Model, inputs: Sequence[Any], steps: int = 1) -> Run:

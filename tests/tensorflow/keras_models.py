@@ -4,6 +4,7 @@ import contextlib
 import functools
 
 import numpy as np
+from harness import assert_close
 
 from tf_ipu_shim import ipu, keras2
 
@@ -93,6 +94,7 @@ def assert_same(got, expected):
     for name, values in expected[0].items():
         np.testing.assert_allclose(got[0][name], values, rtol=1e-4, err_msg=name)
     np.testing.assert_allclose(got[1], expected[1], rtol=1e-4)
-    np.testing.assert_allclose(got[2], expected[2], rtol=1e-3, atol=1e-5)
-    for one, other in zip(got[3], expected[3]):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
+    assert_close(got[2], expected[2], what="predictions")
+    assert len(got[3]) == len(expected[3])
+    for number, (one, other) in enumerate(zip(got[3], expected[3])):
+        assert_close(one, other, what=f"weight {number}")

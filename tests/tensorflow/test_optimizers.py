@@ -112,7 +112,7 @@ def by_hand(optimizer, updates=2, batches=4, mean=False, dtype="f", change=None)
 def assert_same(actual, expected):
     assert sorted(actual) == sorted(expected)
     for name, value in expected.items():
-        np.testing.assert_allclose(actual[name], value, 1e-4, 1e-5, err_msg=name)
+        harness.assert_close(actual[name], value, what=name)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
