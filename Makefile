@@ -37,7 +37,7 @@ test-221: $(BIN_221)/.ready
 
 test-pythons:
 	for version in $(PYTHONS); do \
-	    command -v python$$version || { echo "python$$version is not installed: not tested"; continue; }; \
+	    python$$version -c "" 2>/dev/null || { echo "python$$version is not installed: not tested"; continue; }; \
 	    $(MAKE) test-221 PYTHON=python$$version BIN_221=.venv-221-$$version/bin || exit 1; \
 	done
 
