@@ -135,6 +135,28 @@ def test_training_gives_the_cpu_s_weights(schedule, count, method, optimizer, de
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+def test_the_optimizer_keeps_the_learning_rate_it_was_given():
+    made = []
+
+    def optimizer_function(loss):
+        rate = learning_rate(decayed=True)
+        inner = v1.train.MomentumOptimizer(rate, 0.9)
+        made.append((inner, rate))
+        return OptimizerFunctionOutput(ipu.optimizers.CrossReplicaOptimizer(inner), loss)
+
+    infeed, outfeed = feeds()
+    compiled(
+        lambda: pipelining_ops.pipeline(
+            [stage(layer) for layer in range(4)],
+            8,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=optimizer_function,
+        )
+    )
+    assert made and all(optimizer._learning_rate is rate for optimizer, rate in made)
+
+
 def test_stages_meet_only_their_neighbours():
     pipelined(8, pipeline_schedule=PipelineSchedule.Grouped)
     moved = {pair: transfers.bytes for pair, transfers in memory_report().devices[0].exchange.items()}

@@ -11,13 +11,16 @@ from typing import Any
 from tensorflow.python.autograph.core import ag_ctx, config
 from tensorflow.python.autograph.impl import api
 
+from tf_ipu_shim import patches
+
 _OURS = config.DoNotConvert("tf_ipu_shim")
 
 
 def install() -> None:
     """Has autograph leave this package alone: converting it would take longer than tracing the script."""
-    if _OURS not in config.CONVERSION_RULES:
-        config.CONVERSION_RULES = (_OURS, *config.CONVERSION_RULES)
+    patches.replace(
+        config, "CONVERSION_RULES", lambda stock: (_OURS, *stock), why="autograph leaves this package's own code alone"
+    )
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:

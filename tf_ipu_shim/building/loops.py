@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,12 +15,20 @@ from tf_ipu_shim.building import autograph
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
 
-_counters: list[Any] = []  # of the loops whose bodies are being traced, the innermost last
+
+class _Tracing(threading.local):
+    """The counters of the loops whose bodies this thread is tracing, the innermost last."""
+
+    def __init__(self) -> None:
+        self.counters: list[Any] = []
+
+
+_tracing = _Tracing()
 
 
 def current_counter() -> Any:
     """The number of the iteration of the innermost loop, from 0; None outside the bodies of loops."""
-    return _counters[-1] if _counters else None
+    return _tracing.counters[-1] if _tracing.counters else None
 
 
 def repeat(
@@ -113,11 +122,11 @@ def _loop(
 
     def step(counter: Any, *current: Any) -> list[Any]:
         positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
-        _counters.append(counter)
+        _tracing.counters.append(counter)
         try:
             tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
         finally:
-            _counters.pop()
+            _tracing.counters.pop()
         if [tensor.dtype for tensor in tensors] != types:
             raise TypeError(
                 f"Mismatch between input types and output types of the loop: the body takes {_names(types)} and "

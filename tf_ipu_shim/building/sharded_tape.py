@@ -8,31 +8,39 @@ the op's attributes. Checked on TensorFlow 2.15.1 and 2.21.0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop, context, execute
 
+from tf_ipu_shim import patches
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.lowering import vocabulary
 
-_enabled = False
+_WHY = "gradient tapes keep gradients on the shard of their forward op"
 
 
 def enable() -> None:
     """Wraps TensorFlow's functions, once a process."""
-    global _enabled
-    if not _enabled:
-        execute.record_gradient = _record_gradient
-        pywrap_tfe.TFE_Py_RegisterGradientFunction(_gradient_function)
-        _enabled = True
+    patches.replace(execute, "record_gradient", _recording, why=_WHY)
+    patches.change(
+        "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
+        lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(_gradient_function),
+        lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(backprop._gradient_function),
+        why=_WHY,
+        undone="TensorFlow's own function is registered again",
+    )
 
 
-def _record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
-    mark = _mark_of(outputs[0]) if outputs and not context.executing_eagerly() else None
-    if mark is not None:
-        attrs = (*(attrs or ()), vocabulary.SHARDING_ATTRIBUTE, mark)
-    return backprop.record_gradient(op_name, inputs, attrs, outputs)
+def _recording(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
+        mark = _mark_of(outputs[0]) if outputs and not context.executing_eagerly() else None
+        if mark is not None:
+            attrs = (*(attrs or ()), vocabulary.SHARDING_ATTRIBUTE, mark)
+        return stock(op_name, inputs, attrs, outputs)
+
+    return record_gradient
 
 
 def _gradient_function(op_name: Any, attr_tuple: Any, *arguments: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 
+from tf_ipu_shim import patches
 from tf_ipu_shim.names import missing, stock_aliases
 
 # Graphcore's name -> ours. A name below the left-hand side maps to the same name below the right-hand side.
@@ -137,6 +138,7 @@ class AliasLoader(Loader):
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Imports the target; importlib registers it under `spec.name` too and sets it on the parent package."""
+        _served.append(spec.name)
         module = importlib.import_module(self.target)
         self._own_spec = module.__spec__
         if spec.name == "tensorflow.python.ipu":
@@ -150,7 +152,30 @@ class AliasLoader(Loader):
 
 class _EmptyPackageLoader(Loader):
     def create_module(self, spec: ModuleSpec) -> None:
-        return None
+        _served.append(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
         return None
+
+
+# Names of modules that are there only because of the finders.
+_served: list[str] = []
+
+
+def _remove() -> None:
+    sys.meta_path[:] = [entry for entry in sys.meta_path if type(entry).__module__ != __package__]
+    while _served:
+        name = _served.pop()
+        module = sys.modules.pop(name, None)
+        parent, _, last = name.rpartition(".")
+        if module is not None and vars(sys.modules.get(parent, module)).get(last) is module:
+            delattr(sys.modules[parent], last)
+
+
+patches.change(
+    "sys.meta_path",
+    lambda: None,  # the finders are there before this module, which they load
+    _remove,
+    why="Graphcore's module names, and names that stock TensorFlow has moved, can be imported",
+    undone="the finders are removed, and so are the modules' further names",
+)

@@ -13,6 +13,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from tf_ipu_shim import patches
+
 # Packages whose modules have gone to several places; nothing else was in them.
 EMPTY_PACKAGES = (
     "keras.optimizer_v2",
@@ -134,7 +136,12 @@ def install_attributes() -> None:
     for module_name, attributes in _ATTRIBUTES.items():
         module = sys.modules.get(f"tensorflow.python.{module_name}")
         if module is not None and "__getattr__" not in module.__dict__:
-            module.__dict__["__getattr__"] = _moved_getattr(module, attributes)
+            _add_getattr(module, attributes)
+
+
+def _add_getattr(module: types.ModuleType, attributes: dict[str, str]) -> None:
+    why = f"names that scripts expect there and that have moved: {', '.join(attributes)}"
+    patches.replace(module, "__getattr__", lambda _: _moved_getattr(module, attributes), why)
 
 
 def _moved_getattr(module: types.ModuleType, attributes: dict[str, str]) -> Callable[[str], Any]:

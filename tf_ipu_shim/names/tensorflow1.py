@@ -15,7 +15,7 @@ import sys
 import types
 from typing import Any
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import keras2, patches
 
 # What Graphcore's TensorFlow 1 reports; scripts choose their TensorFlow 1 branch by it.
 VERSION = "1.15.5"
@@ -66,7 +66,14 @@ def activate() -> None:
     for library in _LIBRARIES:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(library)
-    sys.modules["tensorflow"] = TensorFlow1(tensorflow, v1)
+    version1 = TensorFlow1(tensorflow, v1)
+    patches.change(
+        "sys.modules['tensorflow']",
+        lambda: sys.modules.update(tensorflow=version1),
+        lambda: sys.modules.update(tensorflow=tensorflow),
+        why="`import tensorflow` means TensorFlow 1 (--tf1)",
+        undone="it is the installed TensorFlow again; `disable_v2_behavior`, its own switch, stays",
+    )
 
 
 @contextlib.contextmanager

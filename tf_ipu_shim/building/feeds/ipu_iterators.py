@@ -7,6 +7,7 @@ Subclasses `iterator_ops.OwnedIterator` and replaces `dataset_ops.DatasetV2.__it
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python.data.ops import dataset_ops, iterator_ops, multi_device_iterator_ops
@@ -16,7 +17,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes, ops, type_spec
 from tensorflow.python.framework.tensor_spec import TensorSpec
 
-from tf_ipu_shim import sdk
+from tf_ipu_shim import patches, sdk
 from tf_ipu_shim.building.feeds import feed_arguments
 
 _HOST = "/device:CPU:0"
@@ -158,20 +159,24 @@ class IPUIteratorSpec(type_spec.TypeSpec):
 
 def install() -> None:
     """Has `iter(dataset)` give an `IPUOwnedIterator` in the scope of a strategy that wants it, once a process."""
-    if dataset_ops.DatasetV2.__iter__ is not _iter:
-        dataset_ops.DatasetV2.__iter__ = _iter
+    patches.replace(
+        dataset_ops.DatasetV2,
+        "__iter__",
+        _iterating,
+        why="a dataset's iterator in a strategy's scope feeds programs on the IPU",
+    )
 
 
-_stock_iter = dataset_ops.DatasetV2.__iter__
+def _iterating(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def __iter__(self: Any) -> Any:
+        if context.executing_eagerly() and distribute_lib.has_strategy():
+            strategy = distribute_lib.get_strategy()
+            wanted = getattr(strategy, "_enable_dataset_iterators", False) and sdk.current() >= _SINCE
+            if wanted and not _is_part_of_a_distributed_one(self):
+                return IPUOwnedIterator(self)
+        return stock(self)
 
-
-def _iter(self: Any) -> Any:
-    if context.executing_eagerly() and distribute_lib.has_strategy():
-        strategy = distribute_lib.get_strategy()
-        wanted = getattr(strategy, "_enable_dataset_iterators", False) and sdk.current() >= _SINCE
-        if wanted and not _is_part_of_a_distributed_one(self):
-            return IPUOwnedIterator(self)
-    return _stock_iter(self)
+    return __iter__
 
 
 def _is_part_of_a_distributed_one(dataset: Any) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -92,7 +93,14 @@ class _Loop:
         return not self.graph.building_function or not self.graph.outer_graph.building_function
 
 
-_loops: list[_Loop] = []
+class _Tracing(threading.local):
+    """The loops whose bodies this thread is tracing, the outermost first."""
+
+    def __init__(self) -> None:
+        self.loops: list[_Loop] = []
+
+
+_tracing = _Tracing()
 _COUNTER = "counter"
 
 
@@ -107,11 +115,11 @@ def inside_loop(iterations: int | None) -> Iterator[Callable[[Any], None]]:
         What is to be called with a result of the loop: it has the accumulators that the body uses begin anew.
     """
     loop = _Loop(ops.get_default_graph(), iterations)
-    _loops.append(loop)
+    _tracing.loops.append(loop)
     try:
         yield lambda result: _begin_anew(loop, result)
     finally:
-        _loops.remove(loop)
+        _tracing.loops.remove(loop)
 
 
 def _begin_anew(loop: _Loop, result: Any) -> None:
@@ -247,17 +255,18 @@ class Accumulation:
         return control_flow_ops.group(*written, _when(is_last, apply_totals))
 
     def _state(self, key: Any, shape: Any, dtype: Any, variable: Any) -> _State:
+        loops = _tracing.loops
         with ops.init_scope():
             home = None if context.executing_eagerly() else ops.get_default_graph()
-        is_new = home is not None and bool(_loops) and _loops[0].is_outermost
+        is_new = home is not None and bool(loops) and loops[0].is_outermost
         identity = (key, home and id(home), dtype, is_new)
         if identity not in self._states:
             self._states[identity] = _State(shape, dtype, variable.device, is_new, self._options)
         state = self._states[identity]
-        if is_new and state not in _loops[0].new:
-            _loops[0].new.append(state)
-        if _loops and key == _COUNTER:
-            _loops[-1].counters[state] = self._count
+        if is_new and state not in loops[0].new:
+            loops[0].new.append(state)
+        if loops and key == _COUNTER:
+            loops[-1].counters[state] = self._count
         graph = ops.get_default_graph()
         while graph is not None and home is None and not context.executing_eagerly():
             # The optimizer may be gone before the function that was traced with it.

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.framework import tensor
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import keras2, patches
 
-_PATCHED = "_ipu_constructor"
 # The classes that models are made of, below the `engine` of a Keras package.
 MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
 
@@ -30,31 +30,38 @@ def install() -> None:
         for name in MODULES:
             module, _, kind_name = name.partition(".")
             kind = getattr(sys.modules.get(f"{root}.engine.{module}"), kind_name, None)
-            if kind is not None and _PATCHED not in vars(kind):
-                setattr(kind, _PATCHED, True)
-                _keep_options(kind)
-                if kind_name == "Model":
-                    _install(kind)
+            if kind is None:
+                continue
+            if "from_config" in vars(kind):
+                patches.replace(kind, "from_config", _reading, why="a saved model keeps its options for the IPU")
+            if kind_name == "Model":
+                patches.replace(
+                    kind,
+                    "__new__",
+                    functools.partial(_making, kind),
+                    why="a model made in a strategy's scope becomes, on the way, one of a class with extensions",
+                )
+                # No method of the extension: loading a model asks whether Keras' own is overridden.
+                patches.replace(kind, "compile", _compiling, why="`steps_per_execution` may be a tensor")
 
 
-def _install(model: Any) -> None:
-    stock = model.__new__
-
+def _making(model: type, stock: Callable[..., Any]) -> Any:
     @functools.wraps(stock)
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         made = stock(cls, *args, **kwargs)
         return extended(made) if isinstance(made, model) and _wanted() else made
 
-    model.__new__ = staticmethod(new)
-    stock_compile = model.compile
+    return staticmethod(new)
 
-    @functools.wraps(stock_compile)
+
+def _compiling(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
     def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
         if hasattr(self, "_ipu"):
             args, kwargs = _steps_as_number(args), {**kwargs, **_steps_of(kwargs)}
-        return stock_compile(self, *args, **kwargs)
+        return stock(self, *args, **kwargs)
 
-    model.compile = compile  # no method of the extension: loading a model asks whether Keras' own is overridden
+    return compile
 
 
 def _steps_as_number(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -71,11 +78,9 @@ def _number(steps: Any) -> Any:
     return int(steps) if isinstance(steps, tensor.Tensor) and hasattr(steps, "numpy") else steps
 
 
-def _keep_options(kind: Any) -> None:
-    """Lets a class of Keras' own read what `saved_options` wrote, where it has a `from_config` of its own."""
-    if "from_config" not in vars(kind):
-        return
-    stock = vars(kind)["from_config"].__func__
+def _reading(bound: Any) -> Any:
+    """Lets a class of Keras' own, where it has a `from_config`, read what `saved_options` wrote."""
+    stock = bound.__func__
 
     @functools.wraps(stock)
     def from_config(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
@@ -87,7 +92,7 @@ def _keep_options(kind: Any) -> None:
             saved_options.restore(model, entry)
         return model
 
-    kind.from_config = classmethod(from_config)
+    return classmethod(from_config)
 
 
 def extended(made: Any) -> Any:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from tf_ipu_shim import patches
 from tf_ipu_shim.names import finder, stock_aliases
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
@@ -51,8 +52,13 @@ _finder = _Finder()
 
 def install() -> None:
     """Changes the Keras packages that are loaded, and those that will be; calling it again changes nothing."""
-    if _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
+    patches.change(
+        "sys.meta_path: Keras",
+        lambda: sys.meta_path.insert(0, _finder),  # type: ignore[arg-type]
+        lambda: sys.meta_path.remove(_finder),  # type: ignore[arg-type]
+        why="Keras is changed, as the rest of this list says, when a script imports it",
+        undone="the finder is removed",
+    )
     for name in (*_PACKAGES, *_MODELS):
         if name in sys.modules:
             _loaded(name, sys.modules[name])
@@ -62,6 +68,7 @@ def _extend(loader: Any) -> None:
     execute = loader.exec_module
 
     def exec_module(module: Any) -> None:
+        del loader.exec_module
         execute(module)
         _loaded(module.__name__, module)
 
@@ -71,7 +78,8 @@ def _extend(loader: Any) -> None:
 def _loaded(name: str, module: Any) -> None:
     if name in _PACKAGES:
         if not hasattr(module, "ipu"):
-            module.ipu = importlib.import_module(finder.ALIASES["keras.ipu"])
+            ours = importlib.import_module(finder.ALIASES["keras.ipu"])
+            patches.replace(module, "ipu", lambda _: ours, why="Graphcore's `keras.ipu`")
     else:
         from tf_ipu_shim.building.keras import construction
 

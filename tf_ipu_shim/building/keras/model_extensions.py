@@ -16,7 +16,7 @@ from tf_ipu_shim.building.keras.network_extension import NetworkExtension
 from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
     ModelLayerPipelineStageAssignment,
     NestedModelPipelineStageAssignment,
-    PipelineStage,
+    entered,
     stage_of,
 )
 
@@ -122,10 +122,10 @@ class ModelExtension(NetworkExtension):
             return
         self._ipu.seen = True
         x, _, _ = model_step.unpack(model, spec)
-        before = PipelineStage.entered
+        before = entered()
         with programs.in_replica(model):
             def_function.function(lambda given: model(given), autograph=False).get_concrete_function(x)
-        if PipelineStage.entered == before and all(stage_of(layer) is None for layer in model._flatten_layers()):
+        if entered() == before and all(stage_of(layer) is None for layer in model._flatten_layers()):
             return
         self._trace(None, x)
         self._check_remembered_stages()

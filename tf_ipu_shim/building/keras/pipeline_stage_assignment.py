@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.util import nest
+from tensorflow.python.util import nest, tf_decorator
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import keras2, patches
 
 _ATTRIBUTE = "_pipeline_stage"
 
@@ -32,48 +33,57 @@ class PipelineStage:
         ...         x = tf.keras.layers.Dense(128)(inputs)
     """
 
-    entered = 0  # how often any was: tells whether a model's own code does
-
     def __init__(self, stage: int) -> None:
         self._stage = stage
-        self._restore: list[tuple[Any, str, Any]] = []
 
     def __enter__(self) -> PipelineStage:
         from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 
         if self._stage < 0:
             raise ValueError(f"{self._stage} is not a valid pipeline stage. Stages are numbered from 0.")
-        strategy = distribute_lib.get_strategy()
-        if not isinstance(strategy, IPUStrategyV1):
+        if not isinstance(distribute_lib.get_strategy(), IPUStrategyV1):
             raise RuntimeError(
                 "PipelineStage may only be used from within an IPUStrategy context: with strategy.scope()."
             )
-        if hasattr(strategy, _ATTRIBUTE):
+        if _current.stage is not None:
             raise RuntimeError("Pipeline stages must not be nested. Leave one before entering the next.")
-        strategy._pipeline_stage = self._stage
-        PipelineStage.entered += 1
-        self._strategy = strategy
         for root in _loaded_packages():
-            self._stamp(keras2.module("engine.base_layer", root).Layer)
-            self._stamp(keras2.module("engine.node", root).Node)
+            for kind in (keras2.module("engine.base_layer", root).Layer, keras2.module("engine.node", root).Node):
+                patches.replace(
+                    kind, "__init__", _stamping, why="what is made in a `PipelineStage`, in its thread, remembers it"
+                )
+        _current.stage = self._stage
+        _current.entered += 1
         return self
 
     def __exit__(self, _exception_type: Any, _value: Any, _traceback: Any) -> None:
-        for kind, name, stock in reversed(self._restore):
-            setattr(kind, name, stock)
-        self._restore.clear()
-        del self._strategy._pipeline_stage
+        _current.stage = None
 
-    def _stamp(self, kind: type) -> None:
-        """Lets what is made in this scope, a layer or the node of a call, remember the stage."""
-        stock, stage = kind.__init__, self._stage  # type: ignore[misc]
 
-        def init(made: Any, *args: Any, **kwargs: Any) -> None:
-            stock(made, *args, **kwargs)
+class _Current(threading.local):
+    """The stage that this thread is in, and how many it has entered."""
+
+    stage: int | None = None
+    entered = 0
+
+
+_current = _Current()
+
+
+def entered() -> int:
+    """How many stages this thread has entered: tells whether a model's own code does."""
+    return _current.entered
+
+
+def _stamping(stock: Callable[..., None]) -> Callable[..., None]:
+    def init(made: Any, *args: Any, **kwargs: Any) -> None:
+        stage = _current.stage  # before: a layer's constructor may enter stages itself
+        stock(made, *args, **kwargs)
+        if stage is not None:
             object.__setattr__(made, _ATTRIBUTE, stage)
 
-        self._restore.append((kind, "__init__", stock))
-        kind.__init__ = init  # type: ignore[misc]
+    # Keras reads the constructor's arguments for the configuration of a layer; this keeps them as they read.
+    return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 
 
 class _LayerAssignment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
@@ -46,10 +47,17 @@ def build(arguments: PipelineArguments, name: str) -> Any:
 def _execution(arguments: PipelineArguments, name: str) -> Any:
     """All mini-batches of one execution, then the update."""
     step = PipelineStep(arguments, name)
-    count = arguments.mini_batches
+    loop, reduced = _mini_batches(step, _parts(arguments, step), arguments.mini_batches)
+    _mark(loop, arguments, step, name)
+    return control_flow_ops.group(loop, *_after(arguments, step, *reduced))
+
+
+def _parts(arguments: PipelineArguments, step: PipelineStep) -> list[_Part]:
+    """What outlives a mini-batch: gradients, captured gradients, what goes to the outfeed, hyperparameters."""
     captured = [ops.convert_to_tensor(gradient) for gradient in nest.flatten(step.captured)]
+    sent = nest.flatten(step.outfeed) if step.outfeed is not None else []
     kept = [value for _, value in step.hyperparameters.values()]
-    parts = [
+    return [
         _Part(
             step.gradients,
             [accumulators.accumulator_dtype(arguments.accumulator_dtype, variable) for variable in step.variables],
@@ -61,15 +69,16 @@ def _execution(arguments: PipelineArguments, name: str) -> Any:
             arguments.reduction_method if arguments.accumulates_captured else None,
         ),
         _Part(
-            nest.flatten(step.outfeed) if step.outfeed is not None else [],
-            [
-                accumulators.accumulator_dtype(arguments.accumulate_outfeed_dtype, tensor)
-                for tensor in (nest.flatten(step.outfeed) if step.outfeed is not None else [])
-            ],
+            sent,
+            [accumulators.accumulator_dtype(arguments.accumulate_outfeed_dtype, tensor) for tensor in sent],
             GradientAccumulationReductionMethod.SUM,
         ),
         _Part(kept, [value.dtype for value in kept], None),
     ]
+
+
+def _mini_batches(step: PipelineStep, parts: Sequence[_Part], count: Any) -> tuple[Any, list[list[Any]]]:
+    """The loop over mini-batches, and what it leaves of each part."""
 
     def mini_batch(counter: Any, *carried: Any) -> list[Any]:
         groups = step.call(*(part.tensors for part in parts))
@@ -86,20 +95,24 @@ def _execution(arguments: PipelineArguments, name: str) -> Any:
         [ops.convert_to_tensor(0, dtypes.int32), *(zero for part in parts for zero in part.zeros())],
         return_same_structure=True,
     )
-    _mark(results[0].op, arguments, step, name)
     left = iter(results[1:])
-    totals, captured, sums, rates = ([next(left) for _ in part.tensors] for part in parts)
-    done = [results[0].op]
+    return results[0].op, [[next(left) for _ in part.tensors] for part in parts]
+
+
+def _after(
+    arguments: PipelineArguments, step: PipelineStep, totals: Any, captured: Any, sums: Any, rates: Any
+) -> list[Any]:
+    """What is done with the values that all mini-batches leave: the update, and what is sent out."""
+    done = []
     if step.optimizer is not None:
-        for (holder, _), (key, rate) in zip(step.hyperparameters.values(), zip(step.hyperparameters, rates)):
-            setattr(holder, key[1], rate)
         by_tag = nest.pack_sequence_as(step.captured, captured)
-        done.append(step.optimizer.apply(list(zip(totals, step.variables)), by_tag))
+        with step.holding(rates):
+            done.append(step.optimizer.apply(list(zip(totals, step.variables)), by_tag))
         if step.optimizer.captured_gradient_outfeed and captured:
             done.append(step.optimizer.captured_gradient_outfeed.enqueue(by_tag))
     if step.outfeed is not None and arguments.outfeed_queue is not None:
         done.append(arguments.outfeed_queue.enqueue(nest.pack_sequence_as(step.outfeed, sums)))
-    return control_flow_ops.group(*done)
+    return done
 
 
 @dataclasses.dataclass

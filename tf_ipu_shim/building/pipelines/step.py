@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tensorflow.python.framework import ops, tensor_util
@@ -141,6 +143,21 @@ class PipelineStep:
                 elif tensor_util.is_tf_type(value) and getattr(value, "graph", None) is self.graph:
                     found[id(holder), name] = (holder, value)
         return found
+
+    @contextmanager
+    def holding(self, values: list[Any]) -> Iterator[None]:
+        """Has the optimizer hold these, of the graph around the step, in the place of its hyperparameters.
+
+        Args:
+            values: in the order of `hyperparameters`.
+        """
+        for (_, name), (holder, _), value in zip(self.hyperparameters, self.hyperparameters.values(), values):
+            setattr(holder, name, value)
+        try:
+            yield
+        finally:
+            for (_, name), (holder, before) in self.hyperparameters.items():
+                setattr(holder, name, before)
 
     def call(self, *groups: list[Any]) -> list[list[Any]]:
         """Calls the traced mini-batch in the current graph.

@@ -1,0 +1,155 @@
+"""What is patched of TensorFlow and Keras is in the register, all of it, and comes back as it was."""
+
+import textwrap
+
+# Functions for the scripts: what classes and modules of TensorFlow and Keras hold, and a use of all that we patch.
+_COMMON = textwrap.dedent(
+    '''
+    import sys, types, warnings
+    import numpy as np
+    import tensorflow as tf
+    from tf_ipu_shim import patches
+
+    ABSENT = object()
+
+    def is_stock(name):
+        return name.split(".")[0] in ("tensorflow", "keras", "tf_keras")
+
+    def held():
+        """By id, each module and class with its attributes as they are now."""
+        found = {}
+        for name, module in list(sys.modules.items()):
+            if is_stock(name) and isinstance(module, types.ModuleType):
+                found[id(module)] = module.__name__, module, dict(vars(module))
+                for value in list(vars(module).values()):
+                    if isinstance(value, type) and is_stock(value.__module__):
+                        found[id(value)] = f"{value.__module__}.{value.__name__}", value, dict(vars(value))
+        return found
+
+    def changed(before):
+        return {
+            f"{owner_name}.{name}"
+            for owner_name, owner, stock in before.values()
+            for name in {*stock, *vars(owner)} - {"__annotations__"}  # which Python makes when they are asked for
+            if stock.get(name, ABSENT) is not vars(owner).get(name, ABSENT)
+        }
+
+    def ours():
+        """Attributes of TensorFlow and Keras that are functions or modules of this package."""
+        def is_ours(value):
+            value = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+            if isinstance(value, types.FunctionType):
+                return value.__globals__["__name__"].startswith("tf_ipu_shim")
+            # Asking a lazy module for anything else would load it.
+            return isinstance(value, types.ModuleType) and vars(value).get("__name__", "").startswith("tf_ipu_shim")
+        return {
+            f"{owner_name}.{name}"
+            for owner_name, _, attributes in held().values()
+            for name, value in attributes.items()
+            if is_ours(value)
+        }
+
+    def stock_use():
+        x = tf.Variable(1.0)
+        with tf.GradientTape() as tape:
+            y = tf.function(lambda: x * x)()
+        assert tape.gradient(y, x) == 2.0
+        assert [int(one) for one in tf.data.Dataset.range(2)] == [0, 1]
+        model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+        assert type(model) is tf.keras.Sequential
+        model.compile("sgd", "mse")
+        model.fit(tf.ones([4, 3]), tf.ones([4, 2]), verbose=0)
+        assert "ipu" not in str(model.get_config())
+
+    def ipu_use():
+        from tensorflow.python import ipu
+        config = ipu.config.IPUConfig()
+        config.auto_select_ipus = 2
+        config.configure_ipu_system()
+        keras = tf.keras
+        with ipu.ipu_strategy.IPUStrategyV1().scope():
+            inputs = keras.Input((3,))
+            with keras.ipu.PipelineStage(0):
+                hidden = keras.layers.Dense(4)(inputs)
+            with keras.ipu.PipelineStage(1):
+                outputs = keras.layers.Dense(2)(hidden)
+            model = keras.Model(inputs, outputs)
+            assert type(model) is not keras.Model and isinstance(model, keras.Model)
+            model.compile("sgd", "mse", steps_per_execution=4)
+            model.set_pipelining_options(4, gradient_accumulation_reduction_method="mean")
+            model.fit(np.ones((16, 3), "f"), np.ones((16, 2), "f"), batch_size=4, verbose=0)
+    '''
+)
+
+
+def test_all_is_as_it_was(python):
+    script = python.script(
+        _COMMON
+        + textwrap.dedent(
+            """
+            import tensorflow.keras
+            import tensorflow.python.keras.engine.training
+            stock_use()
+            finders, before = list(sys.meta_path), held()
+            ipu_use()
+            registered = {patch.target for patch in patches.applied()}
+            assert all(patch.why and patch.undone and patch.checked for patch in patches.applied())
+            beyond = {
+                "sys.meta_path", "sys.meta_path: Keras",
+                "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
+            }
+            # What a finder serves is set on the package around it; all else is one entry of the register each.
+            assert changed(before) == registered - beyond | {"tensorflow.python.ipu"}, (
+                changed(before) ^ (registered - beyond)
+            )
+            assert registered >= beyond and ours() >= registered - beyond - {
+                "tensorflow.python.autograph.core.config.CONVERSION_RULES"
+            }
+            patches.undo()
+            assert patches.applied() == [] and changed(before) == set(), changed(before)
+            assert [one for one in sys.meta_path if type(one).__module__.startswith("tf_ipu_shim")] == []
+            assert "tensorflow.python.ipu" not in sys.modules
+            stock_use()
+            """
+        )
+    )
+    python.succeeds(script)
+
+
+def test_packages_that_are_loaded_after_ipu(python):
+    script = python.script(
+        _COMMON
+        + textwrap.dedent(
+            """
+            ipu_use()  # Keras is not loaded yet
+            import tensorflow.python.keras.engine.training as training
+            from tensorflow.python.ops import variables
+            assert {"ipu", "__new__", "compile", "__init__"} <= {name.rpartition(".")[2] for name in ours()}
+            assert variables.RefVariable  # moved since
+            patches.undo()
+            assert ours() == set(), ours()
+            assert "exec_module" not in vars(training.__spec__.loader)
+            assert not hasattr(variables, "RefVariable")
+            stock_use()
+            """
+        )
+    )
+    python.succeeds(script)
+
+
+def test_tensorflow_1(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            import sys
+            import tensorflow as tf
+            from tf_ipu_shim import patches
+            assert tf.__version__.startswith("1.15") and tf.placeholder
+            assert "sys.modules['tensorflow']" in [patch.target for patch in patches.applied()]
+            patches.undo()
+            import tensorflow
+            assert tensorflow.__version__.startswith("2.") and not hasattr(tensorflow, "placeholder")
+            """
+        )
+    )
+    python.succeeds("-m", "tf_ipu_shim", "--tf1", script)

@@ -1,0 +1,134 @@
+"""What this process has changed of TensorFlow, Keras and Python's imports: made here, and undone here.
+
+A change is made once however often it is asked for, from whichever thread. What a change does may differ from thread to
+thread (a pipeline stage is that of the thread that entered it); that it is there does not.
+
+`applied()` lists the changes, `undo()` takes them back: then TensorFlow and Keras are as they were before `ipu` was
+imported.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+CHECKED = ("TensorFlow 2.15.1 with keras 2.15.0", "TensorFlow 2.21.0 with tf_keras 2.21.0")
+_ABSENT = object()
+
+
+class Patch(NamedTuple):
+    """A change of an object that is not ours.
+
+    Args:
+        target: what is changed, by its full name.
+        why: what it is needed for.
+        checked: the versions on which it was checked that the target is there and is used as we expect.
+        undone: how `undo` takes it back.
+    """
+
+    target: str
+    why: str
+    checked: tuple[str, ...]
+    undone: str
+
+
+_lock = threading.RLock()
+# By what is patched: the record, what undoes it, and the patched object, which keeps its id from being used again.
+_applied: dict[Hashable, tuple[Patch, Callable[[], None], Any]] = {}
+
+
+def applied() -> list[Patch]:
+    """The patches of this process, in the order in which they were made.
+
+    Example:
+        >>> all(patch.why and patch.undone for patch in applied())
+        True
+    """
+    with _lock:
+        return [patch for patch, _, _ in _applied.values()]
+
+
+def replace(owner: Any, name: str, make: Callable[[Any], Any], why: str, checked: tuple[str, ...] = CHECKED) -> None:
+    """Replaces an attribute of a class or module of TensorFlow's or Keras'; does nothing where it has been already.
+
+    Args:
+        owner: the class or module.
+        name: of the attribute; it may be new.
+        make: takes the stock attribute as it reads (None where there is none), returns the new one. It must import
+            nothing: another thread may hold the import lock and wait for this call.
+        why: what it is needed for.
+        checked: on which versions.
+
+    Example:
+        >>> import types
+        >>> module = types.ModuleType("stock")
+        >>> module.limit = 3
+        >>> replace(module, "limit", lambda stock: stock + 1, why="one more")
+        >>> module.limit
+        4
+    """
+    key = (id(owner), name)
+    with _lock:
+        if key in _applied:
+            return
+        before = vars(owner).get(name, _ABSENT)
+        setattr(owner, name, make(getattr(owner, name, None)))
+        after = vars(owner)[name]
+
+        def undo_it() -> None:
+            if vars(owner).get(name, _ABSENT) is not after:
+                raise RuntimeError(f"{target} has been changed by somebody else since. Undo that change first.")
+            if before is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+        module = f"{owner.__module__}." if isinstance(owner, type) else ""
+        target = f"{module}{owner.__name__}.{name}"
+        undone = "the attribute is taken away" if before is _ABSENT else "the stock attribute is put back"
+        _applied[key] = (Patch(target, why, checked, undone), undo_it, owner)
+
+
+def change(
+    target: str,
+    do: Callable[[], None],
+    undo: Callable[[], None],
+    why: str,
+    undone: str,
+    checked: tuple[str, ...] = CHECKED,
+) -> None:
+    """Makes a change that is more than one attribute; does nothing where it has been made already.
+
+    Args:
+        target: what is changed.
+        do: changes it; must import nothing, see `replace`.
+        undo: takes that back.
+        why: what it is needed for.
+        undone: what `undo` does, in words.
+        checked: on which versions.
+
+    Example:
+        >>> names = []
+        >>> change("names", lambda: names.append("a"), names.clear, why="an example", undone="the list is emptied")
+        >>> names
+        ['a']
+    """
+    with _lock:
+        if target not in _applied:
+            do()
+            _applied[target] = (Patch(target, why, checked, undone), undo, None)
+
+
+def undo() -> None:
+    """Takes all patches back, the last one first: what is not ours is as it was.
+
+    The emulation does not work in this process any more.
+
+    Raises:
+        RuntimeError: somebody else has changed the same attribute since. That patch, and those before it, stay.
+    """
+    with _lock:
+        for key in reversed(list(_applied)):
+            _applied[key][1]()
+            del _applied[key]
