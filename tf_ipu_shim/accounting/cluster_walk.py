@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import function_pb2, tensor_pb2
 from tensorflow.python.framework import dtypes, errors, tensor_util
 
@@ -41,6 +42,18 @@ def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -
     unknown = [held.name for held in inputs if held.known.shape is None]
     if unknown:
         return _op_by_op(walk, function, ipu, inputs, f"the shape of {unknown[0]} is known only when it runs")
+    definition, fed = _fed(walk, function, inputs)
+    arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in fed]
+    library = [with_stand_ins(each) for each in (definition, *reached(definition.node_def, walk.walk.library))]
+    try:
+        module = compiler_ir.shared().hlo(function, library, arguments)
+    except compiler_ir.NoProgramError as error:
+        return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
+    return _read(walk, ipu, module, definition, library, fed)
+
+
+def _fed(walk: BlockWriter, function: str, inputs: Sequence[Held]) -> tuple[function_pb2.FunctionDef, list[Held]]:
+    """The function with the constants that are known put in, and the rest of its inputs."""
     definition = walk.walk.library[function]
     constants = {
         index: held.known.literal
@@ -49,13 +62,19 @@ def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -
     }
     if constants:
         definition = _with_constants(definition, constants)
-    fed = [held for index, held in enumerate(inputs) if index not in constants]
-    arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in fed]
-    library = [with_stand_ins(each) for each in (definition, *reached(definition.node_def, walk.walk.library))]
-    try:
-        module = compiler_ir.shared().hlo(function, library, arguments)
-    except compiler_ir.NoProgramError as error:
-        return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
+    return definition, [held for index, held in enumerate(inputs) if index not in constants]
+
+
+def _read(
+    walk: BlockWriter,
+    ipu: int,
+    module: hlo_pb2.HloModuleProto,
+    definition: function_pb2.FunctionDef,
+    library: Sequence[function_pb2.FunctionDef],
+    fed: Sequence[Held],
+) -> list[Held]:
+    """Adds a program in XLA's own form; returns what it gives."""
+    function = definition.signature.name
     kept_before = pipelined_before(walk, ipu, library)
     values = walk.parameters(ipu, fed)
     # XLA gives no parameter to a variable without a value.

@@ -63,6 +63,17 @@ class _Traced:
     before: set[str]  # what gradients, results and host ops are made of
 
 
+def _kind_by_use(traced: _Traced, node: node_def_pb2.NodeDef, position: int, in_update: bool) -> set[str]:
+    """What an op's taking it, as which input, says of a variable."""
+    if vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr and position == 0:
+        return {ACCUMULATOR}
+    if node.op.startswith(_APPLYING) and position == 0:
+        return {WEIGHT}
+    if in_update or node.name in traced.after:
+        return {STATE}
+    return {WEIGHT} if node.name in traced.before else set()
+
+
 class _Uses:
     def __init__(self, library: Mapping[str, function_pb2.FunctionDef]) -> None:
         self._library = library
@@ -96,14 +107,8 @@ class _Uses:
                             found |= self.of(name, position - first, inside)
                 elif node.op in _HANDED_ON:
                     waiting.append(f"{node.name}:{_first_output(node)}:0")
-                elif vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr and position == 0:
-                    found.add(ACCUMULATOR)
-                elif node.op.startswith(_APPLYING) and position == 0:
-                    found.add(WEIGHT)
-                elif in_update or node.name in traced.after:
-                    found.add(STATE)
-                elif node.name in traced.before:
-                    found.add(WEIGHT)
+                else:
+                    found |= _kind_by_use(traced, node, position, in_update)
 
     def _called(self, node: node_def_pb2.NodeDef) -> list[str]:
         if node.op not in vocabulary.FUNCTION_ATTRIBUTES:

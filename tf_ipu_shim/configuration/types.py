@@ -57,12 +57,18 @@ def checker(annotation: Any) -> Callable[[Any], bool]:
         return lambda value: type(value) is annotation
     _check_origin(annotation, origin)
     arguments = typing.get_args(annotation)
-    if origin is Union:
-        enums = [argument for argument in arguments if isinstance(argument, type) and issubclass(argument, Enum)]
-        if int in arguments and enums:
-            raise ValueError(f"cannot have a Union of int and {type_name(enums[0])}: integers stand for its members.")
-        checks = [checker(argument) for argument in arguments]
-        return lambda value: any(check(value) for check in checks)
+    return _union_checker(arguments) if origin is Union else _container_checker(origin, arguments)
+
+
+def _union_checker(arguments: tuple[Any, ...]) -> Callable[[Any], bool]:
+    enums = [argument for argument in arguments if isinstance(argument, type) and issubclass(argument, Enum)]
+    if int in arguments and enums:
+        raise ValueError(f"cannot have a Union of int and {type_name(enums[0])}: integers stand for its members.")
+    checks = [checker(argument) for argument in arguments]
+    return lambda value: any(check(value) for check in checks)
+
+
+def _container_checker(origin: Any, arguments: tuple[Any, ...]) -> Callable[[Any], bool]:
     fixed = origin is tuple and arguments[-1] is not Ellipsis
     items = [checker(argument) for argument in arguments if argument is not Ellipsis]
 

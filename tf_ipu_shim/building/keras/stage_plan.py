@@ -121,6 +121,11 @@ def check(steps: Sequence[Step]) -> int:
             later = [other.stage for other in steps[place + 1 :] if other.stage is not None]
             earlier = [other.stage for other in steps[:place] if other.stage is not None]
             step.stage = max(earlier) if step.outputs and earlier else later[0]
+    _refuse_later_tensors(steps)
+    return 1 + max((step.stage for step in steps if step.stage is not None), default=-1)
+
+
+def _refuse_later_tensors(steps: Sequence[Step]) -> None:
     stage_of: dict[Key, int] = {}
     for step in steps:
         own = step.stage or 0
@@ -132,7 +137,6 @@ def check(steps: Sequence[Step]) -> int:
                     "those before."
                 )
         stage_of.update((key, own) for key in step.outputs)
-    return 1 + max((step.stage for step in steps if step.stage is not None), default=-1)
 
 
 def refuse_remembered_gaps(steps: Sequence[Step]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tf_ipu_shim.machine.memory.description import Block, Mode, Step
+from collections.abc import Mapping
+
+from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 
 _OUTSIDE = (Mode.ALWAYS, Mode.CARRIED, Mode.BORROWED)  # in memory that is there whatever the block does
 
@@ -113,15 +115,19 @@ class Buffers:
             value = self._values[number]
             if value.mode is Mode.VIEW:
                 dying.difference_update(buffer for of in value.of for buffer in self._of[of])
-            elif value.mode is Mode.IN_PLACE:
+                continue
+            overwritten = self._overwritten_by(value, taken) if value.mode is Mode.IN_PLACE else None
+            if overwritten is None:
                 change += value.bytes
-                for operand in value.of:
-                    buffers = self._of[operand]
-                    if len(buffers) == 1 and taken.get(buffers[0]) == self._pending[buffers[0]]:
-                        if self.bytes[buffers[0]] == value.bytes == self._values[operand].bytes:
-                            dying.discard(buffers[0])
-                            change -= value.bytes
-                            break
             else:
-                change += value.bytes
+                dying.discard(overwritten)
         return change - sum(self.bytes[buffer] for buffer in dying)
+
+    def _overwritten_by(self, value: Value, taken: Mapping[int, int]) -> int | None:
+        """The buffer of an operand that would die with a step that takes buffers that often, and is as large."""
+        for operand in value.of:
+            buffers = self._of[operand]
+            if len(buffers) == 1 and taken.get(buffers[0]) == self._pending[buffers[0]]:
+                if self.bytes[buffers[0]] == value.bytes == self._values[operand].bytes:
+                    return buffers[0]
+        return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tf_ipu_shim.machine.memory._buffers import Buffers
-from tf_ipu_shim.machine.memory.description import Block, Mode, Value
+from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.schedule import greedy
 
 
@@ -47,22 +48,57 @@ def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
         >>> live(block).peak_bytes
         800
     """
-    buffers = Buffers(block)
-    always = [value for value in block.values if value.mode is Mode.ALWAYS]
-    made_at: dict[int, int] = {}
-    freed_at: dict[int, int] = {}
-    renamed = 0  # values that had overwritten others by the peak
-    peak, peak_time, deepest, with_gives = 0, -1, None, True
-    for time, index in enumerate(range(len(block.steps)) if order is None else order):
-        step = block.steps[index]
+    numbers = range(len(block.steps)) if order is None else order
+    run = _Run(block)
+    for time, index in enumerate(numbers):
+        run.step(time, block.steps[index])
+    name = "" if run.peak.time < 0 else block.steps[numbers[run.peak.time]].owner
+    at_peak, inner = run.at_peak(), run.peak.inner
+    if inner is not None:
+        at_peak.extend(inner.at_peak)
+        name = inner.peak_step or name
+    return Liveness(always=tuple(run.always), peak_bytes=run.peak.bytes, peak_step=name, at_peak=tuple(at_peak))
+
+
+class _Peak(NamedTuple):
+    """The largest step so far.
+
+    Args:
+        bytes: what it needs.
+        time: when it ran.
+        inner: the inner block that runs then; None where its figure is not the larger one.
+        with_gives: whether what the step gives is alive beside that.
+        overwritten: values that had overwritten others by then.
+    """
+
+    bytes: int
+    time: int
+    inner: Liveness | None
+    with_gives: bool
+    overwritten: int
+
+
+class _Run:
+    """A run through a block's steps: what is always alive, when buffers are made and freed, the peak."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._buffers = Buffers(block)
+        self._made_at: dict[int, int] = {}
+        self._freed_at: dict[int, int] = {}
+        self.always = [value for value in block.values if value.mode is Mode.ALWAYS]
+        self.peak = _Peak(0, -1, None, True, 0)
+
+    def step(self, time: int, step: Step) -> None:
+        buffers = self._buffers
         blocks = [smallest(each) for each in step.inside]
-        always.extend(value for each in blocks for value in each.always)
+        self.always.extend(value for each in blocks for value in each.always)
         inner = max(blocks, key=_peak_bytes, default=None)
         inside = inner.peak_bytes if inner is not None else 0
         buffers.take(step)
         before = buffers.live
         made = buffers.give(step)
-        made_at.update(dict.fromkeys(made, time))
+        self._made_at.update(dict.fromkeys(made, time))
         if step.loops or inner is None:
             needed = buffers.live + inside
             given = True
@@ -71,21 +107,20 @@ def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
             given = buffers.live > before + inside
             needed = max(buffers.live, before + inside)
             inner = None if given else inner
-        if needed > peak:
-            peak, peak_time, deepest, with_gives = needed, time, inner, given
-            renamed = len(buffers.overwritten)
-        freed_at.update(dict.fromkeys(buffers.free(step, made), time))
-    current = {**dict(enumerate(buffers.value)), **dict(buffers.overwritten[:renamed])}
-    at_peak = [
-        block.values[current[buffer]]
-        for buffer, time in made_at.items()
-        if (time < peak_time or (time == peak_time and with_gives)) and freed_at.get(buffer, peak_time) >= peak_time
-    ]
-    name = "" if peak_time < 0 else block.steps[peak_time if order is None else order[peak_time]].owner
-    if deepest is not None:
-        at_peak.extend(deepest.at_peak)
-        name = deepest.peak_step or name
-    return Liveness(always=tuple(always), peak_bytes=peak, peak_step=name, at_peak=tuple(at_peak))
+        if needed > self.peak.bytes:
+            self.peak = _Peak(needed, time, inner, given, len(buffers.overwritten))
+        self._freed_at.update(dict.fromkeys(buffers.free(step, made), time))
+
+    def at_peak(self) -> list[Value]:
+        """The values that are alive at the peak, each the one that its buffer held then."""
+        peak, buffers = self.peak, self._buffers
+        current = {**dict(enumerate(buffers.value)), **dict(buffers.overwritten[: peak.overwritten])}
+        return [
+            self._block.values[current[buffer]]
+            for buffer, time in self._made_at.items()
+            if (time < peak.time or (time == peak.time and peak.with_gives))
+            and self._freed_at.get(buffer, peak.time) >= peak.time
+        ]
 
 
 def _peak_bytes(found: Liveness) -> int:

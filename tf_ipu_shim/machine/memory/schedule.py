@@ -41,18 +41,8 @@ def greedy(block: Block) -> list[int]:
 
 
 def _order_segment(block: Block, buffers: Buffers, first: int, last: int, order: list[int]) -> None:
-    made_by = {number: index for index in range(first, last) for number in block.steps[index].gives}
-    users: dict[int, list[int]] = {}
-    waiting = {}
-    for index in range(first, last):
-        inside = {number for number in block.steps[index].takes if number in made_by}
-        waiting[index] = len(inside)
-        for number in set(block.steps[index].takes):
-            users.setdefault(number, []).append(index)
-    left = {number: len(indices) for number, indices in users.items()}
-    # The sum of the steps that still want a value: once there is one left, it is that step's number.
-    sums = {number: sum(indices) for number, indices in users.items()}
-    heap = [(buffers.change(block.steps[i]), i) for i in range(first, last) if not waiting[i]]
+    wants = _Wants(block, first, last)
+    heap = [(buffers.change(block.steps[i]), i) for i in wants.ready()]
     heapq.heapify(heap)
     done: set[int] = set()
     while heap:
@@ -64,16 +54,42 @@ def _order_segment(block: Block, buffers: Buffers, first: int, last: int, order:
         step = block.steps[index]
         buffers.take(step)
         buffers.free(step, buffers.give(step))
-        better: set[int] = set()
-        for number in set(step.takes):
-            left[number] -= 1
-            sums[number] -= index
-            if left[number] == 1 and not waiting[sums[number]]:
-                better.add(sums[number])  # it would free the value now
-        for number in step.gives:
-            for user in users.get(number, ()):
-                waiting[user] -= 1
-                if not waiting[user]:
-                    better.add(user)
-        for other in better - done:
+        for other in wants.run(index) - done:
             heapq.heappush(heap, (buffers.change(block.steps[other]), other))
+
+
+class _Wants:
+    """Which steps of a segment wait for values, and which values wait for steps that want them."""
+
+    def __init__(self, block: Block, first: int, last: int) -> None:
+        self._steps = block.steps
+        made = {number for index in range(first, last) for number in block.steps[index].gives}
+        self._users: dict[int, list[int]] = {}
+        self._waiting = {}  # by step: values of the segment that it still waits for
+        for index in range(first, last):
+            takes = set(block.steps[index].takes)
+            self._waiting[index] = len(takes & made)
+            for number in takes:
+                self._users.setdefault(number, []).append(index)
+        self._left = {number: len(indices) for number, indices in self._users.items()}
+        # The sum of the steps that still want a value: once there is one left, it is that step's number.
+        self._sums = {number: sum(indices) for number, indices in self._users.items()}
+
+    def ready(self) -> list[int]:
+        """The steps that wait for nothing."""
+        return [index for index, waiting in self._waiting.items() if not waiting]
+
+    def run(self, index: int) -> set[int]:
+        """Notes that a step runs; returns the steps, not waiting any more, that are better for it than before."""
+        better: set[int] = set()
+        for number in set(self._steps[index].takes):
+            self._left[number] -= 1
+            self._sums[number] -= index
+            if self._left[number] == 1 and not self._waiting[self._sums[number]]:
+                better.add(self._sums[number])  # it would free the value now
+        for number in self._steps[index].gives:
+            for user in self._users.get(number, ()):
+                self._waiting[user] -= 1
+                if not self._waiting[user]:
+                    better.add(user)
+        return better

@@ -39,4 +39,3 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
             custom_objects: accepted; see Keras.
         """
         return cls(**config)
-
