@@ -43,7 +43,7 @@ def configure(ipus, recompute=False, remote_buffers=False):
 
 
 def run(model, infeed=None):
-    """The modelled figures of each IPU."""
+    """The modelled figures of each shard, replica by replica."""
     with ipu.scopes.ipu_scope("/device:IPU:0"):
         program = ipu.ipu_compiler.compile(model, [])
     with v1.Session() as session:
@@ -51,7 +51,8 @@ def run(model, infeed=None):
         session.run(program)
     (plan,) = memory_report().devices[0].programs
     assert not plan.coarse
-    return plan.ipus
+    by_ipu = {one.ipu: one for one in plan.ipus}
+    return [by_ipu[ipu] for ipus in plan.shard_ipus for ipu in ipus if ipu in by_ipu]
 
 
 def feed():

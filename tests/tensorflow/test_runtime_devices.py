@@ -82,13 +82,6 @@ def test_selection_by_id():
     assert [devices.get(ordinal).physical_ipus for ordinal in range(2)] == [(1,), (5, 7)]
 
 
-def test_selection_order_of_shards():
-    configured(auto_select_ipus=8, selection_order=ipu_config.SelectionOrder.HOOF)
-    assert devices.get(0).shard_order(8) == (0, 2, 4, 6, 7, 5, 3, 1)
-    configured(auto_select_ipus=8, selection_order=ipu_config.SelectionOrder.ZIGZAG)
-    assert devices.get(0).shard_order(4) == (0, 1, 2, 3)
-
-
 @pytest.mark.parametrize("number", [0, 3, 32])
 def test_numbers_that_no_device_has(number):
     with pytest.raises(

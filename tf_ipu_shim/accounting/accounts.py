@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.storage import Storage, Stored
 from tf_ipu_shim.accounting.variable_kinds import WEIGHT, variable_kinds
 from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
@@ -66,6 +68,12 @@ class Accounts:
         for index, ipu in enumerate(self._program.variable_ipus):
             if ipu >= 0:
                 self.variable(ipu, index)
+
+    def pipeline_on_ipus(self, pipeline: PipelineDescription) -> PipelineDescription:
+        """A pipeline whose stages name IPUs of the device instead of shards; -1 for all stays as it is."""
+        ipus = self._program.shard_ipus
+        devices = tuple(tuple(ipus[shard] if shard >= 0 else shard for shard in stage) for stage in pipeline.devices)
+        return dataclasses.replace(pipeline, devices=devices)
 
     def variable(self, ipu: int, index: int) -> int:
         """The always-live value of a variable on an IPU, by the number of the program's argument."""

@@ -100,7 +100,7 @@ class BlockWriter:
     def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:
         """Adds what a pipeline keeps of the mini-batches in it; returns the numbers of these values by IPU."""
         made: dict[int, list[int]] = {}
-        for one in pipeline_memory.kept(pipeline, self.walk.storage.recomputes, ipus):
+        for one in pipeline_memory.kept(self.walk.pipeline_on_ipus(pipeline), self.walk.storage.recomputes, ipus):
             if one.remote:
                 self.walk.keep_remote(one.ipu, one.kind, one.bytes)
                 continue

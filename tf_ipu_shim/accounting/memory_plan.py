@@ -107,6 +107,7 @@ def _plan_of(
         variables=walk.variables,
         exchanges=walk.exchanges,
         coarse=tuple(walk.coarse.items()),
+        shard_ipus=(program.shard_ipus,),
     ).replicated(program.replicas, program.shards)
 
 

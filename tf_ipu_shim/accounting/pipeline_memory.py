@@ -19,7 +19,7 @@ class Kept:
     """What one IPU keeps of one stage.
 
     Args:
-        ipu: the shard.
+        ipu: the IPU.
         owner: for reports.
         kind: `"fifo"`: values that the backward stage needs; `"stash"`: what these are computed from anew.
         bytes: of all slots.
@@ -40,7 +40,7 @@ def kept(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -
     on several IPUs keeps is taken to be spread evenly over them.
 
     Args:
-        pipeline: as its loop says.
+        pipeline: as its loop says, with IPUs of the device for shards.
         recomputes: whether activations are computed anew; the last stage's never are.
         ipus: all IPUs of the program, for stages that are on all of them.
 

@@ -34,7 +34,7 @@ def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: C
     parsed = parse_request(request)
     device = device_of(parsed.ordinal)
     plans = memory_plan.enabled()
-    program = lower(library, call, parsed, device.num_ipus, plans)
+    program = lower(library, call, parsed, device.num_ipus, plans, device.selection_order)
     if plans:
         memory_plan.plan_memory(parsed, program, device, Diagnostics(call).user_line)
     answer = answer_of(program)

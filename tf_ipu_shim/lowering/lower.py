@@ -20,7 +20,14 @@ from tf_ipu_shim.plugin.library import Call, Library
 _serial = itertools.count()
 
 
-def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int, plans: bool = True) -> LoweredProgram:
+def lower(
+    plugin: Library,
+    call: Call,
+    request: ProgramRequest,
+    num_ipus: int,
+    plans: bool = True,
+    order: str = "AUTO",
+) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops.
 
     Args:
@@ -29,6 +36,7 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int, p
         request: the traced function and its arguments.
         num_ipus: IPUs that the program may use.
         plans: whether the memory of the program will be planned.
+        order: in which order shards take the IPUs, one of `machine.selection.ORDERS`.
 
     Raises:
         InvalidArgumentError: a mark names an IPU that there is not, or XLA cannot compile an op.
@@ -37,7 +45,7 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, num_ipus: int, p
     functions = Functions(request.library, request.function)
     pipelines.check_counts(functions)
     randomness.add_seeds(functions, request.ordinal)
-    all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}")
+    all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}", order)
     replicas.settle_count(functions, len(all_replicas))
     placer = Placer(functions, all_replicas[0].shards)
     if len(all_replicas) == 1:
@@ -81,7 +89,7 @@ def _emit(
     name, _ = emitter.emit(functions.entry, placement, {})
     graph = functions[functions.entry]
     made = [*functions.written_definitions, *emitter.functions]
-    return _Emission(name, made, emitter, graph, _variable_ipus(graph, placement))
+    return _Emission(name, made, emitter, graph, _variable_ipus(graph, placement, replica))
 
 
 def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgram:
@@ -94,6 +102,7 @@ def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgr
         [cluster for emission in emissions for cluster in emission.emitter.clusters],
         [exchange for emission in emissions for exchange in emission.emitter.exchanges],
     )
+    program.shard_ipus = first.emitter.replica.ipus
     planned = first.emitter.planned
     program.chunked_loops = first.emitter.chunked_loops
     if planned is not None:
@@ -159,6 +168,6 @@ def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> tuple[n
     return copy, [positions[text] for text in launch.input]
 
 
-def _variable_ipus(graph: FunctionGraph, placement: Placement) -> list[int]:
+def _variable_ipus(graph: FunctionGraph, placement: Placement, replica: Replica) -> list[int]:
     homes = [placement.variable_homes.get(name) for name in graph.arguments]
-    return [-1 if home is None or home.ipu is None else home.ipu for home in homes]
+    return [-1 if home is None or home.ipu is None else replica.chip(home.ipu) for home in homes]

@@ -90,6 +90,7 @@ class LoweredProgram:
         exchanges: all exchanges between IPUs, those of loop bodies included.
         replicas: how often it runs at the same time.
         shards: IPUs of each replica.
+        shard_ipus: the IPU of the device on which each shard of the first replica is.
         first_replica: the function that the first of several replicas runs.
         replica_variables: for each further replica's copy of a variable the argument, and the IPU where it lives.
         run_group: what the ops of several replicas know its runs by; empty where there is one.
@@ -107,6 +108,7 @@ class LoweredProgram:
     exchanges: list[Exchange] = dataclasses.field(default_factory=list)
     replicas: int = 1
     shards: int = 1
+    shard_ipus: tuple[int, ...] = ()
     first_replica: str = ""
     replica_variables: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     run_group: str = ""

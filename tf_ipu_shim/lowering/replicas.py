@@ -18,6 +18,7 @@ from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.machine import selection
 
 _INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.
@@ -33,16 +34,18 @@ class Replica:
         count: how many there are.
         shards: IPUs of each.
         group: tells the collectives of this program from those of others.
+        ipus: the IPU of the device on which each shard of this replica is; in their own order when left out.
     """
 
     index: int = 0
     count: int = 1
     shards: int = 1
     group: str = ""
+    ipus: tuple[int, ...] = ()
 
     def chip(self, shard: int) -> int:
         """The IPU of the device on which a shard of this replica is."""
-        return self.index * self.shards + shard
+        return self.ipus[shard] if self.ipus else self.index * self.shards + shard
 
     def specialise(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
         """Makes an emitted op the one of this replica.
@@ -89,22 +92,27 @@ class Replica:
         attributes["group_size"].i, attributes["shards"].i = size, self.shards
 
 
-def replicas_of(functions: Functions, num_ipus: int, group: str) -> list[Replica]:
-    """The replicas that a program runs as.
+def replicas_of(functions: Functions, num_ipus: int, group: str, order: str = "AUTO") -> list[Replica]:
+    """The replicas that a program runs as, and on which IPUs their shards are.
 
     Args:
         functions: the program.
         num_ipus: IPUs of the device.
         group: a name of its own for this lowering.
+        order: `IPUConfig.selection_order`, one of `machine.selection.ORDERS`.
 
     Raises:
         InvalidArgumentError: there are IPUs for several replicas, but not for whole ones.
     """
     graphs = [functions[name] for name in functions.reached()]
     shards = 1 + max((ipu for graph in graphs for ipu in _ipus(graph)), default=0)
+    pipelined = any(_is_in_order(pipeline) for graph in graphs for pipeline in _pipelines(graph))
     count = num_ipus // shards
     if count < 2 or all(graph.ops.isdisjoint(_TELLING) for graph in graphs):
-        return [Replica(shards=num_ipus)]
+        # The IPUs of replicas that do not run, or that no shard is on, keep their places.
+        taken = num_ipus if num_ipus % shards else shards
+        (ipus,) = selection.shard_ipus(tuple(range(taken)), order, pipelined=pipelined)
+        return [Replica(shards=num_ipus, ipus=(*ipus, *range(taken, num_ipus)))]
     if num_ipus % shards:
         raise errors_impl.InvalidArgumentError(
             None,
@@ -112,17 +120,27 @@ def replicas_of(functions: Functions, num_ipus: int, group: str) -> list[Replica
             f"A program of {shards} shards cannot be replicated over {num_ipus} IPUs: their number has to be a "
             f"multiple of {shards}. Select {shards * count} IPUs for {count} replicas, or {shards} for one.",
         )
-    return [Replica(index, count, shards, group) for index in range(count)]
+    of_replicas = selection.shard_ipus(tuple(range(num_ipus)), order, pipelined=pipelined, replicas=count)
+    return [Replica(index, count, shards, group, ipus) for index, ipus in enumerate(of_replicas)]
 
 
 def _ipus(graph: FunctionGraph) -> Iterator[int]:
     """The IPUs of a replica that a function shows to be there: of its ops, and of a pipeline's stages, used or not."""
     yield from (mark.ipu or 0 for mark in graph.marks.values())
+    yield from (ipu for pipeline in _pipelines(graph) for ipus in pipeline.devices for ipu in ipus)
+
+
+def _pipelines(graph: FunctionGraph) -> Iterator[PipelineDescription]:
     if not graph.ops.isdisjoint(vocabulary.LOOPS):
         for node in graph.nodes:
             pipeline = PipelineDescription.of(node.proto) if node.op in vocabulary.LOOPS else None
             if pipeline is not None:
-                yield from (ipu for ipus in pipeline.devices for ipu in ipus)
+                yield pipeline
+
+
+def _is_in_order(pipeline: PipelineDescription) -> bool:
+    """Whether stages are one after another on an IPU each."""
+    return pipeline.devices == tuple((stage,) for stage in range(pipeline.stages))
 
 
 def settle_count(functions: Functions, count: int) -> None:

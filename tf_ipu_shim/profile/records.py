@@ -29,7 +29,8 @@ class IpuReport:
     """One IPU of a TensorFlow device.
 
     Args:
-        ipu: the shard.
+        ipu: its place in the device: shards take these as `selection_order` says.
+        physical: its number in the system; as good as `ipu` while the device is not attached.
         modelled: what the largest of the programs needs on it; None where no program uses it.
         program: the name of that program.
         variable_bytes: modelled bytes of all programs' variables on it, each variable once.
@@ -38,6 +39,7 @@ class IpuReport:
     """
 
     ipu: int
+    physical: int
     modelled: IpuPlan | None
     program: str
     variable_bytes: int

@@ -86,7 +86,9 @@ def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
         name=device.name,
         chip=device.chip.title,
         poplar_id=device.poplar_id,
-        ipus=tuple(_ipu(ipu, programs, library, ordinal) for ipu in range(count)),
+        ipus=tuple(
+            _ipu(ipu, physical, programs, library, ordinal) for ipu, physical in enumerate(device.physical_ipus)
+        ),
         programs=tuple(programs),
         host_to_device=Moved(to_device.bytes, to_device.transfers),
         device_to_host=Moved(to_host.bytes, to_host.transfers),
@@ -96,7 +98,7 @@ def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
     )
 
 
-def _ipu(ipu: int, programs: list[MemoryPlan], library: Any, ordinal: int) -> IpuReport:
+def _ipu(ipu: int, physical: int, programs: list[MemoryPlan], library: Any, ordinal: int) -> IpuReport:
     found = [(plan, one) for plan in programs for one in plan.ipus if one.ipu == ipu]
     largest = max(found, key=lambda pair: pair[1].peak_bytes, default=None)
     variables: dict[str, int] = {}
@@ -104,6 +106,7 @@ def _ipu(ipu: int, programs: list[MemoryPlan], library: Any, ordinal: int) -> Ip
         variables.update((name, size) for (where, name), size in plan.variables.items() if where == ipu)
     return IpuReport(
         ipu=ipu,
+        physical=physical,
         modelled=largest[1] if largest else None,
         program=largest[0].program if largest else "",
         variable_bytes=sum(variables.values()),
@@ -137,6 +140,7 @@ def _device_dict(device: DeviceReport) -> dict[str, Any]:
         "name": device.name,
         "chip": device.chip,
         "poplar_id": device.poplar_id,
+        "physical_ipus": [ipu.physical for ipu in device.ipus],
         "modelled": {
             "programs": [
                 {
@@ -148,6 +152,7 @@ def _device_dict(device: DeviceReport) -> dict[str, Any]:
                     ],
                     "exchanges": {f"{source}->{to}": size for (source, to), size in plan.exchanges.items()},
                     "coarse": dict(plan.coarse),
+                    "shard_ipus": [list(ipus) for ipus in plan.shard_ipus],
                 }
                 for plan in device.programs
             ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from tf_ipu_shim.machine.memory import CATEGORIES
@@ -39,7 +40,7 @@ def render(report: ReportData) -> str:
 def _device(device: DeviceReport) -> list[str]:
     attached = f"Poplar device {device.poplar_id}" if device.poplar_id is not None else "not attached"
     count = len(device.ipus)
-    lines = [f"{device.name}: {count} x {device.chip}, {attached}", "=" * WIDTH]
+    lines = [f"{device.name}: {count} x {device.chip}, {attached}", "=" * WIDTH, *_places(device)]
     lines += ["Modelled: what the programs need on the chip, in bytes. Not counted:", f"  {NOT_MODELLED}."]
     rows = [["IPU", "always live", "not always", "peak", "limit", "used", "fullest tile", "program"]]
     for ipu in device.ipus:
@@ -73,6 +74,21 @@ def _device(device: DeviceReport) -> list[str]:
     )
     lines.append(f"Programs lowered: {device.programs_lowered}. Program runs: {device.programs_run}.")
     return lines + _exchanges(device)
+
+
+def _places(device: DeviceReport) -> list[str]:
+    """Where IPUs and shards are, unless they are simply numbered through."""
+    lines = []
+    physical = [ipu.physical for ipu in device.ipus]
+    if physical != list(range(len(physical))):
+        listed = ", ".join(map(str, physical))
+        lines.append(f"IPUs 0 to {len(physical) - 1} here are the system's IPUs {listed}.")
+    for plan in device.programs:
+        for replica, ipus in enumerate(plan.shard_ipus):
+            if list(ipus) != sorted(ipus):
+                which = f" of replica {replica}" if len(plan.shard_ipus) > 1 else ""
+                lines.append(f"The shards{which} of {plan.program} are on IPUs {', '.join(map(str, ipus))}.")
+    return [part for line in lines for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
 
 
 def _by_category(sizes: Sequence[tuple[int, Mapping[str, int]]]) -> list[str]:

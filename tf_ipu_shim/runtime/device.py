@@ -76,23 +76,16 @@ class IpuDevice:
 
     @property
     def physical_ipus(self) -> tuple[int, ...]:
-        """Numbers of its IPUs in the order shards take by default; counted from 0 while it is not attached."""
+        """Numbers of its IPUs in the system, by place in the device; counted from 0 while it is not attached."""
         attachment = self._attachment
         if attachment is not None and attachment.held:
             return attachment.device.ipus
         return tuple(range(self.num_ipus))
 
-    def shard_order(self, shards: int, pipelined: bool = False) -> tuple[int, ...]:
-        """Which IPU of the device (or of a replica in it) each shard runs on, by `selection_order`.
-
-        Args:
-            shards: IPUs that one replica of the program is sharded over.
-            pipelined: whether the program is a pipeline with the default mapping of stages.
-
-        Returns:
-            A permutation of 0 to shards-1, by shard.
-        """
-        return selection.shard_order(shards, selection.ORDERS[self.options.selection_order], pipelined=pipelined)
+    @property
+    def selection_order(self) -> str:
+        """In which order shards take its IPUs, one of `machine.selection.ORDERS`."""
+        return selection.ORDERS[self.options.selection_order]
 
     @property
     def engine_options(self) -> dict[str, str]:

@@ -127,6 +127,7 @@ class MemoryPlan:
         exchanges: bytes a run copies from IPU to IPU, by (source, destination); those of a loop's body once.
         coarse: names of the XLA programs that could not be looked into, with the reason: of those only variables,
             arguments and results are counted.
+        shard_ipus: for each replica the IPU of each shard, shape `[replica, shard]`.
     """
 
     program: str
@@ -136,6 +137,7 @@ class MemoryPlan:
     variables: Mapping[tuple[int, str], int] = dataclasses.field(default_factory=dict)
     exchanges: Mapping[tuple[int, int], int] = dataclasses.field(default_factory=dict)
     coarse: tuple[tuple[str, str], ...] = ()
+    shard_ipus: tuple[tuple[int, ...], ...] = ()
 
     def replicated(self, replicas: int, shards: int) -> MemoryPlan:
         """The plan of so many replicas, each as this one.
@@ -150,6 +152,7 @@ class MemoryPlan:
             ipus=tuple(dataclasses.replace(ipu, ipu=ipu.ipu + first) for first in firsts for ipu in self.ipus),
             variables={(ipu + at, name): size for at in firsts for (ipu, name), size in self.variables.items()},
             exchanges={(a + at, b + at): size for at in firsts for (a, b), size in self.exchanges.items()},
+            shard_ipus=tuple(tuple(ipu + at for ipu in ipus) for at in firsts for ipus in self.shard_ipus),
         )
 
     @property
