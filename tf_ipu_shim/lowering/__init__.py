@@ -4,6 +4,7 @@
 
 pipelines       checks that schedules can run the mini-batches they were asked for
 randomness      gives random ops seeds that start from the device's
+synthetic       puts made-up data in the place of feeds and seeds where the flags ask for them
 replicas        finds how many replicas there are; ops that follow from their number are replaced
 chunks          has loops on one IPU run several iterations in one XLA program (trip_count, chunk_functions)
 replicas        gives each replica functions of its own where they ask which replica it is

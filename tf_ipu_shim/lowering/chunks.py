@@ -64,6 +64,8 @@ def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Place
     body = functions[loop.proto.attr["body"].func.name]
     if body.ops.isdisjoint(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
         return None
+    if any(vocabulary.MADE_UP_ATTRIBUTE in node.proto.attr for node in body.nodes):
+        return None  # the host's own data need no chunk, which would count them as sent by the IPU
     infeeds = [node for node in body.nodes if node.op in vocabulary.INFEEDS]
     outfeeds = [node for node in body.nodes if node.op == vocabulary.OUTFEED_ENQUEUE]
     iterators = [node for node in body.nodes if node.op == vocabulary.ITERATOR]

@@ -279,6 +279,17 @@ class FunctionGraph:
         self.ops = {node.op for node in nodes}
         self.called = dict.fromkeys(name for node in nodes for name in op_types.called_functions(node.proto))
 
+    def drop_unused(self, op: str) -> None:
+        """Leaves out ops of a type whose results nobody takes any more.
+
+        Args:
+            op: the type; what it does has to be nothing but its results.
+        """
+        self.nodes = [node for node in self.nodes if node.op != op or node.users]
+        for index, node in enumerate(self.nodes):
+            node.index = index
+        self.ops = {node.op for node in self.nodes}
+
     def _added(self, proto: node_def_pb2.NodeDef) -> Node:
         node = Node(0, proto)
         self._connect(node)

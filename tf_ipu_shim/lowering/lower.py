@@ -7,7 +7,7 @@ import itertools
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import chunks, pipelines, randomness, replicas, vocabulary
+from tf_ipu_shim.lowering import chunks, pipelines, randomness, replicas, synthetic, vocabulary
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -15,6 +15,7 @@ from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.replicas import Replica
+from tf_ipu_shim.machine import flags
 from tf_ipu_shim.plugin.library import Call, Library
 
 _serial = itertools.count()
@@ -45,6 +46,7 @@ def lower(
     functions = Functions(request.library, request.function)
     pipelines.check_counts(functions)
     randomness.add_seeds(functions, request.ordinal)
+    synthetic.make_up_data(functions, flags.current())
     all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}", order)
     replicas.settle_count(functions, len(all_replicas))
     placer = Placer(functions, all_replicas[0].shards)

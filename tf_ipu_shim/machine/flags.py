@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import textwrap
 from typing import Any
 
 from tf_ipu_shim.errors import UnknownFlagError
 from tf_ipu_shim.machine import _flag_text
+from tf_ipu_shim.machine.effects import DEVICES, MACHINE, OUTPUT, RECORDED, RESULTS, OptionEffect
 
 ENVIRONMENT_VARIABLE = "TF_POPLAR_FLAGS"
 
@@ -20,8 +22,23 @@ RETIRED = ("add_all_reduce_copies", "dump_text_reports_to_stdio", "force_replica
 _REFUSED = ("save_interval_report", "save_vertex_graph")
 
 
-def _flag(default: Any, what: str, *, unit: str = "", values: str = "", recompiles: bool = False) -> Any:
-    metadata = {"help": what, "unit": unit, "values": values, "recompiles": recompiles}
+def _flag(
+    default: Any,
+    what: str,
+    *,
+    unit: str = "",
+    values: str = "",
+    recompiles: bool = False,
+    effect: str = RECORDED,
+    why: str = "",
+) -> Any:
+    metadata = {
+        "help": what,
+        "unit": unit,
+        "values": values,
+        "recompiles": recompiles,
+        "effect": OptionEffect(name="", effect=effect, what=why),
+    }
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -36,52 +53,154 @@ class PoplarFlags:
         8
     """
 
-    help: bool = _flag(False, "Print this text.")
+    help: bool = _flag(
+        False,
+        "Print this text.",
+        effect=OUTPUT,
+        why="the help, on stderr, when the flags are read",
+    )
     use_synthetic_data: bool = _flag(
-        False, "Make up all data on the IPU: nothing is moved from or to the host.", recompiles=True
+        False,
+        "Make up all data on the IPU: nothing is moved from or to the host.",
+        recompiles=True,
+        effect=RESULTS,
+        why="programs take no feeds, seeds and host embeddings, but data that are made up",
     )
     synthetic_data_categories: frozenset[str] = _flag(
         frozenset(),
         "Make up only these kinds of data on the IPU.",
         values="comma-separated: " + ", ".join(SYNTHETIC_DATA_CATEGORIES),
         recompiles=True,
+        effect=RESULTS,
+        why="the same, for some kinds of data; parameters keep the script's values",
     )
     synthetic_data_initializer: str = _flag(
         "",
         "How made-up data is filled in. Needs use_synthetic_data or synthetic_data_categories.",
         values="random, uniform, normal or a whole number",
         recompiles=True,
+        effect=RESULTS,
+        why="what made-up data are",
     )
-    use_ipu_model: bool = _flag(False, "Run on the IPU Model instead of on IPUs.", recompiles=True)
+    use_ipu_model: bool = _flag(
+        False,
+        "Run on the IPU Model instead of on IPUs.",
+        recompiles=True,
+        effect=DEVICES,
+        why="no IPUs are attached; the chip is that of `ipu_model`",
+    )
     log_cycle_count: int = _flag(
-        -1, "Log the cycles that each run of the main program took on this tile.", unit="tile", recompiles=True
+        -1,
+        "Log the cycles that each run of the main program took on this tile.",
+        unit="tile",
+        recompiles=True,
+        why="cycles are not modelled",
     )
     while_loop_brute_force_max_trip_count: int = _flag(
-        128, "How far to follow a while loop when counting its trips at compile time.", unit="trips", recompiles=True
+        128,
+        "How far to follow a while loop when counting its trips at compile time.",
+        unit="trips",
+        recompiles=True,
+        why="loops whose trips are not known run as well",
     )
-    max_compilation_threads: int = _flag(-1, "Threads to compile with; -1 is as many as Poplar likes.", unit="threads")
-    max_infeed_threads: int = _flag(-1, "Threads that feed infeed queues; -1 is no limit.", unit="threads")
-    executable_cache_path: str = _flag("", "Directory in which compiled programs are kept.", values="a path")
-    dump_schedule_as_dot: bool = _flag(False, "Write the schedule as a graph in the DOT language.")
-    tensor_map_file_path: str = _flag("", "Directory for the mapping of tensors to tiles.", values="a path")
-    fallback_scheduler: bool = _flag(False, "Schedule with TensorFlow's own scheduler.", recompiles=True)
-    allow_nans: bool = _flag(False, "Let constant folding go on past NaNs.", recompiles=True)
-    null_data_feed: bool = _flag(False, "Feed queues with uninitialised memory instead of the dataset's elements.")
+    max_compilation_threads: int = _flag(
+        -1,
+        "Threads to compile with; -1 is as many as Poplar likes.",
+        unit="threads",
+        why="TensorFlow's own threads compile",
+    )
+    max_infeed_threads: int = _flag(
+        -1,
+        "Threads that feed infeed queues; -1 is no limit.",
+        unit="threads",
+        why="an infeed has one thread of its own",
+    )
+    executable_cache_path: str = _flag(
+        "",
+        "Directory in which compiled programs are kept.",
+        values="a path",
+        why="compiled programs are kept within the process only",
+    )
+    dump_schedule_as_dot: bool = _flag(
+        False,
+        "Write the schedule as a graph in the DOT language.",
+        why="there is no schedule of Poplar's; the memory model's is not written out",
+    )
+    tensor_map_file_path: str = _flag(
+        "",
+        "Directory for the mapping of tensors to tiles.",
+        values="a path",
+        why="tensors are modelled on tiles by bytes, not one by one",
+    )
+    fallback_scheduler: bool = _flag(
+        False,
+        "Schedule with TensorFlow's own scheduler.",
+        recompiles=True,
+        why="the memory model has one schedule of its own",
+    )
+    allow_nans: bool = _flag(
+        False,
+        "Let constant folding go on past NaNs.",
+        recompiles=True,
+        why="XLA folds constants past NaNs anyway",
+    )
+    null_data_feed: bool = _flag(
+        False,
+        "Feed queues with uninitialised memory instead of the dataset's elements.",
+        effect=RESULTS,
+        why="infeeds give zeros and take nothing from their datasets",
+    )
     show_progress_bar: str = _flag(
-        "auto", "Show how far a compilation is; auto shows it on a terminal.", values="true, false or auto"
+        "auto",
+        "Show how far a compilation is; auto shows it on a terminal.",
+        values="true, false or auto",
+        effect=OUTPUT,
+        why="the bar on stderr",
     )
-    use_on_demand: bool = _flag(False, "Attach to IPUs when they are first used, whatever the configuration says.")
+    use_on_demand: bool = _flag(
+        False,
+        "Attach to IPUs when they are first used, whatever the configuration says.",
+        effect=DEVICES,
+        why="when they are attached",
+    )
     on_demand_device_poll_time: int = _flag(
-        1000, f"Time between two tries to attach; at least {MINIMUM_POLL_MILLISECONDS}.", unit="milliseconds"
+        1000,
+        f"Time between two tries to attach; at least {MINIMUM_POLL_MILLISECONDS}.",
+        unit="milliseconds",
+        effect=DEVICES,
+        why="when they are attached",
     )
-    on_demand_device_timeout: int = _flag(3_600_000, "Time after which trying to attach fails.", unit="milliseconds")
+    on_demand_device_timeout: int = _flag(
+        3_600_000,
+        "Time after which trying to attach fails.",
+        unit="milliseconds",
+        effect=DEVICES,
+        why="how long a program waits for them",
+    )
     ipu_model_tiles: int = _flag(
-        -1, "Tiles of the IPU Model where the configuration names none; -1 is all.", unit="tiles", recompiles=True
+        -1,
+        "Tiles of the IPU Model where the configuration names none; -1 is all.",
+        unit="tiles",
+        recompiles=True,
+        effect=MACHINE,
+        why="tiles, with --use_ipu_model",
     )
-    sync_replica_start: bool = _flag(False, "Let all replicas begin a run together.", recompiles=True)
-    enable_hlo_verifier: bool = _flag(False, "Check the program after every compiler pass.")
+    sync_replica_start: bool = _flag(
+        False,
+        "Let all replicas begin a run together.",
+        recompiles=True,
+        why="replicas meet at their collectives; beginning together changes no value",
+    )
+    enable_hlo_verifier: bool = _flag(
+        False,
+        "Check the program after every compiler pass.",
+        why="none of Graphcore's compiler passes runs here",
+    )
     disable_poplar_version_check: bool = _flag(
-        False, "Load programs from the cache that another Poplar version compiled.", recompiles=True
+        False,
+        "Load programs from the cache that another Poplar version compiled.",
+        recompiles=True,
+        why="programs are compiled in the process that runs them",
     )
     without_effect: tuple[str, ...] = ()
     """Retired flags that were given; not a flag itself."""
@@ -188,6 +307,8 @@ def current() -> PoplarFlags:
         # The contents of a file may change without its name, so only flags given in the variable are kept.
         if not _flag_text.is_file_name(text):
             _last = (text, flags)
+        if flags.help:
+            print(help_text(), file=sys.stderr, flush=True)
     return flags
 
 
@@ -212,6 +333,25 @@ def help_text() -> str:
     return "\n".join(lines)
 
 
+def effects() -> tuple[OptionEffect, ...]:
+    """What each flag changes here, the retired ones too.
+
+    Example:
+        >>> next(flag for flag in effects() if flag.name == "ipu_model_tiles").effect
+        'changes the machine model'
+    """
+    known = [dataclasses.replace(field.metadata["effect"], name=name) for name, field in _fields().items()]
+    old = [OptionEffect(name=name, effect=RECORDED, what="newer SDKs take it and ignore it") for name in RETIRED]
+    return (*known, *old)
+
+
+def given_without_effect(flags: PoplarFlags) -> dict[str, Any]:
+    """The flags that have another value than their default and that change nothing here, with that value."""
+    names = [flag.name for flag in effects() if flag.effect == RECORDED and flag.name in _fields()]
+    changed = {name: getattr(flags, name) for name in names if getattr(flags, name) != _fields()[name].default}
+    return {**changed, **dict.fromkeys(flags.without_effect, True)}
+
+
 def _categories(name: str, value: str | None) -> frozenset[str]:
     text = _flag_text.string(name, value)
     received = [part.strip() for part in text.split(",") if part.strip()]
@@ -222,13 +362,14 @@ def _categories(name: str, value: str | None) -> frozenset[str]:
 
 
 def _initializer(name: str, value: str | None) -> str:
+    """The kind of data, or a number's integer part: that alone counts."""
     text = _flag_text.string(name, value)
-    if text not in ("", "random", "uniform", "normal"):
-        try:
-            int(text)
-        except ValueError:
-            raise _flag_text.bad_value(name, text, "random, uniform, normal or a whole number") from None
-    return text
+    if text in ("", "random", "uniform", "normal"):
+        return text
+    try:
+        return str(int(float(text)) if "." in text else int(text))
+    except (ValueError, OverflowError):
+        raise _flag_text.bad_value(name, text, "random, uniform, normal or a whole number") from None
 
 
 def _progress_bar(name: str, value: str | None) -> str:

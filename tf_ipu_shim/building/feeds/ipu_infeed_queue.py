@@ -8,10 +8,11 @@ from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import gen_dataset_ops, resource_variable_ops
+from tensorflow.python.ops import array_ops, gen_dataset_ops, resource_variable_ops
 
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
+from tf_ipu_shim.machine import flags
 
 _HOST = "/device:CPU:0"
 
@@ -119,7 +120,14 @@ class IPUInfeedQueue:
     def _initialize(self) -> Any:
         self._initialized = True
         with ops.device(_HOST):
-            return gen_dataset_ops.make_iterator(self._dataset._variant_tensor, self._iterator())
+            dataset = self._garbage() if flags.current().null_data_feed else self._dataset
+            return gen_dataset_ops.make_iterator(dataset._variant_tensor, self._iterator())
+
+    def _garbage(self) -> Any:
+        """Elements of the dataset's form that nobody has filled in: zeros, without end."""
+        zeros = [array_ops.zeros(shape, kind) for shape, kind in zip(self._shapes, self._types)]
+        element = structure.from_compatible_tensor_list(self._structure, zeros)
+        return dataset_ops.DatasetV2.from_tensors(element).repeat()
 
     def _iterator(self) -> Any:
         """The iterator, found by its name: programs and sessions meet there."""

@@ -9,8 +9,9 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.util import nest
 
-from tf_ipu_shim import plugin
+from tf_ipu_shim import errors, plugin
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
+from tf_ipu_shim.machine import flags
 from tf_ipu_shim.runtime import devices
 
 _HOST = "/device:CPU:0"
@@ -134,10 +135,16 @@ class IPUOutfeedQueue:
 
         Raises:
             ValueError: no program enqueues to it.
+            UnsupportedError: it is in mode `LAST`, and outfeeds are synthetic.
         """
         if self._enqueuing_graph is None:
             raise ValueError(
                 "Trying to dequeue an outfeed which has not been enqueued. Build the program that enqueues to it first."
+            )
+        if self._mode is IPUOutfeedMode.LAST and flags.current().is_synthetic("outfeed"):
+            raise errors.UnsupportedError(
+                "An IPUOutfeedQueue in IPUOutfeedMode.LAST cannot be dequeued while TF_POPLAR_FLAGS makes outfeeds "
+                "synthetic, as on IPUs. Use IPUOutfeedMode.ALL, or leave outfeed out of --synthetic_data_categories."
             )
         with ops.device(_HOST):
             flat = plugin.load().ops.pop_datastream_outfeed_dequeue(

@@ -10,6 +10,8 @@ import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import gen_resource_variable_ops
 
 from tf_ipu_shim.building import host_ops
+from tf_ipu_shim.lowering import synthetic
+from tf_ipu_shim.machine import flags
 
 v1 = tf.compat.v1
 _STRATEGIES = ("TOKEN", "ENCODING")
@@ -229,12 +231,19 @@ class HostEmbedding:
             clip_indices: whether to move indices into the table's range.
 
         Returns:
-            Shape [*indices.shape, encoding].
+            Shape [*indices.shape, encoding]. Where `TF_POPLAR_FLAGS` makes host embeddings synthetic, rows are made up
+            on the IPU, and gradients do not reach the table.
         """
         if isinstance(count, bool):
             clip_indices = count
         table = self._embedding_tensor
         rows = tf.convert_to_tensor(indices)
+        in_force = flags.current()
+        if in_force.is_synthetic("hostembedding"):
+            shape = tf.concat([tf.shape(rows), table.shape[1:]], 0)
+            if rows.shape.is_fully_defined():
+                shape = [*rows.shape, table.shape[1]]
+            return synthetic.made_up(in_force.synthetic_data_initializer, table.dtype, shape, self._name)
         if clip_indices:
             rows = tf.clip_by_value(rows, 0, table.shape[0] - 1)
         if self._optimizer_spec is None:

@@ -1,0 +1,45 @@
+"""What an option that Graphcore's software has changes on simulated IPUs: one of a few words, the same for all options.
+
+Nothing that is accepted does nothing in silence: what changes nothing is recorded, with the reason, for the memory
+report and the log.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+RESULTS = "changes results"
+DEVICES = "changes devices"
+MEMORY = "changes the memory model"
+MACHINE = "changes the machine model"
+OUTPUT = "changes what is written"
+RECORDED = "recorded only"
+
+EFFECTS = (RESULTS, DEVICES, MEMORY, MACHINE, OUTPUT, RECORDED)
+MEANINGS = {
+    RESULTS: "values that programs compute, or whether they may run",
+    DEVICES: "which IPUs are used, and when they are attached",
+    MEMORY: "modelled bytes, or whether a program that does not fit may run",
+    MACHINE: "the simulated chip",
+    OUTPUT: "trace events, progress bars, help: what a process writes beside its results",
+    RECORDED: "nothing: it is accepted, checked, listed in the memory report and named in the log",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OptionEffect:
+    """One option and what it changes.
+
+    Args:
+        name: as scripts write it.
+        effect: one of `EFFECTS`.
+        what: what it changes, or why it is only recorded.
+
+    Example:
+        >>> OptionEffect(name="opt.enableInlining", effect=RECORDED, what="there is no Poplar code").effect
+        'recorded only'
+    """
+
+    name: str
+    effect: str
+    what: str
