@@ -7,6 +7,7 @@
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
 #   make wheel, make bench
 #   make coverage      writes docs/coverage.md, the list of names that are emulated
+#   make options       writes docs/options.md, the table of what options change
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -18,11 +19,11 @@ PIP := -m pip --disable-pip-version-check -q
 # What setup.cfg promises. The types are checked as the first and the last have them; TensorFlow's own come from .venv.
 PYTHONS := 3.10 3.11 3.12 3.13
 # Each writes a page of docs; with --check it ends with status 1 where the page is out of date.
-GENERATORS := tools/generate_coverage.py
+GENERATORS := tools/generate_coverage.py tools/generate_options.py
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-221 test-pythons asan lint wheel bench coverage clean
+.PHONY: demo test test-221 test-pythons asan lint wheel bench coverage options clean
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
@@ -63,6 +64,9 @@ bench: $(BIN)/.ready
 
 coverage: $(BIN)/.ready
 	$(BIN)/python tools/generate_coverage.py
+
+options: $(BIN)/.ready
+	$(BIN)/python tools/generate_options.py
 
 $(BIN)/.ready: setup.cfg pyproject.toml tools/build_backend.py
 	$(PYTHON) -m venv .venv

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tf_ipu_shim.errors import UnknownFlagError
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine import effects, flags
 
 PUBLISHED = (
     "help use_synthetic_data synthetic_data_categories synthetic_data_initializer use_ipu_model log_cycle_count "
@@ -174,3 +174,36 @@ def test_help_speaks_of_every_flag():
     assert "milliseconds" in text
     assert max(map(len, text.splitlines())) <= 120
     assert flags.parse("--help").help
+
+
+def test_help_is_printed_when_the_flags_are_read(monkeypatch, capsys):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "")
+    flags.current()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--help --use_ipu_model")
+    assert flags.current().use_ipu_model
+    assert capsys.readouterr().err == flags.help_text() + "\n"
+    flags.current()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("text", "counts"), [("2.9", "2"), ("-2.9", "-2"), ("7", "7"), ("normal", "normal"), ("", "")])
+def test_of_an_initializer_the_integer_part_counts(text, counts):
+    parsed = flags.parse(f"--use_synthetic_data --synthetic_data_initializer={text}")
+    assert parsed.synthetic_data_initializer == counts
+
+
+def test_every_flag_says_what_it_changes():
+    entries = {entry.name: entry for entry in flags.effects()}
+    assert set(PUBLISHED) | set(flags.RETIRED) == set(entries)
+    assert all(entry.effect in effects.EFFECTS and entry.what for entry in entries.values())
+
+
+def test_flags_that_were_given_and_change_nothing():
+    parsed = flags.parse("--log_cycle_count=3 --save_oom_profiler=/x --use_ipu_model --executable_cache_path=/y")
+    assert flags.given_without_effect(parsed) == {
+        "log_cycle_count": 3,
+        "executable_cache_path": "/y",
+        "save_oom_profiler": True,
+    }
+    assert flags.given_without_effect(flags.parse("")) == {}

@@ -1,5 +1,7 @@
 """One process, and so one set of TensorFlow devices: every test begins and ends with nothing configured."""
 
+import functools
+
 import pytest
 
 
@@ -9,8 +11,9 @@ def own_environment(monkeypatch, tmp_path):
     for name in ("TF_IPU_SHIM_SYSTEM", "TF_POPLAR_FLAGS", "POPLAR_ENGINE_OPTIONS", "TF_IPU_SHIM_SDK"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
-    from tf_ipu_shim.runtime import devices
+    from tf_ipu_shim.runtime import accepted, devices
 
+    accepted.forget()
     devices.reset()  # a test that never configures leaves the default device
     yield
     devices.reset()
@@ -33,3 +36,11 @@ def graph(own_environment):
 
     with tf.Graph().as_default() as made:
         yield made
+
+
+@pytest.fixture
+def environment(own_environment, monkeypatch):
+    """`environment(config={"allow_recompute": True}, flags="--use_ipu_model")` configures from scratch."""
+    import option_runs
+
+    return functools.partial(option_runs.from_scratch, monkeypatch)

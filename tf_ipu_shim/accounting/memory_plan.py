@@ -16,6 +16,7 @@ from tf_ipu_shim.accounting.memory_walk import Walk
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.memory import MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.runtime import plans
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 UserLine = Callable[[str, str], str | None]
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
-_ALLOW = "debug.allowOutOfMemory"
 
 
 def enabled() -> bool:
@@ -115,7 +115,7 @@ def _may_go_on(device: IpuDevice) -> bool:
     # Graphcore's driver sets the option itself where compilation reports are asked for.
     if device.options.profiling.enable_compilation_trace:
         return True
-    return device.engine_options.get(_ALLOW, "").lower() == "true"
+    return device.engine_options.get(engine_options.ALLOW_OUT_OF_MEMORY, "").lower() == "true"
 
 
 def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> Callable[[str], str | None]:

@@ -14,6 +14,7 @@ from tensorflow.python.util import nest
 from tf_ipu_shim.building import autograph
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
+from tf_ipu_shim.runtime import accepted
 
 
 class _Tracing(threading.local):
@@ -63,6 +64,7 @@ def repeat(
         >>> float(strategy.run(step))
         15.0
     """
+    accepted.note_arguments("loops.repeat", use_while_v1=None if use_while_v1 else use_while_v1)
 
     def condition(counter: Any, *_: Any) -> Any:
         return counter < n
@@ -102,6 +104,7 @@ def while_loop(
         >>> float(strategy.run(step))
         0.9765625
     """
+    accepted.note_arguments("loops.repeat", use_while_v1=None if use_while_v1 else use_while_v1)
     values = _as_list(inputs)
     _check_arguments("condition", condition, len(values), None)
     return _loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)

@@ -14,6 +14,7 @@ from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.shared_statistics import check_shared_statistics
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime.device import IpuDevice
@@ -35,6 +36,8 @@ def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: C
     device = device_of(parsed.ordinal)
     plans = memory_plan.enabled()
     program = lower(library, call, parsed, device.num_ipus, plans, device.selection_order)
+    group_size = device.options.experimental_distributed_batch_norm_replica_group_size
+    check_shared_statistics(parsed.library.values(), program.replicas, group_size)
     if plans:
         memory_plan.plan_memory(parsed, program, device, Diagnostics(call).user_line)
     answer = answer_of(program)

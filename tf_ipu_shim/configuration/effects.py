@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.configuration import table
+from tf_ipu_shim.configuration import table, translate
 from tf_ipu_shim.configuration.base import _ConfigBase
 from tf_ipu_shim.configuration.verification import VerificationOptions
+from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.messages import config_pb2
 
 
 @dataclass(frozen=True)
 class Effect:
     """One option: its path, its value, whether that differs from the default, and what it changes here.
 
-    `effect` is `devices`, `memory model` or `none: recorded`.
+    `effect` is one of `machine.effects.EFFECTS`.
     """
 
     path: str
@@ -38,13 +40,67 @@ def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:
         >>> config = ipu.config.IPUConfig()
         >>> config.norms.use_stable_statistics = True
         >>> [effect.effect for effect in effects_of(config, changed_only=True)]
-        ['none: recorded']
+        ['recorded only']
     """
     values = {path: getattr(owner, name) for path, owner, name in config._options()}
     listed = []
     line = max(sdk.current(), (2, 1))
     for option in table.options_of(line):
         if option.path in values:
-            changed = values[option.path] != option.at(line)[1] and option.default is not VerificationOptions
+            changed = _differs(values[option.path], option.at(line)[1])
             listed.append(Effect(option.path, values[option.path], changed, option.effect))
     return [effect for effect in listed if effect.changed or not changed_only]
+
+
+def effects_in(options: Any) -> list[Effect]:
+    """Lists what an `IpuOptions` sets, however it was made: by the functions of `ipu.utils`, or field by field.
+
+    Args:
+        options: an `IpuOptions`.
+
+    Returns:
+        One `Effect` for each option that has another value than its default; the paths are those of `IPUConfig`.
+    """
+    old = options.creator_id == config_pb2.IPU_UTILS
+    line = translate.UTILS_SDK if old else max(sdk.current(), (2, 1))
+    plain = translate.old_defaults() if old else translate.defaults(line)
+    listed = [
+        Effect(option.path, value, True, option.effect)
+        for option in table.options_of(line)
+        if option.field or option.path in _FIELDS
+        for value in [_field(options, option.field or _FIELDS[option.path])]
+        if value != _field(plain, option.field or _FIELDS[option.path])
+    ]
+    keys = config_pb2.IpuOptions().verified_transfers
+    keys.CopyFrom(options.verified_transfers)
+    keys.enabled = False
+    if keys not in (plain.verified_transfers, _keys(VerificationOptions())):
+        listed.append(Effect("_verified_transfers.key_id_pairs", keys, True, RECORDED))
+    if options.disable_graph_convolution_caching != plain.disable_graph_convolution_caching:
+        listed.append(Effect("disable_graph_convolution_caching", True, True, RECORDED))
+    return listed
+
+
+def _differs(value: Any, default: Any) -> bool:
+    if isinstance(default, VerificationOptions):
+        return bool(_keys(value) != _keys(default))
+    return bool(value != default)
+
+
+def _keys(keys: VerificationOptions) -> Any:
+    """Keys in a form that compares by content."""
+    transfers = config_pb2.IpuOptions().verified_transfers
+    translate.set_verification(transfers, keys)
+    return transfers
+
+
+# Options whose field `translate` writes by hand.
+_FIELDS = {"floating_point_behaviour.esr": "floating_point_behaviour.esr"}
+
+
+def _field(options: Any, field: str) -> Any:
+    for name in field.lstrip("!").split("."):
+        options = getattr(options, name)
+    if hasattr(options, "add"):
+        return {flag.option: flag.value for flag in options}
+    return not options if field.startswith("!") else options

@@ -6,7 +6,8 @@ from typing import Any
 
 from tf_ipu_shim.configuration import checks, translate, warnings
 from tf_ipu_shim.configuration.base import _ConfigBase
-from tf_ipu_shim.configuration.effects import Effect, effects_of
+from tf_ipu_shim.configuration.effects import Effect, effects_in, effects_of
+from tf_ipu_shim.machine.effects import RECORDED
 from tf_ipu_shim.messages import config_pb2
 
 _set_options: tuple[Effect, ...] = ()
@@ -35,7 +36,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
         >>> config.auto_select_ipus = [1, 2]
         >>> configure_ipu_system(config)
     """
-    from tf_ipu_shim.runtime import devices
+    from tf_ipu_shim.runtime import accepted, devices
 
     options = translate.to_protobuf(config) if isinstance(config, _ConfigBase) else config
     if not isinstance(options, config_pb2.IpuOptions):
@@ -49,11 +50,13 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
         devices.reset()
     devices.configure(options)
     global _set_options
-    _set_options = tuple(effects_of(config, changed_only=True)) if isinstance(config, _ConfigBase) else ()
+    listed = effects_of(config, changed_only=True) if isinstance(config, _ConfigBase) else effects_in(options)
+    _set_options = tuple(listed)
+    accepted.note({option.path: option.value for option in listed if option.effect == RECORDED})
 
 
 def set_options() -> tuple[Effect, ...]:
-    """The options that the last `IPUConfig` to be configured had set, with what each one changes here."""
+    """The options that the last configuration had set, with what each one changes here."""
     return _set_options
 
 

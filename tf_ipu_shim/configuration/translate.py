@@ -50,6 +50,31 @@ def to_protobuf(config: Any) -> Any:
     return options
 
 
+UTILS_SDK = (2, 3)  # the last SDK whose `ipu.utils` configures
+
+
+def defaults(line: tuple[int, int], creator: Any = config_pb2.IPU_CONFIG) -> Any:
+    """An `IpuOptions` with every option's default.
+
+    Args:
+        line: the SDK.
+        creator: who is said to have made it.
+    """
+    options = config_pb2.IpuOptions(creator_id=creator)
+    for option in table.options_of(line):
+        if option.field:
+            set_field(options, option.field, option.at(line)[1], option.path)
+    return options
+
+
+def old_defaults() -> Any:
+    """The same as the functions of `ipu.utils` begin with."""
+    options = defaults(UTILS_SDK, config_pb2.IPU_UTILS)
+    # Unlike IPUConfig, the old functions merge no remote buffers until told to.
+    options.remote_buffer_merging_mode = 0
+    return options
+
+
 def set_field(options: Any, field: str, value: Any, path: str) -> None:
     """Writes one option into the protobuf.
 

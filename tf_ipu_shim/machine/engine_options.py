@@ -7,44 +7,52 @@ import json
 import os
 from collections.abc import Mapping
 
+from tf_ipu_shim.machine.effects import MEMORY, RECORDED, OptionEffect
+
 ENVIRONMENT_VARIABLE = "POPLAR_ENGINE_OPTIONS"
 
-KNOWN = frozenset(
-    (
-        "autoReport.all",
-        "autoReport.directory",
-        "autoReport.executionProfileProgramRunCount",
-        "autoReport.outputExecutionProfile",
-        "autoReport.outputGraphProfile",
-        "autoReport.outputLoweredVars",
-        "debug.allowOutOfMemory",
-        "debug.computeInstrumentationLevel",
-        "debug.floatPointOpException",
-        "debug.instrument",
-        "debug.instrumentCompute",
-        "debug.instrumentControlFlow",
-        "debug.instrumentExternalExchange",
-        "debug.nanOverflowMode",
-        "debug.outputAllSymbols",
-        "debug.retainDebugInformation",
-        "debug.runtimeVerify",
-        "debug.trace",
-        "exchange.enablePrefetch",
-        "exchange.multicastPolicy",
-        "exchange.streamBufferOverlap",
-        "opt.enableInlining",
-        "opt.maxCompilationThreads",
-        "prng.enableStochasticRounding",
-        "prng.seed",
-        "profiler.includeCycleEstimates",
-        "streamCallbacks.maxLookahead",
-        "target.deterministicWorkers",
-        "target.firstRuntimeReplica",
-        "target.numberRuntimeReplica",
-        "target.saveArchive",
-        "target.syncReplicasIndependently",
-    )
-)
+_REPORTS = "Poplar's own report, for which `memory_report()` stands here"
+_NO_CODE = "about Poplar's code for the IPU, of which there is none here"
+_TRANSFERS = "how data travel between host and IPU, which share their memory here"
+_ROUNDING = "arithmetic here is the CPU's: it neither stops at exceptions nor rounds stochastically"
+_UNKNOWN = "Poplar's full list is not published: any option is taken, and the others change nothing here"
+
+ALLOW_OUT_OF_MEMORY = "debug.allowOutOfMemory"
+EFFECTIVE = {ALLOW_OUT_OF_MEMORY: (MEMORY, "a program that does not fit runs to its report")}
+_WITHOUT_EFFECT = {
+    "autoReport.all": _REPORTS,
+    "autoReport.directory": _REPORTS,
+    "autoReport.executionProfileProgramRunCount": _REPORTS,
+    "autoReport.outputExecutionProfile": _REPORTS,
+    "autoReport.outputGraphProfile": _REPORTS,
+    "autoReport.outputLoweredVars": _REPORTS,
+    "debug.computeInstrumentationLevel": _REPORTS,
+    "debug.floatPointOpException": _ROUNDING,
+    "debug.instrument": _REPORTS,
+    "debug.instrumentCompute": _REPORTS,
+    "debug.instrumentControlFlow": _REPORTS,
+    "debug.instrumentExternalExchange": _REPORTS,
+    "debug.nanOverflowMode": _ROUNDING,
+    "debug.outputAllSymbols": _NO_CODE,
+    "debug.retainDebugInformation": _NO_CODE,
+    "debug.runtimeVerify": _NO_CODE,
+    "debug.trace": _NO_CODE,
+    "exchange.enablePrefetch": _NO_CODE,
+    "exchange.multicastPolicy": _NO_CODE,
+    "exchange.streamBufferOverlap": _NO_CODE,
+    "opt.enableInlining": _NO_CODE,
+    "opt.maxCompilationThreads": _NO_CODE,
+    "prng.enableStochasticRounding": _ROUNDING,
+    "prng.seed": _ROUNDING,
+    "profiler.includeCycleEstimates": _REPORTS,
+    "streamCallbacks.maxLookahead": _TRANSFERS,
+    "target.deterministicWorkers": _NO_CODE,
+    "target.firstRuntimeReplica": _NO_CODE,
+    "target.numberRuntimeReplica": _NO_CODE,
+    "target.saveArchive": _NO_CODE,
+    "target.syncReplicasIndependently": _NO_CODE,
+}
+KNOWN = frozenset((*EFFECTIVE, *_WITHOUT_EFFECT))
 """The options that were seen in use. Poplar's full list is not published, so others are passed on too."""
 
 
@@ -127,3 +135,20 @@ def likely_misspelt(options: Mapping[str, str]) -> dict[str, str]:
             if near:
                 found[name] = by_lower[near[0]]
     return found
+
+
+def effects() -> tuple[OptionEffect, ...]:
+    """What each engine option changes here; the last row is for those that nobody was seen to use."""
+    effective = [OptionEffect(name=name, effect=effect, what=what) for name, (effect, what) in EFFECTIVE.items()]
+    recorded = {**_WITHOUT_EFFECT, "any other": _UNKNOWN}
+    return (*effective, *(OptionEffect(name=name, effect=RECORDED, what=why) for name, why in recorded.items()))
+
+
+def without_effect(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of some engine options that change nothing here.
+
+    Example:
+        >>> without_effect({"debug.allowOutOfMemory": "true", "debug.trace": "true"})
+        {'debug.trace': 'true'}
+    """
+    return {name: value for name, value in options.items() if name not in EFFECTIVE}

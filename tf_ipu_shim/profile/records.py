@@ -83,7 +83,7 @@ class ReportData:
     Args:
         sdk: the SDK that is emulated.
         devices: one for each TensorFlow device.
-        without_effect: options that the configuration set and that change nothing on a simulated system.
+        without_effect: options, flags and arguments that were given and that change nothing on a simulated system.
     """
 
     sdk: str

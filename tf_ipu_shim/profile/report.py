@@ -7,10 +7,11 @@ import json
 from typing import Any
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.machine.effects import RECORDED
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
 from tf_ipu_shim.profile import picture, text
 from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, IpuReport, Moved, ReportData
-from tf_ipu_shim.runtime import devices, plans
+from tf_ipu_shim.runtime import accepted, devices, plans
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +70,11 @@ def memory_report() -> MemoryReport:
     )
     from tf_ipu_shim.configuration import system
 
-    without = tuple((one.path, one.value) for one in system.set_options() if one.effect.startswith("none"))
-    return MemoryReport(str(sdk.current()), reports, without)
+    without: dict[str, Any] = {one.path: one.value for one in system.set_options() if one.effect == RECORDED}
+    for device in now:
+        without.update(device.recorded_options())
+    without.update(accepted.arguments())
+    return MemoryReport(str(sdk.current()), reports, tuple(without.items()))
 
 
 def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:

@@ -33,7 +33,7 @@ def render(report: ReportData) -> str:
         lines += ["", *_device(device)]
     if report.without_effect:
         lines += ["", "Options that were set and change nothing on a simulated system:"]
-        lines += [_cut(f"  {path} = {value!r}", WIDTH) for path, value in report.without_effect]
+        lines += [_shortened(f"  {path} = {value!r}") for path, value in report.without_effect]
     return "\n".join(lines)
 
 
@@ -149,6 +149,11 @@ def _exchanges(device: DeviceReport) -> list[str]:
 
 def _number(value: int) -> str:
     return f"{value:,}"
+
+
+def _shortened(text: str) -> str:
+    """The beginning of an option's line, which names it."""
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
 
 
 def _cut(text: str, width: int) -> str:

@@ -92,6 +92,13 @@ class IpuDevice:
         """Poplar engine options in force: the configuration's, overridden by `POPLAR_ENGINE_OPTIONS`."""
         return engine_options.merged({flag.option: flag.value for flag in self.options.compilation_options})
 
+    def recorded_options(self) -> dict[str, Any]:
+        """Flags and engine options that are in force and change nothing, by name."""
+        return {
+            **{f"--{name}": value for name, value in flags.given_without_effect(flags.current()).items()},
+            **engine_options.without_effect(self.engine_options),
+        }
+
     @property
     def compiles_only(self) -> bool:
         """Whether programs are compiled and never run: connection types NEVER and PRE_COMPILE."""

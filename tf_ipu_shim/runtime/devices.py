@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tf_ipu_shim.messages import config_pb2
-from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime import accepted, log
 from tf_ipu_shim.runtime.device import ALWAYS, IpuDevice
 from tf_ipu_shim.runtime.requests import requested
 
@@ -148,6 +148,7 @@ def _start(options: Any) -> None:
     library = load_library()
     devices = requested(options)
     log.poplar_version()
+    accepted.note(devices[0].recorded_options())
     try:
         for device in devices:
             if device.connection == ALWAYS:

@@ -13,6 +13,7 @@ from tensorflow.python.ops import array_ops, gen_dataset_ops, resource_variable_
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.machine import flags
+from tf_ipu_shim.runtime import accepted
 
 _HOST = "/device:CPU:0"
 
@@ -60,6 +61,7 @@ class IPUInfeedQueue:
         prefetch_depth = kwargs.pop("data_to_prefetch", prefetch_depth)
         if kwargs:
             raise TypeError(f"IPUInfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
+        accepted.note_arguments("IPUInfeedQueue", optimise_latency=optimise_latency or None)
         self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._prefetch_depth = feed_arguments.prefetch_depth(prefetch_depth)
         self._structure = dataset_ops.get_structure(dataset)

@@ -12,7 +12,7 @@ from tensorflow.python.util import nest
 from tf_ipu_shim import errors, plugin
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.machine import flags
-from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.runtime import accepted, devices
 
 _HOST = "/device:CPU:0"
 
@@ -77,6 +77,7 @@ class IPUOutfeedQueue:
             )
         if buffer_depth <= 0:
             raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
+        accepted.note_arguments("IPUOutfeedQueue", optimise_latency=optimise_latency or None)
         self._mode = outfeed_mode
         self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._buffer_depth = buffer_depth

@@ -17,6 +17,7 @@ from tf_ipu_shim.building.keras.option_setters import OptionSetters
 from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
 from tf_ipu_shim.building.pipelines.pipelining_ops import PipelineSchedule
+from tf_ipu_shim.runtime import accepted
 
 logged_steps_per_execution_warning = False
 
@@ -96,6 +97,7 @@ class KerasExtensionBase(OptionSetters, OnBatch):
         """
         model: Any = self
         self._check_mode("fit")
+        _note_queues(max_queue_size, workers, use_multiprocessing)
         package = model_step.package_of(model)
         adapters = keras2.module("engine.data_adapter", package)
         if validation_split and validation_data is None:
@@ -150,6 +152,7 @@ class KerasExtensionBase(OptionSetters, OnBatch):
         """
         model: Any = self
         self._check_mode("evaluate")
+        _note_queues(max_queue_size, workers, use_multiprocessing)
         if kwargs:
             raise TypeError(f"Invalid keyword arguments: {list(kwargs)}")
         with model.distribute_strategy.scope():
@@ -183,6 +186,7 @@ class KerasExtensionBase(OptionSetters, OnBatch):
         """
         model: Any = self
         self._check_mode("predict")
+        _note_queues(max_queue_size, workers, use_multiprocessing)
         with model.distribute_strategy.scope():
             handler = self._handler("predict", x=x, batch_size=batch_size, steps_per_epoch=steps)
             package = model_step.package_of(model)
@@ -346,3 +350,13 @@ class KerasExtensionBase(OptionSetters, OnBatch):
 
 
 __all__ = ["KerasExtensionBase", "ModelState", "ReplicatedMetricReductionMethod", "logged_steps_per_execution_warning"]
+
+
+def _note_queues(max_queue_size: int, workers: int, use_multiprocessing: bool) -> None:
+    """Records what Keras' own queues would be told; there are none."""
+    accepted.note_arguments(
+        "Model.fit",
+        max_queue_size=None if max_queue_size == 10 else max_queue_size,
+        workers=None if workers == 1 else workers,
+        use_multiprocessing=use_multiprocessing or None,
+    )

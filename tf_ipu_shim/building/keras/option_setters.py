@@ -8,6 +8,7 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import options
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
+from tf_ipu_shim.runtime import accepted
 
 
 class OptionSetters:
@@ -38,6 +39,10 @@ class OptionSetters:
         )
         options.check_steps(gradient_accumulation_steps_per_replica)
         options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
+        accepted.note_arguments(
+            "Model.set_gradient_accumulation_options",
+            use_v2_gradient_accumulation_optimizer=use_v2_gradient_accumulation_optimizer or None,
+        )
         GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
         self._set(
             accumulation_steps=gradient_accumulation_steps_per_replica,

@@ -10,6 +10,7 @@ from tf_ipu_shim import errors, keras2
 from tf_ipu_shim.building.layers.ipu_layer import IPULayer
 from tf_ipu_shim.building.ops import rand_ops
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
+from tf_ipu_shim.runtime import accepted
 
 _keras = keras2.public()
 
@@ -60,6 +61,8 @@ class PopnnRNN(IPULayer):
         "unroll",
     )
 
+    _RECORDED = ("available_memory_proportion_fwd", "available_memory_proportion_bwd", "options", "options_bwd")
+
     def __init__(self, units: int, arguments: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not arguments["use_bias"]:
@@ -75,6 +78,12 @@ class PopnnRNN(IPULayer):
                 f"IPU custom {self._kind} layer does not support implementation = {arguments['implementation']!r}. "
                 "Use 1 or 2."
             )
+        partials = arguments["partials_dtype"]
+        accepted.note_arguments(
+            "keras PopnnLSTM",
+            partials_dtype=partials if tf.as_dtype(partials) != tf.float32 else None,
+            **{name: arguments[name] for name in self._RECORDED},
+        )
         self._arguments = arguments
         self.units = units
         self.activation = check_activation(arguments["activation"], ACCEPTED_ACTIVATIONS, "activation")

@@ -12,6 +12,7 @@ from tf_ipu_shim.building.ops import activations
 from tf_ipu_shim.building.ops.ctc_decoders import ctc_beam_search_decoder, ctc_beam_search_decoder_with_log_probs
 from tf_ipu_shim.building.ops.ctc_losses import ctc_loss_v2, ctc_loss_with_log_probs
 from tf_ipu_shim.building.ops.sampled_losses import nce_loss, sampled_softmax_loss
+from tf_ipu_shim.runtime import accepted
 
 __all__ = [
     "ctc_beam_search_decoder",
@@ -111,6 +112,7 @@ def softmax(x: Any, stable: bool = False, name: str | None = None) -> Any:
         >>> softmax(tf.constant([[0.0, 0.0]])).numpy().tolist()
         [[0.5, 0.5]]
     """
+    accepted.note_arguments("nn_ops.softmax", stable=stable or None)
     return tf.nn.softmax(x, name=name)
 
 

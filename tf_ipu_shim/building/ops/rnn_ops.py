@@ -12,6 +12,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.ops import recurrences
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
+from tf_ipu_shim.runtime import accepted
 
 v1 = tf.compat.v1
 LSTMStateTuple = keras2.module("layers.rnn.legacy_cells").LSTMStateTuple
@@ -74,6 +75,14 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         self._activation = check_activation(activation, ACCEPTED_ACTIVATIONS, "activation")
         self._recurrent_activation = check_activation(
             recurrent_activation, ACCEPTED_RECURRENT_ACTIVATIONS, "recurrent_activation"
+        )
+        accepted.note_arguments(
+            "PopnnLSTM",
+            partials_dtype=None if tf.as_dtype(partials_dtype) == tf.float32 else partials_dtype,
+            available_memory_proportion_fwd=available_memory_proportion_fwd,
+            available_memory_proportion_bwd=available_memory_proportion_bwd,
+            options=options,
+            options_bwd=options_bwd,
         )
         self._plain_dtype = dtype
         self._partials_dtype = partials_dtype

@@ -64,6 +64,10 @@ class PipelineStageOptions:
         self.matmul_options = self._checked("matmul_options", matmul_options)
         self.slice_options = self._checked("slice_options", slice_options)
 
+    def __repr__(self) -> str:
+        given = {name: options for name, options in vars(self).items() if options}
+        return f"PipelineStageOptions({', '.join(f'{name}={options!r}' for name, options in given.items())})"
+
     @staticmethod
     def _checked(name: str, options: Any) -> dict[str, str]:
         if options is not None and not isinstance(options, dict):

@@ -18,6 +18,7 @@ from tf_ipu_shim.building.pipelines.options import (
     RecomputationMode,
     recomputation_checkpoint,
 )
+from tf_ipu_shim.runtime import accepted
 
 
 def pipeline(
@@ -163,6 +164,13 @@ def pipeline(
         raise TypeError(
             f"weight_update_poplar_options to be of type PipelineStageOptions, but {type(given).__name__} was given."
         )
+    accepted.note_arguments(
+        "pipeline",
+        recomputation_mode=recomputation_mode,
+        forward_propagation_stages_poplar_options=forward_propagation_stages_poplar_options,
+        backward_propagation_stages_poplar_options=backward_propagation_stages_poplar_options,
+        weight_update_poplar_options=weight_update_poplar_options,
+    )
     if context.executing_eagerly():
         raise RuntimeError(
             "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.configuration import table, translate
+from tf_ipu_shim.configuration import translate
 from tf_ipu_shim.configuration.enums import ExecutionProfileType, SchedulingAlgorithm, SelectionOrder
 from tf_ipu_shim.configuration.functions.deprecation import replaced_by_ipu_config
-from tf_ipu_shim.messages import config_pb2
 
 _SCHEDULERS = {
     "": SchedulingAlgorithm.CHOOSE_BEST,
@@ -93,7 +92,7 @@ def create_ipu_config(
     if profile is not ExecutionProfileType.NO_PROFILE and not profiling:
         raise Exception("`profiling` is required when `profile_execution` is set. Set both, or none.")
 
-    options = _defaults()
+    options = translate.old_defaults()
     options.profiling.enable_compilation_trace = profiling
     options.profiling.enable_io_trace = profiling
     options.profiling.execution_trace_type = profile.value
@@ -116,16 +115,6 @@ def create_ipu_config(
     options.prefetch_data_streams = prefetch_data_streams
     options.selection_order = (selection_order or SelectionOrder.AUTO).value
     options.enable_experimental_remote_buffer_embedding = enable_experimental_remote_buffer_embedding
-    return options
-
-
-def _defaults() -> Any:
-    options = config_pb2.IpuOptions(creator_id=config_pb2.IPU_UTILS)
-    for option in table.options_of((2, 3)):
-        if option.field:
-            translate.set_field(options, option.field, option.at((2, 3))[1], option.path)
-    # Unlike IPUConfig, the old functions merge no remote buffers until told to.
-    options.remote_buffer_merging_mode = 0
     return options
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
+from tf_ipu_shim.runtime import accepted
 
 OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
 
@@ -40,6 +41,11 @@ class IpuOptimizerBase(OptimizerV2):
         **kwargs: Any,
     ) -> None:
         super().__init__(name, **kwargs)
+        accepted.note_arguments(
+            "IpuOptimizerBase",
+            outline_apply_gradients=outline_apply_gradients or None,
+            outline_apply_gradients_kwargs=outline_apply_gradients_kwargs or None,
+        )
         self.opt_dtypes = tuple(optimizer_compute_precisions)
         self.outline_apply_gradients = outline_apply_gradients
         self.outline_apply_gradients_kwargs = dict(outline_apply_gradients_kwargs or {})

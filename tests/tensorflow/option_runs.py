@@ -1,0 +1,117 @@
+"""What the tests of options run: a configuration from scratch, a training pipeline, a norm, recurrent layers."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import numpy as np
+import tensorflow as tf
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, normalization_ops, rnn_ops, scopes
+from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
+from tf_ipu_shim.ipu.ops import pipelining_ops
+from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
+
+from tf_ipu_shim.runtime import devices
+
+v1 = tf.compat.v1
+WIDTH, ROWS, STAGES = 16, 8, 4
+COMPILE_ONLY = {
+    "device_connection.type": DeviceConnectionType.PRE_COMPILE,
+    "device_connection.version": "ipu2",
+}
+
+
+def from_scratch(monkeypatch, config=None, flags="", engine=None, ipus=STAGES, sdk="3.4"):
+    """Configures as a process does that has configured nothing yet.
+
+    Args:
+        monkeypatch: sets the environment.
+        config: values of `IPUConfig`'s options by path.
+        flags: `TF_POPLAR_FLAGS`.
+        engine: `POPLAR_ENGINE_OPTIONS`.
+        ipus: how many, where `config` selects none.
+        sdk: the SDK.
+    """
+    devices.reset()
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", sdk)
+    monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps(engine or {}))
+    made = IPUConfig()
+    values = {"auto_select_ipus": ipus, **(config or {})}
+    if "select_ipus" in values:
+        del values["auto_select_ipus"]
+    for path, value in values.items():
+        *categories, name = path.split(".")
+        setattr(functools.reduce(getattr, categories, made), name, value)
+    made.configure_ipu_system()
+
+
+class Momentum(v1.train.MomentumOptimizer):
+    """Takes gradients of any precision."""
+
+    def apply_gradients(self, grads_and_vars, *args, **kwargs):
+        pairs = [(tf.cast(gradient, variable.dtype), variable) for gradient, variable in grads_and_vars]
+        return super().apply_gradients(pairs, *args, **kwargs)
+
+
+def pipeline(stages=STAGES, count=2 * STAGES, width=WIDTH, **options):
+    """Runs a training pipeline of one layer a stage; gives what it sent and the weights."""
+    def stage(number, x):
+        weight = v1.get_variable(f"w{number}", [width, width], initializer=v1.constant_initializer(0.05))
+        x = tf.tanh(tf.matmul(x, weight))
+        return (tf.reduce_sum(x), tf.reduce_max(x)) if number == stages - 1 else x
+
+    def update(loss, _):
+        return OptimizerFunctionOutput(Momentum(0.01, 0.9), loss)
+
+    def program(infeed, outfeed):
+        with v1.variable_scope("", use_resource=True):
+            return pipelining_ops.pipeline(
+                [functools.partial(stage, number) for number in range(stages)],
+                **{"gradient_accumulation_count": count, **options},
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                optimizer_function=update,
+            )
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        data = tf.data.Dataset.range(1, 1000).map(lambda n: tf.fill([ROWS, width], tf.cast(n, tf.float32) / 64))
+        infeed, outfeed = ipu_infeed_queue.IPUInfeedQueue(data), ipu_outfeed_queue.IPUOutfeedQueue()
+        with scopes.ipu_scope("/device:IPU:0"):
+            run = ipu_compiler.compile(lambda: program(infeed, outfeed))
+        taken = outfeed.dequeue()
+        session.run([v1.global_variables_initializer(), infeed.initializer])
+        session.run(run)
+        if devices.get(0).compiles_only:
+            return None
+        sent = [value.tolist() for value in tf.nest.flatten(session.run(taken))]
+        kinds = [tensor.dtype.name for tensor in tf.nest.flatten(taken)]
+        return sent, kinds, [value.tolist() for value in session.run(v1.trainable_variables())]
+
+
+def norm(**options):
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = tf.constant(np.random.RandomState(0).rand(2, 4, 4).astype("f"))
+        y = normalization_ops.group_norm(x, **{"groups": 2, **options})
+        ones = [variable.assign_add(tf.ones_like(variable)) for variable in v1.global_variables()]
+        session.run(v1.global_variables_initializer())
+        session.run(ones)
+        return session.run(y).tolist()
+
+
+def recurrent(**options):
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = tf.constant(np.random.RandomState(0).rand(3, 2, 4).astype("f"))
+        layer = rnn_ops.PopnnLSTM(5, weights_initializer=v1.constant_initializer(0.3), **options)
+        given = tf.nest.flatten(layer(x))
+        session.run(v1.global_variables_initializer())
+        return [value.tolist() for value in session.run(given)]
+
+
+def keras_recurrent(**options):
+    from ipu_tensorflow_addons.keras.layers import PopnnLSTM
+
+    x = tf.constant(np.random.RandomState(0).rand(3, 2, 4).astype("f"))
+    layer = PopnnLSTM(5, kernel_initializer="ones", recurrent_initializer="ones", **options)
+    return [value.numpy().tolist() for value in tf.nest.flatten(layer(x))]

@@ -1,0 +1,262 @@
+"""Each option that claims an effect is set here, and the difference looked for.
+
+What is looked at follows from the effect that the table claims: values for results, IPUs for devices, and so on.
+"""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+from option_runs import COMPILE_ONLY, STAGES, WIDTH, keras_recurrent, norm, pipeline, recurrent
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
+from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder
+from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
+from tf_ipu_shim.poplar.ops import gen_ipu_ops
+
+from tf_ipu_shim import memory_report
+from tf_ipu_shim.configuration import all_options, arguments
+from tf_ipu_shim.configuration.all_options import ENGINE_OPTIONS, IPU_CONFIG, POPLAR_FLAGS
+from tf_ipu_shim.machine.effects import DEVICES, EFFECTS, MACHINE, MEMORY, OUTPUT, RECORDED, RESULTS
+from tf_ipu_shim.runtime import devices
+
+v1 = tf.compat.v1
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PIPELINE, NORM, RNN, KERAS_RNN = (
+    arguments.HEADINGS[call] for call in (arguments.PIPELINE, arguments.NORM, arguments.RNN, arguments.KERAS_RNN)
+)
+SECTIONS = all_options.sections()
+ENTRIES = {(section, entry.name): entry for section, entries in SECTIONS.items() for entry in entries}
+EFFECTIVE = [key for key, entry in ENTRIES.items() if entry.effect != RECORDED]
+
+
+def plan():
+    return memory_report().devices[0].programs[-1]
+
+
+# What is looked at, for each effect. Each takes the settings of one exercise.
+
+
+def memory(environment, config=None, flags="", engine=None, ipus=STAGES, tiles=None, **options):
+    """The modelled bytes of a training pipeline by IPU; or that it is out of memory."""
+    config = {**COMPILE_ONLY, **(config or {})}
+    if tiles:
+        flags, config = "--use_ipu_model", {**config, "ipu_model.tiles_per_ipu": tiles}
+        del config["device_connection.version"]
+        config["device_connection.type"] = DeviceConnectionType.ALWAYS
+    environment(config, flags, engine, ipus)
+    try:
+        pipeline(**options, width=512 if tiles else WIDTH)  # a megabyte of weights, for a tile of 624 KiB
+    except tf.errors.InternalError as error:
+        assert "ut of memory" in str(error)
+        return "out of memory"
+    return [(dict(ipu.categories), dict(ipu.remote)) for ipu in plan().ipus]
+
+
+def machine(environment, config=None, flags=""):
+    """The chip that programs are compiled for."""
+    environment(config, flags)
+    return devices.get(0, attach=False).chip
+
+
+def places(environment, config=None, flags="", waits=False, monkeypatch=None, **options):
+    """Which IPUs there are, how they are attached and waited for, and between which a pipeline's exchanges are."""
+    if waits:
+        return waited(environment, flags, monkeypatch)
+    environment(config, flags)
+    device = devices.get(0, attach=False)
+    seen = [device.num_ipus, device.poplar_id, device.attached, device.connection, device.on_model]
+    environment({**COMPILE_ONLY, **{key: value for key, value in (config or {}).items() if key == "selection_order"}})
+    pipeline(**options)
+    return seen, sorted(plan().exchanges)
+
+
+def waited(environment, flags, monkeypatch):
+    """Seconds that a device waits before its second try, with a clock that stands still."""
+    environment(flags=f"--use_on_demand {flags}")
+    device = devices.get(0, attach=False)
+    seconds = []
+    monkeypatch.setattr("tf_ipu_shim.runtime.device.attach_first", lambda *_: None)
+    monkeypatch.setattr("tf_ipu_shim.runtime.device.time.monotonic", lambda: 0.0)
+    monkeypatch.setattr(device._closed, "wait", lambda time: seconds.append(time) or True)
+    with pytest.raises(tf.errors.CancelledError):
+        device.attach()
+    monkeypatch.undo()
+    return seconds
+
+
+def results(environment, config=None, flags="", call=pipeline, **options):
+    """What a call gives."""
+    environment(config, flags, ipus=2)
+    return call(**({"stages": 2, "count": 4} if call is pipeline else {}), **options)
+
+
+def output(environment, config=None, flags="", sdk="3.4", capfd=None):
+    """Trace events, and what goes to stderr, of configuring and one compilation."""
+    environment(config, flags, sdk=sdk)
+    with tf.Graph().as_default(), v1.Session() as session:
+        with scopes.ipu_scope("/device:IPU:0"):
+            (result,) = ipu_compiler.compile(lambda: tf.matmul(tf.ones([4, 4]), tf.random.uniform([4, 4])))
+        session.run(result)
+        events = session.run(gen_ipu_ops.ipu_event_trace())
+    return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err)
+
+
+def fed(synthetic=False):
+    """A loop's outfeed of its infeed."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(5, 100).map(lambda x: tf.cast(x, tf.float32)))
+        outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+        with scopes.ipu_scope("/device:IPU:0"):
+            run = ipu_compiler.compile(
+                lambda: loops.repeat(3, lambda x: outfeed.enqueue(tf.fill([2], x)), infeed_queue=infeed)
+            )
+        taken = outfeed.dequeue()
+        session.run(infeed.initializer)
+        session.run(run)
+        return session.run(taken).tolist()
+
+
+def normalised():
+    """Whether two replicas may train a batch normalisation."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.ones([4, 2, 2, 3])).repeat())
+        outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+
+        def body(x):
+            return outfeed.enqueue(v1.nn.fused_batch_norm(x, tf.ones([3]), tf.zeros([3]), is_training=True)[0])
+
+        with scopes.ipu_scope("/device:IPU:0"):
+            run = ipu_compiler.compile(lambda: loops.repeat(2, body, infeed_queue=infeed))
+        session.run(infeed.initializer)
+        try:
+            session.run(run)
+        except tf.errors.UnimplementedError as error:
+            assert "statistics that replicas share are not emulated" in str(error)
+            return "refused"
+        return "run"
+
+
+OBSERVERS = {MEMORY: memory, MACHINE: machine, DEVICES: places, RESULTS: results, OUTPUT: output}
+OFFLOAD = {"offload_weight_update_variables": True}
+MODEL = "--use_ipu_model"
+INFEED = "--synthetic_data_categories=infeed"
+# For each entry the settings without it, and what setting it adds.
+EXERCISES = {
+    (IPU_CONFIG, "allow_recompute"): ({}, {"config": {"allow_recompute": True}}),
+    (IPU_CONFIG, "selection_order"): ({}, {"config": {"selection_order": SelectionOrder.HOOF}}),
+    (IPU_CONFIG, "compilation_poplar_options"): (
+        {"tiles": 1},
+        {"config": {"compilation_poplar_options": {"debug.allowOutOfMemory": "true"}}},
+    ),
+    (IPU_CONFIG, "auto_select_ipus"): ({}, {"config": {"auto_select_ipus": 8}}),
+    (IPU_CONFIG, "select_ipus"): ({}, {"config": {"select_ipus": 25}}),
+    (IPU_CONFIG, "device_connection.type"): (
+        {},
+        {"config": {"device_connection.type": DeviceConnectionType.ON_DEMAND}},
+    ),
+    (IPU_CONFIG, "device_connection.version"): (
+        {"config": COMPILE_ONLY},
+        {"config": {**COMPILE_ONLY, "device_connection.version": "ipu1"}},
+    ),
+    (IPU_CONFIG, "device_connection.enable_remote_buffers"): (
+        {},
+        {"config": {"device_connection.enable_remote_buffers": True}},
+    ),
+    (IPU_CONFIG, "ipu_model.tiles_per_ipu"): ({"flags": MODEL}, {"config": {"ipu_model.tiles_per_ipu": 8}}),
+    (IPU_CONFIG, "ipu_model.version"): ({"flags": MODEL}, {"config": {"ipu_model.version": "ipu1"}}),
+    (IPU_CONFIG, "norms.experimental.distributed_batch_norm_replica_group_size"): (
+        {"call": normalised},
+        {"config": {"norms.experimental.distributed_batch_norm_replica_group_size": 2}},
+    ),
+    (IPU_CONFIG, "optimizations.minimum_remote_tensor_size"): (
+        OFFLOAD,
+        {"config": {"optimizations.minimum_remote_tensor_size": 1 << 20}},
+    ),
+    (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
+    (IPU_CONFIG, "_profiling.enable_ipu_events"): ({"sdk": "2.3"}, {"config": {"_profiling.enable_ipu_events": True}}),
+    (POPLAR_FLAGS, "help"): ({}, {"flags": "--help"}),
+    (POPLAR_FLAGS, "show_progress_bar"): (
+        {"flags": "--show_progress_bar=false"},
+        {"flags": "--show_progress_bar=true"},
+    ),
+    (POPLAR_FLAGS, "use_synthetic_data"): ({"call": fed}, {"flags": "--use_synthetic_data"}),
+    (POPLAR_FLAGS, "synthetic_data_categories"): ({"call": fed}, {"flags": INFEED}),
+    (POPLAR_FLAGS, "synthetic_data_initializer"): (
+        {"call": fed, "flags": INFEED},
+        {"flags": f"{INFEED} --synthetic_data_initializer=4"},
+    ),
+    (POPLAR_FLAGS, "null_data_feed"): ({"call": fed}, {"flags": "--null_data_feed"}),
+    (POPLAR_FLAGS, "use_ipu_model"): ({}, {"flags": MODEL}),
+    (POPLAR_FLAGS, "use_on_demand"): ({}, {"flags": "--use_on_demand"}),
+    (POPLAR_FLAGS, "on_demand_device_poll_time"): ({"waits": True}, {"flags": "--on_demand_device_poll_time=5000"}),
+    (POPLAR_FLAGS, "on_demand_device_timeout"): ({"waits": True}, {"flags": "--on_demand_device_timeout=300"}),
+    (POPLAR_FLAGS, "ipu_model_tiles"): ({"flags": MODEL}, {"flags": f"{MODEL} --ipu_model_tiles=8"}),
+    (ENGINE_OPTIONS, "debug.allowOutOfMemory"): ({"tiles": 1}, {"engine": {"debug.allowOutOfMemory": "true"}}),
+    (PIPELINE, "gradient_accumulation_count"): ({}, {"gradient_accumulation_count": 8}),
+    (PIPELINE, "gradient_accumulation_dtype"): ({}, {"gradient_accumulation_dtype": tf.float16}),
+    (PIPELINE, "repeat_count"): ({}, {"repeat_count": 2}),
+    (PIPELINE, "batch_serialization_iterations"): (
+        {"device_mapping": [0, 0], "pipeline_schedule": PipelineSchedule.Sequential},
+        {"batch_serialization_iterations": 2},
+    ),
+    (PIPELINE, "device_mapping"): ({}, {"device_mapping": [3, 1, 2, 0]}),
+    (PIPELINE, "pipeline_schedule"): ({}, {"pipeline_schedule": PipelineSchedule.Interleaved}),
+    (PIPELINE, "offload_weight_update_variables"): ({}, OFFLOAD),
+    (PIPELINE, "replicated_optimizer_state_sharding"): (
+        {"ipus": 2 * STAGES},
+        {"replicated_optimizer_state_sharding": True},
+    ),
+    (PIPELINE, "offload_activations"): ({}, {"offload_activations": True}),
+    (PIPELINE, "offload_gradient_accumulation_buffers"): ({}, {"offload_gradient_accumulation_buffers": True}),
+    (PIPELINE, "replicated_weight_sharding"): ({"ipus": 2 * STAGES}, {"replicated_weight_sharding": True}),
+    (PIPELINE, "offload_weights"): ({}, {"offload_weights": True}),
+    (PIPELINE, "outfeed_loss"): ({}, {"outfeed_loss": True}),
+    (PIPELINE, "accumulate_outfeed"): ({}, {"accumulate_outfeed": True}),
+    (PIPELINE, "accumulate_outfeed_dtype"): (
+        {"accumulate_outfeed": True},
+        {"accumulate_outfeed_dtype": tf.float16},
+    ),
+    (PIPELINE, "outfeed_mask"): ({}, {"outfeed_mask": [True, False]}),
+    (PIPELINE, "reduction_method"): ({}, {"reduction_method": "mean"}),
+    (NORM, "groups"): ({"call": norm}, {"groups": 4}),
+    (NORM, "channels_axis"): ({"call": norm}, {"channels_axis": 1}),
+    (NORM, "center"): ({"call": norm}, {"center": False}),
+    (NORM, "scale"): ({"call": norm}, {"scale": False}),
+    (NORM, "epsilon"): ({"call": norm}, {"epsilon": 0.5}),
+    (NORM, "strided_channel_grouping"): ({"call": norm}, {"strided_channel_grouping": False}),
+    (RNN, "activation"): ({"call": recurrent}, {"activation": "relu"}),
+    (RNN, "recurrent_activation"): ({"call": recurrent}, {"recurrent_activation": "softmax"}),
+    (RNN, "return_state"): ({"call": recurrent}, {"return_state": False}),
+    (KERAS_RNN, "activation"): ({"call": keras_recurrent}, {"activation": "relu"}),
+    (KERAS_RNN, "recurrent_activation"): ({"call": keras_recurrent}, {"recurrent_activation": "softmax"}),
+    (KERAS_RNN, "return_sequences"): ({"call": keras_recurrent}, {"return_sequences": True}),
+    (KERAS_RNN, "return_state"): ({"call": keras_recurrent}, {"return_state": True}),
+    (KERAS_RNN, "time_major"): ({"call": keras_recurrent}, {"time_major": True}),
+}
+
+
+def test_every_claim_is_exercised():
+    assert set(EXERCISES) == set(EFFECTIVE)
+    assert {entry.effect for entry in ENTRIES.values()} <= set(EFFECTS)
+    assert all(entry.what for entry in ENTRIES.values())
+
+
+@pytest.mark.parametrize("key", EFFECTIVE, ids=lambda key: f"{key[0]}:{key[1]}".replace("`", ""))
+def test_what_an_entry_claims_to_change_differs(key, environment, monkeypatch, capfd):
+    without, setting = EXERCISES[key]
+    observe = OBSERVERS[ENTRIES[key].effect]
+    own = {"capfd": capfd} if observe is output else {}
+    if without.get("waits"):
+        own["monkeypatch"] = pytest.MonkeyPatch()
+    before = observe(environment, **without, **own)
+    assert observe(environment, **without, **own) == before, "what is looked at is the same in each run"
+    assert observe(environment, **{**without, **setting}, **own) != before
+
+
+def test_the_page_is_the_table_s():
+    checked = subprocess.run(
+        [sys.executable, ROOT / "tools" / "generate_options.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr

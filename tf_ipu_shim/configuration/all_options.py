@@ -1,0 +1,27 @@
+"""The one table of everything a script can set, and what each entry changes: see `docs/options.md`."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.configuration import arguments, table
+from tf_ipu_shim.machine import engine_options, flags
+from tf_ipu_shim.machine.effects import OptionEffect
+
+IPU_CONFIG, POPLAR_FLAGS, ENGINE_OPTIONS = "`IPUConfig`", "`TF_POPLAR_FLAGS`", "`POPLAR_ENGINE_OPTIONS`"
+
+
+def sections() -> dict[str, tuple[OptionEffect, ...]]:
+    """All entries by section: the configuration's options, flags, engine options, and the arguments of calls.
+
+    Example:
+        >>> [entry.effect for entry in sections()[IPU_CONFIG] if entry.name == "selection_order"]
+        ['changes devices']
+    """
+    configuration = tuple(
+        OptionEffect(name=option.path, effect=option.effect, what=option.what) for option in table.OPTIONS
+    )
+    return {
+        IPU_CONFIG: configuration,
+        POPLAR_FLAGS: flags.effects(),
+        ENGINE_OPTIONS: engine_options.effects(),
+        **{heading: arguments.effects(call) for call, heading in arguments.HEADINGS.items()},
+    }

@@ -1,0 +1,61 @@
+"""Options and arguments that were accepted and change nothing here: kept for the memory report, named in the log.
+
+Each name is logged once a process; those that come together share a line. Configuring a device notes the flags and
+engine options then in force, configuring the system its options, a call its arguments.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from tf_ipu_shim.runtime import log
+
+_lock = threading.Lock()
+_arguments: dict[str, Any] = {}
+_logged: set[str] = set()
+
+
+def note(options: Mapping[str, Any]) -> None:
+    """Names options in the log, those that were not named before.
+
+    Args:
+        options: values by name.
+    """
+    with _lock:
+        new = [name for name in options if name not in _logged]
+        _logged.update(new)
+    if new:
+        log.info(f"accepted without effect: {', '.join(new)}")
+
+
+def note_arguments(call: str, **arguments: Any) -> None:
+    """Keeps arguments of a call for the report, and names them in the log.
+
+    Args:
+        call: what was called.
+        **arguments: by name; those that are None were not given.
+
+    Example:
+        >>> note_arguments("PopnnLSTM", options={"partialsType": "half"}, options_bwd=None)
+        >>> arguments()["PopnnLSTM(options)"]
+        {'partialsType': 'half'}
+    """
+    given = {f"{call}({name})": value for name, value in arguments.items() if value is not None}
+    with _lock:
+        _arguments.update(given)
+    note(given)
+
+
+def arguments() -> dict[str, Any]:
+    """The arguments that were noted in this process, by call and name."""
+    with _lock:
+        return dict(_arguments)
+
+
+def forget() -> None:
+    """Forgets all of it, so that the log names them again; for tests."""
+    with _lock:
+        _arguments.clear()
+        _logged.clear()
