@@ -32,8 +32,8 @@ def lazy(package: str, modules: Iterable[str] = (), names: dict[str, str] | None
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             found = importlib.import_module(f"{package}.{places.get(name, name)}")
-        except errors.MissingModuleError as error:  # refused by `names.missing`, under the name asked for
-            raise AttributeError(str(error)) from error
+        except errors.MissingModuleError as error:
+            raise refused(error) from error
         if name in places:
             found = getattr(found, name)
         setattr(sys.modules[package], name, found)
@@ -43,3 +43,13 @@ def lazy(package: str, modules: Iterable[str] = (), names: dict[str, str] | None
         return sorted({*vars(sys.modules[package]), *known, *places})
 
     return __getattr__, __dir__
+
+
+def refused(error: errors.MissingModuleError) -> AttributeError:
+    """What asking for an attribute raises whose module is missing.
+
+    A module that Graphcore has and this package has not is refused by `names.missing`, under the name asked for; one
+    that needs another TensorFlow has said so itself.
+    """
+    is_ours = str(error.name).endswith("(emulated)")
+    return AttributeError(str(error)) if is_ours else errors.MissingAttributeError(str(error))

@@ -10,6 +10,7 @@ from typing import Any
 
 import tf_ipu_shim.building  # noqa: F401  loads the plugin
 from tf_ipu_shim import errors
+from tf_ipu_shim.api.lazy_modules import refused
 
 # What Graphcore's package gives out under `ipu`, by the package of ours that holds it.
 _MODULES = {
@@ -43,8 +44,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         found = importlib.import_module(f"{__name__}.{_PATHS.get(name, _FUNCTIONS.get(name))}")
-    except errors.MissingModuleError as error:  # refused by `names.missing`, under the name asked for
-        raise AttributeError(str(error)) from error
+    except errors.MissingModuleError as error:
+        raise refused(error) from error
     if name in _FUNCTIONS:
         found = getattr(found, name)
     globals()[name] = found

@@ -143,9 +143,9 @@ class IpuProgramOp : public AsyncOpKernel {
     mutex_lock lock(mutex_);
     const int64_t epoch = CurrentEpoch();
     for (auto known = programs_.rbegin(); known != programs_.rend(); ++known) {
-      if (!(*known)->Fits(context, epoch)) continue;
-      *program = known->get();
-      return OkStatus();
+      if (!known->lowered->Fits(context, epoch)) continue;
+      *program = known->lowered.get();
+      return MakeKnown(context->function_library(), &*known);
     }
     const int64_t start_micros = NowMicros();
     ProgramRequest request;
@@ -154,12 +154,30 @@ class IpuProgramOp : public AsyncOpKernel {
     TF_RETURN_IF_ERROR(MakeRequest(context, device, function_, library_, &request));
     TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &answer));
     TF_RETURN_IF_ERROR(CheckAnswer(context, answer));
-    TF_RETURN_IF_ERROR(AddFunctions(context->function_library(), answer.functions));
-    std::unique_ptr<LoweredProgram> fresh;
+    Program fresh;
+    fresh.functions = std::move(answer.functions);
+    TF_RETURN_IF_ERROR(MakeKnown(context->function_library(), &fresh));
     TF_RETURN_IF_ERROR(LoweredProgram::Make(context, device, std::move(answer), graph_def_version_, epoch,
-                                            start_micros, &fresh));
-    *program = fresh.get();
+                                            start_micros, &fresh.lowered));
+    *program = fresh.lowered.get();
     programs_.push_back(std::move(fresh));
+    return OkStatus();
+  }
+
+  struct Program {
+    std::unique_ptr<LoweredProgram> lowered;
+    std::vector<FunctionDef> functions;
+    std::vector<const FunctionLibraryRuntime*> known_to;
+  };
+
+  // A session keeps one kernel of this op, but has a function library for every set of fetches.
+  Status MakeKnown(FunctionLibraryRuntime* runtime, Program* program) const {
+    for (const FunctionLibraryRuntime* known : program->known_to) {
+      if (known == runtime) return OkStatus();
+    }
+    TF_RETURN_IF_ERROR(AddFunctions(runtime, library_));
+    TF_RETURN_IF_ERROR(AddFunctions(runtime, program->functions));
+    program->known_to.push_back(runtime);
     return OkStatus();
   }
 
@@ -185,7 +203,7 @@ class IpuProgramOp : public AsyncOpKernel {
   int64_t device_ordinal_ = -1;
   mutex mutex_;
   // Kept until the op goes: once a run calls `done` the session may be gone, and a kernel must not outlive it.
-  std::vector<std::unique_ptr<LoweredProgram>> programs_ TF_GUARDED_BY(mutex_);
+  std::vector<Program> programs_ TF_GUARDED_BY(mutex_);
 };
 
 REGISTER_KERNEL_BUILDER(Name("IpuProgram").Device(kDeviceType), IpuProgramOp);

@@ -1,0 +1,368 @@
+"""`IPUEstimator`, `IPUPipelineEstimator` and their hook, against TensorFlow's own estimator on the CPU."""
+
+import glob
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+pytestmark = pytest.mark.estimator
+estimators = pytest.importorskip("tensorflow_estimator")  # TensorFlow has it up to 2.15
+
+from tensorflow.python import ipu  # noqa: E402  needs the line above
+from tensorflow.python.ipu.ipu_estimator import IPUEstimator, IPUEstimatorSpec  # noqa: E402
+from tensorflow.python.ipu.ipu_run_config import IPURunConfig, RunConfig  # noqa: E402
+
+X = np.random.default_rng(7).standard_normal((24, 3)).astype(np.float32)
+Y = X @ np.float32([[1], [2], [3]]) + 0.5
+
+
+def dataset(batch=2, repeat=True):
+    elements = tf.data.Dataset.from_tensor_slices((X, Y)).batch(batch, drop_remainder=True)
+    return elements.repeat() if repeat else elements
+
+
+def model_fn(features, labels, mode):
+    weight = tf.get_variable("weight", [3, 1], initializer=tf.zeros_initializer())
+    bias = tf.get_variable("bias", [1], initializer=tf.zeros_initializer())
+    predictions = features @ weight + bias
+    if mode == "infer":
+        return tf.estimator.EstimatorSpec(mode, predictions={"y": predictions, "twice": 2 * predictions})
+    loss = tf.losses.mean_squared_error(labels, predictions)
+    metrics = {
+        "error": tf.metrics.mean_absolute_error(labels, predictions),
+        "positive": tf.metrics.precision(labels > 0, predictions > 0),
+    }
+    train_op = tf.train.GradientDescentOptimizer(0.05).minimize(loss) if mode == "train" else None
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
+def stock_model_fn(features, labels, mode):
+    """The same for TensorFlow's estimator, which leaves counting steps to the model."""
+    spec = model_fn(features, labels, mode)
+    if mode != "train":
+        return spec
+    return spec._replace(train_op=tf.group(spec.train_op, tf.train.get_global_step().assign_add(1)))
+
+
+def of_ipu(folder, loop=4, function=model_fn, **options):
+    run = IPURunConfig(iterations_per_loop=loop, **options.pop("ipu", {}))
+    return IPUEstimator(function, str(folder), RunConfig(ipu_run_config=run, **options.pop("run", {})), **options)
+
+
+class Runs(tf.train.SessionRunHook):
+    def __init__(self):
+        self.number = 0
+
+    def after_run(self, run_context, run_values):
+        self.number += 1
+
+
+def summaries(folder, tag):
+    values = []
+    for file in glob.glob(f"{folder}/*tfevents*"):
+        for event in tf.train.summary_iterator(file):
+            values.extend(value.simple_value for value in event.summary.value if value.tag == tag)
+    return values
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory):
+    estimator = tf.estimator.Estimator(stock_model_fn, str(tmp_path_factory.mktemp("stock")))
+    estimator.train(dataset, steps=8)
+    return estimator
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    estimator = of_ipu(tmp_path_factory.mktemp("ipu"))
+    runs = Runs()
+    assert estimator.train(dataset, steps=8, hooks=[runs]) is estimator
+    assert runs.number == 2
+    return estimator
+
+
+def test_training_gives_what_tensorflow_does(stock, trained):
+    assert trained.get_variable_value("global_step") == 8
+    for name in ("weight", "bias"):
+        np.testing.assert_allclose(trained.get_variable_value(name), stock.get_variable_value(name), rtol=1e-5)
+
+
+def test_evaluation_gives_what_tensorflow_does(stock, trained):
+    mine, theirs = trained.evaluate(dataset, steps=12), stock.evaluate(dataset, steps=12)
+    assert set(mine) == set(theirs) == {"loss", "error", "positive", "global_step"}
+    for name in mine:
+        np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_prediction_gives_what_tensorflow_does_to_the_last_batch(stock, trained, single):
+    """24 examples in batches of 2: the third loop of 4 batches ends with the dataset, in its last one in between."""
+
+    def fed():
+        return dataset(repeat=False).take(10)
+
+    mine = list(trained.predict(fed, yield_single_examples=single))
+    theirs = list(stock.predict(fed, yield_single_examples=single))
+    assert len(mine) == len(theirs) == (20 if single else 10)
+    for one, other in zip(mine, theirs):
+        assert set(one) == {"y", "twice"}
+        np.testing.assert_allclose(one["y"], other["y"], rtol=1e-5)
+    assert len(list(trained.predict(fed, num_predictions=3))) == 3
+    assert set(next(trained.predict(fed, predict_keys=["y"]))) == {"y"}
+
+
+def test_training_goes_on_from_the_checkpoint_in_whole_loops(tmp_path):
+    estimator = of_ipu(tmp_path).train(dataset, steps=4)
+    estimator.train(dataset, max_steps=9)
+    assert estimator.get_variable_value("global_step") == 12
+    estimator.train(dataset, max_steps=12)
+    assert estimator.get_variable_value("global_step") == 12
+
+
+def test_losses_of_a_loop_are_averaged_in_the_summary(tmp_path):
+    def counting(features, labels, mode):
+        loss = tf.reduce_sum(features)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.identity(loss))
+
+    def numbers():
+        return tf.data.Dataset.range(4).map(lambda i: (tf.fill([1], tf.cast(i, tf.float32)), i)).repeat()
+
+    estimator = of_ipu(tmp_path, 2, counting, run={"save_summary_steps": 1})
+    estimator.train(numbers, steps=8)
+    assert summaries(tmp_path, "loss") == [0.5, 2.5, 0.5, 2.5]
+
+
+def test_replicas_share_the_work(tmp_path):
+    """Two replicas with half a batch each and averaged gradients are one with the whole batch."""
+    options = ipu.config.IPUConfig()
+    options.auto_select_ipus = 2
+
+    def replicated(features, labels, mode):
+        spec = model_fn(features, labels, "eval")
+        metrics = {"error": spec.eval_metric_ops["error"]}
+        if mode == "eval":
+            return spec._replace(eval_metric_ops=metrics)
+        optimizer = ipu.cross_replica_optimizer.CrossReplicaOptimizer(tf.train.GradientDescentOptimizer(0.05))
+        return tf.estimator.EstimatorSpec(mode, loss=spec.loss, train_op=optimizer.minimize(spec.loss))
+
+    def single(features, labels, mode):
+        spec = model_fn(features, labels, mode)
+        return spec if mode == "train" else spec._replace(eval_metric_ops={"error": spec.eval_metric_ops["error"]})
+
+    def fed(params):
+        return dataset(params["batch_size"])
+
+    one = of_ipu(tmp_path / "one", 2, single, train_batch_size=4, eval_batch_size=4)
+    two = of_ipu(
+        tmp_path / "two",
+        2,
+        replicated,
+        ipu={"num_replicas": 2, "ipu_options": options},
+        train_batch_size=4,
+        eval_batch_size=4,
+    )
+    one.train(fed, steps=4)
+    two.train(fed, steps=4)
+    np.testing.assert_allclose(two.get_variable_value("weight"), one.get_variable_value("weight"), rtol=1e-5)
+    mine, theirs = two.evaluate(fed, steps=6), one.evaluate(fed, steps=6)
+    np.testing.assert_allclose(mine["error"], theirs["error"], rtol=1e-5)
+    np.testing.assert_allclose(mine["loss"], theirs["loss"], rtol=1e-5)
+
+    with pytest.raises(NotImplementedError, match="no mean that could be averaged"):
+        of_ipu(tmp_path / "three", 2, model_fn, ipu={"num_replicas": 2, "ipu_options": options}).evaluate(
+            dataset, steps=2
+        )
+
+
+def test_metrics_and_calls_on_the_host(tmp_path):
+    def counted(loss):
+        total = tf.get_variable("total", initializer=0.0)
+        assert "CPU" in total.device
+        return total.assign_add(loss)
+
+    def on_host(labels, predictions):
+        return {"error": tf.metrics.mean_absolute_error(labels, predictions)}
+
+    def with_host(features, labels, mode):
+        spec = model_fn(features, labels, mode)
+        predictions = features @ tf.trainable_variables()[0] + tf.trainable_variables()[1]
+        return IPUEstimatorSpec(
+            mode,
+            loss=spec.loss,
+            train_op=spec.train_op,
+            host_call=(counted, [spec.loss]) if mode == "train" else None,
+            eval_metrics=(on_host, {"predictions": predictions, "labels": labels}) if mode == "eval" else None,
+        )
+
+    estimator = of_ipu(tmp_path, 1, with_host, run={"save_summary_steps": 1})
+    estimator.train(dataset, steps=4)
+    assert estimator.get_variable_value("total") == pytest.approx(sum(summaries(tmp_path, "loss")), rel=1e-5)
+    predicted = X @ estimator.get_variable_value("weight") + estimator.get_variable_value("bias")
+    scores = estimator.evaluate(dataset, steps=12)
+    assert scores["error"] == pytest.approx(np.abs(predicted - Y).mean(), rel=1e-5)
+    assert scores["global_step"] == 4
+
+    with pytest.raises(ValueError, match="host_call is not allowed for iterations_per_loop > 1"):
+        of_ipu(tmp_path / "loop", 2, with_host).train(dataset, steps=2)
+
+
+def test_the_model_may_read_the_step_and_not_write_it(tmp_path):
+    def reading(features, labels, mode):
+        step = tf.cast(tf.train.get_global_step(), tf.float32)
+        return tf.estimator.EstimatorSpec(
+            mode, loss=tf.reduce_sum(features), eval_metric_ops={"s": tf.metrics.mean(step)}
+        )
+
+    assert of_ipu(tmp_path / "read", 2, reading).evaluate(dataset, steps=4)["s"] == np.mean([0, 0, 2, 2])
+
+    def writing(features, labels, mode):
+        loss = tf.losses.mean_squared_error(labels, features @ tf.get_variable("weight", [3, 1]))
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    with pytest.raises(ValueError, match="Illegal increment of the `global_step` variable in the `model_fn`"):
+        of_ipu(tmp_path / "write", 2, writing).train(dataset, steps=2)
+
+
+def test_export_is_a_plain_saved_model(tmp_path, trained):
+    def receiver():
+        x = tf.placeholder(tf.float32, [None, 3], "x")
+        return tf.estimator.export.ServingInputReceiver({"x": x}, {"x": x})
+
+    def exporting(features, labels, mode):
+        spec = model_fn(features["x"] if isinstance(features, dict) else features, labels, mode)
+        outputs = {"serving_default": tf.estimator.export.PredictOutput(spec.predictions)}
+        return spec._replace(export_outputs=outputs)
+
+    estimator = of_ipu(trained.model_dir, 4, exporting)
+    folder = estimator.export_saved_model(str(tmp_path), receiver).decode()
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.saved_model.load(session, ["serve"], folder)
+        operations = {operation.type for operation in session.graph.get_operations()}
+        found = session.run("add:0", {"x:0": X})
+    assert not any(kind.startswith(("Ipu", "Pop")) for kind in operations)
+    expected = X @ trained.get_variable_value("weight") + trained.get_variable_value("bias")
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def pipeline_fn(mode, params):
+    def first(features, labels):
+        return features @ tf.get_variable("weight", [3, 1], initializer=tf.zeros_initializer()), labels
+
+    def last(partial, labels):
+        predictions = partial + tf.get_variable("bias", [1], initializer=tf.zeros_initializer())
+        loss = tf.losses.mean_squared_error(labels, predictions)
+        return loss if mode == "train" else (loss, predictions, labels) if mode == "eval" else predictions
+
+    def optimizer_function(loss):
+        return ipu.pipelining_ops.OptimizerFunctionOutput(tf.train.GradientDescentOptimizer(params["rate"]), loss)
+
+    def eval_metrics_fn(loss, predictions, labels):
+        return {"loss": loss, "error": tf.metrics.mean_absolute_error(labels, predictions)}
+
+    return ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec(
+        mode,
+        computational_stages=[first, last],
+        gradient_accumulation_count=4,
+        optimizer_function=optimizer_function,
+        eval_metrics_fn=eval_metrics_fn,
+    )
+
+
+def test_pipeline_estimator(tmp_path):
+    """SUM over 4 mini-batches with a quarter of the rate is one update with their mean gradient."""
+    options = ipu.config.IPUConfig()
+    options.auto_select_ipus = 2
+    run = IPURunConfig(iterations_per_loop=8, num_shards=2, ipu_options=options)
+    estimator = ipu.ipu_pipeline_estimator.IPUPipelineEstimator(
+        pipeline_fn, str(tmp_path), RunConfig(ipu_run_config=run), params={"rate": 0.05 / 4}
+    )
+    runs = Runs()
+    estimator.train(dataset, steps=16, hooks=[runs])
+    assert runs.number == 2 and estimator.get_variable_value("global_step") == 16
+    weight, bias = np.zeros([3, 1], np.float32), np.zeros([1], np.float32)
+    for update in range(4):
+        rows = np.arange(update * 8, update * 8 + 8) % 24
+        error = X[rows] @ weight + bias - Y[rows]
+        weight, bias = weight - 0.05 * 2 * X[rows].T @ error / 8, bias - 0.05 * 2 * error.mean(0)
+    np.testing.assert_allclose(estimator.get_variable_value("weight"), weight, rtol=1e-4, atol=1e-6)
+    error = X @ weight + bias - Y
+    scores = estimator.evaluate(lambda: dataset(3), steps=8)
+    assert scores["loss"] == pytest.approx(np.square(error).mean(), rel=1e-4)
+    assert scores["error"] == pytest.approx(np.abs(error).mean(), rel=1e-4)
+    found = np.concatenate(list(estimator.predict(lambda: dataset(3, repeat=False), yield_single_examples=False)))
+    np.testing.assert_allclose(found, X @ weight + bias, rtol=1e-4, atol=1e-5)
+
+
+def test_logging_hook(tmp_path, caplog):
+    hook = ipu.ipu_session_run_hooks.IPULoggingTensorHook(
+        every_n_iter=1,
+        logging_mode=ipu.ipu_session_run_hooks.IPULoggingTensorHook.LoggingMode.ALL,
+        formatter=lambda values: f"seen {sorted(values)} {values['first'].tolist()}",
+    )
+
+    def logging(features, labels, mode):
+        loss = tf.reduce_sum(features)
+        train_op = tf.group(hook.log({"first": features[0, 0]}), tf.identity(loss))
+        return IPUEstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[hook])
+
+    def numbers():
+        return tf.data.Dataset.range(4).map(lambda i: (tf.fill([1, 1], tf.cast(i, tf.float32)), i))
+
+    with caplog.at_level("INFO", "tensorflow"):
+        of_ipu(tmp_path, 2, logging).train(numbers, steps=4)
+    assert [record.message for record in caplog.records if record.message.startswith("seen")] == [
+        "seen ['first'] [0.0, 1.0]",
+        "seen ['first'] [2.0, 3.0]",
+    ]
+
+
+def test_two_sets_of_fetches_run_one_program():
+    """A session has a function library for each set of fetches, and one kernel of the program."""
+    with tf.Graph().as_default():
+        infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.float32(2)).repeat())
+        outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            run = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(3, lambda x: outfeed.enqueue(x * x), [], infeed))
+        with tf.control_dependencies([run]):
+            mean = tf.reduce_mean(outfeed.dequeue())
+        with tf.Session() as session:
+            session.run(infeed.initializer)
+            assert session.run(mean) == 4
+            assert session.run([mean, mean + 1]) == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "phrase"),
+    [
+        (lambda: of_ipu("x", 3).train(dataset, steps=4), ValueError, "must be a multiple of iterations_per_loop"),
+        (lambda: of_ipu("x", 3).evaluate(dataset, steps=4), ValueError, "must be a multiple of iterations_per_loop"),
+        (lambda: of_ipu("x").train(lambda: (X, Y), steps=4), ValueError, "input_fn must return Dataset"),
+        (lambda: IPURunConfig(num_replicas=2), ValueError, "requires more than one device"),
+        (lambda: IPURunConfig(ipu_options={"auto": 1}), TypeError, "ipu_options must be an IPUConfig instance"),
+        (lambda: IPURunConfig(autosharding=True), NotImplementedError, "ipu_shard"),
+        (lambda: of_ipu("x", train_batch_size=0), ValueError, r"train_batch_size \(got 0\) must be positive"),
+        (lambda: of_ipu("x", eval_batch_size=2, params={"batch_size": 1}), ValueError, "cannot be passed in params"),
+        (
+            lambda: IPUEstimatorSpec("eval", eval_metrics=(len, 3)),
+            TypeError,
+            "second element in `eval_metrics`",
+        ),
+        (lambda: IPUEstimatorSpec("train", host_call=len), TypeError, "`host_call` must be a tuple"),
+        (lambda: IPUEstimator(model_fn, config=tf.estimator.RunConfig()), ValueError, "ipu_run_config.RunConfig"),
+        (
+            lambda: ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec("train", [], 4),
+            ValueError,
+            "must contain `optimizer_function` when training",
+        ),
+        (
+            lambda: ipu.ipu_session_run_hooks.IPULoggingTensorHook(),
+            ValueError,
+            "Either every_n_iter, every_n_secs or at_end should be",
+        ),
+    ],
+)
+def test_mistakes(make, error, phrase):
+    with pytest.raises(error, match=phrase):
+        make()

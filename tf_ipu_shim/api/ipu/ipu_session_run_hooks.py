@@ -1,0 +1,129 @@
+"""`tensorflow.python.ipu.ipu_session_run_hooks`: tensors of a program's loop in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from tensorflow.python.framework import tensor_util
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.training import basic_session_run_hooks, session_run_hook
+
+from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
+
+__all__ = ["IPULoggingTensorHook"]
+
+
+class IPULoggingTensorHook(session_run_hook.SessionRunHook):
+    """Logs tensors of a program on the IPU every few loops, or every few seconds.
+
+    Args:
+        every_n_iter: log after as many runs of the session.
+        every_n_secs: log after as many seconds.
+        at_end: log when the session ends.
+        formatter: makes a text of a dictionary of values by name.
+        logging_mode: `LoggingMode.LAST` for the last value alone, `LoggingMode.ALL` for all since the last time.
+
+    Raises:
+        ValueError: both `every_n_iter` and `every_n_secs` are given, or nothing says when to log.
+
+    Source: `tensorflow.python.ipu.ipu_session_run_hooks.IPULoggingTensorHook`.
+
+    Example:
+        >>> hook = IPULoggingTensorHook(every_n_iter=1)
+        >>> def model_fn(features, labels, mode):
+        ...     ...
+        ...     train_op = tf.group([train_op, hook.log({"loss": loss})])
+        ...     return IPUEstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[hook])
+    """
+
+    LoggingMode = IPUOutfeedMode
+
+    def __init__(
+        self,
+        every_n_iter: int | None = None,
+        every_n_secs: float | None = None,
+        at_end: bool = False,
+        formatter: Callable[[Mapping[str, Any]], str] | None = None,
+        logging_mode: Any = IPUOutfeedMode.LAST,
+    ) -> None:
+        if every_n_iter is not None and every_n_secs is not None:
+            raise ValueError("Cannot provide both every_n_iter and every_n_secs.")
+        if every_n_iter is None and every_n_secs is None and not at_end:
+            raise ValueError("Either every_n_iter, every_n_secs or at_end should be set: nothing would be logged.")
+        self._log_at_end = at_end
+        self._formatter = formatter
+        self._timer = (
+            basic_session_run_hooks.NeverTriggerTimer()
+            if every_n_iter is None and every_n_secs is None
+            else basic_session_run_hooks.SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_iter)
+        )
+        self._outfeed = IPUOutfeedQueue(logging_mode)
+        self._runs = 0
+
+    def log(self, tensors: Any) -> Any:
+        """Sends tensors to this hook from inside the program.
+
+        Args:
+            tensors: a dictionary of tensors by name, a list of tensors, or one.
+
+        Returns:
+            The operation that does it; to be made part of the `train_op`.
+
+        Raises:
+            RuntimeError: called a second time.
+            TypeError: something else than a tensor is given.
+        """
+        if self._outfeed.enqueued:
+            raise RuntimeError(
+                "Cannot use this hook object's log function more than once: give it all tensors at once, or make "
+                "another hook."
+            )
+        if not isinstance(tensors, dict):
+            listed = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+            tensors = {_checked(tensor).name: tensor for tensor in listed}
+        return self._outfeed.enqueue({name: _checked(tensor) for name, tensor in tensors.items()})
+
+    def begin(self) -> None:
+        """Makes the operations, before the graph is closed.
+
+        Raises:
+            RuntimeError: `log` was not called.
+        """
+        if not self._outfeed.enqueued:
+            raise RuntimeError(
+                "This logging hook's outfeed was not enqueued. Call its `log` function with tensors in the model "
+                "function, and run what it returns."
+            )
+        self._timer.reset()
+        self._runs = 0
+        self._dequeue, self._delete = self._outfeed.dequeue(), self._outfeed.deleter
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Logs if it is time."""
+        if self._timer.should_trigger_for_step(self._runs):
+            self._log_values(run_context.session)
+        self._runs += 1
+
+    def end(self, session: Any) -> None:
+        """Logs what is left, if it is to, and frees the queue."""
+        if self._log_at_end:
+            self._log_values(session)
+        session.run(self._delete)
+
+    def _log_values(self, session: Any) -> None:
+        values = session.run(self._dequeue)
+        elapsed, _ = self._timer.update_last_triggered_step(self._runs)
+        if self._formatter is not None:
+            tf_logging.info(self._formatter(values))
+            return
+        with np.printoptions(suppress=True):
+            text = ", ".join(f"{name} = {value}" for name, value in values.items())
+        tf_logging.info(text if elapsed is None else f"{text} ({elapsed:.3f} sec)")
+
+
+def _checked(tensor: Any) -> Any:
+    if not tensor_util.is_tf_type(tensor):
+        raise TypeError(f"Expected `tf.Tensor`, got {type(tensor).__name__}: {tensor!r}.")
+    return tensor

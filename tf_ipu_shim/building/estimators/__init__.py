@@ -1,0 +1,25 @@
+"""`tf.estimator` on IPUs: the steps of a session's run are one program's loop.
+
+run_config    what an estimator is told of the IPUs
+specs         what a model function returns, checked
+feeds         one queue each way, started and freed with the session
+loops         a model function as the body of a loop on the IPU
+results       what the loops sent, as the host's tensors: loss, metrics, predictions, host calls
+estimator     `IPUEstimator`
+pipelines     `IPUPipelineEstimator`
+
+Needs `tf.estimator`, which TensorFlow has up to 2.15.
+"""
+
+from tf_ipu_shim import errors
+
+try:
+    import tensorflow_estimator.python.estimator.estimator as _estimator
+except ImportError as error:
+    raise errors.MissingModuleError(
+        "IPUEstimator needs tf.estimator, which TensorFlow has up to 2.15 and this one has not. Install "
+        "tensorflow-cpu 2.15.1, or train with Keras or a custom loop in the scope of an IPUStrategy.",
+        name="tensorflow_estimator",
+    ) from error
+
+del _estimator

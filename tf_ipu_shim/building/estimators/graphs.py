@@ -1,0 +1,87 @@
+"""What a loop's body did, looked at from the graph around it.
+
+Uses `FuncGraph.captures`, `Graph._functions` and `Graph.create_op`; checked on TensorFlow 2.15.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.framework import func_graph, ops
+from tensorflow.python.training import training_util
+
+_ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "Assign", "AssignAdd", "AssignSub")
+
+
+def outermost(tensor: Any) -> Any:
+    """What a tensor is outside of all functions: itself, unless it is an argument that stands for a captured one."""
+    graph = tensor.graph
+    while isinstance(graph, func_graph.FuncGraph):
+        outer = next((outside for outside, inside in graph.captures if inside is tensor), None)
+        if outer is None:
+            return tensor
+        tensor, graph = outer, outer.graph
+    return tensor
+
+
+def refuse_global_step_writes(operations: Sequence[Any]) -> None:
+    """Refuses a model function that counts steps itself.
+
+    Args:
+        operations: those that the model function made.
+
+    Raises:
+        ValueError: one of them writes to the global step.
+    """
+    step = training_util.get_global_step()
+    if step is None:
+        return
+    handle = outermost(getattr(step, "handle", step))
+    for operation in operations:
+        if operation.type in _ASSIGNMENTS and outermost(operation.inputs[0]) is handle:
+            raise ValueError(
+                f"Illegal increment of the `global_step` variable in the `model_fn`, by {operation.name}. The "
+                "estimator counts the steps of a loop when it ends; leave `global_step` out of `minimize`."
+            )
+
+
+def lifted(tensor: Any) -> Any:
+    """A tensor that depends on variables only, computed anew in the graph around all functions.
+
+    Args:
+        tensor: of a function's graph.
+
+    Raises:
+        ValueError: it depends on what the function is called with.
+    """
+    target = ops.get_default_graph()
+    copies: dict[Any, Any] = {}
+
+    def copy(one: Any) -> Any:
+        outside = outermost(one)
+        if outside.graph is target:
+            return outside
+        operation = one.op
+        if operation.type == "Placeholder":
+            raise ValueError(
+                f"The value {tensor.name} of a metric depends on the data of a step, not on the metric's variables "
+                "alone. Return (value, update) of tf.metrics, or compute it on the host with `eval_metrics`."
+            )
+        if operation not in copies:
+            inputs = [copy(given) for given in operation.inputs]
+            for function in operation.graph._functions.values():
+                if function.name in _called(operation) and function.name not in target._functions:
+                    function.add_to_graph(target)
+            attributes = {name: value for name, value in operation.node_def.attr.items() if name[0] != "_"}
+            kinds = [output.dtype for output in operation.outputs]
+            copies[operation] = target.create_op(operation.type, inputs, kinds, attrs=attributes, name=operation.name)
+        return copies[operation].outputs[one.value_index]
+
+    with ops.device(None), ops.control_dependencies(None):
+        return copy(tensor)
+
+
+def _called(operation: Any) -> set[str]:
+    values = operation.node_def.attr.values()
+    return {function.name for value in values for function in [value.func, *value.list.func] if function.name}

@@ -1,0 +1,88 @@
+"""Metrics of an evaluation on IPUs, as an estimator of TensorFlow takes them: pairs of a value and an update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, metrics_impl, variables
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.building.estimators import graphs
+
+# Variables of metrics whose mean over replicas of equally large shares is the metric over all data.
+_OF_MEANS = ("total", "count")
+
+
+def updates(eval_metric_ops: Mapping[str, Any]) -> dict[str, Any]:
+    """The updates of metrics on the IPU, by name: tensors or operations; called where the model function was."""
+    return {
+        name: metric[1] if isinstance(metric, tuple) else control_flow_ops.group(*metric.updates)
+        for name, metric in eval_metric_ops.items()
+    }
+
+
+def on_ipu(eval_metric_ops: Mapping[str, Any], program: Any, sent: Mapping[str, Any], replicas: int) -> dict[str, Any]:
+    """Metrics that the IPU has updated in each iteration.
+
+    Args:
+        eval_metric_ops: what the model function returned.
+        program: the operation that runs an evaluation loop.
+        sent: the updates of each iteration, for several replicas.
+        replicas: how many there are, each with variables of its own.
+
+    Raises:
+        UnsupportedError: several replicas, and a metric that is no mean.
+    """
+    if replicas == 1:
+        values = {
+            name: metric[0] if isinstance(metric, tuple) else metric.result()
+            for name, metric in eval_metric_ops.items()
+        }
+        return {name: (graphs.lifted(value), program) for name, value in values.items()}
+    for variable in ops.get_collection(ops.GraphKeys.METRIC_VARIABLES):
+        if not variable.op.name.endswith(_OF_MEANS):
+            raise errors.UnsupportedError(
+                f"The metric with variable {variable.op.name} is computed by {replicas} replicas, each from its own "
+                "share of the data, and is no mean that could be averaged over them. Compute it on the host: return "
+                "an IPUEstimatorSpec with eval_metrics=(function, tensors)."
+            )
+    return {name: _kept(name, math_ops.reduce_mean(values[-1], axis=0)) for name, values in sent.items()}
+
+
+def _kept(name: str, value: Any) -> tuple[Any, Any]:
+    """The last value of a run, kept on the host for when the evaluation ends."""
+    with ops.device("/device:CPU:0"):
+        variable = variables.VariableV1(
+            array_ops.zeros(value.shape, value.dtype),
+            trainable=False,
+            use_resource=True,
+            collections=[ops.GraphKeys.LOCAL_VARIABLES],
+            name=f"{name}_of_replicas",
+        )
+        return variable.read_value(), variable.assign(value)
+
+
+def on_host(function: Any, sent: Any) -> dict[str, Any]:
+    """Metrics that a function computes on the host, from what the IPU sent in a run.
+
+    Args:
+        function: returns metrics by name.
+        sent: its arguments, a list or a dictionary: tensors [iterations, replicas if there are several, ...].
+    """
+    with ops.device("/device:CPU:0"):
+        return dict(function(**sent) if isinstance(sent, dict) else function(*sent))
+
+
+def completed(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics as TensorFlow wants them; a plain tensor among them stands for its mean over the evaluation."""
+    with ops.device("/device:CPU:0"):
+        return _completed(found)
+
+
+def _completed(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: metric if isinstance(metric, tuple) or hasattr(metric, "result") else metrics_impl.mean(metric)
+        for name, metric in found.items()
+    }

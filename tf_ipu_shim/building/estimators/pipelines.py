@@ -1,0 +1,222 @@
+"""`IPUPipelineEstimator`: a model function that gives pipeline stages."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import math_ops
+from tensorflow.python.util import function_utils, nest
+from tensorflow_estimator.python.estimator import model_fn as stock_specs
+from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
+
+from tf_ipu_shim.building import ipu_compiler, scopes
+from tf_ipu_shim.building.estimators import metrics
+from tf_ipu_shim.building.estimators.base import IPUEstimatorBase
+from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
+from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.building.pipelines import pipelining_ops
+
+_Fields: Any = collections.namedtuple(
+    "_Fields",
+    "mode computational_stages gradient_accumulation_count eval_metrics_fn optimizer_function device_mapping "
+    "loss_accumulator_dtype training_hooks evaluation_hooks prediction_hooks reduction_method pipeline_op_kwargs",
+)
+
+
+class IPUPipelineEstimatorSpec(_Fields):
+    """What the model function of an `IPUPipelineEstimator` returns.
+
+    Args:
+        mode: a `tf.estimator.ModeKeys`.
+        computational_stages: functions; the first takes the features and labels, each other what the one before it
+            returns. The last returns the loss when training, the arguments of `eval_metrics_fn` when evaluating, and
+            a tensor or dictionary of predictions when predicting.
+        gradient_accumulation_count: mini-batches of an update.
+        eval_metrics_fn: runs on the host and returns metrics by name, one of them `loss`.
+        optimizer_function: takes what the last stage returns, gives an `OptimizerFunctionOutput`.
+        device_mapping: the IPU of each stage.
+        loss_accumulator_dtype: accepted: losses are sent one by one and averaged on the host in float32.
+        training_hooks: session hooks for training.
+        evaluation_hooks: for evaluation.
+        prediction_hooks: for prediction.
+        reduction_method: how the gradients of mini-batches become one.
+        pipeline_depth: what SDKs up to 2.0 called `gradient_accumulation_count`.
+        **pipeline_op_kwargs: further arguments of `pipelining_ops.pipeline`.
+
+    Raises:
+        ValueError: what the mode needs is missing, or `accumulate_outfeed` is given.
+
+    Source: `tensorflow.python.ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec`.
+
+    Example:
+        >>> IPUPipelineEstimatorSpec(mode, computational_stages=[embed, classify], gradient_accumulation_count=8,
+        ...                          optimizer_function=optimizer_function, eval_metrics_fn=eval_metrics_fn)
+    """
+
+    def __new__(
+        cls,
+        mode: str,
+        computational_stages: Sequence[Callable[..., Any]],
+        gradient_accumulation_count: int | None = None,
+        eval_metrics_fn: Callable[..., Any] | None = None,
+        optimizer_function: Callable[..., Any] | None = None,
+        device_mapping: Sequence[int] | None = None,
+        loss_accumulator_dtype: Any = None,
+        training_hooks: Sequence[Any] | None = None,
+        evaluation_hooks: Sequence[Any] | None = None,
+        prediction_hooks: Sequence[Any] | None = None,
+        reduction_method: Any = GradientAccumulationReductionMethod.SUM,
+        pipeline_depth: int | None = None,
+        **pipeline_op_kwargs: Any,
+    ) -> IPUPipelineEstimatorSpec:
+        """Checks that the mode has what it needs."""
+        count = gradient_accumulation_count or pipeline_depth
+        missing = [("gradient_accumulation_count", not count, "")]
+        if mode == ModeKeys.TRAIN:
+            missing.insert(0, ("optimizer_function", not optimizer_function, " when training"))
+        if mode == ModeKeys.EVAL:
+            missing.insert(0, ("eval_metrics_fn", not eval_metrics_fn, " when evaluating"))
+        for name, is_missing, when in missing:
+            if is_missing:
+                raise ValueError(f"`IPUPipelineEstimatorSpec` must contain `{name}`{when}.")
+        if "accumulate_outfeed" in pipeline_op_kwargs:
+            raise ValueError(
+                "The `accumulate_outfeed` pipeline keyword argument cannot be given: the estimator decides what the "
+                "outfeed holds."
+            )
+        return super().__new__(
+            cls,
+            mode,
+            computational_stages,
+            count,
+            eval_metrics_fn,
+            optimizer_function,
+            device_mapping,
+            loss_accumulator_dtype,
+            training_hooks,
+            evaluation_hooks,
+            prediction_hooks,
+            reduction_method,
+            pipeline_op_kwargs,
+        )
+
+
+class IPUPipelineEstimator(IPUEstimatorBase):
+    """A `tf.estimator.Estimator` whose model is a pipeline over several IPUs.
+
+    A step is a mini-batch: a loop of `iterations_per_loop` steps makes `iterations_per_loop /
+    gradient_accumulation_count` updates.
+
+    Args:
+        model_fn: takes `mode`, and `params` and `config` if it wants them; returns an `IPUPipelineEstimatorSpec`.
+        model_dir: where checkpoints and summaries are.
+        config: a `RunConfig` of `ipu_run_config`; its defaults where left out.
+        params: for the model function and the input function.
+        warm_start_from: a checkpoint, or a `tf.estimator.WarmStartSettings`.
+
+    Source: `tensorflow.python.ipu.ipu_pipeline_estimator.IPUPipelineEstimator`.
+
+    Example:
+        >>> estimator = IPUPipelineEstimator(model_fn, config=config)
+        >>> estimator.train(input_fn, steps=80)
+    """
+
+    def __init__(
+        self,
+        model_fn: Callable[..., Any],
+        model_dir: str | None = None,
+        config: Any = None,
+        params: Any = None,
+        warm_start_from: Any = None,
+    ) -> None:
+        self._stages_of = model_fn
+
+        def accepted(features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
+            """TensorFlow wants a model function of features; stages take them by themselves."""
+            return self._stages(mode)
+
+        super().__init__(accepted, model_dir, config, params, warm_start_from)
+
+    def _check_spec(self, spec: Any) -> None:
+        if not isinstance(spec, IPUPipelineEstimatorSpec):
+            raise ValueError(f"model_fn must return IPUPipelineEstimatorSpec, not {type(spec).__name__}.")
+        if self._ipu.iterations_per_loop % spec.gradient_accumulation_count:
+            raise ValueError(
+                f"IPURunConfig.iterations_per_loop ({self._ipu.iterations_per_loop}) must be a multiple of "
+                f"gradient_accumulation_count ({spec.gradient_accumulation_count}): a loop makes whole updates."
+            )
+
+    def _training(self, dataset: Any) -> Any:
+        feeds = Feeds(dataset, self._ipu)
+        spec, program = self._pipeline(ModeKeys.TRAIN, feeds)
+        losses = _sent(feeds, program)
+        return stock_specs.EstimatorSpec(
+            ModeKeys.TRAIN,
+            loss=math_ops.reduce_mean(math_ops.cast(nest.flatten(losses)[0], "float32")),
+            train_op=self._count_steps([program]),
+            training_hooks=[feeds, *(spec.training_hooks or ())],
+        )
+
+    def _evaluation(self, dataset: Any) -> Any:
+        feeds = Feeds(dataset, self._ipu)
+        spec, program = self._pipeline(ModeKeys.EVAL, feeds)
+        sent = _sent(feeds, program)
+        found = metrics.on_host(spec.eval_metrics_fn, sent if isinstance(sent, (dict, list, tuple)) else [sent])
+        if "loss" not in found or isinstance(found["loss"], tuple):
+            raise ValueError("`eval_metrics_fn` must return a dictionary with the tensor `loss`.")
+        loss = math_ops.reduce_mean(math_ops.cast(found.pop("loss"), "float32"))
+        return self._evaluation_spec(spec, feeds, loss, metrics.completed(found), program)
+
+    def _prediction(self, dataset: Any) -> Any:
+        feeds = PredictionFeeds(dataset, self._ipu)
+        spec, program = self._pipeline(ModeKeys.PREDICT, feeds)
+        sent = _sent(feeds, program)
+        if isinstance(sent, (list, tuple)):
+            if len(sent) != 1:
+                raise ValueError(
+                    f"The last stage must return a tensor or a dictionary when predicting, not {len(sent)} tensors."
+                )
+            sent = sent[0]
+        return self._prediction_spec(spec, feeds, sent)
+
+    def _pipeline(self, mode: str, feeds: Feeds) -> tuple[Any, Any]:
+        """Builds the pipeline of a mode: what the model function returned, and the operation that runs it."""
+        specs: list[Any] = []
+
+        def model() -> Any:
+            spec = self._stages(mode)
+            specs.append(spec)
+            training = mode == ModeKeys.TRAIN
+            options = dict(spec.pipeline_op_kwargs)
+            if training:
+                options.update(optimizer_function=spec.optimizer_function, outfeed_loss=True)
+            return pipelining_ops.pipeline(
+                computational_stages=spec.computational_stages,
+                gradient_accumulation_count=spec.gradient_accumulation_count,
+                repeat_count=self._ipu.iterations_per_loop // spec.gradient_accumulation_count,
+                infeed_queue=feeds.infeed,
+                outfeed_queue=feeds.outfeed,
+                device_mapping=spec.device_mapping,
+                reduction_method=spec.reduction_method,
+                name="ipu_pipeline_estimator",
+                **options,
+            )
+
+        with scopes.ipu_scope(f"/device:IPU:{self._ipu.ordinal}"):
+            program = ipu_compiler.compile(model)
+        return specs[-1], program
+
+    def _stages(self, mode: str) -> Any:
+        names = function_utils.fn_args(self._stages_of)
+        known = {"mode": mode, "config": self._config, "params": self.params}
+        spec = self._stages_of(**{name: value for name, value in known.items() if name in names})
+        self._check_spec(spec)
+        return spec
+
+
+def _sent(feeds: Feeds, program: Any) -> Any:
+    with ops.control_dependencies([program]):
+        return feeds.outfeed.dequeue()

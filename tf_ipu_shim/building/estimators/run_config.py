@@ -1,0 +1,136 @@
+"""What an estimator is told of the IPUs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tensorflow_estimator.python.estimator import run_config
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.configuration import translate
+from tf_ipu_shim.configuration.tree import IPUConfig
+from tf_ipu_shim.messages import config_pb2
+
+_ONLY_IPU_CONFIG = (2, 2)  # the SDK from which a protobuf is no longer accepted
+
+
+class _Fields(NamedTuple):
+    iterations_per_loop: int
+    ipu_options: Any
+    num_replicas: int
+    num_shards: int
+    ordinal: int
+    prefetch_depth: int | None
+
+
+class IPURunConfig(_Fields):
+    """The part of a `RunConfig` about the IPUs.
+
+    Args:
+        iterations_per_loop: steps that a program runs before it returns to Python; hooks see no others.
+        ipu_options: an `IPUConfig`, which the estimator applies; one IPU where left out.
+        num_replicas: how often the model runs side by side.
+        num_shards: IPUs of each replica.
+        ordinal: of the TensorFlow device.
+        prefetch_depth: elements that the infeed has ready; the SDK's default where left out.
+        **kwargs: of older SDKs: `compile_summary`, `autosharding`.
+
+    Raises:
+        TypeError: `ipu_options` is no `IPUConfig`.
+        ValueError: the options do not select as many IPUs as replicas and shards need.
+        NotImplementedError: `compile_summary` or `autosharding` is asked for.
+
+    Source: `tensorflow.python.ipu.ipu_run_config.IPURunConfig`.
+
+    Example:
+        >>> options = IPUConfig()
+        >>> options.auto_select_ipus = 2
+        >>> IPURunConfig(iterations_per_loop=100, ipu_options=options, num_replicas=2).num_replicas
+        2
+    """
+
+    def __new__(
+        cls,
+        iterations_per_loop: int = 1,
+        ipu_options: Any = None,
+        num_replicas: int = 1,
+        num_shards: int = 1,
+        ordinal: int = 0,
+        prefetch_depth: int | None = None,
+        **kwargs: Any,
+    ) -> IPURunConfig:
+        """Checks that the options select what replicas and shards need."""
+        _check_old_arguments(kwargs)
+        needed = num_replicas * num_shards
+        if ipu_options is None:
+            if needed > 1:
+                raise ValueError(
+                    f"IPU configuration requires more than one device, {num_replicas} replicas times {num_shards} "
+                    "shards, but `ipu_options` is None. Give an IPUConfig whose auto_select_ipus is their product."
+                )
+        else:
+            _check_devices(ipu_options, needed, num_replicas, num_shards, ordinal)
+        return super().__new__(
+            cls, iterations_per_loop, ipu_options, num_replicas, num_shards, ordinal, prefetch_depth
+        )
+
+
+def _check_old_arguments(arguments: dict[str, Any]) -> None:
+    if arguments.pop("compile_summary", False):
+        raise NotImplementedError(
+            "IPURunConfig.compile_summary is deprecated, is no longer functional and gives nothing. Leave it out, and "
+            "look at tf_ipu_shim.memory_report()."
+        )
+    if arguments.pop("autosharding", False):
+        raise NotImplementedError(
+            "IPURunConfig.autosharding is not emulated: mark the layers of the model_fn with ipu.scopes.ipu_shard."
+        )
+    if arguments:
+        raise TypeError(f"IPURunConfig takes no argument {sorted(arguments)[0]!r}.")
+
+
+def _check_devices(options: Any, needed: int, replicas: int, shards: int, ordinal: int) -> None:
+    if isinstance(options, IPUConfig):
+        message = translate.to_protobuf(options)
+    elif isinstance(options, config_pb2.IpuOptions) and sdk.current() < _ONLY_IPU_CONFIG:
+        message = options
+    else:
+        raise TypeError(f"ipu_options must be an IPUConfig instance. Received {type(options).__name__}.")
+    devices = message.device_config
+    if ordinal >= len(devices):
+        raise ValueError(
+            f"Only {len(devices)} device(s) available to choose from. Cannot select a device with ordinal {ordinal}."
+        )
+    selected = devices[ordinal].auto_count
+    if selected and selected != needed:  # a device selected by its id has as many IPUs as the machine says
+        raise ValueError(
+            f"`IPURunConfig` configured with {needed} devices ({replicas} replicas times {shards} shards), but "
+            f"`IpuOptions` configured with {selected} devices. Set auto_select_ipus to {needed}."
+        )
+
+
+class RunConfig(run_config.RunConfig):
+    """A `tf.estimator.RunConfig` that knows of the IPUs.
+
+    Args:
+        ipu_run_config: an `IPURunConfig`; its defaults where left out.
+        master: the session's target, for a job of several workers.
+        **kwargs: of `tf.estimator.RunConfig`.
+
+    Source: `tensorflow.python.ipu.ipu_run_config.RunConfig`.
+
+    Example:
+        >>> RunConfig(ipu_run_config=IPURunConfig(iterations_per_loop=10)).ipu_run_config.iterations_per_loop
+        10
+    """
+
+    def __init__(self, ipu_run_config: IPURunConfig | None = None, master: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._ipu_run_config = ipu_run_config or IPURunConfig()
+        if master is not None:
+            self._master = master
+
+    @property
+    def ipu_run_config(self) -> IPURunConfig:
+        """The part about the IPUs."""
+        return self._ipu_run_config

@@ -1,0 +1,86 @@
+"""What the model function of an `IPUEstimator` returns, checked."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_Fields: Any = collections.namedtuple(
+    "_Fields",
+    "mode predictions loss train_op eval_metric_ops eval_metrics host_call training_hooks evaluation_hooks "
+    "prediction_hooks",
+)
+
+
+class IPUEstimatorSpec(_Fields):
+    """What a model function returns, with functions that run on the host.
+
+    Args:
+        mode: a `tf.estimator.ModeKeys`.
+        predictions: a tensor, or a dictionary of tensors.
+        loss: a scalar tensor.
+        train_op: the operation that trains.
+        eval_metric_ops: metrics by name, computed on the IPU: pairs of a value and an update.
+        eval_metrics: a function that runs on the host and returns metrics by name, and its arguments: a list or a
+            dictionary of tensors. It is given them with a first dimension of iterations, then one of replicas if there
+            are several.
+        host_call: a function that runs on the host after each step and returns an operation or a tensor, and its
+            arguments, a list of tensors. Only with one iteration a loop.
+        training_hooks: session hooks for training.
+        evaluation_hooks: for evaluation.
+        prediction_hooks: for prediction.
+
+    Raises:
+        TypeError: `eval_metrics` or `host_call` is no tuple of a function and its arguments.
+        ValueError: it has not two elements.
+
+    Source: `tensorflow.python.ipu.ipu_estimator.IPUEstimatorSpec`.
+
+    Example:
+        >>> IPUEstimatorSpec(mode="train", loss=loss, train_op=train_op, host_call=(log_loss, [loss]))
+    """
+
+    def __new__(
+        cls,
+        mode: str,
+        predictions: Any = None,
+        loss: Any = None,
+        train_op: Any = None,
+        eval_metric_ops: dict[str, Any] | None = None,
+        eval_metrics: tuple[Callable[..., Any], Any] | None = None,
+        host_call: tuple[Callable[..., Any], Sequence[Any]] | None = None,
+        training_hooks: Sequence[Any] | None = None,
+        evaluation_hooks: Sequence[Any] | None = None,
+        prediction_hooks: Sequence[Any] | None = None,
+    ) -> IPUEstimatorSpec:
+        """Checks the functions that run on the host."""
+        _check_call("host_call", host_call, (list,))
+        _check_call("eval_metrics", eval_metrics, (list, dict))
+        return super().__new__(
+            cls,
+            mode,
+            predictions,
+            loss,
+            train_op,
+            eval_metric_ops,
+            eval_metrics,
+            host_call,
+            training_hooks,
+            evaluation_hooks,
+            prediction_hooks,
+        )
+
+
+def _check_call(name: str, given: Any, kinds: tuple[type, ...]) -> None:
+    if given is None:
+        return
+    if not isinstance(given, tuple):
+        raise TypeError(f"`{name}` must be a tuple of a function and its arguments, not {type(given).__name__}.")
+    if len(given) != 2:
+        raise ValueError(f"`{name}` must have two elements, a function and its arguments, but it has {len(given)}.")
+    if not callable(given[0]):
+        raise TypeError(f"first element in `{name}` must be callable, not {type(given[0]).__name__}.")
+    if not isinstance(given[1], kinds):
+        allowed = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"second element in `{name}` must be a {allowed}, not {type(given[1]).__name__}.")

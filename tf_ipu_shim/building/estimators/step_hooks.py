@@ -1,0 +1,55 @@
+"""Hooks around the global step, which counts on by a whole loop at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.ops import array_ops
+from tensorflow.python.training import session_run_hook, training_util
+
+
+class StopAtStep(session_run_hook.SessionRunHook):
+    """Ends training once enough steps have run.
+
+    TensorFlow's own hook looks at the step as it was before the loop, and would run one loop too many.
+
+    Args:
+        steps: how many more; None if `last` is given.
+        last: up to which step.
+    """
+
+    def __init__(self, steps: int | None, last: int | None) -> None:
+        self._steps, self._last = steps, last
+
+    def begin(self) -> None:
+        """Finds the step."""
+        self._step = training_util.get_global_step()
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Counts from the checkpoint's step."""
+        if self._last is None:
+            self._last = int(session.run(self._step)) + int(self._steps or 0)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Asks for the end."""
+        if run_context.session.run(self._step) >= self._last:
+            run_context.request_stop()
+
+
+class StepRestorer(session_run_hook.SessionRunHook):
+    """Puts the global step back when an evaluation ends: its loops count on, as the model may read the step."""
+
+    def begin(self) -> None:
+        """Makes the operations, before the graph is closed."""
+        self._step = training_util.get_global_step()
+        self._value = array_ops.placeholder(self._step.dtype.base_dtype, [])
+        self._restore = self._step.assign(self._value).op
+        self._before: Any = None
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Remembers the checkpoint's step."""
+        self._before = session.run(self._step)
+
+    def end(self, session: Any) -> None:
+        """Puts it back, before the metrics are read."""
+        session.run(self._restore, {self._value: self._before})
