@@ -42,6 +42,26 @@ def test_a_loop_takes_an_element_an_iteration(graph):
     assert infeed.dequeued and infeed.number_of_tuple_elements == 1
 
 
+def test_a_session_runs_of_a_body_what_it_returns(graph):
+    """In TensorFlow 1 an assignment that nothing returned depends on does not run, in a loop's body as elsewhere."""
+
+    def model():
+        kept, left = (v1.get_variable(name, initializer=0.0, use_resource=True) for name in ("kept", "left"))
+
+        def body(total):
+            left.assign_add(1.0)
+            with tf.control_dependencies([kept.assign_add(total)]):
+                return total + 1
+
+        return ipu.loops.repeat(3, body, [1.0])
+
+    total = compiled(model)
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        assert session.run(total) == [4]
+        assert session.run(v1.global_variables()) == [1 + 2 + 3, 0]
+
+
 @pytest.mark.parametrize("structure", ["tuple", "dict", "dict in a tuple"])
 def test_elements_keep_their_structure(graph, structure):
     pairs = tf.data.Dataset.zip((numbers(4), numbers(4, (2,)))).repeat()

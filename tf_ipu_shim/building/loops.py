@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.framework import dtypes, ops
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import dtypes, func_graph, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, while_v2
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building import autograph
+from tf_ipu_shim.building import autograph, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.runtime import accepted
 
 
@@ -144,14 +147,25 @@ def _loop(
 
     counter = ops.convert_to_tensor(0, dtypes.int32)
     with accumulators.inside_loop(bound if counted else None) as traced:
-        results = while_v2.while_loop(
-            goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
-        )
+        with _side_effects():
+            results = while_v2.while_loop(
+                goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
+            )
     traced(results[0])
     outputs = list(results[1:])
     if not outputs:
         return control_flow_ops.group(results[0])
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _side_effects() -> Any:
+    """In a `tf.function` all of them happen, in a session's graph those that a returned value or operation needs."""
+    graph = ops.get_default_graph()
+    while isinstance(graph, func_graph.FuncGraph):
+        graph = graph.outer_graph
+    if graph.building_function or ops.executing_eagerly_outside_functions():
+        return contextlib.nullcontext()
+    return tracing.attributes({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
 
 
 def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:

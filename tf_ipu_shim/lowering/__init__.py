@@ -3,6 +3,7 @@
 `lower.lower` runs the passes in this order, over one representation: `functions.Functions`, of `FunctionGraph`s.
 
 pipelines       checks that schedules can run the mini-batches they were asked for
+needed          drops from loops of a session's graph what nothing returned needs
 randomness      gives random ops seeds that start from the device's
 synthetic       puts made-up data in the place of feeds and seeds where the flags ask for them
 replicas        finds how many replicas there are; ops that follow from their number are replaced

@@ -23,6 +23,8 @@ CHECKPOINT_ATTRIBUTE = "_ipu_recomputation_checkpoint"
 ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
 # On an assignment: its variable holds accumulated gradients, kept as these options say.
 ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"
+# On a loop of a session's graph: it runs what its values depend on, and nothing else.
+NEEDED_ATTRIBUTE = "_ipu_needed_only"
 
 # Ops that run functions, and the attributes that name these. Such an op runs where its functions do.
 FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {

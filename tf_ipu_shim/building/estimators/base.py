@@ -21,6 +21,8 @@ from tf_ipu_shim.building.estimators.run_config import RunConfig
 from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec
 from tf_ipu_shim.building.estimators.step_hooks import StepRestorer, StopAtStep
 from tf_ipu_shim.configuration import system
+from tf_ipu_shim.configuration.tree import IPUConfig
+from tf_ipu_shim.runtime import devices
 
 HOST = "/device:CPU:0"
 
@@ -203,8 +205,13 @@ class IPUEstimatorBase(stock.EstimatorV2):
         return [] if steps is None and max_steps is None else [StopAtStep(steps, max_steps)]
 
     def _configure(self) -> None:
-        if self._ipu.ipu_options is not None:
-            system.configure_ipu_system(self._ipu.ipu_options)
+        options = self._ipu.ipu_options
+        if options is None:  # one IPU: a system that somebody configured with more would run as many replicas
+            if devices.configured() is not None and devices.get(self._ipu.ordinal, attach=False).num_ipus == 1:
+                return
+            options = IPUConfig()
+            options.auto_select_ipus = [1] * (self._ipu.ordinal + 1)
+        system.configure_ipu_system(options)
 
     def _create_global_step(self, graph: Any) -> Any:
         # Read once a run, on the host: a model that asks for the step is given a value, not a variable of the host's.

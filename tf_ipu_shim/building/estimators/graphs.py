@@ -46,6 +46,24 @@ def refuse_global_step_writes(operations: Sequence[Any]) -> None:
             )
 
 
+def sources(tensor: Any) -> set[str]:
+    """The names of what a tensor of a function's graph is made of outside of all functions, such as variables."""
+    found: set[str] = set()
+    seen: set[Any] = set()
+    waiting = [tensor]
+    while waiting:
+        one = waiting.pop()
+        outside = outermost(one)
+        if outside is not one:
+            found.add(outside.op.name)
+        elif one.op not in seen:
+            seen.add(one.op)
+            waiting.extend(one.op.inputs)
+            for control in one.op.control_inputs:
+                waiting.extend(control.inputs)
+    return found
+
+
 def lifted(tensor: Any) -> Any:
     """A tensor that depends on variables only, computed anew in the graph around all functions.
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, metrics_impl, variables
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, metrics_impl, variable_v1
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building.estimators import graphs
 
 # Variables of metrics whose mean over replicas of equally large shares is the metric over all data.
-_OF_MEANS = ("total", "count")
+_OF_MEANS = {"total", "count"}
 
 
 def updates(eval_metric_ops: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,21 +41,26 @@ def on_ipu(eval_metric_ops: Mapping[str, Any], program: Any, sent: Mapping[str, 
             for name, metric in eval_metric_ops.items()
         }
         return {name: (graphs.lifted(value), program) for name, value in values.items()}
-    for variable in ops.get_collection(ops.GraphKeys.METRIC_VARIABLES):
-        if not variable.op.name.endswith(_OF_MEANS):
+    of_metrics = {variable.op.name for variable in ops.get_collection(ops.GraphKeys.METRIC_VARIABLES)}
+    for name in sent:
+        used = sorted(graphs.sources(eval_metric_ops[name][1]) & of_metrics)
+        if {variable.rpartition("/")[2] for variable in used} != _OF_MEANS or len(used) != len(_OF_MEANS):
             raise errors.UnsupportedError(
-                f"The metric with variable {variable.op.name} is computed by {replicas} replicas, each from its own "
-                "share of the data, and is no mean that could be averaged over them. Compute it on the host: return "
-                "an IPUEstimatorSpec with eval_metrics=(function, tensors)."
+                f"Metric {name!r}, with variables {', '.join(used)}, is computed by {replicas} replicas, each from its "
+                "own share of the data, and is no mean that could be averaged over them. Compute it on the host: "
+                "return an IPUEstimatorSpec with eval_metrics=(function, tensors)."
             )
-    return {name: _kept(name, math_ops.reduce_mean(values[-1], axis=0)) for name, values in sent.items()}
+    return {
+        name: _kept(name, math_ops.reduce_mean(values[-1], axis=0), eval_metric_ops[name][1].shape)
+        for name, values in sent.items()
+    }
 
 
-def _kept(name: str, value: Any) -> tuple[Any, Any]:
+def _kept(name: str, value: Any, shape: Any) -> tuple[Any, Any]:
     """The last value of a run, kept on the host for when the evaluation ends."""
     with ops.device("/device:CPU:0"):
-        variable = variables.VariableV1(
-            array_ops.zeros(value.shape, value.dtype),
+        variable = variable_v1.VariableV1(
+            array_ops.zeros(shape, value.dtype),
             trainable=False,
             use_resource=True,
             collections=[ops.GraphKeys.LOCAL_VARIABLES],
