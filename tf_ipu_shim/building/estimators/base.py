@@ -103,9 +103,6 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
         Raises:
             ValueError: `steps` is no multiple of `iterations_per_loop`, or `input_fn` returns no dataset.
-
-        Example:
-            >>> estimator.train(input_fn=lambda: dataset.repeat(), steps=100)
         """
         self._check_steps(steps)
         self._configure()
@@ -134,9 +131,6 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
         Raises:
             ValueError: `steps` is no multiple of `iterations_per_loop`, or `input_fn` returns no dataset.
-
-        Example:
-            >>> estimator.evaluate(input_fn=lambda: dataset, steps=10)["loss"]
         """
         self._check_steps(steps)
         self._configure()
@@ -164,9 +158,6 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
         Returns:
             A generator of predictions as NumPy arrays, or dictionaries of them.
-
-        Example:
-            >>> next(estimator.predict(input_fn=lambda: dataset))
         """
         self._configure()
         batches = self._predicted(input_fn, predict_keys, hooks, checkpoint_path)

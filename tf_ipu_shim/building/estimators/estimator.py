@@ -36,9 +36,26 @@ class IPUEstimator(IPUEstimatorBase):
     Source: `tensorflow.python.ipu.ipu_estimator.IPUEstimator`.
 
     Example:
+        >>> from tf_ipu_shim.ipu.ipu_run_config import IPURunConfig, RunConfig
+        >>> def model_fn(features, labels, mode):
+        ...     weight = tf.compat.v1.get_variable("weight", initializer=0.0)
+        ...     predictions = weight * features
+        ...     if mode == "infer":
+        ...         return tf.estimator.EstimatorSpec(mode, predictions=predictions)
+        ...     loss = tf.reduce_mean((predictions - labels) ** 2)
+        ...     train_op = tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+        ...     metrics = {"labels": tf.compat.v1.metrics.mean(labels)}
+        ...     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+        >>> def input_fn():
+        ...     return tf.data.Dataset.from_tensors(([1.0, 2.0], [3.0, 6.0])).repeat()
         >>> config = RunConfig(ipu_run_config=IPURunConfig(iterations_per_loop=10))
-        >>> estimator = IPUEstimator(model_fn, config=config)
-        >>> estimator.train(input_fn, steps=100)
+        >>> estimator = IPUEstimator(model_fn, config=config).train(input_fn, steps=100)
+        >>> float(round(estimator.get_variable_value("weight"), 3))
+        3.0
+        >>> float(estimator.evaluate(input_fn, steps=10)["labels"])
+        4.5
+        >>> float(round(next(estimator.predict(input_fn)), 3))
+        3.0
     """
 
     def _training(self, dataset: Any) -> Any:

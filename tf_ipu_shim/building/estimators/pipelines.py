@@ -52,8 +52,12 @@ class IPUPipelineEstimatorSpec(_Fields):
     Source: `tensorflow.python.ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec`.
 
     Example:
-        >>> IPUPipelineEstimatorSpec(mode, computational_stages=[embed, classify], gradient_accumulation_count=8,
-        ...                          optimizer_function=optimizer_function, eval_metrics_fn=eval_metrics_fn)
+        >>> def optimizer_function(loss):
+        ...     return pipelining_ops.OptimizerFunctionOutput(tf.compat.v1.train.GradientDescentOptimizer(0.1), loss)
+        >>> spec = IPUPipelineEstimatorSpec("train", computational_stages=[tf.nn.relu, tf.reduce_sum],
+        ...                                 gradient_accumulation_count=8, optimizer_function=optimizer_function)
+        >>> spec.gradient_accumulation_count
+        8
     """
 
     def __new__(
@@ -120,8 +124,16 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     Source: `tensorflow.python.ipu.ipu_pipeline_estimator.IPUPipelineEstimator`.
 
     Example:
-        >>> estimator = IPUPipelineEstimator(model_fn, config=config)
-        >>> estimator.train(input_fn, steps=80)
+        >>> from tf_ipu_shim.ipu.ipu_run_config import IPURunConfig, RunConfig
+        >>> def model_fn(mode):
+        ...     return IPUPipelineEstimatorSpec(mode, [lambda x: 2 * x, lambda x: x + 1], gradient_accumulation_count=4)
+        >>> options = ipu.config.IPUConfig()
+        >>> options.auto_select_ipus = 2
+        >>> run = IPURunConfig(iterations_per_loop=4, num_shards=2, ipu_options=options)
+        >>> estimator = IPUPipelineEstimator(model_fn, config=RunConfig(ipu_run_config=run))
+        >>> predictions = estimator.predict(lambda: tf.data.Dataset.range(4).map(lambda i: tf.cast([i], tf.float32)))
+        >>> [float(one) for one in predictions]
+        [1.0, 3.0, 5.0, 7.0]
     """
 
     def __init__(

@@ -38,7 +38,11 @@ class IPUEstimatorSpec(_Fields):
     Source: `tensorflow.python.ipu.ipu_estimator.IPUEstimatorSpec`.
 
     Example:
-        >>> IPUEstimatorSpec(mode="train", loss=loss, train_op=train_op, host_call=(log_loss, [loss]))
+        >>> def log_loss(loss):
+        ...     return tf.print("loss", loss)
+        >>> loss = tf.constant(1.0)
+        >>> IPUEstimatorSpec(mode="train", loss=loss, train_op=tf.no_op(), host_call=(log_loss, [loss])).mode
+        'train'
     """
 
     def __new__(
