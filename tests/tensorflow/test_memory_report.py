@@ -83,10 +83,14 @@ def test_json_has_all_of_it(report):
     assert read["without_effect"] == [{"option": "norms.use_stable_statistics", "value": True}]
 
 
-def test_the_picture_is_well_formed(report):
-    root = ElementTree.fromstring(report.to_svg())
-    texts = [element.text for element in root.iter() if element.tag.endswith("text")]
-    assert any("IPU 1" in text for text in texts)
+def test_the_picture_has_a_bar_for_each_ipu_and_category(report):
+    elements = list(ElementTree.fromstring(report.to_svg()).iter())
+    texts = [element.text for element in elements if element.tag.endswith("text")]
+    assert [text for text in texts if "/device" in text] == ["/device:IPU:0 IPU 0", "/device:IPU:0 IPU 1"]
+    titles = [element.text for element in elements if element.tag.endswith("title")]
+    assert [title for title in titles if title.startswith("weight")] == ["weight: 256 bytes", "weight: 32 bytes"]
+    drawn = sum(int(title.split()[1].replace(",", "")) for title in titles)
+    assert drawn == sum(ipu.modelled.peak_bytes for ipu in report.devices[0].ipus)
 
 
 def test_lines_of_the_user(report):
