@@ -187,7 +187,8 @@ def test_deepcopy():
 def test_copy_and_pickle_fail():
     with pytest.raises(ValueError, match="not a valid attribute"):
         copy.copy(IPUConfig())
-    with pytest.raises((AttributeError, pickle.PicklingError)):
+    # Python 3.10 asks for `__getstate__`, which later ones have on every object.
+    with pytest.raises((AttributeError, pickle.PicklingError, ValueError), match="local object|__getstate__"):
         pickle.dumps(IPUConfig())
 
 
