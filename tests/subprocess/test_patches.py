@@ -102,7 +102,9 @@ def test_all_is_as_it_was(python):
             assert changed(before) == registered - beyond | {"tensorflow.python.ipu"}, (
                 changed(before) ^ (registered - beyond)
             )
-            assert registered >= beyond and ours() >= registered - beyond - {
+            # The optimizers of TensorFlow 2.6 are Keras' own classes, under the names that they had.
+            classes = {target for target in registered if ".optimizers." in target and not target.endswith(".get")}
+            assert registered >= beyond and ours() >= registered - beyond - classes - {
                 "tensorflow.python.autograph.core.config.CONVERSION_RULES"
             }
             patches.undo()

@@ -81,6 +81,8 @@ _ATTRIBUTES = {
             "framework.tensor_conversion_registry.register_tensor_conversion_function"
         ),
     },
+    # The copy of Keras in TensorFlow has no part that downloads.
+    "keras.utils": {"get_file": "keras.utils.data_utils.get_file"},
     "ops.array_ops": {"stack": "ops.array_ops_stack.stack", "unstack": "ops.array_ops_stack.unstack"},
     "ops.control_flow_ops": {
         "Assert": "ops.control_flow_assert.Assert",

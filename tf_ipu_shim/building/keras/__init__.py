@@ -9,4 +9,5 @@ model_step, programs, pipelined_programs   what is compiled
 running, polling_thread     executions and callbacks
 replication                 replicas and their metrics
 construction, import_hook   how models get their extension
+names_of_the_time, optimizers_of_the_time   names of Keras 2.6, and what they meant
 """

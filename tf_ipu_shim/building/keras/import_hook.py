@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.building.keras import names_of_the_time, optimizers_of_the_time
 from tf_ipu_shim.names import finder, stock_aliases
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
@@ -30,13 +31,20 @@ _MODELS = tuple(
     for root in ("keras.src", "tf_keras.src", "tensorflow.python.keras")
     for module in ("functional", "sequential", "training")
 )
+_NAMES = {
+    *_PACKAGES,
+    *_MODELS,
+    *names_of_the_time.PUBLIC,
+    *names_of_the_time.INTERNAL,
+    *optimizers_of_the_time.PUBLIC,
+}
 
 
 class _Finder:
     """Lets the other finders find a module of Keras, and adds to what its loader does."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        if fullname not in _PACKAGES and fullname not in _MODELS:
+        if fullname not in _NAMES:
             return None
         for other in sys.meta_path:
             spec = other.find_spec(fullname, path, target) if other is not self else None
@@ -59,7 +67,8 @@ def install() -> None:
         why="Keras is changed, as the rest of this list says, when a script imports it",
         undone="the finder is removed",
     )
-    for name in (*_PACKAGES, *_MODELS):
+    optimizers_of_the_time.wanted()  # refuses a wrong value of its variable at once
+    for name in _NAMES:
         if name in sys.modules:
             _loaded(name, sys.modules[name])
 
@@ -76,7 +85,11 @@ def _extend(loader: Any) -> None:
 
 
 def _loaded(name: str, module: Any) -> None:
-    if name in _PACKAGES:
+    if name in optimizers_of_the_time.PUBLIC:
+        optimizers_of_the_time.loaded(module)
+    elif name in names_of_the_time.PUBLIC or name in names_of_the_time.INTERNAL:
+        names_of_the_time.loaded(name, module)
+    elif name in _PACKAGES:
         if not hasattr(module, "ipu"):
             ours = importlib.import_module(finder.ALIASES["keras.ipu"])
             patches.replace(module, "ipu", lambda _: ours, why="Graphcore's `keras.ipu`")

@@ -1,0 +1,77 @@
+"""What `tf.keras.optimizers` means in a process that uses `ipu`: the classes that had these names in TensorFlow 2.6."""
+
+import importlib.util
+import textwrap
+
+# Keras 2 is `keras` with TensorFlow 2.15, and `tf_keras` with later ones.
+KERAS = "tf_keras" if importlib.util.find_spec("tf_keras") is not None else "keras"
+ENVIRONMENT = {"TF_USE_LEGACY_KERAS": "1"} if KERAS == "tf_keras" else {}
+
+OF_THE_TIME = """
+import tensorflow as tf
+{first}
+from tensorflow.python import ipu
+import {keras}
+from tensorflow.keras.optimizers import SGD
+
+names = ["Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "RMSprop", "SGD"]
+for module in (tf.keras.optimizers, tf.optimizers, {keras}.optimizers):
+    base = module.legacy.Optimizer
+    assert module.Optimizer is base
+    for name in names:
+        assert getattr(module, name) is getattr(module.legacy, name) and issubclass(getattr(module, name), base), name
+        assert isinstance(module.get(name.lower()), base), name
+    assert not issubclass(module.experimental.SGD, base)
+assert SGD is tf.keras.optimizers.SGD
+
+class Signs(tf.keras.optimizers.Optimizer):
+    def __init__(self, rate, **kwargs):
+        super().__init__("Signs", **kwargs)
+        self._set_hyper("rate", rate)
+
+    def _create_slots(self, variables):
+        for variable in variables:
+            self.add_slot(variable, "seen")
+
+    def _resource_apply_dense(self, grad, var, apply_state=None):
+        seen = self.get_slot(var, "seen").assign_add(tf.ones_like(grad))
+        with tf.control_dependencies([seen]):
+            return var.assign_sub(self._get_hyper("rate", var.dtype) * tf.sign(grad))
+
+    def get_config(self):
+        return {{**super().get_config(), "rate": self._serialize_hyperparameter("rate")}}
+
+strategy = ipu.ipu_strategy.IPUStrategy()
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones", use_bias=False, input_shape=(1,))])
+    model.compile(Signs(0.25), "mse", steps_per_execution=2)
+    model.fit([[1.0], [1.0]], [[0.0], [0.0]], batch_size=1, verbose=0)
+    assert model.get_weights()[0] == 0.5
+    assert model.optimizer.get_slot(model.weights[0], "seen").numpy().item() == 2.0
+    model.compile("adam", "mse", steps_per_execution=2)
+    assert type(model.optimizer) is tf.keras.optimizers.Adam
+    model.fit([[1.0], [1.0]], [[0.0], [0.0]], batch_size=1, verbose=0)
+    assert model.optimizer.get_slot(model.weights[0], "m") is not None
+"""
+
+
+def test_names_mean_the_classes_of_the_time(python):
+    for first in ("", "tf.keras.optimizers.SGD"):
+        python.succeeds("-c", OF_THE_TIME.format(first=first, keras=KERAS), environment=ENVIRONMENT)
+
+
+def test_the_switch_and_stock_scripts_keep_the_installed_classes(python):
+    text = textwrap.dedent(
+        """
+        import tensorflow as tf
+        {ipu}
+        assert tf.keras.optimizers.SGD is tf.keras.optimizers.experimental.SGD
+        assert not isinstance(tf.keras.optimizers.get("sgd"), tf.keras.optimizers.legacy.Optimizer)
+        """
+    )
+    switch = {**ENVIRONMENT, "TF_IPU_SHIM_KERAS_OPTIMIZERS": "stock"}
+    python.succeeds("-c", text.format(ipu="from tensorflow.python import ipu"), environment=switch)
+    python.succeeds("-c", text.format(ipu="import tf_ipu_shim"), environment=ENVIRONMENT)
+    wrong = python("-c", "from tensorflow.python import ipu", environment={"TF_IPU_SHIM_KERAS_OPTIMIZERS": "new"})
+    assert wrong.returncode and "TF_IPU_SHIM_KERAS_OPTIMIZERS is 'new'" in wrong.stderr
+

@@ -1,0 +1,44 @@
+"""Names of Keras 2.6 that scripts of the time use, and mixed precision in the scope of a strategy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras_models import X, Y, keras, sequential, strategy
+
+pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+
+
+def test_internal_modules_that_were_public():
+    assert keras.losses.losses_utils.ReductionV2.SUM == "sum"
+    assert keras.utils.np_utils.to_categorical([1], 3).tolist() == [[0.0, 1.0, 0.0]]
+    assert tf.keras.utils.generic_utils.to_snake_case("OneTwo") == "one_two"
+    for module in (keras.losses, tf.keras.layers):
+        with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+            _ = module.nonsense
+    from tensorflow.python.keras import utils
+
+    assert callable(utils.get_file)
+
+
+def test_mixed_precision_with_loss_scaling(ipus):
+    ipus(1)
+
+    def trained(**options):
+        policy = keras.mixed_precision.Policy("mixed_float16")
+        keras.mixed_precision.set_global_policy(policy)
+        try:
+            model = sequential()
+        finally:
+            keras.mixed_precision.set_global_policy("float32")
+        optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1), dynamic=False, initial_scale=8)
+        model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), **options)
+        history = model.fit(X, Y, batch_size=8, epochs=2, shuffle=False, verbose=0).history
+        assert {weight.dtype for weight in model.weights} == {tf.float32}
+        return history["loss"], model.get_weights()
+
+    losses, weights = trained()
+    with strategy().scope():
+        got, moved = trained(steps_per_execution=8)
+    np.testing.assert_allclose(got, losses, rtol=2e-2)
+    for one, other in zip(moved, weights):
+        np.testing.assert_allclose(one, other, atol=2e-2)

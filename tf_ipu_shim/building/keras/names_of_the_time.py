@@ -1,0 +1,77 @@
+"""Names of Keras 2.6 in the Keras 2 that is installed, and what its strategy may do.
+
+Modules of Keras were public then: `keras.losses.losses_utils` is now in `keras.src.losses` alone. In a process that
+uses `ipu` a public module of Keras that lacks a name looks into the internal module of the same name. Checked on
+`keras` 2.15.0 and `tf_keras` 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.distribute import distribute_lib
+
+from tf_ipu_shim import patches
+
+_PARTS = "activations backend callbacks constraints initializers layers losses metrics models regularizers utils"
+_ROOTS = ("keras", "tf_keras")
+# Public modules that look into internal ones: `tf.keras.losses` is a module of `keras.api`.
+PUBLIC = {
+    f"{root}{api}.{part}": f"{root}.src.{part}"
+    for root in _ROOTS
+    for api in ("", ".api._v1.keras", ".api._v2.keras")
+    for part in _PARTS.split()
+}
+_LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"
+INTERNAL = tuple(f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY))
+
+
+def loaded(name: str, module: Any) -> None:
+    """Adds to a module of `PUBLIC` or `INTERNAL` that has been loaded.
+
+    Args:
+        name: its name.
+        module: the module.
+    """
+    if name in PUBLIC:
+        if "__getattr__" not in vars(module):
+            looks_into = _looks_into(module, PUBLIC[name])
+            patches.replace(module, "__getattr__", lambda _: looks_into, why="names of Keras 2.6 that are internal now")
+    elif name.endswith(_LOSS_SCALING):
+        patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy supports loss scaling")
+    else:
+        patches.replace(module, "set_policy", lambda _: _set_policy(module), why="the name in Keras 2.6")
+
+
+def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
+    def __getattr__(name: str) -> Any:
+        if not name.startswith("_") and internal.startswith(_ROOTS):
+            found = importlib.import_module(internal)
+            if hasattr(found, name):
+                return getattr(found, name)
+            if hasattr(found, "__path__") and importlib.util.find_spec(f"{internal}.{name}") is not None:
+                return importlib.import_module(f"{internal}.{name}")
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    return __getattr__
+
+
+def _set_policy(module: Any) -> Callable[[Any], None]:
+    def set_policy(policy: Any) -> None:
+        module.set_global_policy(policy)
+
+    return set_policy
+
+
+def _with_ours(stock: Callable[[], bool]) -> Callable[[], bool]:
+    """An `IPUStrategy` has one copy of each variable for each replica, which is what Keras asks of a strategy."""
+
+    @functools.wraps(stock)
+    def strategy_supports_loss_scaling() -> bool:
+        return hasattr(distribute_lib.get_strategy(), "_enable_keras_extensions") or stock()
+
+    return strategy_supports_loss_scaling

@@ -1,0 +1,80 @@
+"""`tf.keras.optimizers` as scripts of the time know it: its classes are subclasses of OptimizerV2.
+
+In TensorFlow 2.6 `tf.keras.optimizers.Optimizer`, `SGD`, `Adam` and so on are what later versions call `legacy`.
+Scripts subclass and wrap them, look for their slots and ask for `_resource_apply_dense`; the classes that have taken
+their names have none of that. So in a process that uses `ipu` the public names mean the `legacy` classes again, the
+names of optimizers in `compile` too. The later classes stay in `tf.keras.optimizers.experimental`, and optimizers that
+are newer than 2.6, such as `AdamW`, where they are. `TF_IPU_SHIM_KERAS_OPTIMIZERS=stock` leaves all as installed.
+
+Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import Any
+
+from tf_ipu_shim import errors, patches
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_KERAS_OPTIMIZERS"
+NAMES = ("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "Optimizer", "RMSprop", "SGD")
+PUBLIC = (
+    "keras.optimizers",
+    "keras.api._v2.keras.optimizers",
+    "tf_keras.optimizers",
+    "tf_keras.api._v2.keras.optimizers",
+    "tensorflow.keras.optimizers",  # a second copy, which `from tensorflow.keras.optimizers import ...` makes
+)
+_OF_THE_TIME = "optimizers.legacy.optimizer_v2"
+_WHY = "`tf.keras.optimizers` has the classes of TensorFlow 2.6, which scripts subclass and wrap"
+
+
+def wanted() -> bool:
+    """Whether the names are to mean what they meant.
+
+    Raises:
+        UnsupportedError: the variable has a value that is not known.
+
+    Example:
+        >>> wanted()
+        True
+    """
+    value = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    if value not in ("", "legacy", "stock"):
+        raise errors.UnsupportedError(
+            f"{ENVIRONMENT_VARIABLE} is {value!r}. It is 'legacy', as in Graphcore's TensorFlow, which is the default, "
+            "or 'stock': the classes of the installed Keras."
+        )
+    return value != "stock"
+
+
+def loaded(module: Any) -> None:
+    """Changes one of `PUBLIC` that has been loaded.
+
+    Args:
+        module: the module.
+    """
+    legacy = getattr(module, "legacy", None)
+    if not wanted() or not getattr(getattr(legacy, "Optimizer", None), "__module__", "").endswith(_OF_THE_TIME):
+        return  # Keras 3, or not loaded to its end
+    for name in NAMES:
+        patches.replace(module, name, functools.partial(_of_the_time, getattr(legacy, name)), why=_WHY)
+    root = legacy.Optimizer.__module__.removesuffix(f".{_OF_THE_TIME}")
+    internal = sys.modules[f"{root}.optimizers"]
+    patches.replace(internal, "get", _preferring_legacy, why="`Model.compile` takes names of optimizers for those classes")
+    patches.replace(module, "get", lambda _: internal.get, why=_WHY)
+
+
+def _of_the_time(legacy: type, stock: Any) -> type:
+    del stock
+    return legacy
+
+
+def _preferring_legacy(stock: Any) -> Any:
+    @functools.wraps(stock)
+    def get(identifier: Any, **kwargs: Any) -> Any:
+        return stock(identifier, **{"use_legacy_optimizer": True, **kwargs})
+
+    return get
