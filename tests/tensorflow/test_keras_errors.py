@@ -67,6 +67,15 @@ def test_models_that_cannot_be_run():
         with pytest.raises(TypeError, match="Invalid keyword arguments"):
             model.evaluate(X, Y, nonsense=1)
 
+    for call in (
+        lambda: model.fit(X, Y),
+        lambda: model.train_on_batch(X, Y),
+        lambda: model.evaluate(X, Y),
+        lambda: model.predict(X),
+    ):
+        with strategy().scope(), pytest.raises(RuntimeError, match="inside a `tf.function`"):
+            tf.function(call, autograph=False)()
+
     class Own(keras.Sequential):
         def make_train_function(self, force=False):
             return None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras_models import X, Y, keras, sequential, strategy
+from keras_models import X, Y, assert_same, compiled, keras, sequential, strategy, trained
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 
@@ -42,3 +42,16 @@ def test_mixed_precision_with_loss_scaling(ipus):
     np.testing.assert_allclose(got, losses, rtol=2e-2)
     for one, other in zip(moved, weights):
         np.testing.assert_allclose(one, other, atol=2e-2)
+
+
+@pytest.mark.parametrize("name", ["GradientDescent", "Momentum", "Adam"])
+def test_optimizers_of_tensorflow_1(ipus, name):
+    ipus(1)
+
+    def make():
+        further = [0.9] if name == "Momentum" else []
+        return getattr(tf.compat.v1.train, f"{name}Optimizer")(0.05, *further)
+
+    expected = trained(compiled(sequential(), make))
+    with strategy().scope():
+        assert_same(trained(compiled(sequential(), make, steps_per_execution=8)), expected)

@@ -14,8 +14,8 @@ from tf_ipu_shim import ipu, keras2
 random = np.random.RandomState(0)
 INPUTS = random.rand(8, 3, 2).astype("f")
 WEIGHT = random.rand(2, 2).astype("f")
-new = keras2.public().optimizers
-legacy = new.legacy
+new = keras2.public().optimizers.experimental
+legacy = keras2.public().optimizers.legacy
 
 OPTIMIZERS = {
     "sgd": lambda: legacy.SGD(0.01),

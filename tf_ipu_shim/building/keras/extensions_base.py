@@ -237,6 +237,11 @@ class KerasExtensionBase(OptionSetters, OnBatch):
 
     def _check_mode(self, mode: str) -> None:
         model: Any = self
+        if ops.inside_function():
+            raise RuntimeError(
+                "Detected a call to a Keras model's method that trains, evaluates or predicts inside a `tf.function`. "
+                f"Such a method ({mode}, or its form for one batch) makes functions of its own: call it outside."
+            )
         if model.run_eagerly:
             raise RuntimeError(
                 "Keras models cannot run eagerly when using `IPUStrategy`. Leave out run_eagerly=True in compile, and "

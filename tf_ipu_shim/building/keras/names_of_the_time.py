@@ -40,9 +40,9 @@ def loaded(name: str, module: Any) -> None:
     if name in PUBLIC:
         if "__getattr__" not in vars(module):
             looks_into = _looks_into(module, PUBLIC[name])
-            patches.replace(module, "__getattr__", lambda _: looks_into, why="names of Keras 2.6 that are internal now")
+            patches.replace(module, "__getattr__", lambda _: looks_into, why="names that are internal now")
     elif name.endswith(_LOSS_SCALING):
-        patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy supports loss scaling")
+        patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy has it")
     else:
         patches.replace(module, "set_policy", lambda _: _set_policy(module), why="the name in Keras 2.6")
 

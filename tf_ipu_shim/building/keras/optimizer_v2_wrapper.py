@@ -185,7 +185,8 @@ class _OptimizerV2Wrapper(OptimizerV2):
             if getattr(known, "__name__", None) == kind:
                 return known.from_config(dict(inner))
         optimizers = keras2.public().optimizers
-        found = getattr(optimizers.legacy if legacy else optimizers, kind, None)
+        # Newer classes of the same names are in `experimental`, also where the public names mean those of 2.6.
+        found = getattr(optimizers.legacy if legacy else optimizers.experimental, kind, getattr(optimizers, kind, None))
         if found is None:
             raise ValueError(f"There is no optimizer {kind!r} in Keras. Give its class in custom_objects.")
         return found.from_config(dict(inner))

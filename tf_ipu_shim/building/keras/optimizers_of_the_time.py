@@ -56,15 +56,22 @@ def loaded(module: Any) -> None:
     Args:
         module: the module.
     """
-    legacy = getattr(module, "legacy", None)
+    legacy: Any = getattr(module, "legacy", None)
     if not wanted() or not getattr(getattr(legacy, "Optimizer", None), "__module__", "").endswith(_OF_THE_TIME):
         return  # Keras 3, or not loaded to its end
     for name in NAMES:
         patches.replace(module, name, functools.partial(_of_the_time, getattr(legacy, name)), why=_WHY)
     root = legacy.Optimizer.__module__.removesuffix(f".{_OF_THE_TIME}")
     internal = sys.modules[f"{root}.optimizers"]
-    patches.replace(internal, "get", _preferring_legacy, why="`Model.compile` takes names of optimizers for those classes")
-    patches.replace(module, "get", lambda _: internal.get, why=_WHY)
+    patches.replace(internal, "get", _preferring_legacy, why="names of optimizers mean those classes")
+    ours, stock = internal.get, internal.get.__wrapped__
+    patches.change(  # a module that is loaded later takes ours for its own, and is to have the stock one afterwards
+        f"{module.__name__}.get",
+        functools.partial(setattr, module, "get", ours),
+        functools.partial(setattr, module, "get", stock),
+        why=_WHY,
+        undone="the stock attribute is put back",
+    )
 
 
 def _of_the_time(legacy: type, stock: Any) -> type:

@@ -10,13 +10,14 @@ accumulation     the same with one update for several mini-batches
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import def_function
 from tensorflow.python.framework import dtypes, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
+from tensorflow.python.training import optimizer as optimizer_v1
 
 from tf_ipu_shim.building import loops
 from tf_ipu_shim.building.gradients import accumulators
@@ -48,7 +49,7 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
                 model_step.forward(model, data, training=True)
                 if not hasattr(model.optimizer, "build"):  # OptimizerV2 makes its slots when it applies gradients
                     _ = model.optimizer.iterations
-                    model.optimizer._create_all_weights(model.trainable_variables)
+                    _create_weights(model.optimizer, model.trainable_variables)
             else:
                 model_step.user_step(model, name)(data)
 
@@ -56,6 +57,16 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
     if mode == "fit" and hasattr(model.optimizer, "build"):
         with ops.init_scope(), model.distribute_strategy.scope():
             model.optimizer.build(model.trainable_variables)
+
+
+def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Makes the slots of an optimizer; Keras wraps those of TensorFlow 1 and knows nothing of their slots."""
+    native = getattr(optimizer, "optimizer", None)
+    if isinstance(native, optimizer_v1.Optimizer):
+        with ops.init_scope():
+            native._create_slots(list(variables))
+    else:
+        optimizer._create_all_weights(variables)
 
 
 def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
