@@ -316,6 +316,16 @@ def test_a_queue_is_enqueued_in_a_graph():
     assert outfeed.enqueued, "eager code sees what any graph has built"
 
 
+def test_elements_without_a_number_in_them(graph):
+    infeed, outfeed = IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.zeros([1, 0]))), IPUOutfeedQueue()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="to an infeed queue with a dimension of size 0"):
+        _ = infeed.initializer
+    program = compiled(lambda: outfeed.enqueue(tf.zeros([2, 0]) + 1.0))
+    with v1.Session() as session:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="to an outfeed queue with a dimension of size 0"):
+            session.run(program)
+
+
 def test_queues_are_used_once(graph):
     infeed, outfeed = IPUInfeedQueue(numbers(2)), IPUOutfeedQueue()
     assert infeed.initializer is not None

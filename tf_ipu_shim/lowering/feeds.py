@@ -7,9 +7,11 @@ run on the IPU's device: what has no op on another device is not partitioned, an
 from __future__ import annotations
 
 from tensorflow.core.framework import node_def_pb2
+from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.function_graph import Node
+from tf_ipu_shim.lowering.functions import Functions
 
 ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE`
 
@@ -19,6 +21,34 @@ def runs_on_device(node: Node) -> bool:
     if node.op in vocabulary.ON_DEVICE_OPS:
         return vocabulary.MADE_UP_ATTRIBUTE not in node.proto.attr
     return node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK if _is_marked(node) else False
+
+
+def check_outfeeds(functions: Functions) -> None:
+    """Checks what a program sends to the host.
+
+    Args:
+        functions: the program.
+
+    Raises:
+        InvalidArgumentError: a tensor has a dimension of 0, which no stream of an IPU carries.
+    """
+    for graph in map(functions.__getitem__, functions.reached()):
+        if vocabulary.OUTFEED_ENQUEUE not in graph.ops:
+            continue
+        for node in graph.nodes:
+            if node.op == vocabulary.OUTFEED_ENQUEUE:
+                _refuse_empty(node)
+
+
+def _refuse_empty(node: Node) -> None:
+    for shape in node.proto.attr["output_shapes"].list.shape:
+        if any(dimension.size == 0 for dimension in shape.dim):
+            raise errors_impl.InvalidArgumentError(
+                None,
+                None,
+                f"{node.name}: Detected an input tensor to an outfeed queue with a dimension of size 0: its shape is "
+                f"{[dimension.size for dimension in shape.dim]}. Leave it out of what is enqueued.",
+            )
 
 
 def is_only_named(node: Node) -> bool:

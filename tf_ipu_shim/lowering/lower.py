@@ -7,7 +7,7 @@ import itertools
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import chunks, needed, pipelines, randomness, replicas, synthetic, vocabulary
+from tf_ipu_shim.lowering import chunks, feeds, needed, pipelines, randomness, replicas, synthetic, vocabulary
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -45,6 +45,7 @@ def lower(
     """
     functions = Functions(request.library, request.function)
     pipelines.check_counts(functions)
+    feeds.check_outfeeds(functions)
     needed.drop_unneeded(functions)
     randomness.add_seeds(functions, request.ordinal)
     synthetic.make_up_data(functions, flags.current())

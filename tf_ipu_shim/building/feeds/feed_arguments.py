@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim import sdk
 
@@ -69,4 +70,27 @@ def check_shapes(shapes: Iterable[Any]) -> None:
         if not shape.is_fully_defined():
             raise ValueError(
                 f"Output shape {shape} is not fully defined. If using tf.Dataset.batch, set `drop_remainder=True`."
+            )
+
+
+def check_not_empty(shapes: Iterable[Any], what: str) -> None:
+    """Refuses elements without a number in them, which no stream of an IPU carries.
+
+    Args:
+        shapes: of the tensors of an element.
+        what: `"infeed"` or `"outfeed"`.
+
+    Raises:
+        InvalidArgumentError: a dimension is 0.
+
+    Example:
+        >>> check_not_empty([tf.TensorShape([2, 3])], "infeed")
+    """
+    for shape in shapes:
+        if 0 in shape.as_list():
+            raise errors_impl.InvalidArgumentError(
+                None,
+                None,
+                f"Detected an input tensor to an {what} queue with a dimension of size 0: its shape is {shape}. Leave "
+                "it out of what is fed.",
             )

@@ -120,6 +120,7 @@ class IPUInfeedQueue:
         )
 
     def _initialize(self) -> Any:
+        feed_arguments.check_not_empty(self._shapes, "infeed")
         self._initialized = True
         with ops.device(_HOST):
             dataset = self._garbage() if flags.current().null_data_feed else self._dataset
