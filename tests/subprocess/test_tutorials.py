@@ -70,6 +70,8 @@ def weight_bytes(*shapes):
 
 # A scalar of each table through which its rows' gradients are asked for.
 ROW_GRADIENTS = (1, 1)
+# Neighbouring stages are on IPUs with a link between them, so that stages 2 and 3 are on IPUs 3 and 2.
+BY_IPU = [weight_bytes(shape) for shape in [(32, 64), (64, 64), (32, 1), (64, 32)]]
 HIDDEN = weight_bytes((16, 32), (32, 1))
 
 
@@ -91,12 +93,12 @@ HIDDEN = weight_bytes((16, 32), (32, 1))
         (
             "pipelining.py",
             "4 stages on 4 IPUs, 1 replicas; losses have the shape (400,)",
-            [weight_bytes(shape) for shape in [(32, 64), (64, 64), (64, 32), (32, 1)]],
+            BY_IPU,
         ),
         (
             "pipelining.py --ipus 8 --schedule Interleaved --count 4",
             "4 stages on 8 IPUs, 2 replicas; losses have the shape (200, 2)",
-            [weight_bytes(shape) for shape in [(32, 64), (64, 64), (64, 32), (32, 1)]] * 2,
+            BY_IPU * 2,
         ),
     ],
 )

@@ -27,7 +27,8 @@ def has_attr(o: Any, attr_name: str) -> bool:
 
     Example:
         >>> with tf.Graph().as_default(), ipu.scopes.ipu_shard(1):
-        ...     has_attr(tf.constant(1.0).op, "_XlaSharding")
+        ...     one = tf.constant(1.0)
+        >>> has_attr(one.op, "_XlaSharding")
         True
     """
     return attr_name in o.node_def.attr
