@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.names.refused import refused
+
+_REASON = "is not emulated: its files have a binary format of Graphcore's own, which only its other tools read. Use "
 
 
 def get_variable_handles(variables: Iterable[Any]) -> list[Any]:
@@ -22,15 +24,16 @@ def get_variable_handles(variables: Iterable[Any]) -> list[Any]:
     return [variable.handle for variable in variables]
 
 
+@refused(_REASON + "tf.data.Dataset.save.")
 def dataset_extractor(dataset: Any, num_elements: int, filename: str, feed_name: str, print_stats: bool = True) -> None:
     """Refused: writes a dataset's elements in Graphcore's own format.
 
     Raises:
         UnsupportedError: always.
     """
-    raise _refusal("dataset_extractor", "tf.data.Dataset.save")
 
 
+@refused(_REASON + "tf.compat.v1.train.Saver.")
 def export_variables(
     variables: Any,
     names: Any = None,
@@ -44,9 +47,9 @@ def export_variables(
     Raises:
         UnsupportedError: always.
     """
-    raise _refusal("export_variables", "tf.compat.v1.train.Saver")
 
 
+@refused(_REASON + "tf.compat.v1.train.Saver.")
 def import_variables(
     variables: Any, filenames: Any, is_input: bool = True, strict: bool = True, print_stats: bool = True
 ) -> None:
@@ -55,11 +58,3 @@ def import_variables(
     Raises:
         UnsupportedError: always.
     """
-    raise _refusal("import_variables", "tf.compat.v1.train.Saver")
-
-
-def _refusal(name: str, instead: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"dataset_extractor.{name} is not emulated: its files have a binary format of Graphcore's own, which only its "
-        f"other tools read. Use {instead}."
-    )

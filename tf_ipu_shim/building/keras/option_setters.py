@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim import errors
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import options
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
+from tf_ipu_shim.names.refused import refused
 from tf_ipu_shim.runtime import accepted
 
 
@@ -119,6 +119,10 @@ class OptionSetters:
         """
         self._ipu.options.asynchronous_callbacks = asynchronous  # takes no other program
 
+    @refused(
+        "is not emulated: it writes a compiled Poplar executable for a real IPU. `model.save(directory)` writes a "
+        "SavedModel that TensorFlow Serving runs on the CPU."
+    )
     def export_for_ipu_serving(
         self,
         export_dir: str,
@@ -145,10 +149,6 @@ class OptionSetters:
         Raises:
             UnsupportedError: always.
         """
-        raise errors.UnsupportedError(
-            "export_for_ipu_serving is not emulated: it writes a compiled Poplar executable for a real IPU. "
-            "`model.save(directory)` writes a SavedModel that TensorFlow Serving runs on the CPU."
-        )
 
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
         """Says how metrics of replicas become one.

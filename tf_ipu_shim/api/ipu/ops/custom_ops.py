@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim import errors
+from tf_ipu_shim.names.refused import refused
 
 
 def codelet_expression_op(vertex_expression: Callable[..., Any], *args: Any) -> tf.Tensor:
@@ -36,6 +36,11 @@ def codelet_expression_op(vertex_expression: Callable[..., Any], *args: Any) -> 
         return tf.stop_gradient(tf.cast(result, tensors[0].dtype) if tensors else result)
 
 
+@refused(
+    "is not emulated: it runs a library's Poplar code, and there is no Poplar in the simulated IPU. Write the op with "
+    "TensorFlow ops, with tf.custom_gradient for its gradient, or run it on the host in "
+    "`scopes.outside_compilation_scope` with tf.py_function."
+)
 def precompiled_user_op(
     inputs: Any,
     library_path: str,
@@ -47,7 +52,7 @@ def precompiled_user_op(
     inputs_with_gradients: Any = None,
     attributes: str | None = None,
     gradient_attributes: str | None = None,
-) -> NoReturn:
+) -> None:
     """An op made by a shared library with Poplar: refused, since there is no Poplar here to run it.
 
     Args:
@@ -69,14 +74,12 @@ def precompiled_user_op(
     Source: `tensorflow.python.ipu.ops.custom_ops.precompiled_user_op`.
     """
     _check_attributes(attributes, gradient_attributes)
-    raise errors.UnsupportedError(
-        f"custom_ops.precompiled_user_op {name!r} runs Poplar code of {library_path!r} ({op_name}_metadata and "
-        "others), and there is no Poplar in the simulated IPU. Write the op with TensorFlow ops, with "
-        "tf.custom_gradient for its gradient, or run it on the host in "
-        "`scopes.outside_compilation_scope` with tf.py_function."
-    )
 
 
+@refused(
+    "is not emulated: it calls a library that is built against Poplar, and there is no Poplar in the simulated IPU. "
+    "Call the code from Python instead: tf.py_function in `scopes.outside_compilation_scope`."
+)
 def cpu_user_operation(
     inputs: Any,
     library_path: str,
@@ -87,7 +90,7 @@ def cpu_user_operation(
     inputs_with_gradients: Any = None,
     attributes: str | None = None,
     gradient_attributes: str | None = None,
-) -> NoReturn:
+) -> None:
     """An op of a shared library that Poplar calls on the host: refused, as it is built against Poplar.
 
     Args:
@@ -108,11 +111,6 @@ def cpu_user_operation(
     Source: `tensorflow.python.ipu.ops.custom_ops.cpu_user_operation`.
     """
     _check_attributes(attributes, gradient_attributes)
-    raise errors.UnsupportedError(
-        f"custom_ops.cpu_user_operation {name!r} calls {op_name} of {library_path!r}, which is built against Poplar, "
-        "and there is no Poplar in the simulated IPU. Call the code from Python instead: tf.py_function in "
-        "`scopes.outside_compilation_scope`."
-    )
 
 
 def _check_attributes(attributes: Any, gradient_attributes: Any) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
-from tf_ipu_shim import errors
+from tf_ipu_shim.names.refused import refused
 
-_INSTEAD = (
-    "Executable files hold Poplar programs for real IPUs, which the simulated IPU cannot run. Run the model itself "
-    "with ipu_compiler.compile, or save it with tf.saved_model."
+_REASON = (
+    "is not emulated: executable files hold Poplar programs for real IPUs, which the simulated IPU cannot run. Run the "
+    "model itself with ipu_compiler.compile, or save it with tf.saved_model."
 )
 
 
-def embedded_runtime_start(executable_file: str, inputs: Any, name: str, timeout: int | None = None) -> NoReturn:
+@refused(_REASON)
+def embedded_runtime_start(executable_file: str, inputs: Any, name: str, timeout: int | None = None) -> None:
     """Loads an executable: refused.
 
     Args:
@@ -26,10 +27,10 @@ def embedded_runtime_start(executable_file: str, inputs: Any, name: str, timeout
 
     Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_start`.
     """
-    raise errors.UnsupportedError(f"embedded_runtime_start of {executable_file!r} is not emulated. {_INSTEAD}")
 
 
-def embedded_runtime_call(inputs: Any, context: Any) -> NoReturn:
+@refused(_REASON)
+def embedded_runtime_call(inputs: Any, context: Any) -> None:
     """Runs an executable: refused.
 
     Args:
@@ -41,10 +42,10 @@ def embedded_runtime_call(inputs: Any, context: Any) -> NoReturn:
 
     Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_call`.
     """
-    raise errors.UnsupportedError(f"embedded_runtime_call is not emulated. {_INSTEAD}")
 
 
-def embedded_runtime_start_and_call(executable_file: str, startup_inputs: Any, call_inputs: Any, name: str) -> NoReturn:
+@refused(_REASON)
+def embedded_runtime_start_and_call(executable_file: str, startup_inputs: Any, call_inputs: Any, name: str) -> None:
     """Loads and runs an executable: refused.
 
     Args:
@@ -58,10 +59,10 @@ def embedded_runtime_start_and_call(executable_file: str, startup_inputs: Any, c
 
     Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_start_and_call`.
     """
-    raise errors.UnsupportedError(f"embedded_runtime_start_and_call of {executable_file!r} is not emulated. {_INSTEAD}")
 
 
-def embedded_runtime_stop(context: Any) -> NoReturn:
+@refused("is refused, as Graphcore does: Embedded runtime doesn't support stopping an engine.", NotImplementedError)
+def embedded_runtime_stop(context: Any) -> None:
     """Graphcore's runtime cannot stop an engine.
 
     Args:
@@ -72,4 +73,3 @@ def embedded_runtime_stop(context: Any) -> NoReturn:
 
     Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_stop`.
     """
-    raise NotImplementedError("Embedded runtime doesn't support stopping an engine.")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-_INSTEAD = "Use tf_ipu_shim.profile, which takes the place of the PopVision tools."
+from tf_ipu_shim.names.refused import refused
+
+_REASON = (
+    "is deprecated, is no longer functional. Use tf_ipu_shim.memory_report(), which takes the place of the PopVision "
+    "tools."
+)
 
 
-def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> NoReturn:
+@refused(_REASON, NotImplementedError)
+def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> None:
     """Not functional since Graphcore's SDK 2.4.
 
     Args:
@@ -22,10 +28,10 @@ def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> NoR
 
     Source: `tensorflow.python.ipu.ops.summary_ops.ipu_compile_summary`.
     """
-    raise NotImplementedError(f"ipu_compile_summary is deprecated, is no longer functional. {_INSTEAD}")
 
 
-def get_ipu_reports() -> NoReturn:
+@refused(_REASON, NotImplementedError)
+def get_ipu_reports() -> None:
     """Not functional since Graphcore's SDK 2.4.
 
     Raises:
@@ -36,4 +42,3 @@ def get_ipu_reports() -> NoReturn:
     """
     if not tf.executing_eagerly():
         raise ValueError("Eager execution mode should be used.")
-    raise NotImplementedError(f"get_ipu_reports is deprecated, is no longer functional. {_INSTEAD}")

@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Iterable
 from typing import Any
 
-from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.names.refused import refused
 
 
 def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable[str]) -> list[str]:
@@ -26,6 +26,10 @@ def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable
     return [entry for entry in whitelist if not fnmatch.filter(names, f"{entry}*")]
 
 
+@refused(
+    "is not emulated: it finds profiles of Poplar, which does not run here. tf_ipu_shim.memory_report() has memory, "
+    "exchanges and times of this system."
+)
 class ReportHelper:
     """Refused: finds the files that Poplar's profiler writes.
 
@@ -34,7 +38,4 @@ class ReportHelper:
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise UnsupportedError(
-            "ReportHelper is not emulated: it finds profiles of Poplar, which does not run here. "
-            "tf_ipu_shim.memory_report() has memory, exchanges and times of this system."
-        )
+        """Refused."""

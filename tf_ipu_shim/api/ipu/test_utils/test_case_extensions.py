@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.names.refused import refused
 
 _ASSERTIONS = (
     "assert_all_compute_sets_and_list assert_always_live_memory assert_compute_io_overlap_percentage "
@@ -29,14 +29,15 @@ class TestCaseExtensions:
 
 def _refusing(name: str) -> Callable[..., None]:
     def assertion(self: Any, *args: Any, **kwargs: Any) -> None:
-        raise UnsupportedError(
-            f"{name} is not emulated: it is about the report of a Poplar executable, and there is none here. "
-            "tf_ipu_shim.memory_report() has memory, exchanges and times of this system."
-        )
+        """Refused; see the class."""
 
     assertion.__name__ = name
-    assertion.__doc__ = "Refused; see the class."
-    return assertion
+    decorate = refused(
+        "is not emulated: it is about the report of a Poplar executable, and there is none here. "
+        "tf_ipu_shim.memory_report() has memory, exchanges and times of this system."
+    )
+    marked: Callable[..., None] = decorate(assertion)
+    return marked
 
 
 for _name in _ASSERTIONS:
