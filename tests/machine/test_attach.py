@@ -78,14 +78,6 @@ def test_who_holds_what():
     assert holder.command.split() == " ".join(own).split()
 
 
-def test_find_free_goes_up_the_ids():
-    assert attach.find_free(SYSTEM, 4) == device(24)
-    with attach.attach(SYSTEM, device(4)):
-        assert attach.find_free(SYSTEM, 4) == device(25)
-        assert attach.find_free(SYSTEM, 16) is None
-    assert attach.find_free(SYSTEM, 3) is None
-
-
 def test_attach_first_skips_what_is_busy():
     with attach.attach(SYSTEM, device(5)), attach.attach_first(SYSTEM, SYSTEM.devices_with(4)) as next_one:
         assert next_one.device.id == 25
@@ -154,7 +146,6 @@ def test_between_processes():
     try:
         assert outcome == "held"
         assert attach.attach(SYSTEM, device(5)) is None
-        assert attach.find_free(SYSTEM, 4) == device(25)
         assert attach.in_use(SYSTEM)[6].pid == process.pid
         with attach.attach(SYSTEM, device(25)):
             second, outcome = holding_process(1)
@@ -292,6 +283,12 @@ class TestWaiting:
         with attach.wait(SYSTEM, [device(24)], poll_seconds=0.01, timeout_seconds=20, on_wait=let_go) as mine:
             assert mine.held
         assert said == ["waiting"]
+
+    def test_stopped(self):
+        stop = threading.Event()
+        with attach.attach(SYSTEM, device(24)):
+            waiting = {"poll_seconds": 60, "timeout_seconds": 60, "on_wait": stop.set, "stop": stop}
+            assert attach.wait(SYSTEM, [device(24)], **waiting) is None
 
     def test_out_of_time(self):
         with attach.attach(SYSTEM, device(24)):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tf_ipu_shim import cli
-from tf_ipu_shim.machine.pipeline_schedule import SCHEDULES, PipelineTimetable, multiple_of
+from tf_ipu_shim.machine.pipeline_schedule import SCHEDULES, PipelineTimetable, fifo_slots, multiple_of
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "tutorials"
 
@@ -45,7 +45,7 @@ def test_inference():
         "1- --",
         "-- 1-",
     ]
-    assert grouped.waiting(0) == 0
+    assert fifo_slots("Grouped", 2, 0, training=False) == 0
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4, 5, 8])
@@ -54,17 +54,18 @@ def test_the_driver_s_formulas(schedule, stages):
     times = 2
     count = times * multiple_of(schedule, stages, training=True)
     timetable = PipelineTimetable(schedule=schedule, stages=stages, mini_batches=count)
-    slots, depth = {
-        "Grouped": (count + 2 * stages - 1, 2),
-        "Interleaved": (2 * count + 2 * stages - 2, 1),
-        "Sequential": (2 * stages * count, 0),
+    slots = {
+        "Grouped": count + 2 * stages - 1,
+        "Interleaved": 2 * count + 2 * stages - 2,
+        "Sequential": 2 * stages * count,
     }[schedule]
     assert timetable.slots == slots
-    assert [timetable.waiting(stage) for stage in range(stages)] == [
-        depth * (stages - 1 - stage) for stage in range(stages)
-    ]
     done = {(work.stage, work.mini_batch, work.backward): work.slot for work in timetable.work()}
     assert len(done) == 2 * stages * count
+    for stage in range(stages):
+        there, back = ([done[stage, number, way] for number in range(count)] for way in (False, True))
+        # While the first mini-batch waits for its backward stage, these go forward.
+        assert fifo_slots(schedule, stages, stage, training=True) == sum(there[0] < slot < back[0] for slot in there)
     for (stage, mini_batch, backward), slot in done.items():
         # What a stage takes was made in an earlier slot: stages exchange at the end of a slot.
         if backward:

@@ -328,7 +328,7 @@ def test_threads_share_one_device(monkeypatch, library):
         return call
 
     monkeypatch.setattr(library, "set_devices", slowly(library.set_devices, started))
-    monkeypatch.setattr(device, "attach_first", slowly(device.attach_first, attached))
+    monkeypatch.setattr(device.attach, "attach_first", slowly(device.attach.attach_first, attached))
 
     def ask():
         asked.wait(10)

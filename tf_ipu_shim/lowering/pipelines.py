@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.machine import pipeline_schedule
 
 if TYPE_CHECKING:
     from tf_ipu_shim.lowering.functions import Functions
@@ -79,14 +80,8 @@ class PipelineDescription:
         return len(self.devices)
 
     def fifo_slots(self, stage: int) -> int:
-        """Mini-batches of which a forward stage's values wait for its backward stage, besides the one in work.
-
-        Source: docs/facts.md, section "Pipeline schedules".
-        """
-        if not self.training:
-            return 0
-        behind = self.stages - 1 - stage
-        return {"Grouped": 2, "Interleaved": 1, "Sequential": 0}[self.schedule] * behind
+        """Mini-batches of which a forward stage's values wait for its backward stage, besides the one in work."""
+        return pipeline_schedule.fifo_slots(self.schedule, self.stages, stage, self.training)
 
     def to_json(self) -> str:
         """What `from_json` reads."""

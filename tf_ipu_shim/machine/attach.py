@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
 
@@ -9,7 +10,7 @@ from tf_ipu_shim.machine import locks
 from tf_ipu_shim.machine.locks import Holder, LockDirectoryError
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 
-__all__ = ["Attachment", "Holder", "LockDirectoryError", "attach", "attach_first", "find_free", "in_use", "wait"]
+__all__ = ["Attachment", "Holder", "LockDirectoryError", "attach", "attach_first", "in_use", "wait"]
 
 
 class Attachment:
@@ -103,6 +104,7 @@ def wait(
     poll_seconds: float,
     timeout_seconds: float,
     on_wait: Callable[[], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> Attachment | None:
     """Tries again and again to attach to one of some devices, as an on-demand connection does.
 
@@ -112,9 +114,10 @@ def wait(
         poll_seconds: Time between two tries, seconds.
         timeout_seconds: Time after which it gives up, seconds. At least one try is made.
         on_wait: Called once, when the first try has failed: the place to say that one is waiting.
+        stop: Whoever sets it ends the waiting.
 
     Returns:
-        The attachment, or None when time is up.
+        The attachment, or None when time is up or `stop` is set.
 
     Raises:
         ValueError: as `attach`.
@@ -123,33 +126,16 @@ def wait(
     Source: docs/facts.md, section "Choosing and attaching devices".
     """
     candidates = tuple(devices)
+    stop = stop or threading.Event()
     deadline = time.monotonic() + timeout_seconds
     attachment = attach_first(system, candidates)
     if attachment is None and on_wait is not None:
         on_wait()
-    while attachment is None and time.monotonic() < deadline:
-        time.sleep(max(0.0, min(poll_seconds, deadline - time.monotonic())))
+    while attachment is None and (left := deadline - time.monotonic()) > 0:
+        if stop.wait(min(poll_seconds, left)):
+            return None
         attachment = attach_first(system, candidates)
     return attachment
-
-
-def find_free(system: System, num_ipus: int) -> PoplarDevice | None:
-    """The first device with exactly so many IPUs of which none is busy now.
-
-    Another process may take it before the caller does: `attach_first` looks and takes in one.
-
-    Args:
-        system: The simulated system.
-        num_ipus: IPUs in the device.
-
-    Returns:
-        The device; None if all are busy, or if no device has so many IPUs (`System.devices_with` tells).
-    """
-    busy = in_use(system)
-    for device in system.devices_with(num_ipus):
-        if busy.keys().isdisjoint(device.ipus):
-            return device
-    return None
 
 
 def in_use(system: System) -> dict[int, Holder]:

@@ -98,20 +98,6 @@ class PipelineTimetable:
             key=lambda work: (work.slot, work.stage, work.backward),
         )
 
-    def waiting(self, stage: int) -> int:
-        """Most mini-batches whose activations wait on an IPU for their backward stage, besides the one in work.
-
-        These are the slots of the stage's FIFO. Counted from the timetable: while a mini-batch waits, this many later
-        ones go forward.
-
-        Args:
-            stage: number of the stage.
-        """
-        if not self.training:
-            return 0
-        first, last = self._slot(stage, 0, False), self._slot(stage, 0, True)
-        return sum(first < self._slot(stage, later, False) < last for later in range(1, last + 1))
-
     def _slot(self, stage: int, mini_batch: int, backward: bool) -> int:
         step = 2 * self.stages - 1 - stage if backward else stage
         directions = 2 if self.training else 1
@@ -137,3 +123,21 @@ def multiple_of(schedule: str, stages: int, training: bool) -> int:
     if schedule == "Sequential":
         return 1
     return 2 * stages if schedule == "Grouped" and training else stages
+
+
+def fifo_slots(schedule: str, stages: int, stage: int, training: bool) -> int:
+    """Mini-batches of which a forward stage's values wait for its backward stage, besides the one in work.
+
+    Args:
+        schedule: one of `SCHEDULES`.
+        stages: number of forward stages.
+        stage: number of the stage.
+        training: whether there are backward stages.
+
+    Source: docs/facts.md, section "Pipeline schedules".
+
+    Example:
+        >>> [fifo_slots("Grouped", 3, stage, training=True) for stage in range(3)]
+        [4, 2, 0]
+    """
+    return {"Grouped": 2, "Interleaved": 1, "Sequential": 0}[schedule] * (stages - 1 - stage) if training else 0

@@ -6,7 +6,7 @@ import argparse
 import pathlib
 import sys
 
-from tf_ipu_shim.machine.pipeline_schedule import SCHEDULES, PipelineTimetable, Work
+from tf_ipu_shim.machine.pipeline_schedule import SCHEDULES, PipelineTimetable, Work, fifo_slots
 
 _FORWARD, _BACKWARD, _UPDATE = "#a9c7e8", "#f2c49b", "#b9b9b9"
 _LEFT, _TOP, _WIDTH, _HEIGHT = 60, 66, 34, 22
@@ -143,5 +143,6 @@ def _figures(timetable: PipelineTimetable) -> str:
 
 
 def _waiting(timetable: PipelineTimetable) -> str:
-    waiting = ", ".join(str(timetable.waiting(stage)) for stage in range(timetable.stages))
+    schedule, stages, training = timetable.schedule, timetable.stages, timetable.training
+    waiting = ", ".join(str(fifo_slots(schedule, stages, stage, training)) for stage in range(stages))
     return f"Mini-batches that wait for their backward stage, on IPU 0 and on: {waiting}"

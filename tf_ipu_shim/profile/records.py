@@ -7,21 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+from tf_ipu_shim.plugin.library import Transfers
 
 NOT_MODELLED = "code, stacks, exchange code, host buffers, temporaries inside one library call"
-
-
-@dataclasses.dataclass(frozen=True)
-class Moved:
-    """What moved one way.
-
-    Args:
-        bytes: their sum.
-        transfers: how many tensors that were.
-    """
-
-    bytes: int
-    transfers: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +57,9 @@ class DeviceReport:
     poplar_id: int | None
     ipus: tuple[IpuReport, ...]
     programs: tuple[MemoryPlan, ...]
-    host_to_device: Moved
-    device_to_host: Moved
-    exchange: Mapping[tuple[int, int], Moved]
+    host_to_device: Transfers
+    device_to_host: Transfers
+    exchange: Mapping[tuple[int, int], Transfers]
     programs_lowered: int
     programs_run: int
 

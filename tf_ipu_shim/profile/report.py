@@ -10,7 +10,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.effects import RECORDED
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
 from tf_ipu_shim.profile import picture, text
-from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, IpuReport, Moved, ReportData
+from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData
 from tf_ipu_shim.runtime import accepted, devices, plans
 
 
@@ -84,8 +84,7 @@ def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
         for destination in range(count):
             moved = library.exchange(ordinal, source, destination)
             if moved.transfers:
-                exchange[source, destination] = Moved(moved.bytes, moved.transfers)
-    to_device, to_host = library.host_to_device(ordinal), library.device_to_host(ordinal)
+                exchange[source, destination] = moved
     return DeviceReport(
         name=device.name,
         chip=device.chip.title,
@@ -94,8 +93,8 @@ def _device(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
             _ipu(ipu, physical, programs, library, ordinal) for ipu, physical in enumerate(device.physical_ipus)
         ),
         programs=tuple(programs),
-        host_to_device=Moved(to_device.bytes, to_device.transfers),
-        device_to_host=Moved(to_host.bytes, to_host.transfers),
+        host_to_device=library.host_to_device(ordinal),
+        device_to_host=library.device_to_host(ordinal),
         exchange=exchange,
         programs_lowered=library.programs_lowered(ordinal),
         programs_run=library.programs_run(ordinal),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
-from tf_ipu_shim.machine import engine_options, flags, ipu_model, selection
-from tf_ipu_shim.machine.attach import Attachment, attach_first, in_use
+from tf_ipu_shim.machine import attach, engine_options, flags, ipu_model, selection
+from tf_ipu_shim.machine.attach import Attachment
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 from tf_ipu_shim.runtime import log
@@ -125,7 +124,7 @@ class IpuDevice:
             elif self.connection == ON_DEMAND:
                 self._attachment = self._wait()
             else:
-                self._attachment = attach_first(self._system, self._candidates)
+                self._attachment = attach.attach_first(self._system, self._candidates)
                 if self._attachment is None:
                     raise self._unavailable("Could not find an available device for TensorFlow virtual device")
             log.attached(self.ordinal, self.num_ipus, self.poplar_id or 0)
@@ -141,25 +140,24 @@ class IpuDevice:
 
     def _wait(self) -> Attachment:
         in_force = flags.current()
-        deadline = time.monotonic() + in_force.timeout_seconds
-        announced = False
-        while True:
-            attachment = attach_first(self._system, self._candidates)
-            if attachment is not None:
-                return attachment
-            if not announced:
-                log.waiting(self.ordinal)
-                announced = True
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise self._unavailable("Timed out trying to find an available device for TensorFlow virtual device")
-            if self._closed.wait(min(in_force.poll_seconds, remaining)):
-                raise self._reset_error()
+        attachment = attach.wait(
+            self._system,
+            self._candidates,
+            poll_seconds=in_force.poll_seconds,
+            timeout_seconds=in_force.timeout_seconds,
+            on_wait=lambda: log.waiting(self.ordinal),
+            stop=self._closed,
+        )
+        if attachment is not None:
+            return attachment
+        if self._closed.is_set():
+            raise self._reset_error()
+        raise self._unavailable("Timed out trying to find an available device for TensorFlow virtual device")
 
     def _unavailable(self, phrase: str) -> Exception:
         from tensorflow.python.framework import errors
 
-        holders = in_use(self._system)
+        holders = attach.in_use(self._system)
         busy = "; ".join(f"IPU {ipu}: process {holder.pid}" for ipu, holder in sorted(holders.items()))
         ids = ", ".join(str(device.id) for device in self._candidates)
         error: Exception = errors.InternalError(
