@@ -18,8 +18,8 @@ def make(path, count=1):
         raise ValueError("count")
 
 
-@refused("is not emulated: no reason.")
 class Maker:
+    @refused("is not emulated: no reason.")
     def __init__(self, path):
         self.path = path
 

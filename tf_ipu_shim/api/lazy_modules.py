@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tf_ipu_shim import errors
@@ -13,25 +13,27 @@ Getattr = Callable[[str], Any]
 Dir = Callable[[], list[str]]
 
 
-def lazy(package: str, modules: Iterable[str] = (), names: dict[str, str] | None = None) -> tuple[Getattr, Dir]:
+def lazy(
+    package: str, modules: Iterable[str] | Mapping[str, str] = (), names: Mapping[str, str] | None = None
+) -> tuple[Getattr, Dir]:
     """`__getattr__` and `__dir__` of a package.
 
     Args:
         package: its `__name__`.
-        modules: its modules that are attributes of it.
+        modules: its modules that are attributes of it; a mapping where some are in packages below it: the path of each.
         names: attributes that are names of its modules: which module each is in.
 
     Example:
         >>> __getattr__, __dir__ = lazy(__name__, ["dropout"], {"Dropout": "dropout"})
     """
-    known = frozenset(modules)
+    paths = modules if isinstance(modules, Mapping) else {module: module for module in modules}
     places = names or {}
 
     def __getattr__(name: str) -> Any:
-        if name not in known and name not in places:
+        if name not in paths and name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            found = importlib.import_module(f"{package}.{places.get(name, name)}")
+            found = importlib.import_module(f"{package}.{places.get(name) or paths[name]}")
         except errors.MissingModuleError as error:
             raise refused(error) from error
         if name in places:
@@ -40,7 +42,7 @@ def lazy(package: str, modules: Iterable[str] = (), names: dict[str, str] | None
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *known, *places})
+        return sorted({*vars(sys.modules[package]), *paths, *places})
 
     return __getattr__, __dir__
 

@@ -16,6 +16,7 @@ from tensorflow.python.util import nest
 from tf_ipu_shim.building import autograph, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
+from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.runtime import accepted
 
@@ -108,7 +109,7 @@ def while_loop(
         0.9765625
     """
     accepted.note_arguments("loops.repeat", use_while_v1=None if use_while_v1 else use_while_v1)
-    values = _as_list(inputs)
+    values = as_list(inputs)
     _check_arguments("condition", condition, len(values), None)
     return _loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)
 
@@ -121,7 +122,7 @@ def _loop(
     counted: bool,
     bound: int | None,
 ) -> Any:
-    values = [ops.convert_to_tensor(value) for value in _as_list(inputs)]
+    values = [ops.convert_to_tensor(value) for value in as_list(inputs)]
     _check_arguments("body", body, len(values), infeed_queue)
     body, condition = autograph.converted(body), autograph.converted(condition)
     types = [value.dtype for value in values]
@@ -169,7 +170,7 @@ def _side_effects() -> Any:
 
 
 def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
-    flat = [value for value in nest.flatten(_as_list(returned)) if value is not None]
+    flat = [value for value in nest.flatten(as_list(returned)) if value is not None]
     tensors: list[Any] = []
     operations: list[Any] = []
     for value in flat:
@@ -201,12 +202,6 @@ def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed
         ) from None
     except ValueError:
         return  # a built-in without a signature: calling it will tell
-
-
-def _as_list(values: Any) -> list[Any]:
-    if values is None:
-        return []
-    return list(values) if isinstance(values, (list, tuple)) else [values]
 
 
 def _names(types: Any) -> str:

@@ -6,16 +6,17 @@ The mark that a call meets is the one that `tools/generate_coverage.py` reads, s
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from tf_ipu_shim.errors import UnsupportedError
 
-_Thing = TypeVar("_Thing")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__ipu_refusal__"
 
 
-def refused(reason: str, error: type[NotImplementedError] = UnsupportedError) -> Any:
-    """Makes every call of a function, or of a class, fail.
+def refused(reason: str, error: type[NotImplementedError] = UnsupportedError) -> Callable[[_Function], _Function]:
+    """Makes every call of a function fail; of a class, where the function is its `__init__`.
 
     The function runs first, so that a call with wrong arguments is refused for these. What it returns is not looked at.
 
@@ -34,22 +35,16 @@ def refused(reason: str, error: type[NotImplementedError] = UnsupportedError) ->
         tf_ipu_shim.errors.UnsupportedError: make_codelet is not emulated: there is no Poplar here. Use tf.function.
     """
 
-    def decorate(thing: _Thing) -> _Thing:
-        def refusing(call: Any) -> Any:
-            @functools.wraps(call)
-            def refuse(*args: Any, **kwargs: Any) -> Any:
-                call(*args, **kwargs)
-                raise error(f"{cast(Any, thing).__name__} {reason}")
+    def decorate(function: _Function) -> _Function:
+        name = function.__name__ if function.__name__ != "__init__" else function.__qualname__.split(".")[-2]
 
-            return refuse
+        @functools.wraps(function)
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            function(*args, **kwargs)
+            raise error(f"{name} {reason}")
 
-        if isinstance(thing, type):
-            thing.__init__ = refusing(thing.__init__)  # type: ignore[misc]
-            setattr(thing, _MARK, reason)
-            return thing
-        marked = refusing(thing)
-        setattr(marked, _MARK, reason)
-        return cast(_Thing, marked)
+        setattr(refuse, _MARK, reason)
+        return cast(_Function, refuse)
 
     return decorate
 
@@ -68,8 +63,6 @@ def refusal(thing: Any) -> str | None:
     """
     if not isinstance(thing, type):
         return cast("str | None", getattr(thing, _MARK, None)) if callable(thing) else None
-    own = vars(thing)
-    if _MARK in own:
-        return cast(str, own[_MARK])
-    reasons = [refusal(method) for name, method in own.items() if callable(method) and not name.startswith("_")]
-    return reasons[0] if reasons and all(reasons) else None
+    methods = {name: refusal(method) for name, method in vars(thing).items() if callable(method)}
+    reasons = [reason for name, reason in methods.items() if not name.startswith("_")]
+    return methods.get("__init__") or (reasons[0] if reasons and all(reasons) else None)

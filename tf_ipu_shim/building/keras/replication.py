@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from typing import Any
 
 from tensorflow.python.framework import device as device_lib
@@ -120,14 +119,10 @@ def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMe
     if replicas == 1:
         return logs
     if method is ReplicatedMetricReductionMethod.LIST:
-        return nest.map_structure(_as_list, logs)
+        return nest.map_structure(list, logs)
     reduction = {
         ReplicatedMetricReductionMethod.NONE: lambda value: value[-1],
         ReplicatedMetricReductionMethod.SUM: lambda value: value.sum(axis=0),
         ReplicatedMetricReductionMethod.MEAN: lambda value: value.mean(axis=0),
     }[method]
     return nest.map_structure(reduction, logs)
-
-
-def _as_list(value: Sequence[Any]) -> Any:
-    return list(value)

@@ -13,6 +13,7 @@ from tf_ipu_shim.building.feeds.ipu_infeed_queue import element_arguments
 from tf_ipu_shim.building.pipelines.arguments import PipelineArguments
 from tf_ipu_shim.building.pipelines.footprint import footprint
 from tf_ipu_shim.building.pipelines.optimizer_output import OptimizerFunctionOutput
+from tf_ipu_shim.building.results import as_list
 
 
 class PipelineStep:
@@ -77,7 +78,7 @@ class PipelineStep:
         outputs: list[Any] = []
         for function, ipu in stage:
             with scopes.ipu_shard(ipu):
-                outputs.extend(_as_list(autograph.converted(function)(*inputs, **keywords)))
+                outputs.extend(as_list(autograph.converted(function)(*inputs, **keywords)))
         return outputs
 
     def _train(self, outputs: list[Any], last_ipu: int) -> int:
@@ -172,9 +173,3 @@ class PipelineStep:
         if not any(groups):
             return [list(results)]
         return [[next(results) for _ in group] for group in groups]
-
-
-def _as_list(returned: Any) -> list[Any]:
-    if returned is None:
-        return []
-    return list(returned) if isinstance(returned, (list, tuple)) else [returned]

@@ -12,6 +12,7 @@ from tensorflow.python.framework import ops, tensor_shape
 from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_ops
 
 from tf_ipu_shim.building import scopes, tracing
+from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.runtime import collectives, job
 
@@ -45,7 +46,7 @@ def all_reduce(tensors: Sequence[Any], mean: bool, name: str | None = None) -> l
 
         return _exchange(kind, values, name), gradient
 
-    return _as_list(reduced(*map(ops.convert_to_tensor, tensors)))
+    return as_list(reduced(*map(ops.convert_to_tensor, tensors)))
 
 
 def all_gather(tensor: Any, name: str | None = None) -> Any:
@@ -118,7 +119,7 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
         return collectives.run(kind, key, arrays, root)
 
     with _on_host(), _in_order():
-        results: list[Any] = _as_list(
+        results: list[Any] = as_list(
             script_ops.numpy_function(run, list(tensors), [tensor.dtype for tensor in tensors])
         )
     for tensor, result in zip(tensors, results):
@@ -186,7 +187,3 @@ def is_mean(reduce_op: Any) -> bool:
     if name not in ("SUM", "MEAN"):
         raise ValueError(f"Unsupported reduce op: {reduce_op}. Use tf.distribute.ReduceOp.SUM or MEAN.")
     return name == "MEAN"
-
-
-def _as_list(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, (list, tuple)) else [values]

@@ -26,10 +26,6 @@ def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable
     return [entry for entry in whitelist if not fnmatch.filter(names, f"{entry}*")]
 
 
-@refused(
-    "is not emulated: it finds profiles of Poplar, which does not run here. tf_ipu_shim.memory_report() has memory, "
-    "exchanges and times of this system."
-)
 class ReportHelper:
     """Refused: finds the files that Poplar's profiler writes.
 
@@ -37,5 +33,9 @@ class ReportHelper:
         UnsupportedError: always.
     """
 
+    @refused(
+        "is not emulated: it finds profiles of Poplar, which does not run here. tf_ipu_shim.memory_report() has memory, "
+        "exchanges and times of this system."
+    )
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Refused."""

@@ -1,33 +1,4 @@
-"""`ipu_tensorflow_addons.v1.layers.rnn_ops`: recurrent layers, see `tf_ipu_shim.building.ops.rnn_ops`."""
+"""`ipu_tensorflow_addons.v1.layers.rnn_ops`: the same as `ipu_tensorflow_addons.layers.rnn_ops`."""
 
-from tf_ipu_shim.building.ops.rnn_ops import (
-    POPNN_AUGRU,
-    POPNN_AUGRU_NUM_GATES,
-    POPNN_DYNAMIC_GRU,
-    POPNN_DYNAMIC_GRU_NUM_GATES,
-    POPNN_GRU,
-    POPNN_GRU_NUM_GATES,
-    POPNN_LSTM,
-    POPNN_LSTM_NUM_GATES,
-    PopnnAUGRU,
-    PopnnDynamicGRU,
-    PopnnDynamicLSTM,
-    PopnnGRU,
-    PopnnLSTM,
-)
-
-__all__ = [
-    "POPNN_AUGRU",
-    "POPNN_AUGRU_NUM_GATES",
-    "POPNN_DYNAMIC_GRU",
-    "POPNN_DYNAMIC_GRU_NUM_GATES",
-    "POPNN_GRU",
-    "POPNN_GRU_NUM_GATES",
-    "POPNN_LSTM",
-    "POPNN_LSTM_NUM_GATES",
-    "PopnnAUGRU",
-    "PopnnDynamicGRU",
-    "PopnnDynamicLSTM",
-    "PopnnGRU",
-    "PopnnLSTM",
-]
+from tf_ipu_shim.api.addons.layers.rnn_ops import *  # noqa: F403
+from tf_ipu_shim.api.addons.layers.rnn_ops import __all__  # noqa: F401

@@ -1,4 +1,4 @@
-"""Recurrent layers and CTC as `gen_popnn_ops` has them, computed by `ipu.ops`.
+"""Recurrent layers as `gen_popnn_ops` has them, computed by `recurrences`.
 
 What Graphcore's layers hand to their backward ops is not kept here: `intermediates` is empty, and the wrappers of
 backward ops compute it again.
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.ops import nn_ops, recurrences
+from tf_ipu_shim.building.ops import recurrences
 
 
 class PopnnLstmLayer(NamedTuple):
@@ -58,21 +58,6 @@ class PopnnAUGRULayerBackprop(NamedTuple):
     att_backprop: Any
 
 
-class PopnnCtcLoss(NamedTuple):
-    """The loss of each sample, and the gradient of their sum."""
-
-    loss: Any
-    grad: Any
-
-
-class PopnnCtcBeamSearch(NamedTuple):
-    """Negative logarithms of probabilities, lengths and labels of the paths found."""
-
-    label_probabilities: Any
-    label_lengths: Any
-    decoded_labels: Any
-
-
 def popnn_lstm_layer(
     inputs: Any,
     input_h_state: Any,
@@ -115,12 +100,7 @@ def popnn_lstm_layer_backprop(
     """The gradients of `popnn_lstm_layer`."""
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnLstmLayerBackprop"):
-        return _gradients(
-            PopnnLstmLayerBackprop,
-            lambda *given: _lstm(given, activation, recurrent_activation)[:2],
-            operands,
-            (output_backprop, output_c_state_backprop),
-        )
+        return _lstm_gradients(operands, (output_backprop, output_c_state_backprop), activation, recurrent_activation)
 
 
 def popnn_dynamic_lstm_layer(
@@ -169,12 +149,8 @@ def popnn_dynamic_lstm_layer_backprop(
     """The gradients of `popnn_dynamic_lstm_layer`."""
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayerBackprop"):
-        return _gradients(
-            PopnnLstmLayerBackprop,
-            lambda *given: _lstm(given, activation, recurrent_activation, seq_len)[:2],
-            operands,
-            (output_backprop, output_c_state_backprop),
-        )
+        upstream = (output_backprop, output_c_state_backprop)
+        return _lstm_gradients(operands, upstream, activation, recurrent_activation, seq_len)
 
 
 def popnn_gru_layer(
@@ -215,13 +191,9 @@ def popnn_gru_layer_backprop(
     name: Any = None,
 ) -> Any:
     """The gradients of `popnn_gru_layer`."""
+    operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnGRULayerBackprop"):
-        return _gradients(
-            PopnnGRULayerBackprop,
-            lambda *given: _gru(given, activation, recurrent_activation, reset_after)[:1],
-            (inputs, initial_state, kernel, biases),
-            (output_backprop,),
-        )
+        return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after)
 
 
 def popnn_dynamic_gru_layer(
@@ -264,13 +236,9 @@ def popnn_dynamic_gru_layer_backprop(
     name: Any = None,
 ) -> Any:
     """The gradients of `popnn_dynamic_gru_layer`."""
+    operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicGRULayerBackprop"):
-        return _gradients(
-            PopnnGRULayerBackprop,
-            lambda *given: _gru(given, activation, recurrent_activation, reset_after, seq_len)[:1],
-            (inputs, initial_state, kernel, biases),
-            (output_backprop,),
-        )
+        return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
 
 
 def popnn_augru_layer(
@@ -316,44 +284,9 @@ def popnn_augru_layer_backprop(
     name: Any = None,
 ) -> Any:
     """The gradients of `popnn_augru_layer`."""
+    operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayerBackprop"):
-        return _gradients(
-            PopnnAUGRULayerBackprop,
-            lambda *given: _gru(given, activation, recurrent_activation, reset_after, seq_len)[:1],
-            (inputs, initial_state, kernel, biases, att_score),
-            (output_backprop,),
-        )
-
-
-def popnn_ctc_loss_with_logits(
-    data: Any, labels: Any, data_lengths: Any, label_lengths: Any, blank_index: int, out_dtype: Any, name: Any = None
-) -> Any:
-    """See `nn_ops.ctc_loss_v2`; the loss of each sample, and the gradient of their sum with regard to `data`."""
-    return _ctc(nn_ops.ctc_loss_v2, data, labels, data_lengths, label_lengths, blank_index, out_dtype, name)
-
-
-def popnn_ctc_loss_with_log_probs(
-    data: Any, labels: Any, data_lengths: Any, label_lengths: Any, blank_index: int, out_dtype: Any, name: Any = None
-) -> Any:
-    """See `nn_ops.ctc_loss_with_log_probs`; the loss of each sample, and the gradient of their sum."""
-    loss = nn_ops.ctc_loss_with_log_probs
-    return _ctc(loss, data, labels, data_lengths, label_lengths, blank_index, out_dtype, name)
-
-
-def popnn_ctc_beam_search_with_logits(
-    data: Any, data_lengths: Any, blank_index: int, beam_width: int, top_paths: int, name: Any = None
-) -> Any:
-    """See `nn_ops.ctc_beam_search_decoder`."""
-    found = nn_ops.ctc_beam_search_decoder(data, data_lengths, beam_width, top_paths, blank_index, name)
-    return PopnnCtcBeamSearch(*found)
-
-
-def popnn_ctc_beam_search_with_log_probs(
-    data: Any, data_lengths: Any, blank_index: int, beam_width: int, top_paths: int, name: Any = None
-) -> Any:
-    """See `nn_ops.ctc_beam_search_decoder_with_log_probs`."""
-    decode = nn_ops.ctc_beam_search_decoder_with_log_probs
-    return PopnnCtcBeamSearch(*decode(data, data_lengths, beam_width, top_paths, blank_index, name))
+        return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
 
 
 def _lstm(operands: Sequence[Any], activation: str, recurrent_activation: str, seq_len: Any = None) -> Any:
@@ -374,26 +307,24 @@ def _gru(
     return PopnnGRULayer(outputs, tf.zeros([0], outputs.dtype))
 
 
-def _gradients(form: Any, function: Callable[..., Any], operands: Sequence[Any], upstream: Sequence[Any]) -> Any:
+def _lstm_gradients(operands: Sequence[Any], upstream: Sequence[Any], *options: Any) -> Any:
+    def forward(*given: Any) -> Any:
+        return _lstm(given, *options)[:2]
+
+    return PopnnLstmLayerBackprop(*_gradients(forward, operands, upstream))
+
+
+def _gru_gradients(operands: Sequence[Any], upstream: Any, *options: Any) -> Any:
+    def forward(*given: Any) -> Any:
+        return _gru(given, *options)[:1]
+
+    form = PopnnAUGRULayerBackprop if len(operands) > 4 else PopnnGRULayerBackprop
+    return form(*_gradients(forward, operands, (upstream,)))
+
+
+def _gradients(function: Callable[..., Any], operands: Sequence[Any], upstream: Sequence[Any]) -> Any:
     operands = [tf.convert_to_tensor(operand) for operand in operands]
     with tf.GradientTape() as tape:
         tape.watch(operands)
         results = function(*operands)
-    return form(*tape.gradient(list(results), operands, output_gradients=[tf.convert_to_tensor(u) for u in upstream]))
-
-
-def _ctc(
-    function: Callable[..., Any],
-    data: Any,
-    labels: Any,
-    data_lengths: Any,
-    label_lengths: Any,
-    blank_index: int,
-    out_dtype: Any,
-    name: Any,
-) -> Any:
-    data = tf.convert_to_tensor(data)
-    with tf.GradientTape() as tape:
-        tape.watch(data)
-        loss = function(labels, data, label_lengths, data_lengths, blank_index, out_dtype, name)
-    return PopnnCtcLoss(loss, tf.cast(tape.gradient(loss, data), out_dtype))
+    return tape.gradient(list(results), operands, output_gradients=[tf.convert_to_tensor(u) for u in upstream])

@@ -1,0 +1,20 @@
+"""What a user's function, or one of TensorFlow's, may return: nothing, one value, or several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def as_list(returned: Any) -> list[Any]:
+    """The values as a list.
+
+    Args:
+        returned: None, a list or tuple of values, or a single one.
+
+    Example:
+        >>> as_list(None), as_list(3), as_list((1, 2))
+        ([], [3], [1, 2])
+    """
+    if returned is None:
+        return []
+    return list(returned) if isinstance(returned, (list, tuple)) else [returned]
