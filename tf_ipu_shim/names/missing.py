@@ -21,11 +21,6 @@ def knows_module(fullname: str) -> bool:
     return fullname in graphcore_names.modules()
 
 
-def knows_attribute(module: str, name: str) -> bool:
-    """Whether the module of this (Graphcore) name has the attribute in some SDK."""
-    return name in graphcore_names.attributes(module)
-
-
 def describe(fullname: str, releases: str) -> str:
     """The refusal: what was asked for, where it exists, what to do."""
     return (

@@ -64,7 +64,6 @@ class Library:
         self._c = ctypes.CDLL(str(path))
         self._declare()
         self._c.ipu_register()
-        self._device_chips: tuple[int, ...] = (1,)
         self._lower: Any = None  # ctypes keeps no reference to a callback of its own
         self._handle: Any = None
         live_context.extend(self._c)
@@ -89,11 +88,6 @@ class Library:
         self._c.ipu_uncompilable.restype = ctypes.c_void_p
         self._c.ipu_uncompilable.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)]
 
-    @property
-    def device_chips(self) -> tuple[int, ...]:
-        """IPUs in each TensorFlow device, `/device:IPU:0` first."""
-        return self._device_chips
-
     def set_devices(self, chips: Sequence[int]) -> None:
         """Says which TensorFlow devices there are. New sessions and a live eager context get them at once.
 
@@ -108,7 +102,6 @@ class Library:
                 f"{list(chips)} IPUs were asked for. There can be 1 to {MAXIMUM_DEVICES} TensorFlow devices "
                 f"with 1 to {MAXIMUM_CHIPS} IPUs each."
             )
-        self._device_chips = tuple(chips)
         self._c.ipu_set_device_count(len(chips))
         live_context.extend(self._c)
 

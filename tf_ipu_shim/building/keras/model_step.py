@@ -22,11 +22,6 @@ def package_of(model: Any) -> str:
     return keras2.root_of(type(model)) or keras2.root()
 
 
-def stock_model(model: Any) -> Any:
-    """The class `Model` of the model's Keras package."""
-    return keras2.module("engine.training", package_of(model)).Model
-
-
 def overrides(model: Any, name: str) -> bool:
     """Whether the user's class has its own version of a method.
 
