@@ -106,7 +106,7 @@ def reached(
     waiting = list(nodes)
     while waiting:
         for attribute in waiting.pop().attr.values():
-            for function in [attribute.func] if attribute.HasField("func") else attribute.list.func:
+            for function in op_types.functions_in(attribute):
                 if function.name in library and function.name not in called:
                     called[function.name] = None
                     waiting.extend(library[function.name].node_def)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import op_def_registry
 
 from tf_ipu_shim.lowering import vocabulary
@@ -61,11 +61,15 @@ def _argument_types(node: node_def_pb2.NodeDef, argument: Any) -> list[int]:
     return [kind] * (node.attr[argument.number_attr].i if argument.number_attr else 1)
 
 
-def function_values(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, Any]]:
+def functions_in(value: attr_value_pb2.AttrValue) -> list[attr_value_pb2.NameAttrList]:
+    """The functions that an attribute of whatever op names: one, several or none."""
+    return [value.func] if value.HasField("func") else list(value.list.func)
+
+
+def function_values(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, attr_value_pb2.NameAttrList]]:
     """The functions that a control-flow op or a call runs: the attribute, and its `NameAttrList`."""
     for attribute in vocabulary.FUNCTION_ATTRIBUTES.get(node.op, ()):
-        value = node.attr[attribute]
-        for function in [value.func] if value.HasField("func") else value.list.func:
+        for function in functions_in(node.attr[attribute]):
             yield attribute, function
 
 
