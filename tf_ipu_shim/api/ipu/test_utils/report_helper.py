@@ -34,8 +34,8 @@ class ReportHelper:
     """
 
     @refused(
-        "is not emulated: it finds profiles of Poplar, which does not run here. tf_ipu_shim.memory_report() has memory, "
-        "exchanges and times of this system."
+        "is not emulated: it finds profiles of Poplar, which does not run here. tf_ipu_shim.memory_report() has the "
+        "memory and the exchanges of this system."
     )
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Refused."""

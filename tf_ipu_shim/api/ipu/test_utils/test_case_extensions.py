@@ -34,7 +34,7 @@ def _refusing(name: str) -> Callable[..., None]:
     assertion.__name__ = name
     decorate = refused(
         "is not emulated: it is about the report of a Poplar executable, and there is none here. "
-        "tf_ipu_shim.memory_report() has memory, exchanges and times of this system."
+        "tf_ipu_shim.memory_report() has the memory and the exchanges of this system."
     )
     marked: Callable[..., None] = decorate(assertion)
     return marked
