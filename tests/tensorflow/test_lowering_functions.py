@@ -7,6 +7,7 @@ from function_builder import Function, program
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from tf_ipu_shim import ipu, memory_report
+from tf_ipu_shim.compiling import entry
 from tf_ipu_shim.lowering import chunks, op_types, randomness, replicas
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 
@@ -183,3 +184,26 @@ def test_the_plan_of_chunks_is_that_without(ipus, monkeypatch):
     without = plan_of_a_loop()
     assert with_chunks.peak_bytes == without.peak_bytes > 4 * 100 * 100
     assert with_chunks.ipus[0].categories == without.ipus[0].categories
+
+
+@pytest.mark.parametrize("shard", [0, -1])
+def test_a_loop_on_every_ipu_is_one_program(ipus, monkeypatch, shard):
+    """As one on the first IPU is: its ops are none of the host's, for which it would be taken apart."""
+    ipus(2)
+    programs = []
+    lower = entry.lower
+    monkeypatch.setattr(entry, "lower", lambda *given: programs.append(lower(*given)) or programs[-1])
+
+    def doubled(number, x):
+        with ipu.scopes.ipu_shard(shard):
+            return number + 1, x * 2
+
+    def model(x):
+        return tf.while_loop(lambda number, x: number < 3, doubled, [0, x])[1]
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            result = ipu.ipu_compiler.compile(model, [tf.ones([2])])
+        np.testing.assert_array_equal(session.run(result), [[8, 8]])
+    (program,) = programs
+    assert program.node.op == "XlaLaunch" and [cluster.ipu for cluster in program.clusters] == [0]
