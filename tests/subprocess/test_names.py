@@ -16,7 +16,7 @@ from tf_ipu_shim import ipu as own
 assert ipu is own is imported is sys.modules["tensorflow.python.ipu"] is sys.modules["tf_ipu_shim.ipu"]
 assert ops is tf_ipu_shim.ipu.ops is ipu.ops is sys.modules["tensorflow.python.ipu.ops"]
 assert sys.modules["tensorflow.python"].ipu is ipu
-assert ipu.__spec__.name == ipu.__name__ == "tf_ipu_shim.ipu"
+assert ipu.__spec__.name == ipu.__name__ == "tf_ipu_shim.api.ipu"
 assert ipu.__spec__.origin == ipu.__file__
 
 import tensorflow.compiler.plugin.poplar.ops as theirs

@@ -10,7 +10,7 @@ from tf_ipu_shim.ipu.config import IPUConfig
 from tf_ipu_shim.ipu.distributed import host_collective_ops, ipu_horovod_strategy, popdist_strategy
 from tf_ipu_shim.ipu.ipu_multi_worker_strategy import IPUMultiWorkerStrategyV1
 
-from tf_ipu_shim import ipu
+from tf_ipu_shim import errors, ipu
 
 v1 = tf.compat.v1
 
@@ -130,10 +130,10 @@ def test_the_processes_of_a_job(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     distributed.init()
     assert (distributed.rank(), distributed.size()) == (2, 4)
-    with pytest.raises(ipu.errors.UnsupportedError, match="leave out some of the 4 processes"):
+    with pytest.raises(errors.UnsupportedError, match="leave out some of the 4 processes"):
         distributed.init(comm=[0, 1])
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2")
-    with pytest.raises(ipu.errors.UnsupportedError, match="4 processes, 2 of them on this machine"):
+    with pytest.raises(errors.UnsupportedError, match="4 processes, 2 of them on this machine"):
         distributed.init()
     monkeypatch.setenv("TF_IPU_SHIM_RANK", "7")
     with pytest.raises(ValueError, match="from 0 to 3, but 7"):
@@ -154,7 +154,7 @@ def test_popdist_s_configuration_and_replicas(monkeypatch):
 def test_a_cluster_that_is_no_job_is_refused():
     spec = tf.train.ClusterSpec({"worker": ["localhost:1", "localhost:2"]})
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=1)
-    with pytest.raises(ipu.errors.UnsupportedError, match="worker 1 of 2 of the cluster, but process 0 of 1"):
+    with pytest.raises(errors.UnsupportedError, match="worker 1 of 2 of the cluster, but process 0 of 1"):
         IPUMultiWorkerStrategyV1(resolver)
 
 
