@@ -44,3 +44,10 @@ def environment(own_environment, monkeypatch):
     import option_runs
 
     return functools.partial(option_runs.from_scratch, monkeypatch)
+
+
+@pytest.fixture(params=["xla", "kernels"])
+def way(request, own_environment, monkeypatch):
+    """Runs a test in both ways to run a program."""
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
+    return request.param

@@ -104,7 +104,7 @@ def _as_written() -> Any:
 
 
 @contextlib.contextmanager
-def _rewriting_off(wanted: bool) -> Any:
+def rewriting_off(wanted: bool) -> Any:
     """The same for functions: the CPU runs them as they are written."""
     if not wanted:
         yield
@@ -158,7 +158,7 @@ def run_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str 
             return ipu_compiler.compile(call, list(arguments))
 
     function = tf.function(compiled if mode == "compile" else call, autograph=False, jit_compile=mode == "jit" or None)
-    with _rewriting_off(mode == "cpu"), tf.device(CPU if mode == "cpu" else IPU if mode == "jit" else None):
+    with rewriting_off(mode == "cpu"), tf.device(CPU if mode == "cpu" else IPU if mode == "jit" else None):
         ran = [[value.numpy() for value in function(*map(tf.constant, inputs))] for _ in range(steps)]
     return Run(ran, {name: variable.numpy() for name, variable in parts.variables.items()}, parts.start)
 

@@ -67,8 +67,7 @@ class Description:
 
 def _columns(matrix: Any, count: int) -> Any:
     """So many columns of a matrix, repeated where it has fewer."""
-    # XLA gets the gradient of a gather along axis 1 wrong where it stands in a function called in a branch.
-    return tf.transpose(_rows(tf.transpose(matrix), count))
+    return tf.gather(matrix, [index % matrix.shape[1] for index in range(count)], axis=1)
 
 
 def _rows(matrix: Any, count: int) -> Any:

@@ -3,6 +3,7 @@
 What is looked at follows from the effect that the table claims: values for results, IPUs for devices, and so on.
 """
 
+import functools
 import pathlib
 import subprocess
 import sys
@@ -138,6 +139,20 @@ def normalised():
         return "run"
 
 
+def broken(rule):
+    """What a program gives that breaks a rule of arithmetic in float16; the exception where it stops."""
+    left, right = {"0/0": (0.0, 0.0), "1/0": (1.0, 0.0), "max*2": (60000.0, 2.0)}[rule]
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = [v1.placeholder(tf.float16, []) for _ in range(2)]
+        with scopes.ipu_scope("/device:IPU:0"):
+            result = ipu_compiler.compile(tf.multiply if "*" in rule else tf.divide, fed)
+        try:
+            return str(session.run(result, dict(zip(fed, (left, right)))))
+        except tf.errors.InternalError as error:
+            assert "Tiles in excepted state" in error.message
+            return "stopped"
+
+
 OBSERVERS = {MEMORY: memory, MACHINE: machine, DEVICES: places, RESULTS: results, OUTPUT: output}
 OFFLOAD = {"offload_weight_update_variables": True}
 MODEL = "--use_ipu_model"
@@ -174,6 +189,13 @@ EXERCISES = {
         OFFLOAD,
         {"config": {"optimizations.minimum_remote_tensor_size": 1 << 20}},
     ),
+    **{
+        (IPU_CONFIG, f"floating_point_behaviour.{option}"): (
+            {"call": functools.partial(broken, rule)},
+            {"config": {f"floating_point_behaviour.{option}": True}},
+        )
+        for option, rule in (("inv", "0/0"), ("div0", "1/0"), ("oflo", "max*2"), ("nanoo", "max*2"), ("set_all", "1/0"))
+    },
     (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
     (IPU_CONFIG, "_profiling.enable_ipu_events"): ({"sdk": "2.3"}, {"config": {"_profiling.enable_ipu_events": True}}),
     (POPLAR_FLAGS, "help"): ({}, {"flags": "--help"}),

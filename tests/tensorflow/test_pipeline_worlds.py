@@ -209,7 +209,7 @@ FOUR_STAGES = Case(4, (5, 4, 3, 6, 2), (1, 1, 1, 1), 1, "momentum", "MEAN", 7)
 @few
 @example(FOUR_STAGES)
 @given(cases)
-def test_accumulated_over_one_replica(case):
+def test_accumulated_over_one_replica(way, case):
     stages, count = len(case.cuts), case.count
     expected = on_the_cpu(case, count)
     assert not np.allclose(expected[0][:count].mean(), expected[0][count:].mean(), rtol=1e-6, atol=0), "it learns"
@@ -228,7 +228,7 @@ def test_accumulated_over_one_replica(case):
 @few
 @example(FOUR_STAGES)
 @given(cases)
-def test_over_two_replicas(case):
+def test_over_two_replicas(way, case):
     wide = dataclasses.replace(case, cuts=(1, 1, 1, 1))
     expected = on_the_cpu(wide, wide.count, replicas=2)
     schedule = list(PipelineSchedule)[case.seed % 3]
@@ -240,7 +240,7 @@ def test_over_two_replicas(case):
 @few
 @example(FOUR_STAGES)
 @given(cases)
-def test_without_accumulation(case):
+def test_without_accumulation(way, case):
     case = dataclasses.replace(case, cuts=(2, 2))
     expected = on_the_cpu(case, 1)
     for what, ipus, program in (

@@ -20,7 +20,7 @@ class StandIn:
         self.chips = None
         self.epochs = 0
 
-    def set_devices(self, chips):
+    def set_devices(self, chips, float_checks=()):
         self.chips = list(chips)
 
     def new_epoch(self):
@@ -353,7 +353,7 @@ def test_a_plugin_that_does_not_load_leaves_nothing(monkeypatch, library):
 
 
 def test_too_many_devices_leave_nothing(monkeypatch, library):
-    def refuse(chips):
+    def refuse(chips, float_checks):
         raise ValueError("too many")
 
     monkeypatch.setattr(library, "set_devices", refuse)

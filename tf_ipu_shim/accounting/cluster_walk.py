@@ -137,7 +137,7 @@ def _with_constants(
     for node in copy.node_def:
         for position, text in enumerate(node.input):
             node.input[position] = renamed.get(text, text)
-    for result, tensor in copy.ret.items():
+    for result, tensor in list(copy.ret.items()):
         copy.ret[result] = renamed.get(tensor, tensor)
     return copy
 

@@ -36,39 +36,19 @@ def enabled() -> bool:
 def plan_memory(
     request: ProgramRequest, program: LoweredProgram, device: IpuDevice, user_line: UserLine | None = None
 ) -> MemoryPlan | None:
-    """Finds how much memory a program needs on each IPU, before it runs, and keeps that for the report.
+    """Finds how much memory a program needs on each IPU, before it runs.
+
+    A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
+    reports in the words users know, and what is a bug of ours becomes a warning with the report of it.
 
     Args:
         request: the traced function, with the shapes of its arguments and variables.
-        program: what it runs as.
+        program: what it runs as: XLA programs, also where kernels will run it.
         device: where it runs.
         user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
 
     Returns:
         The plan; None where a bug of ours left none, which a warning reports.
-
-    Raises:
-        tf.errors.InternalError: it does not fit, and neither the engine option `debug.allowOutOfMemory` nor
-            compilation profiling asks to go on.
-
-    Source: docs/facts.md, section "Out of memory".
-    """
-    plan = _plan(request, program, device, user_line)
-    if plan is None:
-        return None
-    plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
-    if not plan.fits and not _may_go_on(device):
-        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))
-    return plan
-
-
-def _plan(
-    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, user_line: UserLine | None
-) -> MemoryPlan | None:
-    """The plan of the whole program, or of its variables only.
-
-    A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
-    reports in the words users know, and what is a bug of ours becomes a warning with the report of it.
     """
 
     def plan(counted: Callable[[Walk], None]) -> MemoryPlan:
@@ -109,6 +89,25 @@ def _plan_of(
         coarse=tuple(walk.coarse.items()),
         shard_ipus=(program.shard_ipus,),
     ).replicated(program.replicas, program.shards)
+
+
+def keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:
+    """Keeps a program's plan for the report, and refuses the program where it does not fit.
+
+    Args:
+        request: the traced function.
+        device: where it runs.
+        plan: its memory.
+
+    Raises:
+        tf.errors.InternalError: it does not fit, and neither the engine option `debug.allowOutOfMemory` nor
+            compilation profiling asks to go on.
+
+    Source: docs/facts.md, section "Out of memory".
+    """
+    plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
+    if not plan.fits and not _may_go_on(device):
+        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))
 
 
 def _may_go_on(device: IpuDevice) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.compiling import compilation
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
+from tf_ipu_shim.lowering.execution import XLA, execution_of, settled
+from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.shared_statistics import check_shared_statistics
@@ -34,16 +37,36 @@ def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: C
     """
     parsed = parse_request(request)
     device = device_of(parsed.ordinal)
-    plans = memory_plan.enabled()
-    program = lower(library, call, parsed, device.num_ipus, plans, device.selection_order)
-    group_size = device.options.experimental_distributed_batch_norm_replica_group_size
-    check_shared_statistics(parsed.library.values(), program.replicas, group_size)
-    if plans:
-        memory_plan.plan_memory(parsed, program, device, Diagnostics(call).user_line)
-    answer = answer_of(program)
+    program, runs = _runs_as(library, call, parsed, device)
+    answer = answer_of(runs)
     if needs_engine(parsed, program):
         answer.compilation.CopyFrom(compilation.describe(parsed, program, device.options.profiling))
     return answer.SerializeToString()
+
+
+def _runs_as(
+    library: Library, call: Call, request: ProgramRequest, device: IpuDevice
+) -> tuple[LoweredProgram, LoweredProgram]:
+    """A program as XLA launches, and what runs: that, or the same by kernels. Its memory is kept for the report."""
+    execution, diagnostics = execution_of(device), Diagnostics(call)
+    by_xla = execution.way == XLA
+    plans = memory_plan.enabled() or not by_xla
+    # Kernels gain nothing from chunks.
+    program = runs = lower(library, call, request, device.num_ipus, plans, device.selection_order, chunks=by_xla)
+    group_size = device.options.experimental_distributed_batch_norm_replica_group_size
+    check_shared_statistics(request.library.values(), program.replicas, group_size)
+    if not plans:
+        return program, program
+    plan = memory_plan.plan_memory(request, program, device, diagnostics.user_line)
+    if not by_xla:
+        runs = by_kernels(program, request.library, diagnostics.describe if execution.is_checked else None)
+        unknown = dict(plan.coarse) if plan is not None else {program.node.name: "its memory could not be counted"}
+        execution = settled(execution, library, runs, unknown)
+        if execution.way == XLA:
+            program = runs = lower(library, call, request, device.num_ipus, plans, device.selection_order)
+    if plan is not None and memory_plan.enabled():
+        memory_plan.keep(request, device, dataclasses.replace(plan, way=execution.way, way_reason=execution.reason))
+    return program, runs
 
 
 def parse_request(request: bytes) -> ProgramRequest:

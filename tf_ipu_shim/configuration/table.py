@@ -27,7 +27,7 @@ _TRANSFERS = "how data travel between host and IPU, which share their memory her
 _GROUPING = "when small transfers or collectives are sent together; each is made by itself here"
 _REPORTS = "Poplar's own report, for which `memory_report()` stands here"
 _REMOTE = "how remote buffers are laid out, which the memory model does not tell apart"
-_ROUNDING = "arithmetic here is the CPU's: it neither stops at exceptions nor rounds stochastically"
+_ROUNDING = "arithmetic here is the CPU's, which does not round stochastically"
 _TILES = "I/O tiles are not set apart in the memory model"
 _EVENTS = {
     "profiling": "trace events of compilations, runs and transfers; a program that does not fit may run to its report",
@@ -235,21 +235,24 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "Stop at an invalid operation.",
         "floating_point_behaviour.inv",
-        what=_ROUNDING,
+        effect=RESULTS,
+        what="a program stops at the op, as `docs/execution.md` says",
     ),
     Option(
         "floating_point_behaviour.div0",
         False,
         "Stop at a division by zero.",
         "floating_point_behaviour.div0",
-        what=_ROUNDING,
+        effect=RESULTS,
+        what="a program stops at the op",
     ),
     Option(
         "floating_point_behaviour.oflo",
         False,
         "Stop at an overflow.",
         "floating_point_behaviour.oflo",
-        what=_ROUNDING,
+        effect=RESULTS,
+        what="a program stops at the op",
     ),
     Option(
         "floating_point_behaviour.esr",
@@ -263,13 +266,15 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "A float16 overflow gives NaN instead of the largest number.",
         "floating_point_behaviour.nanoo",
-        what=_ROUNDING,
+        effect=RESULTS,
+        what="NaN where it is True; where it is False such a result is infinite, as in IEEE 754, and not clipped",
     ),
     Option(
         "floating_point_behaviour.set_all",
         False,
         "Switch on everything in this category.",
-        what=_ROUNDING,
+        effect=RESULTS,
+        what="a program stops at the op; `esr` stays recorded only",
     ),
     Option(
         "io_tiles.num_io_tiles",

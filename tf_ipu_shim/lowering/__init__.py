@@ -4,6 +4,7 @@
 
 pipelines       checks that schedules can run the mini-batches they were asked for
 needed          drops from loops of a session's graph what nothing returned needs
+known_results   makes constants of what calls and branches give and is known beforehand
 randomness      gives random ops seeds that start from the device's
 synthetic       puts made-up data in the place of feeds and seeds where the flags ask for them
 replicas        finds how many replicas there are; ops that follow from their number are replaced
@@ -15,6 +16,9 @@ counters        does the same with the few integer ops of a loop's counter
 phases          finds which ops of one IPU make one XLA program
 emit            writes the FunctionDefs that run (emit_cluster, feeds)
 diagnostics     refuses what XLA has no kernel for, with the user's own line
+
+Then `execution` says how the program runs, and where TensorFlow's own kernels run it, `kernels` makes function calls of
+its XLA launches (same_numbers).
 
 What they share: `location` where ops run, `vocabulary` the names of ops and attributes, `op_types` facts about ops,
 `program` what goes in and comes out.

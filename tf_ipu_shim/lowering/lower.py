@@ -7,7 +7,8 @@ import itertools
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import chunks, feeds, needed, pipelines, randomness, replicas, synthetic, vocabulary
+from tf_ipu_shim.lowering import feeds, known_results, needed, pipelines, randomness, replicas, synthetic, vocabulary
+from tf_ipu_shim.lowering.chunks import split_loops
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -28,6 +29,7 @@ def lower(
     num_ipus: int,
     plans: bool = True,
     order: str = "AUTO",
+    chunks: bool = True,
 ) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops.
 
@@ -38,6 +40,7 @@ def lower(
         num_ipus: IPUs that the program may use.
         plans: whether the memory of the program will be planned.
         order: in which order shards take the IPUs, one of `machine.selection.ORDERS`.
+        chunks: whether loops may run several iterations in one XLA program.
 
     Raises:
         InvalidArgumentError: a mark names an IPU that there is not, or XLA cannot compile an op.
@@ -47,13 +50,14 @@ def lower(
     pipelines.check_counts(functions)
     feeds.check_outfeeds(functions)
     needed.drop_unneeded(functions)
+    known_results.make_constants(functions)
     randomness.add_seeds(functions, request.ordinal)
     synthetic.make_up_data(functions, flags.current())
     all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}", order)
     replicas.settle_count(functions, len(all_replicas))
     placer = Placer(functions, all_replicas[0].shards)
-    if len(all_replicas) == 1:
-        chunks.split_loops(functions, placer)
+    if chunks and len(all_replicas) == 1:
+        split_loops(functions, placer)
     programs: dict[bytes, function_pb2.FunctionDef] = {}
     emissions = []
     for replica in all_replicas:
@@ -67,10 +71,11 @@ def lower(
 
 @dataclasses.dataclass
 class _Emission:
-    """What one replica is lowered to: the name of its function, and the functions that are new."""
+    """What one replica is lowered to: the name of its function, the functions that are new, what they are made of."""
 
     name: str
     functions: list[function_pb2.FunctionDef]
+    traced: dict[str, str]
     emitter: Emitter
     graph: FunctionGraph
     variable_ipus: list[int]
@@ -93,7 +98,8 @@ def _emit(
     name, _ = emitter.emit(functions.entry, placement, {})
     graph = functions[functions.entry]
     made = [*functions.written_definitions, *emitter.functions]
-    return _Emission(name, made, emitter, graph, _variable_ipus(graph, placement, replica))
+    traced = {name: written.traced for name, written in functions.written.items()}
+    return _Emission(name, made, traced, emitter, graph, _variable_ipus(graph, placement, replica))
 
 
 def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgram:
@@ -107,6 +113,8 @@ def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgr
         [exchange for emission in emissions for exchange in emission.emitter.exchanges],
     )
     program.shard_ipus = first.emitter.replica.ipus
+    for emission in emissions:
+        program.traced.update(emission.traced)
     planned = first.emitter.planned
     program.chunked_loops = first.emitter.chunked_loops
     if planned is not None:

@@ -98,6 +98,7 @@ class LoweredProgram:
             looks at instead: on a real IPU iterations come one by one, and so do elements. None where none is made.
         planned_functions: the functions of these loops, which never run.
         planned_clusters: the XLA programs of these loops.
+        traced: for each function that a pass made, and that XLA programs run, the traced function it was made of.
     """
 
     node: node_def_pb2.NodeDef
@@ -115,6 +116,7 @@ class LoweredProgram:
     chunked_loops: dict[str, node_def_pb2.NodeDef | None] = dataclasses.field(default_factory=dict)
     planned_functions: list[function_pb2.FunctionDef] = dataclasses.field(default_factory=list)
     planned_clusters: list[Cluster] = dataclasses.field(default_factory=list)
+    traced: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def has_chunks(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 # Attributes of a node. Those with a leading underscore survive TensorFlow's inlining and grappler.
 CHIP_ATTRIBUTE = "_ipu"  # which IPU of its device an emitted op runs on
+DESCRIPTION_ATTRIBUTE = "_ipu_op"  # what messages call it: its name, type and the user's line
 SHARDING_ATTRIBUTE = "_XlaSharding"
 OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
 MADE_UP_ATTRIBUTE = "_ipu_made_up"  # an outfeed is sent data that the host has made up

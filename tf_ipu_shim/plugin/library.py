@@ -85,14 +85,16 @@ class Library:
             ctypes.POINTER(ctypes.c_uint8),
             ctypes.c_int32,
         ]
-        self._c.ipu_uncompilable.restype = ctypes.c_void_p
-        self._c.ipu_uncompilable.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)]
+        for function in (self._c.ipu_uncompilable, self._c.ipu_without_kernel):
+            function.restype = ctypes.c_void_p
+            function.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)]
 
-    def set_devices(self, chips: Sequence[int]) -> None:
+    def set_devices(self, chips: Sequence[int], float_checks: Sequence[int] = ()) -> None:
         """Says which TensorFlow devices there are. New sessions and a live eager context get them at once.
 
         Args:
             chips: number of IPUs in each TensorFlow device, `/device:IPU:0` first.
+            float_checks: what each stops at, as bits of `runtime.float_checks.FloatCheck`; nothing where left out.
 
         Raises:
             ValueError: there are more devices, or more IPUs in one, than the plugin has room for.
@@ -103,6 +105,9 @@ class Library:
                 f"with 1 to {MAXIMUM_CHIPS} IPUs each."
             )
         self._c.ipu_set_device_count(len(chips))
+        for ordinal in range(MAXIMUM_DEVICES):
+            checks = float_checks[ordinal] if ordinal < len(float_checks) else 0
+            self._c.ipu_set_float_checks(ordinal, int(checks))
         live_context.extend(self._c)
 
     def new_epoch(self) -> None:
@@ -157,8 +162,17 @@ class Library:
 
     def uncompilable(self, graph: bytes) -> list[str]:
         """Names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""
+        return self._names(self._c.ipu_uncompilable, graph)
+
+    def without_kernel(self, graph: bytes) -> list[str]:
+        """Names of the nodes in a serialised `GraphDef` that cannot run one by one on an IPU: TensorFlow's CPU device
+        has no kernel for them."""
+        return self._names(self._c.ipu_without_kernel, graph)
+
+    @staticmethod
+    def _names(function: Any, graph: bytes) -> list[str]:
         size = ctypes.c_int64()
-        found = self._c.ipu_uncompilable(graph, len(graph), size)
+        found = function(graph, len(graph), size)
         return list(program_pb2.NodeNames.FromString(ctypes.string_at(found, size.value)).names)
 
     def delete_outfeed(self, feed_id: str) -> None:

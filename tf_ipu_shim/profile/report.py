@@ -156,6 +156,8 @@ def _device_dict(device: DeviceReport) -> dict[str, Any]:
                     "exchanges": {f"{source}->{to}": size for (source, to), size in plan.exchanges.items()},
                     "coarse": dict(plan.coarse),
                     "shard_ipus": [list(ipus) for ipus in plan.shard_ipus],
+                    "way": plan.way,
+                    "way_reason": plan.way_reason,
                 }
                 for plan in device.programs
             ],

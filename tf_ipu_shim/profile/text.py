@@ -10,6 +10,7 @@ from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, ReportData
 
 WIDTH = 100
 _OWNERS_SHOWN = 5
+_WAYS = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
 
 
 def render(report: ReportData) -> str:
@@ -125,6 +126,11 @@ def _programs(device: DeviceReport) -> list[str]:
             share = "-" if largest is None else f"{largest.percent:.2f} %"
             rows.append([plan.program, str(len(plan.ipus)), _number(plan.peak_bytes), share])
         lines += ["", "Programs (one at a time is on the IPUs):", *_table(rows, left={0})]
+    if device.programs:
+        lines += ["", "How they run (what is modelled is the same in both ways):"]
+        for plan in device.programs:
+            text = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}"
+            lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     for plan in device.programs:
         for name, reason in plan.coarse:
             lines += ["", _cut(f"Coarse figure for {name}:", WIDTH), _cut(f"  {reason}", WIDTH)]

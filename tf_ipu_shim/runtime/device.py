@@ -10,6 +10,7 @@ from tf_ipu_shim.machine.attach import Attachment
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime.float_checks import FloatCheck, float_checks
 
 ALWAYS, ON_DEMAND, NEVER, PRE_COMPILE = range(4)
 
@@ -97,6 +98,11 @@ class IpuDevice:
             **{f"--{name}": value for name, value in flags.given_without_effect(flags.current()).items()},
             **engine_options.without_effect(self.engine_options),
         }
+
+    @property
+    def float_checks(self) -> FloatCheck:
+        """What it stops at: floating-point exceptions that are switched on."""
+        return float_checks(self.options.floating_point_behaviour)
 
     @property
     def compiles_only(self) -> bool:

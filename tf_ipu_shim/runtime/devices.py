@@ -153,7 +153,7 @@ def _start(options: Any) -> None:
         for device in devices:
             if device.connection == ALWAYS:
                 device.attach()
-        library.set_devices([device.num_ipus for device in devices])
+        library.set_devices([device.num_ipus for device in devices], [device.float_checks for device in devices])
         library.new_epoch()
     except BaseException:
         for device in devices:

@@ -128,6 +128,8 @@ class MemoryPlan:
         coarse: names of the XLA programs that could not be looked into, with the reason: of those only variables,
             arguments and results are counted.
         shard_ipus: for each replica the IPU of each shard, shape `[replica, shard]`.
+        way: how it runs: `"xla"` (XLA programs) or `"kernels"` (TensorFlow's kernels); its memory is the same in both.
+        way_reason: why it runs so.
     """
 
     program: str
@@ -138,6 +140,8 @@ class MemoryPlan:
     exchanges: Mapping[tuple[int, int], int] = dataclasses.field(default_factory=dict)
     coarse: tuple[tuple[str, str], ...] = ()
     shard_ipus: tuple[tuple[int, ...], ...] = ()
+    way: str = "xla"
+    way_reason: str = ""
 
     def replicated(self, replicas: int, shards: int) -> MemoryPlan:
         """The plan of so many replicas, each as this one.

@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <cstring>
+#include <set>
+#include <string>
 
 #include "compile_watch.h"
 #include "counters.h"
 #include "first_use.h"
+#include "float_checks.h"
 #include "trace.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -80,6 +83,13 @@ int ChipOf(const OpKernel* kernel) {
   return found == attributes.end() ? 0 : static_cast<int>(found->second.i());
 }
 
+bool RunsFunctions(const OpKernel* kernel) {
+  static const auto* const ops = new std::set<std::string>{
+      "PartitionedCall", "StatefulPartitionedCall", "IpuReplicaCall", "IpuProgram", "While", "StatelessWhile", "If",
+      "StatelessIf",     "Case",                    "StatelessCase"};
+  return ops->count(kernel->def().op()) > 0;
+}
+
 // Adds the time from construction to destruction to a chip's total, where timing is on.
 class KernelTimer {
  public:
@@ -87,8 +97,9 @@ class KernelTimer {
       : enabled_(kernel_timing_enabled.load(std::memory_order_relaxed)), ordinal_(ordinal), chip_(chip) {
     if (enabled_) start_ = std::chrono::steady_clock::now();
   }
-  void Stop() const {
-    if (!enabled_) return;
+  void Stop(const OpKernel* kernel) const {
+    // The ops of a function that is called are timed themselves.
+    if (!enabled_ || RunsFunctions(kernel)) return;
     DeviceCounters& counters = CountersOf(ordinal_);
     counters.kernel_nanoseconds[chip_] +=
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
@@ -186,11 +197,17 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
   if (!RunsFreely(ordinal_)) OP_REQUIRES_OK(context, CheckUse(*kernel, &use));
   DeviceBase* const device = context->params()->device;
   const LaunchScope launch(kernel);
+  const uint8_t checks = FloatChecksOf(ordinal_);
+  FloatWatch watch;
+  if (TF_PREDICT_FALSE(checks != 0)) watch.Begin(checks, context);
   const KernelTimer timer(ordinal_, index);
   context->params()->device = chip;
   kernel->Compute(context);
   context->params()->device = device;
-  timer.Stop();
+  timer.Stop(kernel);
+  if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
+    OP_REQUIRES_OK(context, watch.End(context, ordinal_, index));
+  }
   if (use == Use::kZeros && context->status().ok()) OP_REQUIRES_OK(context, ZeroOutputs(context));
 }
 
@@ -204,11 +221,18 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
   if (!RunsFreely(ordinal_)) OP_REQUIRES_OK_ASYNC(context, CheckUse(*kernel, &use), done);
   DeviceBase* const device = context->params()->device;
   const LaunchScope launch(kernel);
+  const uint8_t checks = FloatChecksOf(ordinal_);
+  FloatWatch watch;
+  if (TF_PREDICT_FALSE(checks != 0)) watch.Begin(checks, context);
   const KernelTimer timer(ordinal_, index);
   context->params()->device = chip;
-  kernel->ComputeAsync(context, [context, device, timer, use, done = std::move(done)]() {
+  kernel->ComputeAsync(context, [this, kernel, context, device, index, checks, watch, timer, use,
+                                 done = std::move(done)]() mutable {
     context->params()->device = device;
-    timer.Stop();
+    timer.Stop(kernel);
+    if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
+      OP_REQUIRES_OK_ASYNC(context, watch.End(context, ordinal_, index), done);
+    }
     if (use == Use::kZeros && context->status().ok()) OP_REQUIRES_OK_ASYNC(context, ZeroOutputs(context), done);
     done();
   });

@@ -1,6 +1,7 @@
-// What error messages need to know: which ops XLA cannot compile, and where in the user's script an op was made.
+// What error messages need to know: which ops have no kernel, and where in the user's script an op was made.
 #include <string>
 
+#include "device.h"
 #include "lowering_call.h"
 #include "program_messages.h"
 #include "tensorflow/core/framework/function.h"
@@ -33,6 +34,18 @@ const char* KeepMessage(const Message& message, int64_t* size) {
   return kept.c_str();
 }
 
+const char* WithoutKernel(const char* device_type, const char* graph, int64_t size, int64_t* answer_size) {
+  tensorflow::GraphDef nodes;
+  NodeNames found;
+  if (nodes.ParseFromArray(graph, static_cast<int>(size))) {
+    for (const tensorflow::NodeDef& node : nodes.node()) {
+      if (tensorflow::FindKernelDef(tensorflow::DeviceType(device_type), node, nullptr, nullptr).ok()) continue;
+      found.names.push_back(node.name());
+    }
+  }
+  return KeepMessage(found, answer_size);
+}
+
 }  // namespace
 }  // namespace tf_ipu_shim
 
@@ -41,15 +54,12 @@ extern "C" {
 // The nodes that XLA has no kernel for, as NodeNames. `graph` is a serialised GraphDef.
 const char* ipu_uncompilable(const char* graph, int64_t size, int64_t* answer_size) {
   tensorflow::XlaOpRegistry::RegisterCompilationKernels();
-  tensorflow::GraphDef nodes;
-  tf_ipu_shim::NodeNames found;
-  if (nodes.ParseFromArray(graph, static_cast<int>(size))) {
-    for (const tensorflow::NodeDef& node : nodes.node()) {
-      if (tensorflow::FindKernelDef(tensorflow::DeviceType("XLA_CPU_JIT"), node, nullptr, nullptr).ok()) continue;
-      found.names.push_back(node.name());
-    }
-  }
-  return tf_ipu_shim::KeepMessage(found, answer_size);
+  return tf_ipu_shim::WithoutKernel("XLA_CPU_JIT", graph, size, answer_size);
+}
+
+// The nodes that cannot run one by one on an IPU, as NodeNames.
+const char* ipu_without_kernel(const char* graph, int64_t size, int64_t* answer_size) {
+  return tf_ipu_shim::WithoutKernel(tf_ipu_shim::kDeviceType, graph, size, answer_size);
 }
 
 // The Python stack that made a node of a function, as a Stack; empty where TensorFlow keeps none. Touches Python objects:

@@ -1,5 +1,6 @@
 #include "lowered_program.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -30,6 +31,19 @@ Status MakeKernel(OpKernelContext* context, NodeDef node, int graph_def_version,
                                     runtime, device->resource_manager(), properties, graph_def_version, &made));
   kernel->reset(made);
   return OkStatus();
+}
+
+// Gives results that share one of these buffers memory of their own.
+void OwnResults(OpKernelContext* context, const IpuDevice& device, const EngineTrace::Buffers& buffers) {
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    Tensor* const output = context->mutable_output(i);
+    if (output == nullptr || output->TotalBytes() == 0 || !DataTypeCanUseMemcpy(output->dtype())) continue;
+    if (std::find(buffers.begin(), buffers.end(), output->data()) == buffers.end()) continue;
+    Tensor own(ArenaOf(device.ordinal(), 0), output->dtype(), output->shape());
+    if (!own.IsInitialized()) return;  // no memory: the trace has a transfer too many
+    std::memcpy(own.data(), output->data(), output->TotalBytes());
+    *output = own;
+  }
 }
 
 }  // namespace
@@ -197,6 +211,8 @@ void LoweredProgram::AfterRun(OpKernelContext* context, const IpuDevice& device,
     RecordEvent(events_->compile_end, compiled, compiled - first_run->start_micros());
     if (events_->transfers.has_value()) engine.Load(events_, variables, compiled);
   }
+  // A result that shares a variable's memory, as kernels can give, would pass for the variable when the host reads it.
+  if (events_->transfers.has_value()) OwnResults(context, device, variables);
   engine.Executed(events_, variables, BuffersOf(context, events_->written), NowMicros());
 }
 

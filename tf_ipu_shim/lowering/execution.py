@@ -1,0 +1,97 @@
+"""How a program runs: XLA's programs, or TensorFlow's own kernels (see `kernels`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tensorflow.core.framework import graph_pb2
+from tensorflow.python.framework import errors_impl
+
+from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.program import LoweredProgram
+from tf_ipu_shim.plugin.library import Library
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.runtime.device import IpuDevice
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_EXECUTION"
+XLA, KERNELS = "xla", "kernels"
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+    """How a program runs.
+
+    Args:
+        way: `"xla"` or `"kernels"`.
+        reason: why, for the report.
+        is_checked: whether each op's results are looked at, for which each has to run by itself.
+    """
+
+    way: str
+    reason: str
+    is_checked: bool = False
+
+
+def execution_of(device: IpuDevice) -> Execution:
+    """The way that is asked for on a device.
+
+    Raises:
+        ValueError: the environment variable is neither of the two ways.
+    """
+    if device.float_checks:
+        return Execution(KERNELS, "floating_point_behaviour: each op's results are checked", is_checked=True)
+    value = os.environ.get(ENVIRONMENT_VARIABLE, "").lower()
+    if value not in ("", XLA, KERNELS):
+        raise ValueError(f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {XLA!r}, {KERNELS!r} or empty.")
+    return Execution(value, f"{ENVIRONMENT_VARIABLE}={value}") if value else Execution(XLA, "the default")
+
+
+def settled(asked: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]) -> Execution:
+    """How a program runs that was asked to run by kernels.
+
+    What an IPU could not compile is refused in both ways alike. Where XLA has told its form of a program beforehand, it
+    can compile it; where it could not, XLA runs it, and so refuses it in its own words if it has to.
+
+    Args:
+        asked: the way that is asked for.
+        plugin: the loaded plugin.
+        program: what would run by kernels.
+        without_form: its XLA programs of which XLA could not tell its form before it runs, with the reason.
+
+    Raises:
+        UnimplementedError: XLA has to run it, and its ops' results are to be checked.
+    """
+    reason = ""
+    if without_form:
+        reason = f"XLA cannot tell its form of the program before it runs: {next(iter(without_form.values()))}"
+    elif missing := _without_kernel(plugin, program):
+        reason = f"TensorFlow has no kernel for {', '.join(missing)}"
+    if not reason:
+        return asked
+    if asked.is_checked:
+        raise errors_impl.UnimplementedError(
+            None,
+            None,
+            f"Floating-point exceptions need each op of a program to run by itself, and those of {program.node.name} "
+            f"cannot: {reason}. Switch inv, div0, oflo and nanoo of IPUConfig.floating_point_behaviour off.",
+        )
+    return Execution(XLA, reason)
+
+
+def _without_kernel(plugin: Library, program: LoweredProgram) -> list[str]:
+    """Types of ops that TensorFlow has no kernel for."""
+    nodes = [
+        node
+        for function in program.functions
+        for node in function.node_def
+        if vocabulary.CHIP_ATTRIBUTE in node.attr
+        and node.op not in {*vocabulary.FUNCTION_ATTRIBUTES, vocabulary.LAUNCH}
+    ]
+    graph = graph_pb2.GraphDef(node=nodes)
+    for index, node in enumerate(graph.node):
+        node.name = str(index)
+    return list(dict.fromkeys(nodes[int(name)].op for name in plugin.without_kernel(graph.SerializeToString())))

@@ -1,0 +1,229 @@
+"""The second way to run a program: TensorFlow's own kernels instead of XLA launches.
+
+A program is lowered to XLA programs first, in either way: placement, phases, exchanges and the memory plan are those
+of XLA's form. Here each launch becomes a call of a function of the same ops. All of them carry the IPU's TensorFlow
+device and the number of their IPU, so that the delegated kernels (`kernels.cc`) run them in that IPU's memory.
+
+XLA's programs have one thread each: what they do to a variable happens in order. TensorFlow's executor runs what
+nothing orders at the same time, so that the ops on a variable are chained here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+
+from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
+from tensorflow.core.protobuf import config_pb2
+
+from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.lowering.program import LoweredProgram
+from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
+
+_CALL = "StatefulPartitionedCall"
+# What has TensorFlow compile a function or choose another one for it.
+_ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
+
+# What XLA compiles to nothing, and so does not happen on an IPU either.
+_LEFT_OUT = frozenset({"Assert"})
+
+# An op for a message, by the traced function and the node.
+Describe = Callable[[str, node_def_pb2.NodeDef], str]
+_serial = itertools.count()
+
+
+def by_kernels(
+    program: LoweredProgram,
+    library: Mapping[str, function_pb2.FunctionDef],
+    describe: Describe | None = None,
+) -> LoweredProgram:
+    """The program with its XLA launches replaced by calls of functions whose ops run one by one.
+
+    Args:
+        program: what the lowering made; stays as it is.
+        library: the functions of the request by name.
+        describe: gives a text for each op, which the plugin's messages name it by; ops have none where left out.
+
+    Returns:
+        What runs instead. Its `clusters` and `exchanges` are the same.
+    """
+    programs = set(program.programs)
+    functions = {function.signature.name: function for function in program.functions}
+    copies = _Copies({**library, **functions}, program, describe)
+    emitted = [copies.with_calls(function) for name, function in functions.items() if name not in programs]
+    node = node_def_pb2.NodeDef()
+    node.CopyFrom(program.node)
+    if node.op == vocabulary.LAUNCH:
+        copies.as_call(node)
+    made = dataclasses.replace(program, node=node, functions=[*emitted, *copies.made.values()])
+    _leave_as_written(made)
+    return made
+
+
+def _leave_as_written(program: LoweredProgram) -> None:
+    """Has TensorFlow run the ops that there are: what its rewriting makes does not know its IPU.
+
+    Calls are put into the graph around them. The error of an op in a call would cancel what is around the call, and so
+    pass for a consequence of that.
+    """
+    config = config_pb2.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    as_written = config.SerializeToString()
+    for node in (program.node, *(node for function in program.functions for node in function.node_def)):
+        if node.op in vocabulary.CALLS or node.op == vocabulary.REPLICA_CALL:
+            node.attr["config_proto"].s = as_written
+        if node.op in vocabulary.CALLS:
+            node.attr["_lower_as_multi_device_function"].b = True  # put it into the graph around it
+
+
+class _Copies:
+    """Makes the functions whose ops run one by one: one for each function and IPU."""
+
+    def __init__(
+        self,
+        library: Mapping[str, function_pb2.FunctionDef],
+        program: LoweredProgram,
+        describe: Describe | None,
+    ) -> None:
+        self._library = library
+        self._traced = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
+        self._device = program.node.device
+        self._describe = describe
+        self._names: dict[tuple[str, int], str] = {}
+        self._launchers: dict[tuple[object, ...], str] = {}
+        self.made: dict[str, function_pb2.FunctionDef] = {}
+
+    def with_calls(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+        """A copy of an emitted function with its launches replaced."""
+        launches = {node.name for node in function.node_def if node.op == vocabulary.LAUNCH}
+        copy = function_pb2.FunctionDef()
+        copy.CopyFrom(function)
+        for node in copy.node_def:
+            if node.name in launches:
+                self.as_call(node)
+            for index, text in enumerate(node.input):
+                node.input[index] = _renamed(text, launches)
+        for result, tensor in list(copy.ret.items()):
+            copy.ret[result] = _renamed(tensor, launches)
+        return copy
+
+    def as_call(self, node: node_def_pb2.NodeDef) -> None:
+        """Makes a call of a launch. Its inputs and results stay, the latter under another name."""
+        attributes = node.attr
+        types = [*attributes["Tconstants"].list.type, *attributes["Targs"].list.type]
+        types.extend([op_types.RESOURCE] * attributes["Nresources"].i)
+        results = list(attributes["Tresults"].list.type)
+        name = self.of(attributes["function"].func.name, attributes[vocabulary.CHIP_ATTRIBUTE].i)
+        for attribute in ("Tconstants", "Targs", "Nresources", "Tresults", "function"):
+            del attributes[attribute]
+        _make_call(node, types, results, name)
+
+    def of(self, name: str, chip: int) -> str:
+        """The name of a function's copy for an IPU, made if need be."""
+        key = (name, chip)
+        if key not in self._names:
+            # Named before it is made: a function may call itself.
+            self._names[key] = self._fresh(f"{name}_on_ipu{chip}")
+            self.made[self._names[key]] = self._copy(self._library[name], self._names[key], chip)
+        return self._names[key]
+
+    def _fresh(self, name: str) -> str:
+        """A name that no function has: TensorFlow keeps those of earlier lowerings too."""
+        while True:
+            made = f"{name}_{next(_serial)}"
+            if made not in self._library:
+                return made
+
+    def _copy(self, function: function_pb2.FunctionDef, name: str, chip: int) -> function_pb2.FunctionDef:
+        copy = function_pb2.FunctionDef()
+        copy.CopyFrom(function)
+        copy.signature.name = name
+        for attribute in [key for key in copy.attr if key.startswith(_ELSEWHERE)]:
+            del copy.attr[attribute]
+        orders = _orders(function)
+        scope = self._traced.get(function.signature.name, function.signature.name)
+        for node in copy.node_def:
+            for attribute in [key for key in node.attr if _is_private(key)]:
+                del node.attr[attribute]
+            node.device = self._device
+            node.attr[vocabulary.CHIP_ATTRIBUTE].i = chip
+            if self._describe is not None:
+                node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = self._describe(scope, node).encode()
+            self._redirect(node, chip)
+            if node.op in _LEFT_OUT:
+                _leave_out(node)
+            elif node.op in LAUNCHED:
+                self._launch(node)
+            present = set(node.input)
+            node.input.extend(text for text in orders.get(node.name, ()) if text not in present)
+        return copy
+
+    def _launch(self, node: node_def_pb2.NodeDef) -> None:
+        """Has XLA run an op by itself."""
+        chip = node.attr[vocabulary.CHIP_ATTRIBUTE].i
+        attributes = sorted(set(node.attr) - {vocabulary.DESCRIPTION_ATTRIBUTE})
+        content = (node.op, chip, *(node.attr[key].SerializeToString() for key in attributes))
+        if content not in self._launchers:
+            name = self._fresh(f"{node.op}_on_ipu{chip}")
+            functions = launched(node, name)
+            self.made.update((function.signature.name, function) for function in functions)
+            self._launchers[content] = name
+        call = node_def_pb2.NodeDef(name=node.name, op=_CALL, device=node.device, input=node.input)
+        _make_call(call, op_types.input_types(node), op_types.output_types(node)["output"], self._launchers[content])
+        node.CopyFrom(call)
+
+    def _redirect(self, node: node_def_pb2.NodeDef, chip: int) -> None:
+        for _, function in op_types.function_values(node):
+            function.name = self.of(function.name, chip)
+        if node.op in vocabulary.LOOPS | vocabulary.BRANCHES:
+            # As ops of the graph around them, loops and branches need no function call in each iteration.
+            node.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
+        if node.op in vocabulary.LOOPS:
+            node.attr["parallel_iterations"].i = 1  # as on an IPU: what an iteration does is done before the next one
+
+
+def _renamed(text: str, launches: Iterable[str]) -> str:
+    name, *rest = text.split(":")
+    return ":".join([name, "output", *rest[1:]]) if rest and name in launches else text
+
+
+def _make_call(node: node_def_pb2.NodeDef, types: Iterable[int], results: Iterable[int], function: str) -> None:
+    node.op = _CALL
+    node.attr["Tin"].list.type.extend(types)
+    node.attr["Tout"].list.type.extend(results)
+    node.attr["f"].func.name = function
+    for name in ("config", "config_proto", "executor_type"):
+        node.attr[name].s = b""
+
+
+def _leave_out(node: node_def_pb2.NodeDef) -> None:
+    made = node_def_pb2.NodeDef(name=node.name, op="NoOp", device=node.device)
+    made.input.extend(text for text in node.input if text.startswith("^"))
+    node.CopyFrom(made)
+
+
+def _is_private(attribute: str) -> bool:
+    return attribute in vocabulary.PRIVATE_ATTRIBUTES or attribute.startswith(_ELSEWHERE)
+
+
+def _orders(function: function_pb2.FunctionDef) -> dict[str, list[str]]:
+    """Control inputs by node that put what is done to one variable in order: reads between writes."""
+    if not any(argument.type == op_types.RESOURCE for argument in function.signature.input_arg):
+        return {}
+    graph = FunctionGraph.parse(function)
+    written: dict[str, str] = {}  # the last op that may have written to a variable
+    read: dict[str, list[str]] = {}  # the ops that read it since
+    orders: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        variables = [text for text in dict.fromkeys(node.inputs) if graph.arguments.get(text) == op_types.RESOURCE]
+        for variable in variables:
+            before = [written[variable]] if variable in written else []
+            if node.op == vocabulary.READ_VARIABLE:
+                read.setdefault(variable, []).append(node.name)
+            else:
+                before.extend(read.pop(variable, ()))
+                written[variable] = node.name
+            orders.setdefault(node.name, []).extend(f"^{name}" for name in before)
+    return orders

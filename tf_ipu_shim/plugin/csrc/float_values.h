@@ -1,0 +1,26 @@
+// Numbers of any floating-point type, for checks: which are no numbers, which are infinite.
+#pragma once
+
+#include <cstdint>
+
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tf_ipu_shim {
+
+bool IsFloat(tensorflow::DataType type);
+
+struct SpecialValues {
+  bool nan = false;
+  int64_t infinite = 0;
+};
+
+// Adds what a tensor of a floating-point type holds; nothing for another type.
+void CountSpecialValues(const tensorflow::Tensor& tensor, SpecialValues* found);
+
+// One element of such a tensor.
+double ValueAt(const tensorflow::Tensor& tensor, int64_t index);
+
+// Replaces infinities of a float16 tensor by NaN.
+void InfinitiesToNan(tensorflow::Tensor* tensor);
+
+}  // namespace tf_ipu_shim
