@@ -100,9 +100,9 @@ class _Stopwatch:
         self.whole: list[float] = []
         lower = entry.lower
 
-        def timed(*arguments: Any) -> Any:
+        def timed(*arguments: Any, **options: Any) -> Any:
             start = time.thread_time()
-            program = lower(*arguments)
+            program = lower(*arguments, **options)
             self.alone.append(time.thread_time() - start)
             return program
 

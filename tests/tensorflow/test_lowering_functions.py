@@ -192,7 +192,7 @@ def test_a_loop_on_every_ipu_is_one_program(ipus, monkeypatch, shard):
     ipus(2)
     programs = []
     lower = entry.lower
-    monkeypatch.setattr(entry, "lower", lambda *given: programs.append(lower(*given)) or programs[-1])
+    monkeypatch.setattr(entry, "lower", lambda *given, **named: programs.append(lower(*given, **named)) or programs[-1])
 
     def doubled(number, x):
         with ipu.scopes.ipu_shard(shard):

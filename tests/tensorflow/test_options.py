@@ -78,9 +78,15 @@ def waited(environment, flags, monkeypatch):
     environment(flags=f"--use_on_demand {flags}")
     device = devices.get(0, attach=False)
     seconds = []
-    monkeypatch.setattr("tf_ipu_shim.runtime.device.attach_first", lambda *_: None)
-    monkeypatch.setattr("tf_ipu_shim.runtime.device.time.monotonic", lambda: 0.0)
-    monkeypatch.setattr(device._closed, "wait", lambda time: seconds.append(time) or True)
+    monkeypatch.setattr("tf_ipu_shim.machine.attach.attach_first", lambda *_: None)
+    monkeypatch.setattr("tf_ipu_shim.machine.attach.time.monotonic", lambda: 0.0)
+
+    def wait(time):
+        seconds.append(time)
+        device._closed.set()
+        return True
+
+    monkeypatch.setattr(device._closed, "wait", wait)
     with pytest.raises(tf.errors.CancelledError):
         device.attach()
     monkeypatch.undo()
