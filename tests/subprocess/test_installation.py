@@ -80,7 +80,7 @@ def test_wheel(python, environment, wheel):
     found = python.succeeds(
         script, executable=environment.python, environment={"PYTHONPATH": sysconfig.get_path("purelib")}
     )
-    assert found.split() == ["tf_ipu_shim.ipu", str(package / "ipu" / "__init__.py")]
+    assert found.split() == ["tf_ipu_shim.api.ipu", str(package / "api" / "ipu" / "__init__.py")]
 
     pip("--python", environment.python, "uninstall", "--yes", "tf_ipu_shim")
     assert list(environment.packages.glob("tf_ipu*")) == []
