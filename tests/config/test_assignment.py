@@ -6,13 +6,10 @@ import pickle
 import re
 
 import pytest
-from tf_ipu_shim.ipu.config import (
-    AttributeMetadata,
-    DeviceConnectionType,
-    IPUConfig,
-    SelectionOrder,
-    StochasticRoundingBehaviour,
-)
+
+from tf_ipu_shim.configuration.enums import DeviceConnectionType, SelectionOrder, StochasticRoundingBehaviour
+from tf_ipu_shim.configuration.metadata import AttributeMetadata
+from tf_ipu_shim.configuration.tree import IPUConfig
 
 
 class IntSubclass(int):

@@ -5,7 +5,9 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig, MergeRemoteBuffersBehaviour, SelectionOrder
+
+from tf_ipu_shim.configuration.enums import DeviceConnectionType, MergeRemoteBuffersBehaviour, SelectionOrder
+from tf_ipu_shim.configuration.tree import IPUConfig
 
 
 def test_dictionary_is_flat_with_integers_for_enums():

@@ -1,15 +1,21 @@
 """The functions of `ipu.utils` that wrote a configuration before there was `IPUConfig`."""
 
-import pytest
-from tf_ipu_shim.ipu import utils
-from tf_ipu_shim.poplar.driver import config_pb2
+import types
 
-from tf_ipu_shim.configuration.functions import deprecation
+import pytest
+
+from tf_ipu_shim.configuration import enums, verification
+from tf_ipu_shim.configuration.functions import behaviour, create, deprecation, libraries, selection
+from tf_ipu_shim.messages import config_pb2
+
+# The same functions as in `ipu.utils`, which imports TensorFlow.
+MODULES = (enums, verification, behaviour, create, libraries, selection)
+utils = types.SimpleNamespace(**{name: value for module in MODULES for name, value in vars(module).items()})
 
 
 @pytest.fixture
 def options(monkeypatch):
-    monkeypatch.setattr(deprecation, "_warned", set(dir(utils)))
+    monkeypatch.setattr(deprecation, "_warned", set(vars(utils)))
     return utils.create_ipu_config()
 
 

@@ -1,17 +1,18 @@
 """From a configuration to its protobuf, and the checks across options."""
 
 import pytest
-from tf_ipu_shim.ipu.config import (
+
+from tf_ipu_shim.configuration.enums import (
     DeviceConnectionType,
     ExecutionProfileType,
-    IPUConfig,
-    KeyId,
     MergeRemoteBuffersBehaviour,
     SchedulingAlgorithm,
     SelectionOrder,
     StochasticRoundingBehaviour,
 )
-from tf_ipu_shim.poplar.driver import config_pb2, threestate_pb2, trace_pb2
+from tf_ipu_shim.configuration.tree import IPUConfig
+from tf_ipu_shim.configuration.verification import KeyId
+from tf_ipu_shim.messages import config_pb2, threestate_pb2, trace_pb2
 
 
 def test_devices():

@@ -4,9 +4,8 @@ import json
 import pathlib
 
 import pytest
-from tf_ipu_shim.ipu import config as ipu_config
 
-from tf_ipu_shim.configuration import table
+from tf_ipu_shim.configuration import enums, table, tree, verification
 from tf_ipu_shim.machine.effects import EFFECTS
 
 PUBLISHED = json.loads((pathlib.Path(__file__).parent / "published_options.json").read_text())
@@ -24,14 +23,14 @@ def published(sdk):
 
 def expected(row, sdk):
     kind, default = row.get("other_lines", {}).get(sdk, (row["type"], row["default"]))
-    names = {name: getattr(ipu_config, name) for name in [*PUBLISHED["enums"], "VerificationOptions"]}
+    names = {**vars(enums), **vars(verification)}
     return kind, eval(default, names)
 
 
 @pytest.mark.parametrize("sdk", SDKS)
 def test_tree_is_the_published_one(monkeypatch, sdk):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", sdk)
-    config = ipu_config.IPUConfig()
+    config = tree.IPUConfig()
     options, categories = published(sdk)
     metadata = {entry.name: entry for _, entry in config._walk()}
     assert set(metadata) == {row["path"] for row in options} | set(categories)
@@ -51,17 +50,17 @@ def test_tree_is_the_published_one(monkeypatch, sdk):
 def test_counts_of_the_last_sdk():
     options, categories = published("3.4")
     assert (len(options), len(categories)) == (57, 15)
-    assert len(ipu_config.IPUConfig().to_dict()) == 57
+    assert len(tree.IPUConfig().to_dict()) == 57
 
 
 @pytest.mark.parametrize("name", PUBLISHED["enums"])
 def test_enums(name):
-    enum = getattr(ipu_config, name)
+    enum = getattr(enums, name)
     assert {member.name: member.value for member in enum} == PUBLISHED["enums"][name]
 
 
 def test_stochastic_rounding_from_bool():
-    behaviour = ipu_config.StochasticRoundingBehaviour
+    behaviour = enums.StochasticRoundingBehaviour
     assert behaviour.from_bool(True) is behaviour.ON
     assert behaviour.from_bool(False) is behaviour.OFF
 
@@ -73,10 +72,10 @@ def test_every_option_says_what_it_does_here():
 
 
 def test_effects_list_what_was_set_without_effect():
-    config = ipu_config.IPUConfig()
-    assert ipu_config.effects(config, changed_only=True) == []
+    config = tree.IPUConfig()
+    assert tree.effects(config, changed_only=True) == []
     config.norms.use_stable_statistics = True
     config.auto_select_ipus = 2
-    listed = {entry.path: entry.effect for entry in ipu_config.effects(config, changed_only=True)}
+    listed = {entry.path: entry.effect for entry in tree.effects(config, changed_only=True)}
     assert listed == {"norms.use_stable_statistics": "recorded only", "auto_select_ipus": "changes devices"}
-    assert len(ipu_config.effects()) == 57
+    assert len(tree.effects()) == 57

@@ -5,7 +5,9 @@ import enum
 import typing
 
 import pytest
-from tf_ipu_shim.ipu.config import _ConfigBase, deprecate_config_attribute, deprecate_config_attributes
+
+from tf_ipu_shim.configuration.base import _ConfigBase
+from tf_ipu_shim.configuration.deprecation import deprecate_config_attribute, deprecate_config_attributes
 
 
 class Colour(enum.Enum):

@@ -93,9 +93,9 @@ def waited(environment, flags, monkeypatch):
     return seconds
 
 
-def results(environment, config=None, flags="", call=pipeline, **options):
+def results(environment, config=None, flags="", engine=None, call=pipeline, **options):
     """What a call gives."""
-    environment(config, flags, ipus=2)
+    environment(config, flags, engine, ipus=2)
     return call(**({"stages": 2, "count": 4} if call is pipeline else {}), **options)
 
 
@@ -222,6 +222,10 @@ EXERCISES = {
     (POPLAR_FLAGS, "on_demand_device_timeout"): ({"waits": True}, {"flags": "--on_demand_device_timeout=300"}),
     (POPLAR_FLAGS, "ipu_model_tiles"): ({"flags": MODEL}, {"flags": f"{MODEL} --ipu_model_tiles=8"}),
     (ENGINE_OPTIONS, "debug.allowOutOfMemory"): ({"tiles": 1}, {"engine": {"debug.allowOutOfMemory": "true"}}),
+    **{
+        (ENGINE_OPTIONS, option): ({"call": functools.partial(broken, rule)}, {"engine": {option: "true"}})
+        for option, rule in (("debug.floatPointOpException", "0/0"), ("debug.nanOverflowMode", "max*2"))
+    },
     (PIPELINE, "gradient_accumulation_count"): ({}, {"gradient_accumulation_count": 8}),
     (PIPELINE, "gradient_accumulation_dtype"): ({}, {"gradient_accumulation_dtype": tf.float16}),
     (PIPELINE, "repeat_count"): ({}, {"repeat_count": 2}),

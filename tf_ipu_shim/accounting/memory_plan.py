@@ -114,7 +114,7 @@ def _may_go_on(device: IpuDevice) -> bool:
     # Graphcore's driver sets the option itself where compilation reports are asked for.
     if device.options.profiling.enable_compilation_trace:
         return True
-    return device.engine_options.get(engine_options.ALLOW_OUT_OF_MEMORY, "").lower() == "true"
+    return engine_options.switched_on(device.engine_options, engine_options.ALLOW_OUT_OF_MEMORY)
 
 
 def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> Callable[[str], str | None]:

@@ -6,9 +6,9 @@ only is noted by the call (`runtime.accepted.note_arguments`) under the name tha
 
 from __future__ import annotations
 
+from tf_ipu_shim.machine import reasons
 from tf_ipu_shim.machine.effects import DEVICES, MEMORY, RECORDED, RESULTS, OptionEffect
 
-_PLANNING = "guides how PopLibs plans over tiles; XLA's CPU library computes here"
 _PARTIALS = "partial results have the precision of the layer's dtype"
 _LATENCY = "nothing is faster for it here"
 _WHERE = "the part of {} that is kept on the chip"
@@ -41,9 +41,9 @@ _ROWS: dict[str, dict[str, tuple[str, str]]] = {
         "device_mapping": (DEVICES, "the IPU of each stage"),
         "pipeline_schedule": (MEMORY, "how many mini-batches' values are kept; the counts that are allowed"),
         "recomputation_mode": (RECORDED, "with `allow_recompute` the memory model has one way to compute anew"),
-        "forward_propagation_stages_poplar_options": (RECORDED, _PLANNING),
-        "backward_propagation_stages_poplar_options": (RECORDED, _PLANNING),
-        "weight_update_poplar_options": (RECORDED, _PLANNING),
+        "forward_propagation_stages_poplar_options": (RECORDED, reasons.PLANNING),
+        "backward_propagation_stages_poplar_options": (RECORDED, reasons.PLANNING),
+        "weight_update_poplar_options": (RECORDED, reasons.PLANNING),
         "offload_weight_update_variables": (MEMORY, _WHERE.format("optimizer state")),
         "replicated_optimizer_state_sharding": (MEMORY, _WHERE.format("optimizer state")),
         "offload_activations": (MEMORY, _WHERE.format("activations")),
@@ -71,10 +71,10 @@ _ROWS: dict[str, dict[str, tuple[str, str]]] = {
         "recurrent_activation": (RESULTS, "of the gates"),
         "return_state": (RESULTS, "whether the last state is given too"),
         "partials_dtype": (RECORDED, _PARTIALS),
-        "available_memory_proportion_fwd": (RECORDED, _PLANNING),
-        "available_memory_proportion_bwd": (RECORDED, _PLANNING),
-        "options": (RECORDED, _PLANNING),
-        "options_bwd": (RECORDED, _PLANNING),
+        "available_memory_proportion_fwd": (RECORDED, reasons.PLANNING),
+        "available_memory_proportion_bwd": (RECORDED, reasons.PLANNING),
+        "options": (RECORDED, reasons.PLANNING),
+        "options_bwd": (RECORDED, reasons.PLANNING),
     },
     KERAS_RNN: {
         "activation": (RESULTS, "of the candidate and the output"),
@@ -83,10 +83,10 @@ _ROWS: dict[str, dict[str, tuple[str, str]]] = {
         "return_state": (RESULTS, "whether the last state is given too"),
         "time_major": (RESULTS, "which axis is time"),
         "partials_dtype": (RECORDED, _PARTIALS),
-        "available_memory_proportion_fwd": (RECORDED, _PLANNING),
-        "available_memory_proportion_bwd": (RECORDED, _PLANNING),
-        "options": (RECORDED, _PLANNING),
-        "options_bwd": (RECORDED, _PLANNING),
+        "available_memory_proportion_fwd": (RECORDED, reasons.PLANNING),
+        "available_memory_proportion_bwd": (RECORDED, reasons.PLANNING),
+        "options": (RECORDED, reasons.PLANNING),
+        "options_bwd": (RECORDED, reasons.PLANNING),
     },
     FIT: {
         "max_queue_size": (RECORDED, "the infeed has a queue of its own"),

@@ -7,50 +7,51 @@ import json
 import os
 from collections.abc import Mapping
 
-from tf_ipu_shim.machine.effects import MEMORY, RECORDED, OptionEffect
+from tf_ipu_shim.machine import reasons
+from tf_ipu_shim.machine.effects import MEMORY, RECORDED, RESULTS, OptionEffect
 
 ENVIRONMENT_VARIABLE = "POPLAR_ENGINE_OPTIONS"
 
-_REPORTS = "Poplar's own report, for which `memory_report()` stands here"
-_NO_CODE = "about Poplar's code for the IPU, of which there is none here"
-_TRANSFERS = "how data travel between host and IPU, which share their memory here"
-_ROUNDING = "arithmetic here is the CPU's: it neither stops at exceptions nor rounds stochastically"
 _UNKNOWN = "Poplar's full list is not published: any option is taken, and the others change nothing here"
 
 ALLOW_OUT_OF_MEMORY = "debug.allowOutOfMemory"
-EFFECTIVE = {ALLOW_OUT_OF_MEMORY: (MEMORY, "a program that does not fit runs to its report")}
+INVALID_OPERATIONS = "debug.floatPointOpException"
+NAN_ON_OVERFLOW = "debug.nanOverflowMode"
+EFFECTIVE = {
+    ALLOW_OUT_OF_MEMORY: (MEMORY, "a program that does not fit runs to its report"),
+    INVALID_OPERATIONS: (RESULTS, "the same as `floating_point_behaviour.inv`"),
+    NAN_ON_OVERFLOW: (RESULTS, "the same as `floating_point_behaviour.nanoo`"),
+}
 _WITHOUT_EFFECT = {
-    "autoReport.all": _REPORTS,
-    "autoReport.directory": _REPORTS,
-    "autoReport.executionProfileProgramRunCount": _REPORTS,
-    "autoReport.outputExecutionProfile": _REPORTS,
-    "autoReport.outputGraphProfile": _REPORTS,
-    "autoReport.outputLoweredVars": _REPORTS,
-    "debug.computeInstrumentationLevel": _REPORTS,
-    "debug.floatPointOpException": _ROUNDING,
-    "debug.instrument": _REPORTS,
-    "debug.instrumentCompute": _REPORTS,
-    "debug.instrumentControlFlow": _REPORTS,
-    "debug.instrumentExternalExchange": _REPORTS,
-    "debug.nanOverflowMode": _ROUNDING,
-    "debug.outputAllSymbols": _NO_CODE,
-    "debug.retainDebugInformation": _NO_CODE,
-    "debug.runtimeVerify": _NO_CODE,
-    "debug.trace": _NO_CODE,
-    "exchange.enablePrefetch": _NO_CODE,
-    "exchange.multicastPolicy": _NO_CODE,
-    "exchange.streamBufferOverlap": _NO_CODE,
-    "opt.enableInlining": _NO_CODE,
-    "opt.maxCompilationThreads": _NO_CODE,
-    "prng.enableStochasticRounding": _ROUNDING,
-    "prng.seed": _ROUNDING,
-    "profiler.includeCycleEstimates": _REPORTS,
-    "streamCallbacks.maxLookahead": _TRANSFERS,
-    "target.deterministicWorkers": _NO_CODE,
-    "target.firstRuntimeReplica": _NO_CODE,
-    "target.numberRuntimeReplica": _NO_CODE,
-    "target.saveArchive": _NO_CODE,
-    "target.syncReplicasIndependently": _NO_CODE,
+    "autoReport.all": reasons.REPORTS,
+    "autoReport.directory": reasons.REPORTS,
+    "autoReport.executionProfileProgramRunCount": reasons.REPORTS,
+    "autoReport.outputExecutionProfile": reasons.REPORTS,
+    "autoReport.outputGraphProfile": reasons.REPORTS,
+    "autoReport.outputLoweredVars": reasons.REPORTS,
+    "debug.computeInstrumentationLevel": reasons.REPORTS,
+    "debug.instrument": reasons.REPORTS,
+    "debug.instrumentCompute": reasons.REPORTS,
+    "debug.instrumentControlFlow": reasons.REPORTS,
+    "debug.instrumentExternalExchange": reasons.REPORTS,
+    "debug.outputAllSymbols": reasons.NO_CODE,
+    "debug.retainDebugInformation": reasons.NO_CODE,
+    "debug.runtimeVerify": reasons.NO_CODE,
+    "debug.trace": reasons.NO_CODE,
+    "exchange.enablePrefetch": reasons.NO_CODE,
+    "exchange.multicastPolicy": reasons.NO_CODE,
+    "exchange.streamBufferOverlap": reasons.NO_CODE,
+    "opt.enableInlining": reasons.NO_CODE,
+    "opt.maxCompilationThreads": reasons.NO_CODE,
+    "prng.enableStochasticRounding": reasons.ROUNDING,
+    "prng.seed": reasons.ROUNDING,
+    "profiler.includeCycleEstimates": reasons.REPORTS,
+    "streamCallbacks.maxLookahead": reasons.TRANSFERS,
+    "target.deterministicWorkers": reasons.NO_CODE,
+    "target.firstRuntimeReplica": reasons.NO_CODE,
+    "target.numberRuntimeReplica": reasons.NO_CODE,
+    "target.saveArchive": reasons.NO_CODE,
+    "target.syncReplicasIndependently": reasons.NO_CODE,
 }
 KNOWN = frozenset((*EFFECTIVE, *_WITHOUT_EFFECT))
 """The options that were seen in use. Poplar's full list is not published, so others are passed on too."""
@@ -118,6 +119,20 @@ def merged(program: Mapping[str, str]) -> dict[str, str]:
         {'debug.trace': 'true'}
     """
     return {**program, **current()}
+
+
+def switched_on(options: Mapping[str, str], name: str) -> bool:
+    """Whether an option that is true or false is true.
+
+    Args:
+        options: Such as `merged` gives.
+        name: The option.
+
+    Example:
+        >>> switched_on({"debug.allowOutOfMemory": "True"}, ALLOW_OUT_OF_MEMORY)
+        True
+    """
+    return options.get(name, "").lower() == "true"
 
 
 def likely_misspelt(options: Mapping[str, str]) -> dict[str, str]:

@@ -102,7 +102,7 @@ class IpuDevice:
     @property
     def float_checks(self) -> FloatCheck:
         """What it stops at: floating-point exceptions that are switched on."""
-        return float_checks(self.options.floating_point_behaviour)
+        return float_checks(self.options.floating_point_behaviour, self.engine_options)
 
     @property
     def compiles_only(self) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Any
+
+from tf_ipu_shim.machine import engine_options
 
 
 class FloatCheck(enum.IntFlag):
@@ -15,24 +18,27 @@ class FloatCheck(enum.IntFlag):
     NAN_ON_OVERFLOW = 8
 
 
-def float_checks(behaviour: Any) -> FloatCheck:
+def float_checks(behaviour: Any, engine: Mapping[str, str]) -> FloatCheck:
     """What a configuration asks for.
 
     Args:
         behaviour: an `IpuOptions.FloatingPointBehaviour`.
+        engine: Poplar engine options in force, two of which ask for the same.
+
+    Source: docs/facts.md, section "POPLAR_ENGINE_OPTIONS".
 
     Example:
         >>> from tf_ipu_shim.messages import config_pb2
-        >>> float_checks(config_pb2.IpuOptions.FloatingPointBehaviour(nanoo=True))
+        >>> float_checks(config_pb2.IpuOptions.FloatingPointBehaviour(nanoo=True), {})
         <FloatCheck.NAN_ON_OVERFLOW: 8>
     """
     checks = FloatCheck(0)
-    if behaviour.inv:
+    if behaviour.inv or engine_options.switched_on(engine, engine_options.INVALID_OPERATIONS):
         checks |= FloatCheck.INVALID_OPERATION
     if behaviour.div0:
         checks |= FloatCheck.DIVISION_BY_ZERO
     if behaviour.oflo:
         checks |= FloatCheck.OVERFLOW
-    if behaviour.nanoo:
+    if behaviour.nanoo or engine_options.switched_on(engine, engine_options.NAN_ON_OVERFLOW):
         checks |= FloatCheck.NAN_ON_OVERFLOW
     return checks

@@ -1,0 +1,84 @@
+"""Options about arithmetic: exceptions, rounding, normalisation."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from tf_ipu_shim.configuration.enums import StochasticRoundingBehaviour
+from tf_ipu_shim.configuration.table.option import Option
+from tf_ipu_shim.machine import reasons
+from tf_ipu_shim.machine.effects import RESULTS
+
+_ESR_2_4 = Union[StochasticRoundingBehaviour, bool]
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "experimental.enable_prng_stability",
+        False,
+        "Keep the replicas' random numbers in step, so that they drift apart less under stochastic rounding.",
+        "enable_experimental_prng_stability",
+        since=(2, 3),
+        what=reasons.ROUNDING,
+    ),
+    Option(
+        "floating_point_behaviour.inv",
+        False,
+        "Stop at an invalid operation.",
+        "floating_point_behaviour.inv",
+        effect=RESULTS,
+        what="a program stops at the op, as `docs/execution.md` says",
+    ),
+    Option(
+        "floating_point_behaviour.div0",
+        False,
+        "Stop at a division by zero.",
+        "floating_point_behaviour.div0",
+        effect=RESULTS,
+        what="a program stops at the op",
+    ),
+    Option(
+        "floating_point_behaviour.oflo",
+        False,
+        "Stop at an overflow.",
+        "floating_point_behaviour.oflo",
+        effect=RESULTS,
+        what="a program stops at the op",
+    ),
+    Option(
+        "floating_point_behaviour.esr",
+        StochasticRoundingBehaviour.OFF,
+        "Where float16 results round stochastically.",
+        older=(((2, 3), bool, False), ((2, 4), _ESR_2_4, StochasticRoundingBehaviour.OFF)),
+        what=reasons.ROUNDING,
+    ),
+    Option(
+        "floating_point_behaviour.nanoo",
+        False,
+        "A float16 overflow gives NaN instead of the largest number.",
+        "floating_point_behaviour.nanoo",
+        effect=RESULTS,
+        what="NaN where it is True; where it is False such a result is infinite, as in IEEE 754, and not clipped",
+    ),
+    Option(
+        "floating_point_behaviour.set_all",
+        False,
+        "Switch on everything in this category.",
+        effect=RESULTS,
+        what="a program stops at the op; `esr` stays recorded only",
+    ),
+    Option(
+        "norms.use_stable_statistics",
+        False,
+        "Subtract the mean before the variance is computed: slower and steadier.",
+        "use_stable_norm_statistics",
+        what="TensorFlow's own kernels compute them; group norms always subtract the mean first",
+    ),
+    Option(
+        "norms.experimental.distributed_batch_norm_replica_group_size",
+        1,
+        "Number of replicas that share batch-normalisation statistics in training.",
+        "experimental_distributed_batch_norm_replica_group_size",
+        effect=RESULTS,
+        what="above 1, several replicas that train a batch normalisation are refused",
+    ),
+)

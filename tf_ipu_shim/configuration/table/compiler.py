@@ -1,0 +1,123 @@
+"""Options of Graphcore's compiler: passes, scheduling, recomputation, what is written."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.configuration.enums import SchedulingAlgorithm
+from tf_ipu_shim.configuration.table.option import Option
+from tf_ipu_shim.machine import reasons
+from tf_ipu_shim.machine.effects import MEMORY
+
+_SCHEDULE = "the memory model has one schedule of its own"
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "allow_recompute",
+        False,
+        "Compute forward activations again in the backward pass instead of keeping them: less memory, more work.",
+        "speed_size_config.allow_recompute",
+        effect=MEMORY,
+        what="pipelines keep stashes instead of FIFOs",
+    ),
+    Option(
+        "serialization_output_folder",
+        "",
+        "Directory for compiled executables; empty for none.",
+        "serialization_folder",
+        what="there are no Poplar executables to write",
+    ),
+    Option(
+        "optimizations.math.fast",
+        False,
+        "Allow rewrites that may change values a little.",
+        "algebraic_simplifier_config.enable_fast_math",
+        since=(2, 3),
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.math.dot_strength",
+        True,
+        "Turn degenerate products of matrices into element-wise ones.",
+        "algebraic_simplifier_config.enable_dot_strength",
+        since=(2, 3),
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.combine_embedding_lookups",
+        False,
+        "Make one lookup of several on the same table.",
+        "enable_multi_slice_combiner",
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.combine_matmuls",
+        False,
+        "Make one product of several that share an operand.",
+        "enable_matmul_combiner",
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.enable_graph_outlining",
+        True,
+        "Let equal parts of the graph share code.",
+        "!disable_graph_outlining",
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.enable_gather_simplifier",
+        True,
+        "Rewrite embedding lookups more freely.",
+        "!disable_gather_simplifier",
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.triangular_solve_expander_block_size",
+        0,
+        "Block size of triangular solves; 0 to have it chosen.",
+        "triangular_solve_expander_block_size",
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.cholesky_block_size",
+        0,
+        "Block size of Cholesky decompositions; 0 to have it chosen.",
+        "cholesky_block_size",
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.enable_fast_math",
+        False,
+        "The old place of optimizations.math.fast.",
+        "enable_fast_math",
+        deprecated="use optimizations.math.fast instead.",
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "optimizations.enable_dynamic_slice_replacement",
+        True,
+        "Plan dynamic slices and updates like embedding lookups.",
+        "enable_dynamic_slice_replacement",
+        since=(2, 5),
+        what=reasons.COMPILER,
+    ),
+    Option(
+        "scheduling.algorithm",
+        SchedulingAlgorithm.CHOOSE_BEST,
+        "Which scheduler is used.",
+        "speed_size_config.scheduler_selection",
+        what=_SCHEDULE,
+    ),
+    Option(
+        "scheduling.maximum_scheduler_lookahead_depth",
+        5,
+        "How far the look-ahead scheduler searches.",
+        "max_scheduler_lookahead_depth",
+        what=_SCHEDULE,
+    ),
+    Option(
+        "scheduling.maximum_scheduler_search_space_size",
+        64,
+        "How widely the look-ahead scheduler searches.",
+        "max_scheduler_search_space_size",
+        what=_SCHEDULE,
+    ),
+)

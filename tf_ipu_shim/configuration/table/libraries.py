@@ -1,0 +1,62 @@
+"""Options of Poplar's engine and libraries, from name to value."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.configuration.table.option import Option
+from tf_ipu_shim.machine import reasons
+from tf_ipu_shim.machine.effects import MEMORY
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "compilation_poplar_options",
+        dict,
+        "Options of the Poplar engine, from name to value, both text. `debug.allowOutOfMemory` lets a program that "
+        "does not fit run to its report.",
+        "compilation_options",
+        effect=MEMORY,
+        what="see the engine options, of which some change results",
+    ),
+    Option(
+        "gcl_poplar_options",
+        dict,
+        "Options of the collectives library, from name to value, both text.",
+        "gcl_options",
+        what="collectives are computed in one place, on no links",
+    ),
+    Option(
+        "convolutions.poplar_options",
+        dict,
+        "Options of PopLibs convolutions, from name to value, both text.",
+        "convolution_options",
+        what=reasons.PLANNING,
+    ),
+    Option(
+        "slices.poplar_options",
+        dict,
+        "Options of PopLibs slicing, from name to value, both text.",
+        "slice_options",
+        since=(2, 3),
+        what=reasons.PLANNING,
+    ),
+    Option(
+        "matmuls.clear_pass_type",
+        False,
+        "Do not tell PopLibs whether a product belongs to the forward or the backward pass.",
+        "clear_matmul_pass_type",
+        what=reasons.PLANNING,
+    ),
+    Option(
+        "matmuls.poplar_options",
+        dict,
+        "Options of PopLibs matrix products, from name to value, both text.",
+        "matmul_options",
+        what=reasons.PLANNING,
+    ),
+    Option(
+        "pooling.poplar_options",
+        dict,
+        "Options of PopLibs pooling, from name to value, both text.",
+        "pooling_options",
+        what=reasons.PLANNING,
+    ),
+)

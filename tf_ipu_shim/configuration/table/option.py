@@ -1,0 +1,48 @@
+"""One row of the table of options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tf_ipu_shim.machine.effects import RECORDED
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Args:
+        path: dotted path.
+        default: the default, or a function that makes a fresh one.
+        doc: what the option does, on the hardware.
+        field: dotted protobuf field; a leading `!` stands for its opposite; empty where `translate` does more.
+        annotation: the type, where it is not the default's own.
+        effect: what it changes here, one of `machine.effects.EFFECTS`.
+        what: what that is, or why it is only recorded.
+        since: the first SDK that has it.
+        until: the last SDK that has it.
+        older: for older SDKs, up to which one, with which type and which default.
+        deprecated: what to use instead.
+    """
+
+    path: str
+    default: Any
+    doc: str
+    field: str = ""
+    annotation: Any = None
+    effect: str = RECORDED
+    what: str = ""
+    since: tuple[int, int] = (2, 1)
+    until: tuple[int, int] = (3, 4)
+    older: tuple[tuple[tuple[int, int], Any, Any], ...] = ()
+    deprecated: str | None = None
+
+    def at(self, sdk: tuple[int, int]) -> tuple[Any, Any]:
+        """Type and a fresh default in the given SDK."""
+        for last, annotation, default in self.older:
+            if sdk <= last:
+                return annotation, default
+        default = self.default() if isinstance(self.default, Callable) else self.default  # type: ignore[arg-type]
+        return (type(default) if self.annotation is None else self.annotation), default

@@ -1,0 +1,114 @@
+"""Options about what goes between host and IPU, and between IPUs."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.configuration.enums import MergeRemoteBuffersBehaviour
+from tf_ipu_shim.configuration.table.option import Option
+from tf_ipu_shim.configuration.verification import VerificationOptions
+from tf_ipu_shim.machine import reasons
+from tf_ipu_shim.machine.effects import MEMORY
+
+_GROUPING = "when small transfers or collectives are sent together; each is made by itself here"
+_REMOTE = "how remote buffers are laid out, which the memory model does not tell apart"
+_TILES = "I/O tiles are not set apart in the memory model"
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "experimental.always_rearrange_copies_on_the_host",
+        False,
+        "Change the layout of streams on the host instead of on the device.",
+        "always_rearrange_copies_on_the_host",
+        what=reasons.TRANSFERS,
+    ),
+    Option(
+        "experimental.enable_remote_buffer_embedding",
+        False,
+        "Keep host embeddings in remote buffers.",
+        "enable_experimental_remote_buffer_embedding",
+        what="host embeddings are in the host's memory either way",
+    ),
+    Option(
+        "io_tiles.num_io_tiles",
+        0,
+        "Number of tiles set apart for transfers.",
+        "num_io_tiles",
+        what=_TILES,
+    ),
+    Option(
+        "io_tiles.place_ops_on_io_tiles",
+        False,
+        "Put transfer operations on the I/O tiles.",
+        "place_ops_on_io_tiles",
+        what=_TILES,
+    ),
+    Option(
+        "io_tiles.available_memory_proportion",
+        0.9,
+        "Share of an I/O tile's memory that data may take.",
+        "io_tile_available_memory_proportion",
+        what=_TILES,
+    ),
+    Option(
+        "optimizations.prefetch_data_streams",
+        True,
+        "Fetch data from the host while the device computes.",
+        "prefetch_data_streams",
+        what=reasons.TRANSFERS,
+    ),
+    Option(
+        "optimizations.merge_infeed_io_copies",
+        True,
+        "Make one copy of an infeed's several.",
+        "merge_infeed_io_copies",
+        older=(((2, 4), bool, False),),
+        what=reasons.TRANSFERS,
+    ),
+    *(
+        Option(
+            f"optimizations.maximum_{name}",
+            0,
+            f"Bytes up to which {what} wait to be sent together; 0 for no waiting.",
+            f"max_{name}",
+            since=since,
+            what=_GROUPING,
+        )
+        for name, what, since in (
+            ("cross_replica_sum_buffer_size", "all-reduces", (2, 1)),
+            ("reduce_scatter_buffer_size", "reduce-scatters", (2, 1)),
+            ("inter_ipu_copies_buffer_size", "copies between IPUs", (2, 1)),
+            ("send_recv_cluster_size", "transfers with the host", (2, 1)),
+            ("reduce_many_buffer_size", "reductions", (2, 3)),
+            ("all_gather_buffer_size", "all-gathers", (2, 4)),
+        )
+    ),
+    Option(
+        "optimizations.minimum_remote_tensor_size",
+        128,
+        "Bytes a tensor must have to be kept in remote memory.",
+        "minimum_remote_tensor_size",
+        effect=MEMORY,
+        what="smaller tensors stay on the chip",
+    ),
+    Option(
+        "optimizations.merge_remote_buffers",
+        MergeRemoteBuffersBehaviour.IF_BENEFICIAL,
+        "Whether compatible remote buffers share one.",
+        "remote_buffer_merging_mode",
+        what=_REMOTE,
+    ),
+    Option(
+        "_verified_transfers.enabled",
+        False,
+        "Verify transfers.",
+        "verified_transfers.enabled",
+        until=(2, 2),
+        what=reasons.TRANSFERS,
+    ),
+    Option(
+        "_verified_transfers.key_id_pairs",
+        VerificationOptions,
+        "The keys of the streams.",
+        until=(2, 2),
+        what=reasons.TRANSFERS,
+    ),
+)

@@ -1,0 +1,10 @@
+"""Why an option is only recorded, where several options have the same reason."""
+
+from __future__ import annotations
+
+PLANNING = "guides how PopLibs plans over tiles; XLA's CPU library computes here"
+COMPILER = "a pass of Poplar's compiler, which does not run here"
+TRANSFERS = "how data travel between host and IPU, which share their memory here"
+REPORTS = "Poplar's own report, for which `memory_report()` stands here"
+ROUNDING = "arithmetic here is the CPU's, which does not round stochastically"
+NO_CODE = "about Poplar's code for the IPU, of which there is none here"
