@@ -14,7 +14,7 @@ placement       gives every op a location: an IPU, the host, or several (marks, 
 variants        takes out of XLA programs what handles TensorLists that would have to leave them
 counters        does the same with the few integer ops of a loop's counter
 phases          finds which ops of one IPU make one XLA program
-emit            writes the FunctionDefs that run (emit_cluster, feeds)
+emit            writes the FunctionDefs that run (emit_cluster, emit_control_flow, feeds)
 diagnostics     refuses what XLA has no kernel for, with the user's own line
 
 Then `execution` says how the program runs, and where TensorFlow's own kernels run it, `kernels` makes function calls of

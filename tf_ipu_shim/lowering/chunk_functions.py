@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, tensor_util
+from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.lowering import op_types, vocabulary
-from tf_ipu_shim.lowering.feeds import ON_DEVICE_MARK, name_iterator
-from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph, Node, Result
+from tf_ipu_shim.lowering.feeds import name_iterator
+from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph, Node
+from tf_ipu_shim.lowering.function_writer import FunctionWriter
 from tf_ipu_shim.lowering.functions import Functions
 
 _INT = types_pb2.DT_INT32
@@ -69,63 +71,8 @@ class _Names(NamedTuple):
     inner_body: str
 
 
-class _Writer:
-    """Makes a function.
-
-    Args:
-        name: for it.
-        body: the loop's old body.
-    """
-
-    def __init__(self, name: str, body: FunctionGraph) -> None:
-        self._name = name
-        self._traced = body.traced
-        self._arguments: dict[str, int] = {}
-        self._results: list[Result] = []
-        self._required: dict[str, None] = {}
-        self._nodes: list[node_def_pb2.NodeDef] = []
-
-    @property
-    def graph(self) -> FunctionGraph:
-        """The function."""
-        return FunctionGraph(self._name, self._arguments, self._nodes, self._results, self._required, self._traced)
-
-    def argument(self, name: str, kind: int) -> str:
-        """Adds an argument; returns its name."""
-        self._arguments[name] = kind
-        return name
-
-    def result(self, kind: int, tensor: str) -> None:
-        """Adds a result."""
-        self._results.append(Result(f"result_{len(self._results)}", kind, tensor))
-
-    def must_run(self, node: str) -> None:
-        """Has an op run although no result may need it."""
-        self._required[node] = None
-
-    def add(self, node: node_def_pb2.NodeDef) -> None:
-        """Adds an op as it stands."""
-        self._nodes.append(node)
-
-    def node(self, name: str, op: str, inputs: Sequence[str], host: bool = False, **types: int) -> node_def_pb2.NodeDef:
-        """Adds an op with attributes that are types."""
-        node = node_def_pb2.NodeDef(name=name, op=op, input=inputs)
-        for attribute, kind in types.items():
-            node.attr[attribute].type = kind
-        if host:
-            node.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s = ON_DEVICE_MARK
-        self._nodes.append(node)
-        return node
-
-    def constant(self, name: str, value: np.ndarray | np.int32, host: bool = False) -> str:
-        """Adds a constant; returns the tensor."""
-        node = self.node(name, "Const", [], host, dtype=dtypes.as_dtype(value.dtype).as_datatype_enum)
-        node.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value))
-        return f"{name}:output:0"
-
-
 def _outer_condition(body: FunctionGraph, names: _Names, total: int) -> FunctionGraph:
-    writer = _Writer(names.outer_condition, body)
+    writer = FunctionWriter(names.outer_condition, body.traced)
     done = writer.argument("chunk_done", _INT)
     for argument, kind in body.arguments.items():
         writer.argument(argument, kind)
@@ -136,10 +83,34 @@ def _outer_condition(body: FunctionGraph, names: _Names, total: int) -> Function
 
 
 def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
-    writer = _Writer(names.outer_body, body)
+    """Fetches what the iterations of a chunk take, runs them, hands on what they sent."""
+    writer = FunctionWriter(names.outer_body, body.traced)
     done = writer.argument("chunk_done", _INT)
     for argument, kind in body.arguments.items():
         writer.argument(argument, kind)
+    begin = _begin(writer, feeds, done)
+    count, element = f"{begin}:count:0", _element_types(feeds)
+    first = writer.constant("chunk_first", np.zeros([], np.int32))
+    buffers = _empty_buffers(writer, feeds)
+    carried = _carried(body, feeds)
+    kinds = [_INT, _INT, *element, *(kind for kind, _ in _sent(feeds)), *(body.arguments[name] for name in carried)]
+    components = [f"{begin}:components:{index}" for index in range(len(element))]
+    loop = writer.node("chunk_loop", "While", [first, count, *components, *buffers, *carried])
+    loop.attr["T"].list.type.extend(kinds)
+    loop.attr["cond"].func.name, loop.attr["body"].func.name = names.inner_condition, names.inner_body
+    loop.attr["parallel_iterations"].i = 10
+    writer.must_run(loop.name)
+    results = [f"{loop.name}:output:{index}" for index in range(2 + len(element), len(kinds))]
+    _send(writer, feeds, count, results[: len(buffers)])
+    writer.result(_INT, f"{begin}:next:0")
+    left = dict(zip(carried, results[len(buffers) :]))
+    for name, kind in body.arguments.items():
+        writer.result(kind, left.get(name, name) if kind != op_types.RESOURCE else name)
+    return writer.graph
+
+
+def _begin(writer: FunctionWriter, feeds: Feeds, done: str) -> str:
+    """Adds the op that begins a chunk: it says how many iterations that has, and gives their elements."""
     begin = writer.node("chunk_begin", vocabulary.CHUNK_BEGIN, [done])
     begin.attr["chunk"].i, begin.attr["total"].i = feeds.most, feeds.total
     for node in feeds.infeeds:
@@ -149,41 +120,33 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
         begin.attr[attribute].list.SetInParent()
         for node in feeds.infeeds:
             begin.attr[attribute].CopyFrom(node.proto.attr[attribute])
-    count = f"{begin.name}:count:0"
-    element = _element_types(feeds)
-    first = writer.constant("chunk_first", np.zeros([], np.int32))
+    return begin.name
+
+
+def _empty_buffers(writer: FunctionWriter, feeds: Feeds) -> list[str]:
+    """Adds a buffer for each tensor that is sent, with room for the iterations of the largest chunk."""
     buffers = []
     for index, (kind, shape) in enumerate(_sent(feeds)):
         zero = writer.constant(f"chunk_zero_{index}", np.zeros([], dtypes.as_dtype(kind).as_numpy_dtype))
         size = writer.constant(f"chunk_size_{index}", np.array([feeds.most, *shape], np.int32))
         writer.node(f"chunk_buffer_{index}", "Fill", [size, zero], T=kind, index_type=_INT)
         buffers.append(f"chunk_buffer_{index}:output:0")
-    carried = _carried(body, feeds)
-    kinds = [_INT, _INT, *element, *(kind for kind, _ in _sent(feeds)), *(body.arguments[name] for name in carried)]
-    components = [f"{begin.name}:components:{index}" for index in range(len(element))]
-    loop = writer.node("chunk_loop", "While", [first, count, *components, *buffers, *carried])
-    loop.attr["T"].list.type.extend(kinds)
-    loop.attr["cond"].func.name, loop.attr["body"].func.name = names.inner_condition, names.inner_body
-    loop.attr["parallel_iterations"].i = 10
-    writer.must_run(loop.name)
-    at = 2 + len(element)
+    return buffers
+
+
+def _send(writer: FunctionWriter, feeds: Feeds, count: str, buffers: Sequence[str]) -> None:
+    """Adds the ops that hand on what the iterations of a chunk have sent, one for each outfeed."""
+    waiting = iter(buffers)
     for index, outfeed in enumerate(feeds.outfeeds):
-        types = outfeed.proto.attr["output_types"].list.type
-        sent = [f"chunk_loop:output:{at + offset}" for offset in range(len(types))]
-        at += len(types)
+        sent = itertools.islice(waiting, len(outfeed.proto.attr["output_types"].list.type))
         node = writer.node(f"chunk_enqueue_{index}", vocabulary.CHUNK_ENQUEUE, [count, *sent])
         for attribute in ("output_types", "outfeed_mode", "feed_id"):
             node.attr[attribute].CopyFrom(outfeed.proto.attr[attribute])
         writer.must_run(node.name)
-    writer.result(_INT, f"{begin.name}:next:0")
-    left = {name: f"chunk_loop:output:{at + index}" for index, name in enumerate(carried)}
-    for name, kind in body.arguments.items():
-        writer.result(kind, left.get(name, name) if kind != op_types.RESOURCE else name)
-    return writer.graph
 
 
 def _inner_condition(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
-    writer = _Writer(names.inner_condition, body)
+    writer = FunctionWriter(names.inner_condition, body.traced)
     _inner_arguments(writer, body, feeds)
     writer.node("chunk_goes_on", "Less", ["chunk_index", "chunk_count"], T=_INT)
     writer.result(types_pb2.DT_BOOL, "chunk_goes_on:z:0")
@@ -192,20 +155,14 @@ def _inner_condition(body: FunctionGraph, names: _Names, feeds: Feeds) -> Functi
 
 def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
     """The old body: an element is a slice of those that were fetched, and what is sent goes into a buffer."""
-    writer = _Writer(names.inner_body, body)
+    writer = FunctionWriter(names.inner_body, body.traced)
     _inner_arguments(writer, body, feeds)
-    renamed: dict[str, str] = {}
-    for node in feeds.infeeds:
-        shapes = node.proto.attr["output_shapes"].list.shape
-        for index, (kind, shape) in enumerate(zip(_element_types(feeds), shapes)):
-            sizes = [dimension.size for dimension in shape.dim]
-            renamed[f"{node.name}:components:{index}"] = _slice(writer, f"chunk_element_{index}", kind, sizes)
+    renamed = _elements(writer, feeds)
     buffers, removed = _buffers(writer, feeds, renamed)
     for node in body.nodes:
-        if node in feeds.infeeds or node in feeds.outfeeds or node in feeds.iterators:
-            continue
-        controls = [name for control in node.controls for name in removed.get(control, [control.name])]
-        writer.add(_with_inputs(node, [renamed.get(text, text) for text in node.inputs], controls))
+        if node not in removed:
+            controls = _standing_for(node.controls, removed)
+            writer.add(_with_inputs(node, [renamed.get(text, text) for text in node.inputs], controls))
     writer.node("chunk_next", "AddV2", ["chunk_index", writer.constant("chunk_one", np.int32(1))], T=_INT)
     writer.result(_INT, "chunk_next:z:0")
     writer.result(_INT, "chunk_count")
@@ -216,10 +173,25 @@ def _inner_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
     returns = dict(zip(body.arguments, body.returns))
     for name in _carried(body, feeds):
         writer.result(body.arguments[name], renamed.get(returns[name], returns[name]))
-    for node in body.control_returns:
-        for name in removed.get(node, [node.name]):
-            writer.must_run(name)
+    for name in _standing_for(body.control_returns, removed):
+        writer.must_run(name)
     return writer.graph
+
+
+def _elements(writer: FunctionWriter, feeds: Feeds) -> dict[str, str]:
+    """Takes an iteration's element out of those that were fetched; for each of its tensors what stands for it now."""
+    renamed: dict[str, str] = {}
+    for node in feeds.infeeds:
+        shapes = node.proto.attr["output_shapes"].list.shape
+        for index, (kind, shape) in enumerate(zip(_element_types(feeds), shapes)):
+            sizes = [dimension.size for dimension in shape.dim]
+            renamed[f"{node.name}:components:{index}"] = _slice(writer, f"chunk_element_{index}", kind, sizes)
+    return renamed
+
+
+def _standing_for(nodes: Iterable[Node], removed: Mapping[Node, Sequence[str]]) -> list[str]:
+    """The names of ops, and of those that stand for ops that are gone."""
+    return [name for node in nodes for name in removed.get(node, [node.name])]
 
 
 def _with_inputs(node: Node, inputs: Sequence[str], controls: Iterable[str]) -> node_def_pb2.NodeDef:
@@ -235,7 +207,7 @@ def _with_inputs(node: Node, inputs: Sequence[str], controls: Iterable[str]) -> 
 
 
 def _buffers(
-    writer: _Writer, feeds: Feeds, renamed: Mapping[str, str]
+    writer: FunctionWriter, feeds: Feeds, renamed: Mapping[str, str]
 ) -> tuple[list[tuple[int, str]], dict[Node, list[str]]]:
     """Puts what is sent into the buffers; gives them, and for each op that is gone those that stand for it."""
     buffers: list[tuple[int, str]] = []
@@ -265,7 +237,7 @@ def _buffers(
     return buffers, removed
 
 
-def _slice(writer: _Writer, name: str, kind: int, sizes: Sequence[int]) -> str:
+def _slice(writer: FunctionWriter, name: str, kind: int, sizes: Sequence[int]) -> str:
     size = writer.constant(f"{name}/size", np.array([1, *sizes], np.int32))
     shape = writer.constant(f"{name}/shape", np.array(sizes, np.int32))
     stacked = name.replace("element_", "elements_")
@@ -275,14 +247,14 @@ def _slice(writer: _Writer, name: str, kind: int, sizes: Sequence[int]) -> str:
     return f"{name}:output:0"
 
 
-def _position(writer: _Writer, name: str, axes: int) -> str:
+def _position(writer: FunctionWriter, name: str, axes: int) -> str:
     zero = writer.constant(f"{name}/zero", np.int32(0))
     node = writer.node(name, "Pack", ["chunk_index", *[zero] * axes], T=_INT)
     node.attr["N"].i = 1 + axes
     return f"{name}:output:0"
 
 
-def _inner_arguments(writer: _Writer, body: FunctionGraph, feeds: Feeds) -> None:
+def _inner_arguments(writer: FunctionWriter, body: FunctionGraph, feeds: Feeds) -> None:
     writer.argument("chunk_index", _INT)
     writer.argument("chunk_count", _INT)
     for index, kind in enumerate(_element_types(feeds)):

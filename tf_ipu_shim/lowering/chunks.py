@@ -11,7 +11,7 @@ A dataset that ends or fails within a chunk does so after the iterations before 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tensorflow.python.framework import dtypes
 
@@ -62,10 +62,8 @@ def split_loops(functions: Functions, placer: Placer) -> None:
 def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Placer) -> Feeds | None:
     """The feeds of a loop that can run in chunks; None for any other."""
     body = functions[loop.proto.attr["body"].func.name]
-    if body.ops.isdisjoint(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
+    if not _has_feeds_of_the_script(body):
         return None
-    if any(vocabulary.MADE_UP_ATTRIBUTE in node.proto.attr for node in body.nodes):
-        return None  # the host's own data need no chunk, which would count them as sent by the IPU
     infeeds = [node for node in body.nodes if node.op in vocabulary.INFEEDS]
     outfeeds = [node for node in body.nodes if node.op == vocabulary.OUTFEED_ENQUEUE]
     iterators = [node for node in body.nodes if node.op == vocabulary.ITERATOR]
@@ -73,17 +71,26 @@ def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Place
     size = _iteration_bytes([*infeeds, *outfeeds])
     if total is None or size is None or not _can_be_fetched_first(body, infeeds):
         return None
-    feeds = {*infeeds, *outfeeds, *iterators}
-    inside = [placer.marks_at(body, node) for node in body.nodes if node not in feeds]
-    if not _on_one_ipu({graph.marks.get(loop.name)}.union(*inside)):
-        return None
-    if not _is_fast_in_a_loop(body, functions):
+    marked = _marked_for(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.marks.get(loop.name)}
+    if not _on_one_ipu(marked) or not _is_fast_in_a_loop(body, functions):
         return None
     most = min(total, _MOST_ITERATIONS, _MOST_BYTES // size)
     return Feeds(infeeds, outfeeds, iterators, total, most) if most > 1 else None
 
 
-def _on_one_ipu(marked: set[Location | None]) -> bool:
+def _has_feeds_of_the_script(body: FunctionGraph) -> bool:
+    """Whether a loop's body has feeds; the host's own data need no chunk, which would count them as sent by the IPU."""
+    if body.ops.isdisjoint(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
+        return False
+    return not any(vocabulary.MADE_UP_ATTRIBUTE in node.proto.attr for node in body.nodes)
+
+
+def _marked_for(body: FunctionGraph, feeds: set[Node], placer: Placer) -> frozenset[Location]:
+    """What the ops of a loop's body are marked for, but for its feeds."""
+    return frozenset[Location]().union(*(placer.marks_at(body, node) for node in body.nodes if node not in feeds))
+
+
+def _on_one_ipu(marked: Iterable[Location | None]) -> bool:
     """Whether ops that are marked for all this may be in one XLA program."""
     wanted = [location for location in marked if location is not None and location is not ALL_IPUS]
     return len(wanted) <= 1 and all(location.is_in_program for location in wanted)

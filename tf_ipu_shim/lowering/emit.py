@@ -1,4 +1,4 @@
-"""The functions that run: launches of XLA programs, exchanges between IPUs, ops on the host.
+"""The functions that run: launches of XLA programs, exchanges between IPUs, ops on the host, control flow.
 
 Every node gets an explicit device, loop conditions and counters included: a loop whose parts land on two devices by
 accident does not partition.
@@ -7,17 +7,17 @@ accident does not partition.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import tensor_util
+from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import feeds, op_types, vocabulary
 from tf_ipu_shim.lowering.counters import without_counters
-from tf_ipu_shim.lowering.emit_cluster import ClusterFunction
-from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph, Node
+from tf_ipu_shim.lowering.emit_cluster import ClusterFunction, ConstantArguments
+from tf_ipu_shim.lowering.emit_control_flow import run_chunks, run_functions
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions, strip
-from tf_ipu_shim.lowering.location import HOST, SEVERAL
+from tf_ipu_shim.lowering.location import HOST, SEVERAL, Location
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
 from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import Cluster, Exchange
@@ -25,13 +25,7 @@ from tf_ipu_shim.lowering.replicas import Replica
 from tf_ipu_shim.lowering.variants import loosen
 
 HOST_DEVICE = "/device:CPU:0"
-_INTEGERS = frozenset({3, 9})  # DT_INT32, DT_INT64: what shapes, axes and indices are made of
-_HANDLES = frozenset({op_types.RESOURCE, op_types.VARIANT})
-_ZERO = tensor_util.make_tensor_proto(0, types_pb2.DT_INT32)
 _serial = itertools.count()
-
-# Tells which arguments of a function XLA must know when it compiles: (function, number of arguments) -> flags.
-ConstantArguments = Callable[[function_pb2.FunctionDef, int], Sequence[bool]]
 
 
 class Emitter:
@@ -174,37 +168,21 @@ class _FunctionEmitter:
         return function.signature.name, [self._ipus.get(tensor) for tensor in graph.returns]
 
     def _emit_cluster(self, ipu: int, phase: int) -> None:
+        """The ops of an IPU's phase: an XLA program, and its launch."""
         nodes = self._clusters[ipu, phase]
-        own = set(nodes)
         reads = self._reads_in.get(phase, set())
         cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.graphs.outside)
-        outputs = self._outputs_of(own, phase)
+        outputs = self._outputs_of(set(nodes), phase)
         name = f"{self._graph.name}_ipu{ipu}_phase{phase}_{self._serial}"
-        order = cut.input_order({})
-        definition = cut.definition(name, order, outputs)
-        constants = 0
-        if any(cut.inputs[tensor] in _INTEGERS for tensor in order):
-            flags = dict(zip(order, self._all.constant_arguments(definition, len(order))))
-            flags = {tensor: flag and self._may_be_constant(cut, nodes, tensor) for tensor, flag in flags.items()}
-            constants = sum(flags.values())
-            if constants:
-                order = cut.input_order(flags)
-                definition = cut.definition(f"{name}_ordered", order, outputs)
+        definition, order, constants = cut.ordered(name, outputs, self._all.constant_arguments)
         definition = self._all.shared(definition)
         self._all.functions.append(definition)
         self._all.compiled.append((self._graph.traced, definition))
-
-        launch = self._function.node_def.add(name=f"ipu{ipu}_phase{phase}", op=vocabulary.LAUNCH)
-        launch.device = self._all.device
-        launch.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
-        launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
         types = [cut.inputs[tensor] for tensor in order]
-        resources = types.count(op_types.RESOURCE)
-        launch.attr["Tconstants"].list.type.extend(types[:constants])
-        launch.attr["Targs"].list.type.extend(types[constants : len(types) - resources])
-        launch.attr["Nresources"].i = resources
+        launch = self._launch(f"ipu{ipu}_phase{phase}", ipu, types, constants)
         launch.attr["Tresults"].list.type.extend(self._graph.type_of(tensor) for tensor in outputs)
         launch.attr["function"].func.name = definition.signature.name
+        launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
         # One IPU runs its programs one after the other, whether or not data connects them.
         before = {self._last_on[ipu]} if ipu in self._last_on else set()
         before |= {unit for control in cut.outside_controls if (unit := self._unit(control)) is not None}
@@ -214,30 +192,20 @@ class _FunctionEmitter:
             self._names[tensor] = f"{launch.name}:results:{index}"
             self._ipus[tensor] = ipu
         self._units.update(dict.fromkeys(nodes, launch.name))
+        chip = self._all.replica.chip(ipu)
         self._all.clusters.append(
-            Cluster(
-                self._all.replica.chip(ipu),
-                phase,
-                definition.signature.name,
-                order,
-                types,
-                outputs,
-                constants,
-                self._graph.traced,
-            )
+            Cluster(chip, phase, definition.signature.name, order, types, outputs, constants, self._graph.traced)
         )
 
-    @staticmethod
-    def _may_be_constant(cut: ClusterFunction, nodes: Sequence[Node], tensor: str) -> bool:
-        """Whether XLA can want to know an input beforehand.
-
-        TensorFlow's analysis takes all inputs of a call for constants, weights and data of a Keras LSTM among them: XLA
-        would compile again for each value. So of what only calls use, integers alone count; variables never do.
-        """
-        kind = cut.inputs[tensor]
-        if kind in _INTEGERS or kind in _HANDLES:
-            return kind in _INTEGERS
-        return any(node.op not in vocabulary.FUNCTION_ATTRIBUTES for node in nodes if tensor in node.inputs)
+    def _launch(self, name: str, ipu: int, types: Sequence[int], constants: int) -> node_def_pb2.NodeDef:
+        """Adds the launch of an XLA program that takes constants, values and resources of these types."""
+        launch = self._function.node_def.add(name=name, op=vocabulary.LAUNCH, device=self._all.device)
+        launch.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
+        resources = types.count(op_types.RESOURCE)
+        launch.attr["Tconstants"].list.type.extend(types[:constants])
+        launch.attr["Targs"].list.type.extend(types[constants : len(types) - resources])
+        launch.attr["Nresources"].i = resources
+        return launch
 
     def _outputs_of(self, own: set[Node], phase: int) -> list[str]:
         """Tensors that a cluster makes and others use: results first, in their order."""
@@ -260,33 +228,43 @@ class _FunctionEmitter:
             return
         location = self._placement.locations[node]
         device = HOST_DEVICE if location is HOST and not feeds.runs_on_device(node) else self._all.device
-        ipu = location.ipu
-        proto = self._function.node_def.add()
-        proto.CopyFrom(node.proto)
-        strip(proto, (lambda name: name) if location is SEVERAL else self._all.graphs.outside)
-        proto.device = device
-        if ipu is not None:
-            proto.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(ipu)
+        proto = self._own(node, location, device)
         inputs = node.inputs
         if node.op in vocabulary.INFEEDS and feeds.as_dequeue(proto, node, self._taker_of(node)):
             inputs = []
         self._all.specialise(proto)
         del proto.input[:]
-        proto.input.extend(self._tensor(text, ipu, device) for text in inputs)
-        proto.input.extend(
-            f"^{unit}" for unit in dict.fromkeys(self._unit(control) for control in node.controls) if unit is not None
-        )
+        proto.input.extend(self._tensor(text, location.ipu, device) for text in inputs)
+        units = dict.fromkeys(map(self._unit, node.controls))
+        proto.input.extend(f"^{unit}" for unit in units if unit is not None)
         self._units[node] = node.name
-        results: Sequence[int | None] = self._emit_control_flow(node, proto) if location is SEVERAL else []
+        if location is SEVERAL:
+            self._hold_results(node, self._emit_control_flow(node, proto))
+        else:
+            self._hold_results(node, itertools.repeat(location.ipu))
+
+    def _own(self, node: Node, location: Location, device: str) -> node_def_pb2.NodeDef:
+        """Adds the same op as one of the emitted function, without what the script or a placer marked it with."""
+        proto = self._function.node_def.add()
+        proto.CopyFrom(node.proto)
+        # Functions over several IPUs are emitted, and then named; all others are called as they stand.
+        strip(proto, (lambda name: name) if location is SEVERAL else self._all.graphs.outside)
+        proto.device = device
+        if location.ipu is not None:
+            proto.attr[vocabulary.CHIP_ATTRIBUTE].i = self._all.replica.chip(location.ipu)
+        return proto
+
+    def _hold_results(self, node: Node, ipus: Iterable[int | None]) -> None:
+        """Notes the names of an op's results, and which IPUs hold them (None for the host or several)."""
         added = 0 if node.chunks is None else 1  # a loop over chunks has a counter in front
-        outputs = op_types.output_types(node.proto).items()
-        tensors = [(name, index) for name, types in outputs for index in range(len(types))]
-        for position, (name, index) in enumerate(tensors):
-            tensor = f"{node.name}:{name}:{index}"
-            self._names[tensor] = f"{node.name}:{name}:{index + added}"
-            held = results[position + added] if position + added < len(results) else ipu
-            if held is not None:
-                self._ipus[tensor] = held
+        held = itertools.islice(ipus, added, None)
+        for name, types in op_types.output_types(node.proto).items():
+            for index in range(len(types)):
+                tensor = f"{node.name}:{name}:{index}"
+                self._names[tensor] = f"{node.name}:{name}:{index + added}"
+                ipu = next(held, None)
+                if ipu is not None:
+                    self._ipus[tensor] = ipu
 
     def _taker_of(self, node: Node) -> int:
         """The IPU that takes what an infeed gives."""
@@ -296,63 +274,18 @@ class _FunctionEmitter:
     def _emit_control_flow(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
         """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
         values = [self._ipus.get(text) for text in Placer.call_inputs(node)]
+        emitting = self._all
         if node.chunks is None:
-            return self._emit_functions(self._all, proto, values)
+            return run_functions(proto, self._placement, values, emitting.graphs, emitting.emit)
         single = node_def_pb2.NodeDef()
         single.CopyFrom(proto)
-        self._over_chunks(proto, node.chunks)
-        results = self._emit_functions(self._all, proto, [None, *values])
-        if self._all.planned is not None:
-            self._emit_functions(self._all.planned, single, values)
-        self._all.chunked_loops[proto.attr["body"].func.name] = single if self._all.planned is not None else None
+        self._function.node_def.append(run_chunks(proto, node.chunks))
+        results = run_functions(proto, self._placement, [None, *values], emitting.graphs, emitting.emit)
+        planned = emitting.planned
+        if planned is not None:
+            run_functions(single, self._placement, values, planned.graphs, planned.emit)
+        emitting.chunked_loops[proto.attr["body"].func.name] = None if planned is None else single
         return results
-
-    def _over_chunks(self, proto: node_def_pb2.NodeDef, chunks: Chunks) -> None:
-        """Makes a loop one over chunks, which counts the iterations that are done in its first loop variable."""
-        start = self._function.node_def.add(name=f"{proto.name}/ipu_chunks_done", op="Const", device=self._all.device)
-        start.attr["dtype"].type = types_pb2.DT_INT32
-        start.attr["value"].tensor.CopyFrom(_ZERO)
-        proto.input.insert(0, f"{start.name}:output:0")
-        proto.attr["T"].list.type.insert(0, types_pb2.DT_INT32)
-        proto.attr["cond"].func.name, proto.attr["body"].func.name = chunks
-        for of_single_iterations in ("output_shapes", "_num_original_outputs"):
-            if of_single_iterations in proto.attr:
-                del proto.attr[of_single_iterations]
-
-    def _emit_functions(
-        self, emitter: Emitter, proto: node_def_pb2.NodeDef, values: Sequence[int | None]
-    ) -> Sequence[int | None]:
-        """Emits the functions that an op runs on values on these IPUs. Returns where results are."""
-        body = proto.attr["body"].func.name if proto.op in vocabulary.LOOPS else None
-        if body is not None:
-            # What a loop carries is where its body leaves it, from the second iteration on.
-            values = self._carried(body, values)
-        results: Sequence[int | None] = []
-        emitted: dict[str, str] = {}
-        for called in dict.fromkeys(op_types.called_functions(proto)):
-            arguments = self._graph_of(called).arguments
-            held = {name: ipu for name, ipu in zip(arguments, values) if ipu is not None}
-            inside = self._placement.functions[called]
-            emitted[called], left = emitter.emit(called, inside, held, body is not None)
-            if body is None or called == body:
-                results = left
-        for _, function in op_types.function_values(proto):
-            function.name = emitted[function.name]
-        if proto.op not in vocabulary.CALLS:
-            # Only loops and branches that are taken apart can have parts on several devices.
-            proto.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
-        return results
-
-    def _carried(self, body: str, initial: Sequence[int | None]) -> list[int | None]:
-        graph, placement = self._graph_of(body), self._placement.functions[body]
-        carried: list[int | None] = []
-        for start, tensor in zip(initial, graph.returns):
-            producer = graph.producer(tensor)
-            carried.append(start if producer is None else placement.locations.get(producer, HOST).ipu)
-        return carried
-
-    def _graph_of(self, name: str) -> FunctionGraph:
-        return self._all.graphs[name]
 
     def _tensor(self, text: str, ipu: int | None, device: str) -> str:
         """The name under which a tensor is to be had on an IPU (None: anywhere), exchanged where it is elsewhere."""
@@ -361,7 +294,7 @@ class _FunctionEmitter:
             return self._clone_constant(producer, device) + text[len(producer.name) :]
         name = self._names[text]
         source = self._ipus.get(text)
-        if ipu is None or source is None or source == ipu or self._graph.type_of(text) in _HANDLES:
+        if ipu is None or source is None or source == ipu or self._graph.type_of(text) in op_types.HANDLES:
             return name
         if (text, ipu) not in self._copies:
             copy = self._function.node_def.add(

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import function_pb2, types_pb2
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import strip
+
+_INTEGERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})  # what shapes, axes and indices are made of
+
+# Tells which arguments of a function XLA must know when it compiles: (function, number of arguments) -> flags.
+ConstantArguments = Callable[[function_pb2.FunctionDef, int], Sequence[bool]]
 
 
 class ClusterFunction:
@@ -36,7 +41,7 @@ class ClusterFunction:
     ) -> None:
         self._graph = graph
         self._rename = rename
-        own = set(nodes)
+        self._own = own = set(nodes)
         clones: dict[Node, None] = {}
         self.inputs: dict[str, int] = {}
         self.outside_controls: dict[Node, None] = {}
@@ -60,6 +65,37 @@ class ClusterFunction:
                 if control not in self._members and control not in constants:
                     self.outside_controls[control] = None
         self._nodes = [*clones, *nodes]
+
+    def ordered(
+        self, name: str, outputs: Sequence[str], constant_arguments: ConstantArguments
+    ) -> tuple[function_pb2.FunctionDef, list[str], int]:
+        """The FunctionDef with its arguments as XLA's launch op wants them.
+
+        Returns:
+            The FunctionDef; the inputs that its arguments are; how many of them, in front, XLA must know when it
+            compiles.
+        """
+        order = self.input_order({})
+        definition = self.definition(name, order, outputs)
+        if _INTEGERS.isdisjoint(self.inputs.values()):
+            return definition, order, 0
+        flags = dict(zip(order, constant_arguments(definition, len(order))))
+        constant = {tensor: True for tensor, flag in flags.items() if flag and self._may_be_constant(tensor)}
+        if not constant:
+            return definition, order, 0
+        order = self.input_order(constant)
+        return self.definition(f"{name}_ordered", order, outputs), order, len(constant)
+
+    def _may_be_constant(self, tensor: str) -> bool:
+        """Whether XLA can want to know an input beforehand.
+
+        TensorFlow's analysis takes all inputs of a call for constants, weights and data of a Keras LSTM among them: XLA
+        would compile again for each value. So of what only calls use, integers alone count; variables never do.
+        """
+        kind = self.inputs[tensor]
+        if kind in _INTEGERS or kind in op_types.HANDLES:
+            return kind in _INTEGERS
+        return any(node.op not in vocabulary.FUNCTION_ATTRIBUTES for node in self._own if tensor in node.inputs)
 
     def input_order(self, constant: Mapping[str, bool]) -> list[str]:
         """The inputs as XLA's launch op wants them: compile-time constants, values, resources."""

@@ -313,28 +313,6 @@ class FunctionGraph:
         made.marks, made.argument_attributes = self.marks, self.argument_attributes
         return made
 
-    def needed_by_results(self) -> FunctionGraph:
-        """The same function with nothing but what its results need; itself where they need everything.
-
-        TensorFlow hands each result through an op of its own that waits for everything with a side effect. What the
-        results need of that is still waited for: it keeps the order of iterations.
-        """
-        last = {producer.name for producer in map(self.producer, self.returns) if producer is not None}
-
-        def only(waited_for: list[str]) -> FunctionGraph:
-            nodes = [(node.name, node.proto) for node in self.nodes]
-            protos = [_waiting(proto, waited_for) if name in last else proto for name, proto in nodes]
-            return FunctionGraph(self.name, self.arguments, protos, self.results, waited_for, self.traced)
-
-        by_data = only([])
-        needed = [node.name for node in self.control_returns if node.name in by_data._by_name]
-        if len(needed) == len(self.control_returns):
-            return self
-        made = only(needed)
-        made.argument_attributes = self.argument_attributes
-        made.marks = {name: mark for name, mark in self.marks.items() if name in made._by_name}
-        return made
-
     def write(self, name: str, change: Callable[[Any], None]) -> function_pb2.FunctionDef:
         """Makes a FunctionDef of it.
 
@@ -361,13 +339,3 @@ class FunctionGraph:
             proto.CopyFrom(node.proto)
             change(proto)
         return definition
-
-
-def _waiting(proto: node_def_pb2.NodeDef, controls: list[str]) -> node_def_pb2.NodeDef:
-    """An op that waits for these and no others."""
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(proto)
-    del made.input[:]
-    made.input.extend(text for text in proto.input if text[0] != "^")
-    made.input.extend(f"^{name}" for name in controls if name != proto.name)
-    return made

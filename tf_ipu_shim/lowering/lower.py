@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
@@ -103,9 +104,10 @@ def _emit(
 
 
 def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgram:
+    """The program of all replicas, and the op that runs it."""
     first = emissions[0]
     program = LoweredProgram(
-        node_def_pb2.NodeDef(name=request.name),
+        node_def_pb2.NodeDef(name=request.name, device=_device_of(request)),
         list({id(function): function for emission in emissions for function in emission.functions}.values()),
         first.variable_ipus,
         list(range(len(request.arg_types))),
@@ -119,65 +121,71 @@ def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgr
     program.chunked_loops = first.emitter.chunked_loops
     if planned is not None:
         program.planned_functions, program.planned_clusters = planned.functions, planned.clusters
-    node, device = program.node, _device_of(request)
-    if len(emissions) == 1:
-        single = _single_launch(first.emitter, first.name, first.graph)
-        if single is not None:
-            launch, program.inputs = single
-            node.CopyFrom(launch)
-            node.name, node.device = request.name, device
-            return program
-    types, called = list(request.arg_types), first.name
     if len(emissions) > 1:
-        replica = first.emitter.replica
-        program.replicas, program.shards, program.first_replica = len(emissions), replica.shards, first.name
-        variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
-        called = f"{first.name}_replicas"
-        names = [list(first.graph.arguments)[index] for index in variables]
-        definition = request.library[request.function]
-        program.functions.append(
-            replicas.joined(called, definition, [emission.name for emission in emissions], device, names)
-        )
-        program.run_group = replica.group
-        for index in range(1, len(emissions)):
-            types.extend(request.arg_types[variable] for variable in variables)
-            program.replica_variables.extend(
-                (variable, index * replica.shards + first.variable_ipus[variable]) for variable in variables
-            )
-    node.op, node.device = "StatefulPartitionedCall", device
-    node.attr["Tin"].list.type.extend(types)
-    node.attr["Tout"].list.type.extend(first.graph.return_types)
-    node.attr["f"].func.name = called
-    node.attr["config"].s = node.attr["config_proto"].s = node.attr["executor_type"].s = b""
+        _run_replicas(program, request, emissions)
+    elif not _run_single_launch(program, first):
+        _run_function(program, first.name, request.arg_types, first.graph)
     return program
+
+
+def _run_function(program: LoweredProgram, name: str, types: Sequence[int], graph: FunctionGraph) -> None:
+    """Has the program's op call a function of these arguments, with the results of a graph."""
+    node = program.node
+    node.op = "StatefulPartitionedCall"
+    node.attr["Tin"].list.type.extend(types)
+    node.attr["Tout"].list.type.extend(graph.return_types)
+    node.attr["f"].func.name = name
+    node.attr["config"].s = node.attr["config_proto"].s = node.attr["executor_type"].s = b""
+
+
+def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: list[_Emission]) -> None:
+    """Has the program's op run the function of each replica, with its own copies of variables, at the same time."""
+    first, replica = emissions[0], emissions[0].emitter.replica
+    program.replicas, program.shards, program.first_replica = len(emissions), replica.shards, first.name
+    program.run_group = replica.group
+    variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
+    names = [list(first.graph.arguments)[index] for index in variables]
+    called, each = f"{first.name}_replicas", [emission.name for emission in emissions]
+    definition = request.library[request.function]
+    program.functions.append(replicas.joined(called, definition, each, program.node.device, names))
+    program.replica_variables.extend(
+        (variable, index * replica.shards + first.variable_ipus[variable])
+        for index in range(1, len(emissions))
+        for variable in variables
+    )
+    copies = [request.arg_types[variable] for variable, _ in program.replica_variables]
+    _run_function(program, called, [*request.arg_types, *copies], first.graph)
 
 
 def _device_of(request: ProgramRequest) -> str:
     return f"/device:IPU:{request.ordinal}"
 
 
-def _single_launch(emitter: Emitter, name: str, graph: FunctionGraph) -> tuple[node_def_pb2.NodeDef, list[int]] | None:
-    """The launch itself where it is all there is, and gives what the call does: saves a function call.
+def _run_single_launch(program: LoweredProgram, emission: _Emission) -> bool:
+    """Makes the program's op the launch itself where it is all there is, and gives what the call does.
 
-    Its inputs are the call's in another order (XLA wants compile-time constants first, and resources last), and
-    without those that nothing uses.
+    That saves a function call. The launch's inputs are the call's in another order (XLA wants compile-time constants
+    first, and resources last), and without those that nothing uses.
 
     Returns:
-        The launch, and for each of its inputs the argument that it is; None where there is more to do.
+        Whether it is; where there is more to do the program stays as it was.
     """
-    emitted = next(function for function in emitter.functions if function.signature.name == name)
+    emitted = next(function for function in emission.emitter.functions if function.signature.name == emission.name)
     if len(emitted.node_def) != 1 or emitted.node_def[0].op != vocabulary.LAUNCH:
-        return None
-    launch = emitted.node_def[0]
-    results = [f"{launch.name}:results:{index}" for index in range(len(graph.returns))]
+        return False
+    launch, results = emitted.node_def[0], len(emission.graph.returns)
     returned = [emitted.ret[result.name] for result in emitted.signature.output_arg]
-    if returned != results or len(launch.attr["Tresults"].list.type) != len(results):
-        return None
-    copy = node_def_pb2.NodeDef()
-    copy.CopyFrom(launch)
-    del copy.input[:]
-    positions = {argument: index for index, argument in enumerate(graph.arguments)}
-    return copy, [positions[text] for text in launch.input]
+    if returned != [f"{launch.name}:results:{index}" for index in range(results)]:
+        return False
+    if len(launch.attr["Tresults"].list.type) != results:
+        return False
+    positions = {argument: index for index, argument in enumerate(emission.graph.arguments)}
+    program.inputs = [positions[text] for text in launch.input]
+    name, device = program.node.name, program.node.device
+    program.node.CopyFrom(launch)
+    program.node.name, program.node.device = name, device
+    del program.node.input[:]
+    return True
 
 
 def _variable_ipus(graph: FunctionGraph, placement: Placement, replica: Replica) -> list[int]:

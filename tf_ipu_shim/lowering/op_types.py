@@ -13,6 +13,7 @@ from tf_ipu_shim.lowering import vocabulary
 
 RESOURCE = types_pb2.DT_RESOURCE
 VARIANT = types_pb2.DT_VARIANT
+HANDLES = frozenset({RESOURCE, VARIANT})
 
 
 @functools.cache

@@ -41,21 +41,31 @@ def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, i
     Reading again costs nothing, handing the value from phase to phase would copy it. A read is repeated only up to
     the phase of the variable's first write.
     """
-    first_write: dict[str, int] = {}
+    first_write = _first_writes(graph, phases)
+    reads: dict[Node, frozenset[int]] = {}
+    for node, phase in phases.items():
+        location = placement.locations[node]
+        if location.is_in_program and _is_plain_read(node):
+            last = first_write.get(node.inputs[0])
+            wanted = {phases[user] for user in node.users if placement.locations.get(user) is location}
+            reads[node] = frozenset(at for at in wanted if at > phase and (last is None or at <= last))
+    return reads
+
+
+def _first_writes(graph: FunctionGraph, phases: dict[Node, int]) -> dict[str, int]:
+    """For each variable that an op may write to, the phase of the first one."""
+    first: dict[str, int] = {}
     for node, phase in phases.items():
         if node.op != READ_VARIABLE and op_types.is_stateful(node.op):
             for text in node.inputs:
                 if ":" not in text and graph.arguments.get(text) == op_types.RESOURCE:
-                    first_write[text] = min(phase, first_write.get(text, phase))
-    reads: dict[Node, frozenset[int]] = {}
-    for node, phase in phases.items():
-        location = placement.locations[node]
-        if node.op != READ_VARIABLE or not location.is_in_program or node.controls or node.producers[0] is not None:
-            continue
-        last = first_write.get(node.inputs[0])
-        wanted = {phases[user] for user in node.users if placement.locations.get(user) is location}
-        reads[node] = frozenset(at for at in wanted if at > phase and (last is None or at <= last))
-    return reads
+                    first[text] = min(phase, first.get(text, phase))
+    return first
+
+
+def _is_plain_read(node: Node) -> bool:
+    """Whether an op reads a variable of the function's arguments and waits for nothing."""
+    return node.op == READ_VARIABLE and not node.controls and node.producers[0] is None
 
 
 def clusters_of(placement: Placement, phases: dict[Node, int]) -> dict[tuple[int, int], list[Node]]:
