@@ -10,7 +10,7 @@ synthetic       puts made-up data in the place of feeds and seeds where the flag
 replicas        finds how many replicas there are; ops that follow from their number are replaced
 chunks          has loops on one IPU run several iterations in one XLA program (trip_count, chunk_functions)
 replicas        gives each replica functions of its own where they ask which replica it is
-placement       gives every op a location: an IPU, the host, or several (marks, constants)
+placement       gives every op a location: an IPU, the host, or several (marks, constants, variable_homes)
 variants        takes out of XLA programs what handles TensorLists that would have to leave them
 counters        does the same with the few integer ops of a loop's counter
 phases          finds which ops of one IPU make one XLA program

@@ -19,7 +19,7 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions, strip
 from tf_ipu_shim.lowering.location import HOST, SEVERAL, Location
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
-from tf_ipu_shim.lowering.placement import Placement, Placer
+from tf_ipu_shim.lowering.placement import Placement
 from tf_ipu_shim.lowering.program import Cluster, Exchange
 from tf_ipu_shim.lowering.replicas import Replica
 from tf_ipu_shim.lowering.variants import loosen
@@ -273,7 +273,7 @@ class _FunctionEmitter:
 
     def _emit_control_flow(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[int | None]:
         """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
-        values = [self._ipus.get(text) for text in Placer.call_inputs(node)]
+        values = [self._ipus.get(text) for text in node.handed_on]
         emitting = self._all
         if node.chunks is None:
             return run_functions(proto, self._placement, values, emitting.graphs, emitting.emit)

@@ -65,6 +65,11 @@ class Node:
                 yield producer
         yield from self.controls
 
+    @property
+    def handed_on(self) -> list[str]:
+        """The inputs of a loop, branch or call that its functions receive: a branch keeps its first to itself."""
+        return self.inputs[1:] if self.op in vocabulary.BRANCHES else self.inputs
+
     def __repr__(self) -> str:
         return f"{self.name} ({self.op})"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tensorflow.python.framework import errors_impl
@@ -19,6 +19,7 @@ from tf_ipu_shim.lowering import marks, op_types, vocabulary
 from tf_ipu_shim.lowering.constants import constant_nodes
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.location import ALL_IPUS, ALONE, HOST, SEVERAL, Location, alone_on, on_ipu
+from tf_ipu_shim.lowering.variable_homes import Home, VariableHomes
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
 _FIRST = on_ipu(0)
@@ -45,7 +46,7 @@ class Placement:
 
     locations: dict[Node, Location]
     constants: set[Node]
-    variable_homes: dict[str, Location | None]
+    variable_homes: dict[str, Home]
     functions: dict[str, Placement]
 
 
@@ -72,8 +73,9 @@ class Placer:
         self._apart_ops = apart_ops
         self._marked: dict[str, frozenset[Location]] = {}
         self._placed: dict[Any, Placement] = {}
+        self._homes = VariableHomes(graphs, lambda name: self.place(name).variable_homes)
 
-    def place(self, name: str, homes: Mapping[str, Location | None] | None = None) -> Placement:
+    def place(self, name: str, homes: Mapping[str, Home] | None = None) -> Placement:
         """Places one function.
 
         Args:
@@ -88,17 +90,17 @@ class Placer:
             self._placed[key] = self._place(name, homes or {})
         return self._placed[key]
 
-    def _place(self, name: str, homes: Mapping[str, Location | None]) -> Placement:
+    def _place(self, name: str, homes: Mapping[str, Home]) -> Placement:
         graph = self._graphs[name]
         constants = constant_nodes(graph)
         fixed = self._fixed(graph, constants)
         locations = self._propagate(graph, constants, fixed)
-        variable_homes = self._settle_variables(graph, locations, fixed, homes)
+        variable_homes = self._homes.settle(graph, locations, fixed, homes)
         functions: dict[str, Placement] = {}
         for node, location in locations.items():
             if location is SEVERAL:
                 for called in op_types.called_functions(node.proto):
-                    homes_inside = self._homes_inside(node, called, variable_homes)
+                    homes_inside = self._homes.inside(node, called, variable_homes)
                     functions[called] = self.place(called, homes_inside)
                 for called in node.chunks or ():  # whose arguments have the names of those of the loop's body
                     functions[called] = self.place(called, homes_inside)
@@ -226,115 +228,3 @@ class Placer:
         if producer is not None and location is SEVERAL:
             return self._result_location(producer, graph.returns[index])
         return None if location is None or location.ipu is None else on_ipu(location.ipu)
-
-    def _settle_variables(
-        self,
-        graph: FunctionGraph,
-        locations: dict[Node, Location],
-        fixed: Mapping[Node, Location],
-        homes: Mapping[str, Location | None],
-    ) -> dict[str, Location | None]:
-        """Moves all ops on a variable to one IPU: variables that one op updates together share theirs."""
-        users, groups = _variable_users(graph, locations)
-        settled: dict[str, Location | None] = {}
-        for members in groups:
-            uses = [(name, node) for name in members for node in users[name]]
-            home = next(self._wanted_homes(members, uses, locations, fixed, homes), None)
-            settled.update(dict.fromkeys(members, home))
-            if home is not None:
-                locations.update((node, home) for _, node in uses if _on_one_ipu(node, locations))
-        return settled
-
-    def _wanted_homes(
-        self,
-        members: Sequence[str],
-        uses: Sequence[tuple[str, Node]],
-        locations: Mapping[Node, Location],
-        fixed: Mapping[Node, Location],
-        homes: Mapping[str, Location | None],
-    ) -> Iterator[Location]:
-        """Where variables that share an IPU should live, the weightiest reason first.
-
-        They are somewhere already; one of their ops is marked; a function they are handed to keeps them somewhere; an
-        op on them happens to be somewhere.
-        """
-        for name in members:
-            inherited = homes.get(name)
-            if inherited is not None:
-                yield inherited
-        on_ipus = [node for _, node in uses if _on_one_ipu(node, locations)]
-        yield from (fixed[node] for node in on_ipus if _on_one_ipu(node, fixed))
-        for name, node in uses:
-            if locations.get(node) is SEVERAL:
-                yield from self._homes_of_use(node, name)
-        yield from (locations[node] for node in on_ipus)
-
-    def _homes_of_use(self, node: Node, resource: str) -> Iterator[Location]:
-        """Where the functions of a loop, branch or call would keep a variable that is handed to them."""
-        for called in op_types.called_functions(node.proto):
-            inner = self._argument_of(node, called, resource)
-            home = None if inner is None else self.place(called).variable_homes.get(inner)
-            if home is not None:
-                yield home
-
-    def _argument_of(self, node: Node, called: str, resource: str) -> str | None:
-        for outer, inner in zip(self.call_inputs(node), self._graphs[called].arguments):
-            if outer == resource:
-                return inner
-        return None
-
-    def _homes_inside(
-        self, node: Node, called: str, homes: Mapping[str, Location | None]
-    ) -> dict[str, Location | None]:
-        arguments = self._graphs[called].arguments
-        return {inner: homes[outer] for outer, inner in zip(self.call_inputs(node), arguments) if outer in homes}
-
-    @staticmethod
-    def call_inputs(node: Node) -> list[str]:
-        """The inputs of a loop, branch or call that its functions receive: a branch keeps its first to itself."""
-        return node.inputs[1:] if node.op in vocabulary.BRANCHES else node.inputs
-
-
-def _on_one_ipu(node: Node, locations: Mapping[Node, Location]) -> bool:
-    location = locations.get(node)
-    return location is not None and location.ipu is not None
-
-
-def _variable_users(
-    graph: FunctionGraph, locations: Mapping[Node, Location]
-) -> tuple[dict[str, list[Node]], Iterable[list[str]]]:
-    """The ops that take each variable, and the groups of variables that an op on an IPU takes together."""
-    resources = [name for name, kind in graph.arguments.items() if kind == op_types.RESOURCE]
-    users: dict[str, list[Node]] = {name: [] for name in resources}
-    groups = _Groups(resources)
-    if resources:
-        for node in graph.nodes:
-            taken = [text for text in node.inputs if text in users]
-            for text in taken:
-                users[text].append(node)
-            if len(taken) > 1 and _on_one_ipu(node, locations):
-                groups.join(taken)
-    return users, groups.all()
-
-
-class _Groups:
-    """Union-find over names, in the order in which they were given."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._parent = {name: name for name in names}
-
-    def _root(self, name: str) -> str:
-        while self._parent[name] != name:
-            self._parent[name] = self._parent[self._parent[name]]
-            name = self._parent[name]
-        return name
-
-    def join(self, names: Sequence[str]) -> None:
-        for name in names[1:]:
-            self._parent[self._root(name)] = self._root(names[0])
-
-    def all(self) -> list[list[str]]:
-        groups: dict[str, list[str]] = {}
-        for name in self._parent:
-            groups.setdefault(self._root(name), []).append(name)
-        return list(groups.values())
