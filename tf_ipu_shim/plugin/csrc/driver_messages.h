@@ -118,53 +118,36 @@ struct Configurations {
   }
 };
 
-// The calls: Python's name of the handler, what it is asked, what it answers.
-struct AttachCall {
+// A call: Python's name of its handler, what that is asked, what it answers.
+template <class Asked, class Answered>
+struct DriverCall {
+  using Request = Asked;
+  using Answer = Answered;
+};
+
+struct AttachCall : DriverCall<DeviceQuestion, DeviceUse> {
   static constexpr char kHandler[] = "attach";
-  using Request = DeviceQuestion;
-  using Answer = DeviceUse;
 };
-
-struct ConfigureCall {
+struct ConfigureCall : DriverCall<ConfigureOrder, Nothing> {
   static constexpr char kHandler[] = "configure";
-  using Request = ConfigureOrder;
-  using Answer = Nothing;
 };
-
-struct ResetDevicesCall {
+struct ResetDevicesCall : DriverCall<Nothing, Nothing> {
   static constexpr char kHandler[] = "reset_devices";
-  using Request = Nothing;
-  using Answer = Nothing;
 };
-
-struct ResetSeedCall {
+struct ResetSeedCall : DriverCall<SeedOrder, Nothing> {
   static constexpr char kHandler[] = "reset_seed";
-  using Request = SeedOrder;
-  using Answer = Nothing;
 };
-
-struct ModelUsedCall {
+struct ModelUsedCall : DriverCall<Nothing, YesOrNo> {
   static constexpr char kHandler[] = "model_used";
-  using Request = Nothing;
-  using Answer = YesOrNo;
 };
-
-struct ConfigurationCall {
+struct ConfigurationCall : DriverCall<Nothing, Configurations> {
   static constexpr char kHandler[] = "configuration";
-  using Request = Nothing;
-  using Answer = Configurations;
 };
-
-struct NumIpusCall {
+struct NumIpusCall : DriverCall<DeviceQuestion, DeviceSize> {
   static constexpr char kHandler[] = "num_ipus";
-  using Request = DeviceQuestion;
-  using Answer = DeviceSize;
 };
-
-struct SyntheticDataCall {
+struct SyntheticDataCall : DriverCall<SyntheticQuestion, YesOrNo> {
   static constexpr char kHandler[] = "synthetic_data";
-  using Request = SyntheticQuestion;
-  using Answer = YesOrNo;
 };
 
 }  // namespace tf_ipu_shim
