@@ -278,21 +278,6 @@ def test_shards_hold_their_own_memory(library):
             assert library.live_bytes(0, 1) - before == weights.nbytes
 
 
-def test_kernels_are_timed_where_asked(library):
-    with tf.device(IPU):
-        matrix = tf.random.uniform([200, 200])
-        library.reset_counters(0)
-        tf.matmul(matrix, matrix)
-        assert (library.kernels(0, 0), library.kernel_microseconds(0, 0)) == (0, 0)
-        library.time_kernels(True)
-        try:
-            tf.matmul(matrix, matrix)
-        finally:
-            library.time_kernels(False)
-        assert library.kernels(0, 0) > 0
-        assert 0 < library.kernel_microseconds(0, 0) < 10e6
-
-
 def test_reference_variables_are_refused():
     with tf.Graph().as_default():
         with tf.device(IPU):

@@ -28,7 +28,7 @@ _INT64_OF_DEVICE = (
     "ipu_programs_compiled",
     "ipu_programs_run",
 )
-_INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes", "ipu_kernel_nanoseconds", "ipu_kernels")
+_INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes")
 _INT64_OF_LINK = ("ipu_exchange_bytes", "ipu_exchange_transfers")
 _OK, _INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 0, 3, 12, 13  # TensorFlow's status codes
 
@@ -217,18 +217,6 @@ class Library:
     def programs_run(self, ordinal: int) -> int:
         """How many times a program was run on the device since the counters were reset."""
         return self._c.ipu_programs_run(ordinal)
-
-    def kernel_microseconds(self, ordinal: int, chip: int) -> float:
-        """Time that kernels took on one IPU while `time_kernels(True)` was in force."""
-        return self._c.ipu_kernel_nanoseconds(ordinal, chip) / 1000
-
-    def kernels(self, ordinal: int, chip: int) -> int:
-        """How many kernels that time is of."""
-        return self._c.ipu_kernels(ordinal, chip)
-
-    def time_kernels(self, enabled: bool) -> None:
-        """Switches the timing of kernels per IPU on or off; it costs two clock reads a kernel."""
-        self._c.ipu_time_kernels(int(enabled))
 
     def reset_counters(self, ordinal: int) -> None:
         """Sets the device's counters to zero and its peaks to what is live now."""

@@ -4,8 +4,6 @@
 
 namespace tf_ipu_shim {
 
-std::atomic<bool> kernel_timing_enabled{false};
-
 DeviceCounters& CountersOf(int device_ordinal) {
   static std::mutex mutex;
   static std::atomic<DeviceCounters*> counters[kMaxDevices];
@@ -22,8 +20,6 @@ void ResetCounters(int device_ordinal) {
   counters.device_to_host.Reset();
   for (int source = 0; source < kMaxChips; ++source) {
     for (int destination = 0; destination < kMaxChips; ++destination) counters.exchange[source][destination].Reset();
-    counters.kernel_nanoseconds[source] = 0;
-    counters.kernels[source] = 0;
     ArenaOf(device_ordinal, source)->ResetPeak();
   }
   counters.programs_lowered = 0;

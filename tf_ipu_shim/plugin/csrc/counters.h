@@ -1,4 +1,4 @@
-// What moved, and how long kernels ran: counted where it happens, read by the reports.
+// What moved, and what ran: counted where it happens, read by the reports.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,6 @@ struct DeviceCounters {
   TransferCounter host_to_device;
   TransferCounter device_to_host;
   TransferCounter exchange[kMaxChips][kMaxChips];  // [source chip][destination chip]
-  std::atomic<int64_t> kernel_nanoseconds[kMaxChips];
-  std::atomic<int64_t> kernels[kMaxChips];
   std::atomic<int64_t> programs_lowered{0};
   std::atomic<int64_t> programs_compiled{0};  // of those lowered, the ones that have something to compile
   std::atomic<int64_t> programs_run{0};
@@ -37,8 +35,5 @@ struct DeviceCounters {
 DeviceCounters& CountersOf(int device_ordinal);
 
 void ResetCounters(int device_ordinal);
-
-// Timing each kernel costs two clock reads a kernel, so it is off unless asked for.
-extern std::atomic<bool> kernel_timing_enabled;
 
 }  // namespace tf_ipu_shim

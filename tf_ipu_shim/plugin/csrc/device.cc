@@ -1,8 +1,6 @@
 #include "device.h"
 
-#include <chrono>
 #include <cstring>
-#include <set>
 #include <string>
 
 #include "compile_watch.h"
@@ -82,35 +80,6 @@ int ChipOf(const OpKernel* kernel) {
   const auto found = attributes.find(kChipAttr);
   return found == attributes.end() ? 0 : static_cast<int>(found->second.i());
 }
-
-bool RunsFunctions(const OpKernel* kernel) {
-  static const auto* const ops = new std::set<std::string>{
-      "PartitionedCall", "StatefulPartitionedCall", "IpuReplicaCall", "IpuProgram", "While", "StatelessWhile", "If",
-      "StatelessIf",     "Case",                    "StatelessCase"};
-  return ops->count(kernel->def().op()) > 0;
-}
-
-// Adds the time from construction to destruction to a chip's total, where timing is on.
-class KernelTimer {
- public:
-  KernelTimer(int ordinal, int chip)
-      : enabled_(kernel_timing_enabled.load(std::memory_order_relaxed)), ordinal_(ordinal), chip_(chip) {
-    if (enabled_) start_ = std::chrono::steady_clock::now();
-  }
-  void Stop(const OpKernel* kernel) const {
-    // The ops of a function that is called are timed themselves.
-    if (!enabled_ || RunsFunctions(kernel)) return;
-    DeviceCounters& counters = CountersOf(ordinal_);
-    counters.kernel_nanoseconds[chip_] +=
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
-    ++counters.kernels[chip_];
-  }
-
- private:
-  const bool enabled_;
-  const int ordinal_, chip_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 std::atomic<int> device_count{1};
 
@@ -200,11 +169,9 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
   const uint8_t checks = FloatChecksOf(ordinal_);
   FloatWatch watch;
   if (TF_PREDICT_FALSE(checks != 0)) watch.Begin(checks, context);
-  const KernelTimer timer(ordinal_, index);
   context->params()->device = chip;
   kernel->Compute(context);
   context->params()->device = device;
-  timer.Stop(kernel);
   if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
     OP_REQUIRES_OK(context, watch.End(context, ordinal_, index));
   }
@@ -224,12 +191,10 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
   const uint8_t checks = FloatChecksOf(ordinal_);
   FloatWatch watch;
   if (TF_PREDICT_FALSE(checks != 0)) watch.Begin(checks, context);
-  const KernelTimer timer(ordinal_, index);
   context->params()->device = chip;
-  kernel->ComputeAsync(context, [this, kernel, context, device, index, checks, watch, timer, use,
+  kernel->ComputeAsync(context, [this, kernel, context, device, index, checks, watch, use,
                                  done = std::move(done)]() mutable {
     context->params()->device = device;
-    timer.Stop(kernel);
     if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
       OP_REQUIRES_OK_ASYNC(context, watch.End(context, ordinal_, index), done);
     }

@@ -115,12 +115,9 @@ int64_t ipu_exchange_bytes(int32_t device, int32_t source, int32_t destination) 
 int64_t ipu_exchange_transfers(int32_t device, int32_t source, int32_t destination) {
   return CountersOf(device).exchange[source][destination].transfers;
 }
-int64_t ipu_kernel_nanoseconds(int32_t device, int32_t chip) { return CountersOf(device).kernel_nanoseconds[chip]; }
-int64_t ipu_kernels(int32_t device, int32_t chip) { return CountersOf(device).kernels[chip]; }
 int64_t ipu_programs_lowered(int32_t device) { return CountersOf(device).programs_lowered; }
 int64_t ipu_programs_compiled(int32_t device) { return CountersOf(device).programs_compiled; }
 int64_t ipu_programs_run(int32_t device) { return CountersOf(device).programs_run; }
 void ipu_reset_counters(int32_t device) { ResetCounters(device); }
-void ipu_time_kernels(int32_t enabled) { kernel_timing_enabled = enabled != 0; }
 
 }  // extern "C"
