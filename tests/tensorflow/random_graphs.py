@@ -116,7 +116,8 @@ def _split(a: Any, b: Any, number: int) -> Any:
         parts = tf.unstack(a, axis=axis)
         return tf.stack([parts[-1], parts[0]], axis=axis)
     first, second = tf.split(a, 2, axis=axis)
-    return first * 0.5 + second if number // 2 % 2 else tf.concat([second, first], axis=axis)
+    # The gradient of rows gathered of a plain `concat` asks which indices are in which part: refused, see test_kernels.
+    return first * 0.5 + second if number // 2 % 2 else -tf.concat([second, first], axis=axis)
 
 
 def _slice(a: Any, b: Any, number: int) -> Any:

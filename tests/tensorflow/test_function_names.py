@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import function as defun
+from tensorflow.python.ops import functional_ops
 from tf_ipu_shim.ipu import config, ipu_outfeed_queue, scopes, utils
 from tf_ipu_shim.poplar.driver import config_pb2
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
@@ -138,6 +139,56 @@ def test_a_function_called_as_a_replica_of_another(ipus):
             shifted, scaled = session.run(dequeued)
     np.testing.assert_array_equal(shifted, [[5, 5]])
     np.testing.assert_array_equal(scaled, [[40, 41]])
+
+
+def shifting(by):
+    @defun.Defun(tf.float32, func_name="shift")
+    def shift(x):
+        return x + by
+
+    return shift
+
+
+def test_two_programs_with_functions_of_one_name(ipus):
+    ipus(1)
+    with tf.Graph().as_default():
+        one = compiled(lambda: called(shifting(1.0), 1.0))
+        ten = compiled(lambda: called(shifting(10.0), 1.0))
+        with v1.Session() as session:
+            assert session.run([one, ten]) == [[2], [11]]
+
+
+def test_programs_of_imported_graphs_with_functions_of_one_name(ipus):
+    ipus(1)
+    results = []
+    joined = tf.Graph()
+    for by in (1.0, 10.0):
+        with tf.Graph().as_default() as graph:
+            (result,) = compiled(lambda by=by: called(shifting(by), 1.0))
+        with joined.as_default():
+            results.extend(tf.import_graph_def(graph.as_graph_def(), return_elements=[result.name]))
+    with v1.Session(graph=joined) as session:
+        assert session.run(results) == [2, 11]
+
+
+def test_loops_of_two_programs_with_functions_of_one_name(ipus):
+    ipus(1)
+
+    def repeated(by):
+        @defun.Defun(tf.int32, tf.float32, func_name="condition")
+        def condition(index, x):
+            return index < 3
+
+        @defun.Defun(tf.int32, tf.float32, func_name="body")
+        def body(index, x):
+            return index + 1, x + by
+
+        return functional_ops.While([0, 0.0], condition, body)[1]
+
+    with tf.Graph().as_default():
+        one, ten = compiled(lambda: repeated(1.0)), compiled(lambda: repeated(10.0))
+        with v1.Session() as session:
+            assert session.run([one, ten]) == [[3], [30]]
 
 
 def test_a_loop_in_chunks_says_so(ipus, lowered):

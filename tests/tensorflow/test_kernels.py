@@ -191,11 +191,27 @@ def compiled(model, *inputs):
         return ipu_compiler.compile(model, list(inputs))
 
 
+def in_a_marked_function(chosen):
+    """A function with a mark, called on the same IPU: it is one XLA program with what calls it."""
+
+    @tf.function(autograph=False)
+    def called(x):
+        with scopes.ipu_shard(0):
+            return chosen(x) * 2
+
+    return lambda x: tf.reduce_sum(called(x))
+
+
 REFUSED = {
     "no XLA kernel": lambda x: tf.raw_ops.Unbatch(
         batched_tensor=x, batch_index=[[0, 0, 1]], id=tf.constant(0, tf.int64), timeout_micros=1
     ),
     "shapes that depend on values": lambda x: tf.where(x > 0),
+    "such shapes in a marked function": in_a_marked_function(lambda x: tf.boolean_mask(x, x > 2)),
+    "such numbers in a marked function": in_a_marked_function(lambda x: tf.unique(x)[0]),
+    "the gradient of rows of concatenated matrices": lambda x: tf.gradients(
+        in_a_marked_function(lambda y: tf.gather(tf.concat([y, y], 0), [1, 5]))(x), x
+    ),
     "a shape that is computed": lambda x: tf.reshape(x, tf.cast(x[:2], tf.int32) * 0 + 2),
     "a list without a bound": lambda x: tf.while_loop(
         lambda a: tf.reduce_sum(a) < 10, lambda a: tf.concat([a, a], 0), [x], shape_invariants=[tf.TensorShape([None])]

@@ -85,12 +85,11 @@ def refuse_uncompilable(
     """
     refused: list[tuple[str, Any]] = []
     dynamic: list[tuple[str, Any]] = []
-    for function, definition, was_marked in _with_called(functions, programs):
+    for function, definition in _with_called(functions, programs):
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
         names = set(plugin.uncompilable(graph.SerializeToString()))
         refused.extend((function, node) for node in graph.node if node.name in names)
-        if not was_marked:  # XLA gives the right gradients for gathers of concatenated tensors in sharded functions
-            dynamic.extend((function, node) for node in graph.node if node.op in _DYNAMIC_SHAPES)
+        dynamic.extend((function, node) for node in graph.node if node.op in _DYNAMIC_SHAPES)
     if dynamic:
         listed = "\n  ".join(diagnostics.describe(function, node) for function, node in dynamic[:_MOST_NAMED])
         raise errors_impl.InvalidArgumentError(

@@ -103,7 +103,6 @@ class FunctionGraph:
         called: the functions that these run.
         marks: what ops are marked for, by their name, also those that nothing needs.
         control_returns: nodes that must run although no result needs them.
-        is_new: whether a pass made it or changed it, so that nobody else knows it.
         source: the FunctionDef that it was parsed from; None for what a pass made.
 
     Raises:
@@ -123,14 +122,12 @@ class FunctionGraph:
         self.traced = traced or name
         self.arguments = dict(arguments)
         self.results = list(results)
-        self.is_new = True
         self.argument_attributes: Mapping[int, Any] = {}
         self.marks: dict[str, Location] = {}
         self.ops: set[str] = set()
         self.called: dict[str, None] = {}
         self.source: function_pb2.FunctionDef | None = None
         self._types: dict[str, dict[str, list[int]]] = {}
-        self._is_marked: bool | None = None
         by_name = self._surveyed(protos)
         control_results = list(control_results)
         self._by_name: dict[str, Node] = {}
@@ -149,7 +146,7 @@ class FunctionGraph:
             [Result(result.name, result.type, definition.ret[result.name]) for result in signature.output_arg],
             [definition.control_ret[name] for name in signature.control_output],
         )
-        graph.is_new, graph.source = False, definition
+        graph.source = definition
         graph.argument_attributes = definition.arg_attr
         return graph
 
@@ -222,17 +219,6 @@ class FunctionGraph:
             predecessor.users.append(node)
 
     @property
-    def is_marked(self) -> bool:
-        """Whether an op has attributes that are meant for the lowering, or for a placer, only."""
-        if self._is_marked is None:
-            self._is_marked = bool(self.marks) or self._has_private_attributes()
-        return self._is_marked
-
-    def _has_private_attributes(self) -> bool:
-        protos = [node.proto for node in self.nodes] if self.source is None or self.is_new else self.source.node_def
-        return any(name in proto.attr for proto in protos for name in vocabulary.PRIVATE_ATTRIBUTES)
-
-    @property
     def returns(self) -> list[str]:
         """For each result, in order, the tensor's name."""
         return [result.tensor for result in self.results]
@@ -266,7 +252,6 @@ class FunctionGraph:
             before: further ops that come first.
             after: further ops that come last.
         """
-        self.is_new, self._is_marked = True, None
         nodes = [self._added(proto) for proto in before]
         touched: dict[Node, None] = {}
         for node in self.nodes:

@@ -1,4 +1,4 @@
-"""All functions of a program: each is parsed once, passes change them, and those that are new are written once."""
+"""All functions of a program: each is parsed once, passes change them, and they are written once."""
 
 from __future__ import annotations
 
@@ -20,19 +20,17 @@ class Written(NamedTuple):
     Args:
         traced: the traced function that it was made of.
         definition: its FunctionDef.
-        was_marked: whether it had marks, or a function that it runs.
     """
 
     traced: str
     definition: function_pb2.FunctionDef
-    was_marked: bool = False
 
 
 class Functions(Mapping[str, FunctionGraph]):
     """The functions of a program by name, parsed when first asked for.
 
-    A pass changes a function under its own name; outside it gets another one, because TensorFlow may know the script's
-    own function under that. A script may call its functions what it likes: no name says what a pass did.
+    A pass changes a function under its own name; outside it gets another one (see `outside`). A script may call its
+    functions what it likes: no name says what a pass did.
 
     Args:
         library: the traced functions.
@@ -124,24 +122,19 @@ class Functions(Mapping[str, FunctionGraph]):
     def outside(self, name: str) -> str:
         """The name by which XLA, or an op of the host, finds a function.
 
-        It is written anew where a pass made or changed it, and where it has marks: tf2xla stops with a RET_CHECK on a
-        function that is sharded in part.
+        All are written under names of their own. Another program, or TensorFlow itself, may know another function by
+        the script's name: grappler rewrites functions in place, and in graphs that are put together names meet. The
+        plugin gives TensorFlow these alone.
         """
         if self._base is not None and name not in self._graphs:
             return self._base.outside(name)
         if name not in self._outside:
-            self._outside[name] = name  # for recursive functions
-            called = self._called_by(name)
-            is_marked = any(graph.is_marked for graph in called)
-            if is_marked or any(graph.is_new for graph in called):
-                made = self._outside[name] = self.fresh(name)
-                definition = self[name].write(made, lambda proto: strip(proto, self.outside))
-                self.written[made] = Written(self[name].traced, definition, is_marked)
+            if name not in self:
+                return name  # nothing that the script has brought
+            made = self._outside[name] = self.fresh(name)  # named before it is written: a function may call itself
+            definition = self[name].write(made, lambda proto: strip(proto, self.outside))
+            self.written[made] = Written(self[name].traced, definition)
         return self._outside[name]
-
-    def _called_by(self, name: str) -> list[FunctionGraph]:
-        """A function and all those that it runs."""
-        return [self[called] for called in self.reached(name)] if name in self else []
 
     @property
     def written_definitions(self) -> list[function_pb2.FunctionDef]:
@@ -156,10 +149,14 @@ class Functions(Mapping[str, FunctionGraph]):
 
 
 def strip(proto: Any, rename: Callable[[str], str]) -> None:
-    """Takes off a `NodeDef` what is meant for this lowering or for a placer, and renames the functions it calls."""
+    """Takes off a `NodeDef` what is meant for this lowering or for a placer, and renames the functions it names.
+
+    tf2xla stops with a RET_CHECK on a function that is sharded in part.
+    """
     proto.device = ""
     for name in vocabulary.PRIVATE_ATTRIBUTES:
         if name in proto.attr:
             del proto.attr[name]
-    for _, function in op_types.function_values(proto):
-        function.name = rename(function.name)
+    for attribute in op_types.function_attributes(proto.op):
+        for function in op_types.functions_in(proto.attr[attribute]):
+            function.name = rename(function.name)

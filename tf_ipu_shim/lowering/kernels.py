@@ -52,17 +52,20 @@ def by_kernels(
     programs = set(program.programs)
     functions = {function.signature.name: function for function in program.functions}
     copies = _Copies({**library, **functions}, program, describe)
-    emitted = [copies.with_calls(function) for name, function in functions.items() if name not in programs]
+    # What XLA programs and ops of the host call stays as it is: TensorFlow knows it since the lowering asked about it.
+    called = [functions[name] for name in program.traced if name in functions]
+    unlike = programs.union(program.traced)
+    emitted = [copies.with_calls(function) for name, function in functions.items() if name not in unlike]
     node = node_def_pb2.NodeDef()
     node.CopyFrom(program.node)
     if node.op == vocabulary.LAUNCH:
         copies.as_call(node)
-    made = dataclasses.replace(program, node=node, functions=[*emitted, *copies.made.values()])
-    _leave_as_written(made)
-    return made
+    run = [*emitted, *copies.made.values()]
+    _leave_as_written([node, *(inside for function in run for inside in function.node_def)])
+    return dataclasses.replace(program, node=node, functions=[*called, *run])
 
 
-def _leave_as_written(program: LoweredProgram) -> None:
+def _leave_as_written(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
     """Has TensorFlow run the ops that there are: what its rewriting makes does not know its IPU.
 
     Calls are put into the graph around them. The error of an op in a call would cancel what is around the call, and so
@@ -71,7 +74,7 @@ def _leave_as_written(program: LoweredProgram) -> None:
     config = config_pb2.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     as_written = config.SerializeToString()
-    for node in (program.node, *(node for function in program.functions for node in function.node_def)):
+    for node in nodes:
         if node.op in vocabulary.CALLS or node.op == vocabulary.REPLICA_CALL:
             node.attr["config_proto"].s = as_written
         if node.op in vocabulary.CALLS:

@@ -62,6 +62,12 @@ def _argument_types(node: node_def_pb2.NodeDef, argument: Any) -> list[int]:
     return [kind] * (node.attr[argument.number_attr].i if argument.number_attr else 1)
 
 
+@functools.cache
+def function_attributes(op: str) -> tuple[str, ...]:
+    """The attributes of an op that name functions, whether it runs these here or hands them to others."""
+    return tuple(attribute.name for attribute in op_def(op).attr if attribute.type in ("func", "list(func)"))
+
+
 def functions_in(value: attr_value_pb2.AttrValue) -> list[attr_value_pb2.NameAttrList]:
     """The functions that an attribute of whatever op names: one, several or none."""
     return [value.func] if value.HasField("func") else list(value.list.func)

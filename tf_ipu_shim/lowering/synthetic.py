@@ -151,7 +151,6 @@ def _call(
         definition = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), [], tensors)
     definition.signature.name = functions.fresh("made_up")
     making = FunctionGraph.parse(definition)
-    making.is_new = True
     functions.add(making)
     call = node_def_pb2.NodeDef(name=name, op="PartitionedCall")
     call.attr["f"].func.name = making.name

@@ -13,10 +13,8 @@ template <typename Functions>
 Status AddAll(tensorflow::FunctionLibraryRuntime* runtime, const Functions& functions) {
   // The runtime hands its library out as const only because callers seldom extend it; the library locks itself.
   auto* library = const_cast<tensorflow::FunctionLibraryDefinition*>(runtime->GetFunctionLibraryDefinition());
-  for (const tensorflow::FunctionDef& function : functions) {
-    if (library->Contains(function.signature().name())) continue;
-    TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
-  }
+  // Their names are used once in a process, so what is known already is the same; another function is an error.
+  for (const tensorflow::FunctionDef& function : functions) TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
   return tensorflow::OkStatus();
 }
 

@@ -150,7 +150,6 @@ class IpuProgramOp : public AsyncOpKernel {
     const int64_t start_micros = NowMicros();
     ProgramRequest request;
     ProgramAnswer answer;
-    TF_RETURN_IF_ERROR(AddFunctions(context->function_library(), library_));
     TF_RETURN_IF_ERROR(MakeRequest(context, device, function_, library_, &request));
     TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &answer));
     TF_RETURN_IF_ERROR(CheckAnswer(context, answer));
@@ -175,7 +174,6 @@ class IpuProgramOp : public AsyncOpKernel {
     for (const FunctionLibraryRuntime* known : program->known_to) {
       if (known == runtime) return OkStatus();
     }
-    TF_RETURN_IF_ERROR(AddFunctions(runtime, library_));
     TF_RETURN_IF_ERROR(AddFunctions(runtime, program->functions));
     program->known_to.push_back(runtime);
     return OkStatus();
