@@ -35,6 +35,55 @@ def model_of(inner, where):
     return model
 
 
+def loop(body, x):
+    return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, body(y)), [0, x], maximum_iterations=3)[1]
+
+
+# What a gradient takes from the loop comes in TensorLists, one element an iteration.
+LOOPS = {
+    "a call": lambda called, chosen: lambda x: loop(lambda y: called(y) * 0.1 + 1.0, x),
+    "a branch": lambda called, chosen: (
+        lambda x: loop(
+            lambda y: tf.cond(tf.reduce_mean(chosen) > 0, lambda: called(y) * 0.1, lambda: called(-y) * 0.2) + 1.0, x
+        )
+    ),
+    "a loop": lambda called, chosen: lambda x: loop(lambda y: loop(lambda z: called(z) * 0.2 + 0.3, y), x),
+    "a function with a loop": lambda called, chosen: tf.function(
+        lambda x: loop(lambda y: called(y) * 0.1 + 1.0, x), autograph=False
+    ),
+}
+
+
+@pytest.mark.parametrize("where", LOOPS)
+@pytest.mark.parametrize("what", INNER)
+def test_gradients_of_loops(ipus, way, what, where):
+    ipus(1)
+
+    def model(parts, x, chosen):
+        made = LOOPS[where](tf.function(INNER[what], autograph=False), chosen)(x)
+        (gradient,) = tf.gradients(tf.reduce_sum(made * WEIGHTS), x)
+        return [made, gradient]
+
+    for chosen in (1.0, -1.0):
+        check_session(model, [MATRIX / 10, np.full(2, chosen, np.float32)])
+
+
+def test_what_differs_between_iterations_stays_a_value(ipus):
+    """The gradient takes a factor of 2 in the first iteration and of 5 in the others."""
+    ipus(1)
+
+    def model(parts, x):
+        def body(i, y):
+            factor = tf.cond(i > 0, lambda: tf.constant(5), lambda: tf.constant(2))
+            return i + 1, y * tf.cast(factor, tf.float32)
+
+        made = tf.while_loop(lambda i, y: i < 3, body, [0, x], maximum_iterations=3)[1]
+        return [made, tf.gradients(made, x)[0]]
+
+    run = check_session(model, [MATRIX])
+    np.testing.assert_array_equal(run.steps[0][1], np.full([3, 3], 2 * 5 * 5))
+
+
 @pytest.mark.parametrize("where", ["branch", "both sides of a case", "call in a call"])
 @pytest.mark.parametrize("what", INNER)
 def test_gradients(ipus, way, what, where):

@@ -4,7 +4,7 @@
 
 pipelines       checks that schedules can run the mini-batches they were asked for
 needed          drops from loops of a session's graph what nothing returned needs
-known_results   makes constants of what calls and branches give and is known beforehand
+known_results   makes constants of what calls, branches and lists give and is known beforehand (known_values)
 randomness      gives random ops seeds that start from the device's
 synthetic       puts made-up data in the place of feeds and seeds where the flags ask for them
 replicas        finds how many replicas there are; ops that follow from their number are replaced
