@@ -46,6 +46,16 @@ def environment(own_environment, monkeypatch):
     return functools.partial(option_runs.from_scratch, monkeypatch)
 
 
+@pytest.fixture
+def logged(own_environment, monkeypatch):
+    """The lines that the driver's log gets."""
+    from tf_ipu_shim.runtime import log
+
+    lines = []
+    monkeypatch.setattr(log, "info", lambda message, source=None: lines.append(message))
+    return lines
+
+
 @pytest.fixture(params=["xla", "kernels"])
 def way(request, own_environment, monkeypatch):
     """Runs a test in both ways to run a program."""

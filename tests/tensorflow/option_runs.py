@@ -100,11 +100,11 @@ def norm(**options):
         return session.run(y).tolist()
 
 
-def recurrent(**options):
+def recurrent(training=True, **options):
     with tf.Graph().as_default(), v1.Session() as session:
         x = tf.constant(np.random.RandomState(0).rand(3, 2, 4).astype("f"))
         layer = rnn_ops.PopnnLSTM(5, weights_initializer=v1.constant_initializer(0.3), **options)
-        given = tf.nest.flatten(layer(x))
+        given = tf.nest.flatten(layer(x, training=training))
         session.run(v1.global_variables_initializer())
         return [value.tolist() for value in session.run(given)]
 

@@ -197,3 +197,13 @@ def test_ctc():
         assert found.label_lengths.numpy().tolist() == [[2]]
         assert found.decoded_labels.numpy()[0, 0, :2].tolist() == [1, 2]
         np.testing.assert_allclose(found.label_probabilities, [[0]], atol=1e-3)
+
+
+@pytest.mark.parametrize(("name", "gates"), [("lstm", 4), ("gru", 3)])
+def test_channels_that_do_not_fit_the_biases_are_refused(name, gates):
+    states = [numbers(BATCH, UNITS)] * (2 if name == "lstm" else 1)
+    operands = (numbers(TIMES, BATCH, SIZE), *states, numbers(SIZE + UNITS, gates * UNITS), numbers(gates, UNITS))
+    with pytest.raises(ValueError, match=rf"num_channels is 7, and the biases have the shape \({gates}, {UNITS}\)"):
+        getattr(gen_popnn_ops, f"popnn_{name}_layer")(
+            *operands, activation="tanh", recurrent_activation="sigmoid", num_channels=7, is_training=True
+        )

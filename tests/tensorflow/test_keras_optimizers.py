@@ -354,6 +354,27 @@ def test_options_that_may_be_left_open():
     assert optimizers.GradientAccumulationOptimizer.bool_to_three_state(None, "THREESTATE_ON") == "THREESTATE_ON"
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [old.CrossReplicaOptimizer, lambda opt: optimizers.GradientAccumulationOptimizer(opt, 1), optimizers.ALSOptimizer],
+    ids=["cross-replica", "accumulation", "loss scaling"],
+)
+def test_the_wrapped_optimizer_is_told_how_to_apply(wrap):
+    told = []
+
+    class Told(keras2.public().optimizers.SGD):
+        def apply_gradients(self, grads_and_vars, name=None, experimental_aggregate_gradients=True):
+            told.append((name, experimental_aggregate_gradients))
+            return super().apply_gradients(grads_and_vars)
+
+    weight = tf.Variable(1.0)
+    wrapper = wrap(Told(0.5))
+    wrapper.apply_gradients([(tf.constant(1.0), weight)], name="step", experimental_aggregate_gradients=False)
+    wrapper.apply_gradients([(tf.constant(1.0), weight)])
+    assert told == [("step", False), (None, True)]
+    assert float(weight) == 0.0
+
+
 def test_wrong_use_is_refused():
     sgd, als = legacy.SGD(0.1), optimizers.ALSOptimizer(legacy.SGD(0.1))
     with pytest.raises(ValueError, match="num_mini_batches must be >= 1"):

@@ -25,7 +25,7 @@ from tf_ipu_shim.runtime import devices
 v1 = tf.compat.v1
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PIPELINE, NORM, RNN, KERAS_RNN = (
-    arguments.HEADINGS[call] for call in (arguments.PIPELINE, arguments.NORM, arguments.RNN, arguments.KERAS_RNN)
+    arguments.CALLS[call].heading for call in ("pipeline", "group_norm", "PopnnLSTM", "keras PopnnLSTM")
 )
 SECTIONS = all_options.sections()
 ENTRIES = {(section, entry.name): entry for section, entries in SECTIONS.items() for entry in entries}

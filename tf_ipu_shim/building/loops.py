@@ -17,8 +17,8 @@ from tf_ipu_shim.building import autograph, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.results import as_list
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.runtime import accepted
 
 
 class _Tracing(threading.local):
@@ -51,7 +51,7 @@ def repeat(
             keyword. Returns the loop's values for the next iteration, then operations to run.
         inputs: the loop's values before the first iteration.
         infeed_queue: taken from once an iteration.
-        use_while_v1: accepted; loops are functional ones here whichever is asked for.
+        use_while_v1: recorded; loops are functional ones here whichever is asked for.
 
     Returns:
         The values after the last iteration: a list, one tensor, or an operation where there are none.
@@ -68,7 +68,7 @@ def repeat(
         >>> float(strategy.run(step))
         15.0
     """
-    accepted.note_arguments("loops.repeat", use_while_v1=None if use_while_v1 else use_while_v1)
+    note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
 
     def condition(counter: Any, *_: Any) -> Any:
         return counter < n
@@ -92,7 +92,7 @@ def while_loop(
         inputs: the loop's values before the first iteration.
         infeed_queue: taken from once an iteration.
         maximum_iterations: a bound; gradients through the loop need one.
-        use_while_v1: accepted; loops are functional ones here whichever is asked for.
+        use_while_v1: recorded; loops are functional ones here whichever is asked for.
 
     Returns:
         As `repeat`.
@@ -108,7 +108,7 @@ def while_loop(
         >>> float(strategy.run(step))
         0.9765625
     """
-    accepted.note_arguments("loops.repeat", use_while_v1=None if use_while_v1 else use_while_v1)
+    note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
     values = as_list(inputs)
     _check_arguments("condition", condition, len(values), None)
     return _loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)

@@ -23,5 +23,5 @@ def sections() -> dict[str, tuple[OptionEffect, ...]]:
         IPU_CONFIG: configuration,
         POPLAR_FLAGS: flags.effects(),
         ENGINE_OPTIONS: engine_options.effects(),
-        **{heading: arguments.effects(call) for call, heading in arguments.HEADINGS.items()},
+        **{call.heading: arguments.effects(name) for name, call in arguments.CALLS.items()},
     }

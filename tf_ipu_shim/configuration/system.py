@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.configuration import checks, warnings
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.configuration.base import _ConfigBase
 from tf_ipu_shim.configuration.effects import Effect, effects_in, effects_of
 from tf_ipu_shim.machine.effects import RECORDED
@@ -38,6 +39,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     """
     from tf_ipu_shim.runtime import accepted, devices
 
+    note_arguments("configure_ipu_system", device=device)
     # By its method, which Graphcore's tests replace on the object.
     options = config._create_protobuf() if hasattr(type(config), "_create_protobuf") else config
     if not isinstance(options, config_pb2.IpuOptions):

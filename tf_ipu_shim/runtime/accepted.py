@@ -30,19 +30,17 @@ def note(options: Mapping[str, Any]) -> None:
         log.info(f"accepted without effect: {', '.join(new)}")
 
 
-def note_arguments(call: str, **arguments: Any) -> None:
-    """Keeps arguments of a call for the report, and names them in the log.
+def note_arguments(given: Mapping[str, Any]) -> None:
+    """Keeps arguments of calls for the report, and names them in the log; see `configuration.arguments`.
 
     Args:
-        call: what was called.
-        **arguments: by name; those that are None were not given.
+        given: values by call and name.
 
     Example:
-        >>> note_arguments("PopnnLSTM", options={"partialsType": "half"}, options_bwd=None)
+        >>> note_arguments({"PopnnLSTM(options)": {"partialsType": "half"}})
         >>> arguments()["PopnnLSTM(options)"]
         {'partialsType': 'half'}
     """
-    given = {f"{call}({name})": value for name, value in arguments.items() if value is not None}
     with _lock:
         _arguments.update(given)
     note(given)

@@ -20,6 +20,7 @@ from tensorflow.python.ops import (
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 def dataset_benchmark(
@@ -38,9 +39,9 @@ def dataset_benchmark(
         number_of_epochs: how often to measure.
         elements_per_epochs: elements taken in each.
         print_stats: whether to print a line for each epoch.
-        apply_debug_options: accepted; the dataset's options always count here.
+        apply_debug_options: recorded; the dataset's options always count here.
         do_memcpy: whether each element is copied, as it is on its way to the IPU.
-        apply_options: the name of `apply_debug_options` on TensorFlow 1.
+        apply_options: the name of `apply_debug_options` on TensorFlow 1; recorded.
 
     Returns:
         A string tensor of shape [1], JSON: `epochs` holds for each epoch `elements_processed`,
@@ -59,6 +60,7 @@ def dataset_benchmark(
         >>> statistics["epochs"][0]["elements_processed"]
         100
     """
+    note_arguments("dataset_benchmark", apply_debug_options=apply_debug_options, apply_options=apply_options)
     if not isinstance(dataset, dataset_ops.DatasetV2):
         raise TypeError(f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}.")
     for name, value in (("number_of_epochs", number_of_epochs), ("elements_per_epochs", elements_per_epochs)):

@@ -18,6 +18,7 @@ from tf_ipu_shim.building.estimators.base import IPUEstimatorBase
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.pipelines import pipelining_ops
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 _Fields: Any = collections.namedtuple(
     "_Fields",
@@ -38,7 +39,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         eval_metrics_fn: runs on the host and returns metrics by name, one of them `loss`.
         optimizer_function: takes what the last stage returns, gives an `OptimizerFunctionOutput`.
         device_mapping: the IPU of each stage.
-        loss_accumulator_dtype: accepted: losses are sent one by one and averaged on the host in float32.
+        loss_accumulator_dtype: recorded: losses are sent one by one and averaged on the host in float32.
         training_hooks: session hooks for training.
         evaluation_hooks: for evaluation.
         prediction_hooks: for prediction.
@@ -91,6 +92,7 @@ class IPUPipelineEstimatorSpec(_Fields):
                 "The `accumulate_outfeed` pipeline keyword argument cannot be given: the estimator decides what the "
                 "outfeed holds."
             )
+        note_arguments("IPUPipelineEstimatorSpec", loss_accumulator_dtype=loss_accumulator_dtype)
         return super().__new__(
             cls,
             mode,

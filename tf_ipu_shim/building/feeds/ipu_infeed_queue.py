@@ -12,8 +12,8 @@ from tensorflow.python.ops import array_ops, gen_dataset_ops, resource_variable_
 
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.machine import flags
-from tf_ipu_shim.runtime import accepted
 
 _HOST = "/device:CPU:0"
 
@@ -30,7 +30,7 @@ class IPUInfeedQueue:
         device_ordinal: the TensorFlow device that is fed; that of the current IPU strategy, else 0, when left out. SDKs
             up to 2.3 have a feed name here.
         prefetch_depth: how many elements (1 to 255) are ready ahead of time; the SDK's default when left out.
-        optimise_latency: accepted; on a simulated IPU nothing is faster for it.
+        optimise_latency: recorded; on a simulated IPU nothing is faster for it.
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`, `data_to_prefetch`.
 
     Raises:
@@ -57,11 +57,11 @@ class IPUInfeedQueue:
         if isinstance(device_ordinal, str):  # SDK 2.3 and older: dataset, feed_name, device_ordinal, ...
             name, device_ordinal = device_ordinal, prefetch_depth
             prefetch_depth = kwargs.pop("data_to_prefetch", None)
-        kwargs.pop("replication_factor", None)  # known from the configuration since SDK 1.4
+        replication_factor = kwargs.pop("replication_factor", None)  # known from the configuration since SDK 1.4
         prefetch_depth = kwargs.pop("data_to_prefetch", prefetch_depth)
         if kwargs:
             raise TypeError(f"IPUInfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
-        accepted.note_arguments("IPUInfeedQueue", optimise_latency=optimise_latency or None)
+        note_arguments("IPUInfeedQueue", optimise_latency=optimise_latency, replication_factor=replication_factor)
         self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._prefetch_depth = feed_arguments.prefetch_depth(prefetch_depth)
         self._structure = dataset_ops.get_structure(dataset)

@@ -19,6 +19,7 @@ from tensorflow.python.framework.tensor_spec import TensorSpec
 
 from tf_ipu_shim import patches, sdk
 from tf_ipu_shim.building.feeds import feed_arguments
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 _HOST = "/device:CPU:0"
 _SINCE = (2, 2)  # the SDK that gave these iterators to scopes
@@ -70,7 +71,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
             raise ValueError("When `dataset` is provided, `infeed_spec` and `element_spec` must not be specified.")
         feed_arguments.device_ordinal(kwargs.pop("device_ordinal", None))
         depth = feed_arguments.prefetch_depth(kwargs.pop("prefetch_depth", None))
-        kwargs.pop("optimise_latency", None)
+        note_arguments("IPUIterator", optimise_latency=kwargs.pop("optimise_latency", None))
         if kwargs:
             raise TypeError(f"IPUIterator takes no argument {sorted(kwargs)[0]!r}.")
         feed_arguments.check_shapes(structure.get_flat_tensor_shapes(dataset_ops.get_structure(dataset)))

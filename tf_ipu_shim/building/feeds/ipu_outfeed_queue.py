@@ -11,8 +11,9 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import errors, plugin
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.machine import flags
-from tf_ipu_shim.runtime import accepted, devices
+from tf_ipu_shim.runtime import devices
 
 _HOST = "/device:CPU:0"
 
@@ -35,8 +36,8 @@ class IPUOutfeedQueue:
     Args:
         outfeed_mode: an `IPUOutfeedMode`; `ALL` when left out. SDKs up to 2.3 have the feed name here.
         device_ordinal: the TensorFlow device that fills it; that of the current IPU strategy, else 0, when left out.
-        buffer_depth: elements that the real device buffers; at least 1.
-        optimise_latency: accepted; on a simulated IPU nothing is faster for it.
+        buffer_depth: elements that the real device buffers; at least 1; recorded.
+        optimise_latency: recorded; on a simulated IPU nothing is faster for it.
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
 
     Raises:
@@ -65,7 +66,7 @@ class IPUOutfeedQueue:
         outfeed_all = kwargs.pop("outfeed_all", None)
         device_ordinal = kwargs.pop("device_ordinal", device_ordinal)
         self._replicas: int | None = kwargs.pop("replication_factor", None)
-        kwargs.pop("io_batch_size", None)
+        io_batch_size = kwargs.pop("io_batch_size", None)
         if kwargs:
             raise TypeError(f"IPUOutfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
         if outfeed_mode is None:
@@ -77,7 +78,12 @@ class IPUOutfeedQueue:
             )
         if buffer_depth <= 0:
             raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
-        accepted.note_arguments("IPUOutfeedQueue", optimise_latency=optimise_latency or None)
+        note_arguments(
+            "IPUOutfeedQueue",
+            optimise_latency=optimise_latency,
+            buffer_depth=buffer_depth,
+            io_batch_size=io_batch_size,
+        )
         self._mode = outfeed_mode
         self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._buffer_depth = buffer_depth

@@ -16,6 +16,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 _STEPS_PER_REPLICA_SINCE = (2, 6)
 
@@ -33,9 +34,9 @@ class IPUDataHandler:
         epochs: the number after the last epoch's.
         shuffle: whether samples are in a new order each epoch.
         class_weight: a weight for each class.
-        max_queue_size: accepted: generators are refused.
-        workers: accepted: generators are refused.
-        use_multiprocessing: accepted: generators are refused.
+        max_queue_size: recorded: generators are refused.
+        workers: recorded: generators are refused.
+        use_multiprocessing: recorded: generators are refused.
         model: whose Keras package's adapters are used.
         steps_per_execution: mini-batches a replica takes in one execution; 1 when left out. Where an epoch has
             fewer, it is all of an epoch's, with a warning.
@@ -71,6 +72,9 @@ class IPUDataHandler:
         steps_per_execution: Any = None,
         replication_factor: int | None = 1,
     ) -> None:
+        note_arguments(
+            "Model.fit", max_queue_size=max_queue_size, workers=workers, use_multiprocessing=use_multiprocessing
+        )
         package = keras2.root_of(type(model)) if model is not None else None
         adapters = keras2.module("engine.data_adapter", package)
         if steps_per_epoch == 0:

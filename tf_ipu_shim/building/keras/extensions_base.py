@@ -17,7 +17,7 @@ from tf_ipu_shim.building.keras.option_setters import OptionSetters
 from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
 from tf_ipu_shim.building.pipelines.pipelining_ops import PipelineSchedule
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 logged_steps_per_execution_warning = False
 
@@ -359,9 +359,4 @@ __all__ = ["KerasExtensionBase", "ModelState", "ReplicatedMetricReductionMethod"
 
 def _note_queues(max_queue_size: int, workers: int, use_multiprocessing: bool) -> None:
     """Records what Keras' own queues would be told; there are none."""
-    accepted.note_arguments(
-        "Model.fit",
-        max_queue_size=None if max_queue_size == 10 else max_queue_size,
-        workers=None if workers == 1 else workers,
-        use_multiprocessing=use_multiprocessing or None,
-    )
+    note_arguments("Model.fit", max_queue_size=max_queue_size, workers=workers, use_multiprocessing=use_multiprocessing)

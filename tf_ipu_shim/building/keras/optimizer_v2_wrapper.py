@@ -60,14 +60,14 @@ class _OptimizerV2Wrapper(OptimizerV2):
 
         Args:
             grads_and_vars: pairs of gradient and variable.
-            *args: a name; see Keras.
+            *args: a name; see Keras. The wrapped optimizer gets all of them.
             **kwargs: as above.
         """
         pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
-        return self._apply(pairs, kwargs.get("name"))
+        return self._apply(pairs, *args, **kwargs)
 
-    def _apply(self, pairs: list[tuple[Any, Any]], name: str | None = None) -> Any:
-        return self._opt.apply_gradients(pairs, name=name)
+    def _apply(self, pairs: list[tuple[Any, Any]], *args: Any, **kwargs: Any) -> Any:
+        return self._opt.apply_gradients(pairs, *args, **kwargs)
 
     def _transform_loss(self, loss: Any) -> Any:
         inner = getattr(self._opt, "_transform_loss", None)

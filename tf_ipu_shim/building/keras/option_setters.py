@@ -7,8 +7,8 @@ from typing import Any
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import options
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.names.refused import refused
-from tf_ipu_shim.runtime import accepted
 
 
 class OptionSetters:
@@ -28,7 +28,7 @@ class OptionSetters:
         Args:
             gradient_accumulation_steps_per_replica: mini-batches to an update; None or 1: each one updates.
             gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
-            use_v2_gradient_accumulation_optimizer: accepted: both of Graphcore's give the same weights.
+            use_v2_gradient_accumulation_optimizer: recorded: both of Graphcore's give the same weights.
             **gradient_accumulation_optimizer_kwargs: `dtype` of the accumulators; others say where state is kept.
 
         Raises:
@@ -39,9 +39,13 @@ class OptionSetters:
         )
         options.check_steps(gradient_accumulation_steps_per_replica)
         options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
-        accepted.note_arguments(
+        further = gradient_accumulation_optimizer_kwargs
+        note_arguments(
             "Model.set_gradient_accumulation_options",
-            use_v2_gradient_accumulation_optimizer=use_v2_gradient_accumulation_optimizer or None,
+            use_v2_gradient_accumulation_optimizer=use_v2_gradient_accumulation_optimizer,
+            offload_weight_update_variables=further.get("offload_weight_update_variables"),
+            verify_usage=further.get("verify_usage"),
+            name=further.get("name"),
         )
         GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
         self._set(

@@ -10,7 +10,7 @@ from tf_ipu_shim import errors, keras2
 from tf_ipu_shim.building.layers.ipu_layer import IPULayer
 from tf_ipu_shim.building.ops import rand_ops
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 _keras = keras2.public()
 
@@ -78,10 +78,9 @@ class PopnnRNN(IPULayer):
                 f"IPU custom {self._kind} layer does not support implementation = {arguments['implementation']!r}. "
                 "Use 1 or 2."
             )
-        partials = arguments["partials_dtype"]
-        accepted.note_arguments(
+        note_arguments(
             "keras PopnnLSTM",
-            partials_dtype=partials if tf.as_dtype(partials) != tf.float32 else None,
+            partials_dtype=tf.as_dtype(arguments["partials_dtype"]),
             **{name: arguments[name] for name in self._RECORDED},
         )
         self._arguments = arguments

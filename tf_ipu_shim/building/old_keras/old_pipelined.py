@@ -6,6 +6,7 @@ from typing import Any
 
 from tf_ipu_shim.building.old_keras.old_arguments import chosen_count, remember
 from tf_ipu_shim.building.old_keras.old_model import OldModel
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 # Arguments of the constructors that say so.
 OPTIONS = (
@@ -92,7 +93,7 @@ class Pipelined(OldModel):
         Returns:
             The history, with one entry an epoch.
         """
-        _check_outfeed(accumulate_outfeed, accumulate_outfeed_dtype)
+        _note_outfeed(accumulate_outfeed, accumulate_outfeed_dtype)
         return super().fit(
             x,
             y,
@@ -128,7 +129,7 @@ class Pipelined(OldModel):
         Returns:
             A list of the loss and the metrics, in the order of `metrics_names`.
         """
-        _check_outfeed(accumulate_outfeed, accumulate_outfeed_dtype)
+        _note_outfeed(accumulate_outfeed, accumulate_outfeed_dtype)
         return super().evaluate(
             x,
             y,
@@ -142,6 +143,7 @@ class Pipelined(OldModel):
         )
 
 
-def _check_outfeed(accumulate: bool, dtype: Any) -> None:
+def _note_outfeed(accumulate: bool, dtype: Any) -> None:
     if dtype is not None and not accumulate:
         raise ValueError("accumulate_outfeed_dtype is the dtype of sums: set accumulate_outfeed=True, too.")
+    note_arguments("PipelineModel.fit", accumulate_outfeed=accumulate, accumulate_outfeed_dtype=dtype)

@@ -10,6 +10,7 @@ from tf_ipu_shim.building.ops.host_embedding import HostEmbedding as HostEmbeddi
 from tf_ipu_shim.building.ops.host_embedding import HostEmbeddingOptimizerSpec as HostEmbeddingOptimizerSpec
 from tf_ipu_shim.building.ops.host_embedding import HostEmbeddingSGDGAOptimizerSpec as HostEmbeddingSGDGAOptimizerSpec
 from tf_ipu_shim.building.ops.host_embedding import create_host_embedding as create_host_embedding
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 def embedding_lookup(
@@ -30,10 +31,10 @@ def embedding_lookup(
         params: shape [rows, ...]; the table.
         ids: integers of any shape; the rows.
         serialization_factor: in how many parts the table is read and updated. It divides the first dimension.
-        indices_are_sorted: whether the ids rise, which Graphcore's lookup uses.
+        indices_are_sorted: whether the ids rise, which Graphcore's lookup uses; recorded.
         name: of the op.
-        one_hot_threshold: of no effect since SDK 1.2.
-        min_encoding_size: of no effect since SDK 1.2.
+        one_hot_threshold: of no effect since SDK 1.2; recorded.
+        min_encoding_size: of no effect since SDK 1.2; recorded.
 
     Returns:
         Shape [*ids.shape, *params.shape[1:]].
@@ -48,10 +49,16 @@ def embedding_lookup(
         >>> embedding_lookup(table, [2, 0]).numpy().tolist()
         [[20.0, 21.0], [0.0, 1.0]]
     """
-    del one_hot_threshold, min_encoding_size
     if serialization_factor is None or isinstance(serialization_factor, str):
         name = serialization_factor or name
         serialization_factor = 1 if indices_are_sorted is False else indices_are_sorted
+        indices_are_sorted = False
+    note_arguments(
+        "embedding_lookup",
+        indices_are_sorted=indices_are_sorted,
+        one_hot_threshold=one_hot_threshold,
+        min_encoding_size=min_encoding_size,
+    )
     table, rows = tf.convert_to_tensor(params), tf.convert_to_tensor(ids)
     if serialization_factor < 1:
         raise ValueError(f"serialization_factor has to be at least 1, but was {serialization_factor}.")

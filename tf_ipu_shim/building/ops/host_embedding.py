@@ -10,6 +10,7 @@ import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import gen_resource_variable_ops
 
 from tf_ipu_shim.building import host_ops
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.lowering import synthetic
 from tf_ipu_shim.machine import flags
 
@@ -22,7 +23,7 @@ class HostEmbeddingOptimizerSpec:
 
     Args:
         learning_rate: what gradients are multiplied with.
-        optimizer_name: of the optimizer; `"SGD"` when left out.
+        optimizer_name: of the optimizer; recorded.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingOptimizerSpec`.
 
@@ -32,8 +33,8 @@ class HostEmbeddingOptimizerSpec:
     """
 
     def __init__(self, learning_rate: float, optimizer_name: str | None = None) -> None:
+        note_arguments("HostEmbedding", optimizer_name=optimizer_name)
         self._learning_rate = learning_rate
-        self._optimizer_name = optimizer_name or "SGD"
 
     def get_learning_rate(self) -> float:
         """The learning rate."""
@@ -103,7 +104,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
     """
 
     def __init__(self, learning_rate: float, accumulation_factor: int) -> None:
-        super().__init__(learning_rate, "SGD+GA")
+        super().__init__(learning_rate)
         self._accumulation_factor = accumulation_factor
 
     def get_accumulation_factor(self) -> int:
@@ -144,7 +145,7 @@ class HostEmbedding:
     Args:
         name: of the table.
         embedding_tensor: a resource variable on the host, shape [tokens, encoding].
-        partition_strategy: how replicas would share the transfer: by `"TOKEN"` or by `"ENCODING"`.
+        partition_strategy: how replicas would share the transfer: by `"TOKEN"` or by `"ENCODING"`; recorded.
         optimizer_spec: how gradients update the table; None for a table that is only read.
 
     Raises:
@@ -178,6 +179,7 @@ class HostEmbedding:
             )
         if partition_strategy not in _STRATEGIES:
             raise ValueError(f"Unknown partition strategy {partition_strategy!r}. Choose 'TOKEN' or 'ENCODING'.")
+        note_arguments("HostEmbedding", partition_strategy=partition_strategy)
         self._name = name
         self._embedding_tensor = embedding_tensor
         self._partition_strategy = partition_strategy
@@ -227,7 +229,7 @@ class HostEmbedding:
 
         Args:
             indices: integers of any shape.
-            count: of no effect since SDK 1.4. A bool in its place is `clip_indices`.
+            count: of no effect since SDK 1.4; recorded. A bool in its place is `clip_indices`.
             clip_indices: whether to move indices into the table's range.
 
         Returns:
@@ -236,6 +238,8 @@ class HostEmbedding:
         """
         if isinstance(count, bool):
             clip_indices = count
+        else:
+            note_arguments("HostEmbedding", count=count)
         table = self._embedding_tensor
         rows = tf.convert_to_tensor(indices)
         in_force = flags.current()

@@ -9,6 +9,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building import host_ops, loops
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 def print_tensor(input: Any, name: str = "") -> Any:
@@ -41,7 +42,7 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
     Args:
         x: the tensor.
         depth: of the queue, in executions.
-        offload: whether the queue is in remote memory.
+        offload: whether the queue is in remote memory; recorded.
         name: of the op.
 
     Returns:
@@ -61,6 +62,7 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
             f"internal_ops.fifo(depth={depth}) keeps values between executions in Graphcore's runtime, which is not "
             "emulated. Hold them in a tf.Variable of the shape [depth, ...], or carry them through the loop's state."
         )
+    note_arguments("fifo", offload=offload)
     return tf.identity(x, name=name)
 
 
@@ -145,7 +147,7 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
 
     Args:
         name: of the operation.
-        **kwargs: `lower_bound` and `upper_bound`, which tell Graphcore's compiler what values to expect.
+        **kwargs: `lower_bound` and `upper_bound`, which tell Graphcore's compiler what values to expect; recorded.
 
     Returns:
         An int32 scalar.
@@ -165,6 +167,7 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
     unknown = sorted(set(kwargs) - {"lower_bound", "upper_bound"})
     if unknown:
         raise ValueError(f"get_current_iteration_counter takes no argument {unknown[0]!r}.")
+    note_arguments("get_current_iteration_counter", **kwargs)
     counter = loops.current_counter()
     if counter is None:
         raise ValueError(

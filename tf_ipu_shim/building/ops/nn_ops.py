@@ -12,7 +12,7 @@ from tf_ipu_shim.building.ops import activations
 from tf_ipu_shim.building.ops.ctc_decoders import ctc_beam_search_decoder, ctc_beam_search_decoder_with_log_probs
 from tf_ipu_shim.building.ops.ctc_losses import ctc_loss_v2, ctc_loss_with_log_probs
 from tf_ipu_shim.building.ops.sampled_losses import nce_loss, sampled_softmax_loss
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 __all__ = [
     "ctc_beam_search_decoder",
@@ -112,7 +112,7 @@ def softmax(x: Any, stable: bool = False, name: str | None = None) -> Any:
         >>> softmax(tf.constant([[0.0, 0.0]])).numpy().tolist()
         [[0.5, 0.5]]
     """
-    accepted.note_arguments("nn_ops.softmax", stable=stable or None)
+    note_arguments("nn_ops.softmax", stable=stable)
     return tf.nn.softmax(x, name=name)
 
 
@@ -138,6 +138,8 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
         ... def both(x, y, w1, w2):
         ...     return tf.nn.conv2d(x, w1, 1, "SAME"), tf.nn.conv2d(y, w2, 1, "SAME")
     """
+
+    note_arguments("nn_ops.multi_conv", options=options or None)
 
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)

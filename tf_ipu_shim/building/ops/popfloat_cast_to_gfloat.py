@@ -14,6 +14,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building.ops import gfloat_casts
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 cast_to_gfloat16_param_size = 29
 cast_to_gfloat32_param_size = 29
@@ -84,12 +85,12 @@ def cast_native_to_gfloat(
         round_mode: see `gfloat_casts.quantise`.
         sr_bits: random bits of stochastic rounding.
         sr_density: of the random numbers.
-        sr_norm_offset: of a density that is refused.
-        sr_norm_scale: of a density that is refused.
-        sr_norm_min: of a density that is refused.
-        sr_norm_max: of a density that is refused.
-        sr_prob: of a density that is refused.
-        gfloat_format: the format's name; the parameters say it all.
+        sr_norm_offset: of a density that is refused; recorded.
+        sr_norm_scale: of a density that is refused; recorded.
+        sr_norm_min: of a density that is refused; recorded.
+        sr_norm_max: of a density that is refused; recorded.
+        sr_prob: of a density that is refused; recorded.
+        gfloat_format: the format's name; recorded: the parameters say it all.
         calc_type: float16 or float32.
         out_type: float16 or float32 for the rounded numbers, int8 or int16 for their bits.
 
@@ -106,6 +107,16 @@ def cast_native_to_gfloat(
         >>> cast_native_to_gfloat(tf.constant([3.49]), params, round_mode="RZ").numpy().tolist()
         [3.25]
     """
+    note_arguments(
+        "cast_native_to_gfloat",
+        sr_norm_offset=sr_norm_offset,
+        sr_norm_scale=sr_norm_scale,
+        sr_norm_min=sr_norm_min,
+        sr_norm_max=sr_norm_max,
+        sr_prob=sr_prob,
+        gfloat_format=gfloat_format,
+        calc_type=tf.as_dtype(calc_type),
+    )
     numbers = gfloat_casts.quantise(inputs, params, en_nanoo, round_mode, sr_bits, sr_density)
     if tf.as_dtype(out_type).is_integer:
         return gfloat_casts.pack(numbers, params, out_type)
@@ -120,7 +131,7 @@ def cast_gfloat_to_native(
     Args:
         inputs: int8 or int16, of `cast_native_to_gfloat`; floats are taken as they are.
         params: of `calc_gfloat_params`.
-        gfloat_format: the format's name; the parameters say it all.
+        gfloat_format: the format's name; recorded: the parameters say it all.
         calc_type: float16 or float32.
         out_type: float16 or float32.
 
@@ -135,6 +146,7 @@ def cast_gfloat_to_native(
         >>> cast_gfloat_to_native(packed, params).numpy().tolist()
         [3.25]
     """
+    note_arguments("cast_native_to_gfloat", gfloat_format=gfloat_format, calc_type=tf.as_dtype(calc_type))
     inputs = tf.convert_to_tensor(inputs)
     return tf.cast(gfloat_casts.unpack(inputs, params) if inputs.dtype.is_integer else inputs, out_type)
 
@@ -316,7 +328,19 @@ class GenericFloat:
         out_type = _NATIVE.get(storage_type) or self.get_gfloat_storage_dtype()
         params = self.get_cast_to_gfloat_params()
         return cast_native_to_gfloat(
-            inputs, params, en_nanoo, round_mode, sr_bits, sr_density, out_type=out_type, calc_type=self._calc_dtype
+            inputs,
+            params,
+            en_nanoo,
+            round_mode,
+            sr_bits,
+            sr_density,
+            sr_norm_offset,
+            sr_norm_scale,
+            sr_norm_min,
+            sr_norm_max,
+            sr_prob,
+            out_type=out_type,
+            calc_type=self._calc_dtype,
         )
 
     def cast_gfloat_to_native(self, inputs: Any, storage_type: str = "auto") -> tf.Tensor:
@@ -354,6 +378,11 @@ class GenericFloat:
             round_mode=round_mode,
             sr_bits=sr_bits,
             sr_density=sr_density,
+            sr_norm_offset=sr_norm_offset,
+            sr_norm_scale=sr_norm_scale,
+            sr_norm_min=sr_norm_min,
+            sr_norm_max=sr_norm_max,
+            sr_prob=sr_prob,
             storage_type=storage_type,
         )
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.building.ops import recurrences
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 class PopnnLstmLayer(NamedTuple):
@@ -74,6 +75,14 @@ def popnn_lstm_layer(
     name: Any = None,
 ) -> Any:
     """See `recurrences.lstm`; time comes first, gates are input, forget, candidate and output."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops",
+        is_training=is_training,
+        partials_dtype=tf.as_dtype(partials_dtype),
+        options=options,
+        options_bwd=options_bwd,
+    )
     with tf.name_scope(name or "PopnnLstmLayer"):
         return _lstm((inputs, input_h_state, input_c_state, kernel, biases), activation, recurrent_activation)
 
@@ -98,6 +107,10 @@ def popnn_lstm_layer_backprop(
     name: Any = None,
 ) -> Any:
     """The gradients of `popnn_lstm_layer`."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
+    )
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnLstmLayerBackprop"):
         return _lstm_gradients(operands, (output_backprop, output_c_state_backprop), activation, recurrent_activation)
@@ -121,6 +134,15 @@ def popnn_dynamic_lstm_layer(
     name: Any = None,
 ) -> Any:
     """`popnn_lstm_layer` for sequences of different lengths; the state is the one at each sequence's end."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops",
+        is_training=is_training,
+        preserve_final_state=preserve_final_state,
+        partials_dtype=tf.as_dtype(partials_dtype),
+        options=options,
+        options_bwd=options_bwd,
+    )
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayer"):
         return _lstm(operands, activation, recurrent_activation, seq_len)
@@ -147,6 +169,10 @@ def popnn_dynamic_lstm_layer_backprop(
     name: Any = None,
 ) -> Any:
     """The gradients of `popnn_dynamic_lstm_layer`."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
+    )
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayerBackprop"):
         upstream = (output_backprop, output_c_state_backprop)
@@ -169,6 +195,14 @@ def popnn_gru_layer(
     name: Any = None,
 ) -> Any:
     """See `recurrences.gru`; time comes first, gates are update, reset and candidate."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops",
+        is_training=is_training,
+        partials_dtype=tf.as_dtype(partials_dtype),
+        options=options,
+        options_bwd=options_bwd,
+    )
     with tf.name_scope(name or "PopnnGRULayer"):
         return _gru((inputs, initial_state, kernel, biases), activation, recurrent_activation, reset_after)
 
@@ -191,6 +225,10 @@ def popnn_gru_layer_backprop(
     name: Any = None,
 ) -> Any:
     """The gradients of `popnn_gru_layer`."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
+    )
     operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnGRULayerBackprop"):
         return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after)
@@ -213,6 +251,14 @@ def popnn_dynamic_gru_layer(
     name: Any = None,
 ) -> Any:
     """`popnn_gru_layer` for sequences of different lengths."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops",
+        is_training=is_training,
+        partials_dtype=tf.as_dtype(partials_dtype),
+        options=options,
+        options_bwd=options_bwd,
+    )
     with tf.name_scope(name or "PopnnDynamicGRULayer"):
         return _gru((inputs, initial_state, kernel, biases), activation, recurrent_activation, reset_after, seq_len)
 
@@ -236,6 +282,10 @@ def popnn_dynamic_gru_layer_backprop(
     name: Any = None,
 ) -> Any:
     """The gradients of `popnn_dynamic_gru_layer`."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
+    )
     operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicGRULayerBackprop"):
         return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
@@ -259,6 +309,14 @@ def popnn_augru_layer(
     name: Any = None,
 ) -> Any:
     """`popnn_dynamic_gru_layer` with attention scores, `[time, batch]`."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops",
+        is_training=is_training,
+        partials_dtype=tf.as_dtype(partials_dtype),
+        options=options,
+        options_bwd=options_bwd,
+    )
     operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayer"):
         return _gru(operands, activation, recurrent_activation, reset_after, seq_len)
@@ -284,6 +342,10 @@ def popnn_augru_layer_backprop(
     name: Any = None,
 ) -> Any:
     """The gradients of `popnn_augru_layer`."""
+    _check_channels(num_channels, biases)
+    note_arguments(
+        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
+    )
     operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayerBackprop"):
         return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
@@ -305,6 +367,19 @@ def _gru(
         inputs, state, kernel, biases, activation, recurrent_activation, reset_after, seq_len, *scores
     )
     return PopnnGRULayer(outputs, tf.zeros([0], outputs.dtype))
+
+
+def _planning(partials_dtype: Any, options: Any, options_bwd: Any = None) -> dict[str, Any]:
+    """Arguments for Poplar's planner, as they are recorded."""
+    return {"partials_dtype": tf.as_dtype(partials_dtype), "options": options, "options_bwd": options_bwd}
+
+
+def _check_channels(channels: int, biases: Any) -> None:
+    shape = tf.convert_to_tensor(biases).shape
+    if shape.rank is not None and not shape[-1:].is_compatible_with([channels]):
+        raise ValueError(
+            f"num_channels is {channels}, and the biases have the shape {shape}. Give biases [gates, num_channels]."
+        )
 
 
 def _lstm_gradients(operands: Sequence[Any], upstream: Sequence[Any], *options: Any) -> Any:

@@ -12,7 +12,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.ops import recurrences
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 v1 = tf.compat.v1
 LSTMStateTuple = keras2.module("layers.rnn.legacy_cells").LSTMStateTuple
@@ -76,16 +76,15 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         self._recurrent_activation = check_activation(
             recurrent_activation, ACCEPTED_RECURRENT_ACTIVATIONS, "recurrent_activation"
         )
-        accepted.note_arguments(
+        note_arguments(
             "PopnnLSTM",
-            partials_dtype=None if tf.as_dtype(partials_dtype) == tf.float32 else partials_dtype,
+            partials_dtype=tf.as_dtype(partials_dtype),
             available_memory_proportion_fwd=available_memory_proportion_fwd,
             available_memory_proportion_bwd=available_memory_proportion_bwd,
             options=options,
             options_bwd=options_bwd,
         )
         self._plain_dtype = dtype
-        self._partials_dtype = partials_dtype
         self._num_units = num_units
         self._seed = seed
         self._weights_initializer = weights_initializer
@@ -204,7 +203,7 @@ class PopnnLSTM(_PopnnRNN):
         Args:
             inputs: `[time, batch, input_size]`.
             initial_state: an `LSTMStateTuple` of `[batch, num_units]` tensors; zeros else.
-            training: has no influence on the values.
+            training: has no influence on the values; recorded.
 
         Returns:
             Outputs `[time, batch, num_units]` and the last state as an `LSTMStateTuple`.
@@ -212,6 +211,7 @@ class PopnnLSTM(_PopnnRNN):
         Raises:
             ValueError: the state is something else.
         """
+        note_arguments("PopnnLSTM", training=training)
         return self._run(inputs, initial_state, None)
 
     def _run(self, inputs: Any, initial_state: Any, seq_len: Any) -> Any:
@@ -254,7 +254,7 @@ class PopnnDynamicLSTM(PopnnLSTM):
             inputs: `[time, batch, input_size]`.
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
             initial_state: an `LSTMStateTuple`; zeros else.
-            training: has no influence on the values.
+            training: has no influence on the values; recorded.
 
         Returns:
             As `PopnnLSTM`.
@@ -262,6 +262,7 @@ class PopnnDynamicLSTM(PopnnLSTM):
         Raises:
             ValueError: the state is something else.
         """
+        note_arguments("PopnnLSTM", training=training)
         return self._run(inputs, initial_state, seq_len)
 
 
@@ -336,11 +337,12 @@ class PopnnGRU(_PopnnRNN):
         Args:
             inputs: `[time, batch, input_size]`.
             initial_state: `[batch, num_units]`; zeros else.
-            training: has no influence on the values.
+            training: has no influence on the values; recorded.
 
         Returns:
             Outputs `[time, batch, num_units]` and the last state `[batch, num_units]`.
         """
+        note_arguments("PopnnLSTM", training=training)
         return self._run(inputs, initial_state)
 
     def _run(
@@ -390,12 +392,13 @@ class PopnnDynamicGRU(PopnnGRU):
             inputs: `[time, batch, input_size]`, or `[batch, time, input_size]`.
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
             initial_state: `[batch, num_units]`; zeros else.
-            training: has no influence on the values.
+            training: has no influence on the values; recorded.
             time_major: whether inputs and outputs have time first.
 
         Returns:
             Outputs, with time where the inputs have it, and the last state.
         """
+        note_arguments("PopnnLSTM", training=training)
         return self._run(inputs, initial_state, seq_len, time_major=time_major)
 
 
@@ -429,12 +432,13 @@ class PopnnAUGRU(PopnnGRU):
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
             attention_score: `[time, batch]`, or `[batch, time]`.
             initial_state: `[batch, num_units]`; zeros else.
-            training: has no influence on the values.
+            training: has no influence on the values; recorded.
             time_major: whether inputs, scores and outputs have time first.
 
         Returns:
             Outputs, with time where the inputs have it, and the last state.
         """
+        note_arguments("PopnnLSTM", training=training)
         scores = tf.convert_to_tensor(attention_score)
         scores = scores if time_major else tf.transpose(scores)
         return self._run(inputs, initial_state, seq_len, scores, time_major)

@@ -9,6 +9,7 @@ from tf_ipu_shim.building.gradients.accumulators import Accumulation
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
 from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
@@ -74,9 +75,6 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
     ) -> None:
         super().__init__(opt, name=name)
         check_options(num_mini_batches, offload_weight_update_variables, replicated_optimizer_state_sharding)
-        self._num_mini_batches = num_mini_batches
-        self._offload_weight_update_variables = offload_weight_update_variables
-        self._replicated_optimizer_state_sharding = replicated_optimizer_state_sharding
         self._dtype = dtype
         self._reduction_method = GradientAccumulationReductionMethod.parse(reduction_method)
         self._accumulation = Accumulation(
@@ -116,7 +114,7 @@ class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
         num_mini_batches: to an update.
-        verify_usage: accepted; there is no wrong usage to find, see above.
+        verify_usage: recorded; there is no wrong usage to find, see above.
         name: of the operations.
 
     Raises:
@@ -136,7 +134,7 @@ class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
         name: str = "GradientAccumulationOptimizer",
     ) -> None:
         super().__init__(opt, num_mini_batches, name=name)
-        self._verify_usage = verify_usage
+        note_arguments("GradientAccumulationOptimizer", verify_usage=verify_usage)
 
 
 class CrossReplicaGradientAccumulationOptimizerV2(GradientAccumulationOptimizerV2):

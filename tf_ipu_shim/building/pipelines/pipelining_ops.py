@@ -18,7 +18,7 @@ from tf_ipu_shim.building.pipelines.options import (
     RecomputationMode,
     recomputation_checkpoint,
 )
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 def pipeline(
@@ -164,7 +164,7 @@ def pipeline(
         raise TypeError(
             f"weight_update_poplar_options to be of type PipelineStageOptions, but {type(given).__name__} was given."
         )
-    accepted.note_arguments(
+    note_arguments(
         "pipeline",
         recomputation_mode=recomputation_mode,
         forward_propagation_stages_poplar_options=forward_propagation_stages_poplar_options,

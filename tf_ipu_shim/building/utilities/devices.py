@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tf_ipu_shim.configuration.arguments import note_arguments
+
 _DEVICE = re.compile(r"(?:^|/)(?:device:)?IPU:(\d+)$", re.IGNORECASE)
 
 
@@ -28,6 +30,7 @@ def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
     """
     from tf_ipu_shim.runtime import devices
 
+    note_arguments("get_num_of_ipus_in_device", device=device)
     return devices.get(_ordinal(ipu_device), attach=False).num_ipus
 
 
@@ -58,6 +61,7 @@ def reset_ipu_seed(
 
     from tf_ipu_shim.runtime import seed as seeds
 
+    note_arguments("reset_ipu_seed", cpu_device=cpu_device)
     try:
         number = operator.index(seed)
     except TypeError:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.runtime import job
 
 
@@ -13,7 +14,7 @@ class HorovodBasics:
     """The processes of a job.
 
     Args:
-        library_path: where Horovod's library would be; there is none here.
+        library_path: where Horovod's library would be; there is none here; recorded.
 
     Source: `tensorflow.python.ipu.distributed.basics.HorovodBasics`.
 
@@ -29,6 +30,7 @@ class HorovodBasics:
     Adasum = 2
 
     def __init__(self, library_path: Any = None) -> None:
+        note_arguments("HorovodBasics", library_path=library_path)
         self._job: job.Job | None = None
 
     def init(self, comm: Sequence[int] | None = None) -> None:

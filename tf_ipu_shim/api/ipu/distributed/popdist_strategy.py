@@ -9,6 +9,7 @@ from tf_ipu_shim.api.ipu.distributed import Average, Sum, rank, size
 from tf_ipu_shim.api.ipu.distributed import allreduce as hvd_allreduce
 from tf_ipu_shim.api.ipu.distributed import broadcast as hvd_broadcast
 from tf_ipu_shim.building.strategies import keras_extensions, strategy_processes
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 __all__ = [
     "Average",
@@ -95,7 +96,7 @@ class PopDistExtendedV1(strategy_processes.ProcessExtended):
 
     Args:
         container_strategy: the strategy.
-        cluster_resolver: None: PopRun knows the instances.
+        cluster_resolver: recorded: PopRun knows the instances.
         ipu_device: where variables live and functions run.
         add_ipu_cross_replica_reductions: whether a reduction inside a program is one over its replicas.
 
@@ -113,6 +114,7 @@ class PopDistExtendedV1(strategy_processes.ProcessExtended):
         ipu_device: str,
         add_ipu_cross_replica_reductions: bool,
     ) -> None:
+        note_arguments("PopDistExtendedV1", cluster_resolver=cluster_resolver)
         super().__init__(container_strategy, ipu_device, replica_reductions=add_ipu_cross_replica_reductions)
 
     @property

@@ -8,7 +8,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.building.ops import group_normalisation
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 v1 = tf.compat.v1
 
@@ -67,7 +67,7 @@ def group_norm(
         >>> group_norm(tf.ones([2, 4, 4, 8]), groups=4).shape
         TensorShape([2, 4, 4, 8])
     """
-    accepted.note_arguments("group_norm", training=None if training else training, reduction_axes=reduction_axes)
+    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.rank
     inside = rank is not None and -rank <= channels_axis < rank

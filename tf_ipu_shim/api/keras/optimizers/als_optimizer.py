@@ -15,6 +15,7 @@ from tf_ipu_shim.api.keras.optimizers.gradient_accumulation_optimizer import Gra
 from tf_ipu_shim.building.gradients import loss_scaling
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 class ALSDefaults:
@@ -35,6 +36,11 @@ class ALSDefaults:
 
 
 OPTIONS = tuple(name for name in vars(ALSDefaults) if not name.startswith("_"))
+
+
+def _further(aggregate: bool) -> dict[str, Any]:
+    """What the wrapped optimizer is told beside the name; only Keras's know of it."""
+    return {} if aggregate else {"experimental_aggregate_gradients": False}
 
 
 def _check_power_of_two(name: str, value: Any) -> None:
@@ -150,15 +156,20 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         Args:
             grads_and_vars: pairs of gradient and variable.
             captured_grads: further gradients of the scaled loss that count; any structure of tensors.
-            global_step: accepted; Keras counts `iterations`.
+            global_step: recorded; Keras counts `iterations`.
             name: of the operation.
-            experimental_aggregate_gradients: accepted; see Keras.
+            experimental_aggregate_gradients: handed to the wrapped optimizer.
         """
         pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
         captured = [] if captured_grads is None else nest.flatten(captured_grads)
         counted = captured + ([] if self.captured_grads_only else [gradient for gradient, _ in pairs])
         unscaled = self.get_unscaled_gradients([gradient for gradient, _ in pairs])
-        applied = self._apply(list(zip(unscaled, [variable for _, variable in pairs])), name)
+        note_arguments("ALSOptimizer.apply_gradients", global_step=global_step)
+        applied = self._apply(
+            list(zip(unscaled, [variable for _, variable in pairs])),
+            name=name,
+            **_further(experimental_aggregate_gradients),
+        )
         with ops.control_dependencies([applied] if isinstance(applied, ops.Operation) else []):
             return control_flow_ops.group(*self._state.advance(self._rules(), counted))
 
@@ -384,7 +395,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
             grads_and_vars: pairs of gradient and variable.
             captured_grads: as for `ALSOptimizer.apply_gradients`; those of all mini-batches count.
             name: of the operation.
-            experimental_aggregate_gradients: accepted; see Keras.
+            experimental_aggregate_gradients: handed to the wrapped optimizer.
 
         Raises:
             UnsupportedError: captured gradients with statistics of the last update alone.
@@ -399,7 +410,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
             found = loss_scaling.histogram(nest.flatten(captured_grads), self._opt.histogram_bin_edge)
             counted = [self._opt.histogram.assign_add(found, read_value=False)]
         with ops.control_dependencies([operation for operation in counted if isinstance(operation, ops.Operation)]):
-            return super().apply_gradients(grads_and_vars, name=name)
+            return super().apply_gradients(grads_and_vars, name=name, **_further(experimental_aggregate_gradients))
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:

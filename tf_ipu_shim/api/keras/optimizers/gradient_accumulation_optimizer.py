@@ -18,8 +18,8 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
     Args:
         opt: a Keras 2 optimizer.
         num_mini_batches: to an update; loops around it must run a multiple of it.
-        offload_weight_update_variables: accepted and recorded; where state is kept does not change results.
-        replicated_optimizer_state_sharding: accepted and recorded, as above.
+        offload_weight_update_variables: whether optimizer state is in remote memory: for the memory model alone.
+        replicated_optimizer_state_sharding: whether replicas each have a part of it, as above.
         dtype: of the accumulators: a type, or a function from the variable to one; the variable's own by default.
         reduction_method: a `GradientAccumulationReductionMethod`, or its name.
         name: of the operations.
@@ -68,11 +68,11 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
 
         Args:
             grads_and_vars: pairs of gradient and variable.
-            *args: see Keras.
-            **kwargs: `name`; see Keras.
+            *args: a name; see Keras. The wrapped optimizer gets all of them.
+            **kwargs: as above.
         """
         pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
-        return self._accumulation.update(pairs, lambda reduced: self._apply(reduced, kwargs.get("name")))
+        return self._accumulation.update(pairs, lambda reduced: self._apply(reduced, *args, **kwargs))
 
     @staticmethod
     def bool_to_three_state(value: bool | None, default: str | None = None) -> str:

@@ -46,7 +46,20 @@ def cast_native_to_gfloat(
     """See `popfloat_cast_to_gfloat.cast_native_to_gfloat`."""
     with tf.name_scope(name or "CastNativeToGfloat"):
         return popfloat_cast_to_gfloat.cast_native_to_gfloat(
-            input, params, en_nanoo, round_mode, sr_bits, sr_density, out_type=out_type, calc_type=calc_type
+            input,
+            params,
+            en_nanoo,
+            round_mode,
+            sr_bits,
+            sr_density,
+            sr_norm_offset,
+            sr_norm_scale,
+            sr_norm_min,
+            sr_norm_max,
+            sr_prob,
+            gfloat_format,
+            calc_type,
+            out_type,
         )
 
 
@@ -55,4 +68,4 @@ def cast_gfloat_to_native(
 ) -> Any:
     """See `popfloat_cast_to_gfloat.cast_gfloat_to_native`."""
     with tf.name_scope(name or "CastGfloatToNative"):
-        return popfloat_cast_to_gfloat.cast_gfloat_to_native(input, params, out_type=out_type, calc_type=calc_type)
+        return popfloat_cast_to_gfloat.cast_gfloat_to_native(input, params, gfloat_format, calc_type, out_type)

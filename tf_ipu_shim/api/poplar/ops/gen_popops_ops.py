@@ -20,6 +20,7 @@ from tf_ipu_shim.building.ops import (
     statistics_ops,
     within_replica_ops,
 )
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 IpuConvertToF8 = collections.namedtuple("IpuConvertToF8", ["output", "output_metadata"])
 IpuF8Matmul = collections.namedtuple("IpuF8Matmul", ["output", "output_meta"])
@@ -86,11 +87,13 @@ def ipu_histogram_update(hist: Any, input: Any, levels: Any, absolute_of_input: 
 
 def ipu_multi_slice(input: Any, indices: Any, indices_are_sorted: bool = False, name: Any = None) -> Any:
     """Rows of `input`, shape [*indices.shape, *input.shape[1:]]."""
+    note_arguments("gen_popops_ops", indices_are_sorted=indices_are_sorted)
     return tf.gather(input, indices, name=name or "IpuMultiSlice")
 
 
 def ipu_multi_update(input: Any, indices: Any, updates: Any, indices_are_sorted: bool = False, name: Any = None) -> Any:
     """`input` with rows replaced: `updates` has the shape [rows, ...], `indices` [rows] or [rows, 1]."""
+    note_arguments("gen_popops_ops", indices_are_sorted=indices_are_sorted)
     return tf.tensor_scatter_nd_update(input, _rows(indices), updates, name=name or "IpuMultiUpdate")
 
 
@@ -98,6 +101,7 @@ def ipu_multi_update_add(
     input: Any, indices: Any, updates: Any, scale: Any, indices_are_sorted: bool = False, name: Any = None
 ) -> Any:
     """`input` with `scale * updates` added to rows, those that come up several times too."""
+    note_arguments("gen_popops_ops", indices_are_sorted=indices_are_sorted)
     with tf.name_scope(name or "IpuMultiUpdateAdd"):
         updates = tf.convert_to_tensor(updates)
         return tf.tensor_scatter_nd_add(input, _rows(indices), updates * tf.cast(scale, updates.dtype))

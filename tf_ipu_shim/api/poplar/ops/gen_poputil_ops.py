@@ -11,6 +11,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.ops import control_flow_ops, cross_replica_ops, internal_ops, replication_ops
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 def ipu_barrier(inputs: Any, insert_barrier_for_gradients: bool = False, name: Any = None) -> Any:
@@ -82,7 +83,7 @@ def ipu_stateful_gradient_accumulate(
     Args:
         input: what is summed; each call in a program's Python has a sum of its own.
         num_mini_batches: how many make a sum.
-        verify_usage: Graphcore's check that the result goes into an update; there is none here.
+        verify_usage: Graphcore's check that the result goes into an update; recorded.
         name: of the variables.
 
     Example:
@@ -90,6 +91,7 @@ def ipu_stateful_gradient_accumulate(
         >>> ipu_stateful_gradient_accumulate(gradient, num_mini_batches=1).numpy().tolist()
         [1.0]
     """
+    note_arguments("GradientAccumulationOptimizer", verify_usage=verify_usage)
     value = tf.convert_to_tensor(input)
     v1 = tf.compat.v1
     with v1.variable_scope(None, name or "IpuStatefulGradientAccumulate", use_resource=True):

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 class AssumeEqualAcrossReplicas(keras2.public().layers.Layer):  # type: ignore[misc]
@@ -15,7 +16,7 @@ class AssumeEqualAcrossReplicas(keras2.public().layers.Layer):  # type: ignore[m
     Poplar's compiler needs the promise to place control flow that depends on the tensor; nothing here does.
 
     Args:
-        inplace: whether the IPU may reuse the tensor's memory.
+        inplace: whether the IPU may reuse the tensor's memory; recorded.
         **kwargs: of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.AssumeEqualAcrossReplicas`.
@@ -27,6 +28,7 @@ class AssumeEqualAcrossReplicas(keras2.public().layers.Layer):  # type: ignore[m
 
     def __init__(self, inplace: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        note_arguments("AssumeEqualAcrossReplicas", inplace=inplace)
         self.inplace = inplace
 
     def call(self, inputs: Any, **kwargs: Any) -> Any:

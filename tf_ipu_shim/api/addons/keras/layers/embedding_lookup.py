@@ -9,6 +9,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.layers.ipu_layer import IPULayer
 from tf_ipu_shim.building.ops import embedding_ops
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 _keras = keras2.public()
 
@@ -67,6 +68,7 @@ class Embedding(IPULayer):
         self.embeddings_regularizer = _keras.regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = _keras.constraints.get(embeddings_constraint)
         self.mask_zero = mask_zero
+        note_arguments("keras Embedding", input_length=input_length)
         self.input_length = input_length
         self.serialization_factor = serialization_factor
 

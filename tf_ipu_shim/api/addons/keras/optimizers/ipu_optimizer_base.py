@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
 
@@ -41,9 +41,9 @@ class IpuOptimizerBase(OptimizerV2):
         **kwargs: Any,
     ) -> None:
         super().__init__(name, **kwargs)
-        accepted.note_arguments(
+        note_arguments(
             "IpuOptimizerBase",
-            outline_apply_gradients=outline_apply_gradients or None,
+            outline_apply_gradients=outline_apply_gradients,
             outline_apply_gradients_kwargs=outline_apply_gradients_kwargs or None,
         )
         self.opt_dtypes = tuple(optimizer_compute_precisions)

@@ -1,0 +1,308 @@
+"""Arguments that are accepted and change nothing are in the memory report, and once a process in the log."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras_models import keras
+from option_runs import COMPILE_ONLY, keras_recurrent, norm, pipeline, recurrent
+from tf_ipu_shim.ipu.ops.experimental import popfloat_cast_to_gfloat
+from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineStageOptions, RecomputationMode
+from tf_ipu_shim.keras.optimizers import ALSOptimizer
+from tf_ipu_shim.poplar.ops import gen_pop_datastream_ops, gen_popnn_ops, gen_popops_ops
+
+from tf_ipu_shim import ipu, memory_report
+from tf_ipu_shim.configuration import arguments
+from tf_ipu_shim.machine.effects import RECORDED
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+POPLAR = {"partialsType": "half"}
+PLANNER = {
+    "partials_dtype": tf.float16,
+    "available_memory_proportion_fwd": 0.2,
+    "available_memory_proportion_bwd": 0.3,
+    "options": POPLAR,
+    "options_bwd": POPLAR,
+}
+
+
+def stage_options():
+    return PipelineStageOptions(matmul_options={"availableMemoryProportion": "0.1"})
+
+
+def keras_model():
+    model = keras.Sequential([keras.layers.Dense(1, input_shape=(2,))])
+    model.compile("sgd", "mse", steps_per_execution=2)
+    return model
+
+
+def fitted(**options):
+    with ipu.ipu_strategy.IPUStrategy().scope():
+        keras_model().fit(np.ones((4, 2), "f"), np.ones((4, 1), "f"), batch_size=2, verbose=0, **options)
+
+
+def accumulated(**options):
+    with ipu.ipu_strategy.IPUStrategy().scope():
+        keras_model().set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2, **options)
+
+
+def old_pipeline(**options):
+    with ipu.ipu_strategy.IPUStrategy().scope():
+        model = ipu.keras.PipelineSequential(
+            [[keras.layers.Dense(2, input_shape=(2,))], [keras.layers.Dense(1)]],
+            gradient_accumulation_count=4,
+            device_mapping=[0, 0],
+            pipeline_schedule=ipu.ops.pipelining_ops.PipelineSchedule.Sequential,
+        )
+        model.compile("sgd", "mse")
+        data = tf.data.Dataset.from_tensors((np.ones((4, 2), "f"), np.ones((4, 1), "f"))).repeat(4)
+        model.fit(data, steps_per_epoch=1, verbose=0, **options)
+
+
+def estimator_spec(**options):
+    pytest.importorskip("tensorflow_estimator")  # TensorFlow has it up to 2.15
+    from tensorflow.python.ipu.ipu_pipeline_estimator import IPUPipelineEstimatorSpec
+
+    return IPUPipelineEstimatorSpec("infer", [tf.nn.relu], gradient_accumulation_count=4, **options)
+
+
+def embedding_layer(**options):
+    from ipu_tensorflow_addons.keras.layers import Embedding
+
+    return Embedding(4, 2, **options)
+
+
+def equal_layer(**options):
+    from ipu_tensorflow_addons.keras.layers import AssumeEqualAcrossReplicas
+
+    return AssumeEqualAcrossReplicas(**options)
+
+
+def ipu_optimizer(**options):
+    from ipu_tensorflow_addons.keras.optimizers import SGDIpuOptimizer
+
+    return SGDIpuOptimizer(**options)
+
+
+def infeed(**options):
+    with tf.Graph().as_default():
+        ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(3), **options)
+
+
+def iterator(**options):
+    return ipu.ipu_infeed_queue.IPUIterator(tf.data.Dataset.range(3), **options)
+
+
+def raw_feeds(device_ordinal=0, asynchronous=False, warn_when_unconnected=True, **options):
+    ops, kinds, shapes = gen_pop_datastream_ops, [tf.int64], [[]]
+    with tf.Graph().as_default():
+        data = v1.data.Dataset.range(3)._variant_tensor
+        ops.ipu_create_dataset_iterator(data, "raw", kinds, shapes, device_ordinal=device_ordinal, **options)
+        (element,) = ops.pop_datastream_infeed_dequeue("raw", kinds, shapes, **options)
+        ops.pop_datastream_outfeed_enqueue([element], shapes, "raw out", **options)
+        ops.pop_datastream_outfeed_dequeue(
+            kinds, shapes, "raw out", warn_when_unconnected=warn_when_unconnected, **options
+        )
+        ops.ipu_delete_outfeed("raw out", asynchronous=asynchronous)
+        ops.ipu_delete_dataset_iterator("raw", device_ordinal=device_ordinal, asynchronous=asynchronous)
+
+
+def looped(**options):
+    with tf.Graph().as_default():
+        ipu.loops.repeat(2, lambda x: x + 1.0, [tf.constant(1.0)], **options)
+
+
+def counted(**options):
+    def body(x):
+        return x + tf.cast(ipu.internal_ops.get_current_iteration_counter(**options), tf.float32)
+
+    with tf.Graph().as_default():
+        ipu.loops.repeat(2, body, [tf.constant(1.0)])
+
+
+def host_embedding(partition_strategy="TOKEN", optimizer_name=None, count=1):
+    with tf.Graph().as_default():
+        spec = ipu.embedding_ops.HostEmbeddingOptimizerSpec(0.1, optimizer_name)
+        table = ipu.embedding_ops.create_host_embedding("table", [4, 2], tf.float32, partition_strategy, spec)
+        with ipu.scopes.ipu_scope(IPU):
+            ipu.ipu_compiler.compile(lambda: table.lookup(tf.constant([1]), count))
+
+
+def embedding_lookup(**options):
+    return ipu.embedding_ops.embedding_lookup(tf.ones([4, 2]), [1, 2], **options)
+
+
+def gfloat_cast(**options):
+    params = popfloat_cast_to_gfloat.calc_gfloat_params(man=3, exp=4, bias=7)
+    packed = popfloat_cast_to_gfloat.cast_native_to_gfloat([3.3], params, out_type=tf.int8, **options)
+    both = {name: options[name] for name in ("gfloat_format", "calc_type") if name in options}
+    popfloat_cast_to_gfloat.cast_gfloat_to_native(packed, params, **both)
+
+
+def raw_lstm(is_training=True, **options):
+    operands = (tf.ones([3, 1, 2]), tf.zeros([1, 2]), tf.zeros([1, 2]), tf.ones([4, 8]), tf.zeros([4, 2]))
+    gen_popnn_ops.popnn_dynamic_lstm_layer(
+        *operands, tf.constant([2]), "tanh", "sigmoid", num_channels=2, is_training=is_training, **options
+    )
+
+
+def raw_slice(**options):
+    return gen_popops_ops.ipu_multi_slice(tf.ones([4, 2]), tf.constant([1]), **options)
+
+
+def accumulating(**options):
+    descent = v1.train.GradientDescentOptimizer(0.1)
+    return ipu.optimizers.GradientAccumulationOptimizer(descent, 2, **options)
+
+
+def loss_scaled(**options):
+    weight = tf.Variable(1.0)
+    optimizer = ALSOptimizer(keras.optimizers.SGD(0.1))
+    optimizer.apply_gradients([(tf.constant(1.0), weight)], **options)
+
+
+def configured(**options):
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 1
+    config.configure_ipu_system(**options)
+
+
+def processes(cluster_resolver=None):
+    from tf_ipu_shim.ipu.distributed.popdist_strategy import PopDistExtendedV1, PopDistStrategy
+
+    return PopDistExtendedV1(PopDistStrategy(), cluster_resolver, IPU, True)
+
+
+def horovod(**options):
+    from tf_ipu_shim.ipu.distributed.basics import HorovodBasics
+
+    return HorovodBasics(**options)
+
+
+def benchmark(**options):
+    return ipu.dataset_benchmark.dataset_benchmark(tf.data.Dataset.range(3), 1, 1, print_stats=False, **options)
+
+
+# For each call how it is made, and values for all arguments that are recorded.
+GIVEN = {
+    "pipeline": (
+        lambda **options: pipeline(2, 4, **options),
+        {
+            "recomputation_mode": RecomputationMode.RecomputeThenBackpropagate,
+            "forward_propagation_stages_poplar_options": [stage_options()] * 2,
+            "backward_propagation_stages_poplar_options": [stage_options()] * 2,
+            "weight_update_poplar_options": stage_options(),
+        },
+    ),
+    "group_norm": (norm, {"training": False, "reduction_axes": [0]}),
+    "PopnnLSTM": (recurrent, {**PLANNER, "training": False}),
+    "keras PopnnLSTM": (keras_recurrent, PLANNER),
+    "keras Embedding": (embedding_layer, {"input_length": 3}),
+    "AssumeEqualAcrossReplicas": (equal_layer, {"inplace": True}),
+    "Model.fit": (fitted, {"max_queue_size": 3, "workers": 2, "use_multiprocessing": True}),
+    "Model.set_gradient_accumulation_options": (
+        accumulated,
+        {
+            "use_v2_gradient_accumulation_optimizer": True,
+            "offload_weight_update_variables": True,
+            "verify_usage": False,
+            "name": "accumulation",
+        },
+    ),
+    "PipelineModel.fit": (old_pipeline, {"accumulate_outfeed": True, "accumulate_outfeed_dtype": tf.float16}),
+    "IPUPipelineEstimatorSpec": (estimator_spec, {"loss_accumulator_dtype": tf.float16}),
+    "IPUInfeedQueue": (infeed, {"optimise_latency": True, "replication_factor": 1}),
+    "IPUOutfeedQueue": (
+        ipu.ipu_outfeed_queue.IPUOutfeedQueue,
+        {"optimise_latency": True, "buffer_depth": 2, "io_batch_size": 2},
+    ),
+    "IPUIterator": (iterator, {"optimise_latency": True}),
+    "gen_pop_datastream_ops": (
+        raw_feeds,
+        {
+            "prefetch_depth": 2,
+            "optimise_latency": True,
+            "device_ordinal": 1,
+            "asynchronous": True,
+            "warn_when_unconnected": False,
+        },
+    ),
+    "loops.repeat": (looped, {"use_while_v1": False}),
+    "get_current_iteration_counter": (counted, {"lower_bound": 0, "upper_bound": 2}),
+    "fifo": (lambda **options: ipu.internal_ops.fifo(tf.ones([2]), 0, **options), {"offload": True}),
+    "nn_ops.softmax": (lambda **options: ipu.nn_ops.softmax(tf.ones([2, 2]), **options), {"stable": True}),
+    "nn_ops.multi_conv": (lambda **options: ipu.nn_ops.multi_conv(tf.nn.conv2d, **options), {"options": POPLAR}),
+    "embedding_lookup": (
+        embedding_lookup,
+        {"indices_are_sorted": True, "one_hot_threshold": 3, "min_encoding_size": 5},
+    ),
+    "HostEmbedding": (host_embedding, {"partition_strategy": "ENCODING", "optimizer_name": "mine", "count": 2}),
+    "cast_native_to_gfloat": (
+        gfloat_cast,
+        {
+            "sr_norm_offset": 0.1,
+            "sr_norm_scale": 2.0,
+            "sr_norm_min": -0.25,
+            "sr_norm_max": 0.25,
+            "sr_prob": 0.5,
+            "gfloat_format": "BF16",
+            "calc_type": tf.float16,
+        },
+    ),
+    "gen_popnn_ops": (
+        raw_lstm,
+        {
+            "is_training": False,
+            "preserve_final_state": True,
+            "partials_dtype": tf.float16,
+            "options": '{"partialsType": "half"}',
+            "options_bwd": '{"partialsType": "half"}',
+        },
+    ),
+    "gen_popops_ops": (raw_slice, {"indices_are_sorted": True}),
+    "IpuOptimizerBase": (
+        ipu_optimizer,
+        {"outline_apply_gradients": True, "outline_apply_gradients_kwargs": {"a": 1}},
+    ),
+    "GradientAccumulationOptimizer": (accumulating, {"verify_usage": False}),
+    "ALSOptimizer.apply_gradients": (loss_scaled, {"global_step": 3}),
+    "configure_ipu_system": (configured, {"device": "/cpu:0"}),
+    "get_num_of_ipus_in_device": (
+        lambda **options: ipu.utils.get_num_of_ipus_in_device(IPU, **options),
+        {"device": "/cpu:0"},
+    ),
+    "reset_ipu_seed": (lambda **options: ipu.utils.reset_ipu_seed(3, **options), {"cpu_device": "/cpu:0"}),
+    "dataset_benchmark": (benchmark, {"apply_debug_options": False, "apply_options": False}),
+    "HorovodBasics": (horovod, {"library_path": "libmpi.so"}),
+    "PopDistExtendedV1": (processes, {"cluster_resolver": object()}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+@pytest.mark.parametrize("call", arguments.CALLS)
+def test_recorded_arguments_are_in_the_report_and_once_in_the_log(call, environment, logged):
+    run, given = GIVEN[call]
+    assert set(given) == {entry.name for entry in arguments.effects(call) if entry.effect == RECORDED}
+    environment(COMPILE_ONLY if call == "pipeline" else None, ipus=2 if call == "pipeline" else 1)
+
+    def noted():
+        return [name for name, _ in memory_report().without_effect if name.startswith(f"{call}(")]
+
+    run()
+    assert noted() == [], "as arguments have their defaults"
+    for _ in range(2):
+        run(**given)
+    assert sorted(noted()) == sorted(f"{call}({name})" for name in given)
+    for name in noted():
+        assert sum(name in line for line in logged) == 1
+        assert name in memory_report().to_text()
+
+
+def test_the_report_keeps_data_and_no_objects_of_the_script(environment):
+    environment(ipus=1)
+    processes(object())
+    recurrent(partials_dtype=tf.float16, options=POPLAR)
+    without = dict(memory_report().without_effect)
+    assert without["PopDistExtendedV1(cluster_resolver)"] == "object"
+    assert without["PopnnLSTM(partials_dtype)"] == "float16"
+    assert without["PopnnLSTM(options)"] == {"partialsType": "half"}

@@ -1,0 +1,81 @@
+"""What arguments of calls change here: pipelines, layers, models, feeds, ops, optimizers, calls to the host.
+
+An argument that changes nothing is a row here, and the call notes it by the row's name. `tests/names/test_arguments.py`
+looks for arguments that nobody reads and nobody notes.
+"""
+
+from __future__ import annotations
+
+import enum
+import numbers
+from typing import Any
+
+from tf_ipu_shim.configuration.arguments import feeds, hosts, layers, models, operations, optimizers, pipelines
+from tf_ipu_shim.configuration.arguments.call import Call
+from tf_ipu_shim.machine.effects import OptionEffect
+
+CALLS: dict[str, Call] = {
+    name: call
+    for subject in (pipelines, layers, models, feeds, operations, optimizers, hosts)
+    for name, call in subject.CALLS.items()
+}
+
+
+def effects(call: str) -> tuple[OptionEffect, ...]:
+    """What the arguments of a call change.
+
+    Args:
+        call: a key of `CALLS`.
+
+    Example:
+        >>> effects("loops.repeat")[0].effect
+        'recorded only'
+    """
+    rows = CALLS[call].arguments.items()
+    return tuple(OptionEffect(name=name, effect=row.effect, what=row.what) for name, row in rows)
+
+
+def note_arguments(call: str, **given: Any) -> None:
+    """Records arguments that change nothing, unless they have their defaults: for the memory report and the log.
+
+    Called once where a script calls, never where a program runs.
+
+    Args:
+        call: a key of `CALLS`.
+        **given: values by the names of rows.
+
+    Example:
+        >>> note_arguments("fifo", offload=False)
+    """
+    rows = CALLS[call].arguments
+    changed = {
+        f"{call}({name})": _plain(value) for name, value in given.items() if not _same(value, rows[name].default)
+    }
+    if changed:
+        from tf_ipu_shim.runtime import accepted
+
+        accepted.note_arguments(changed)
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a value is the default; tensors and other objects of the script's are not compared, and are not."""
+    if value is None or value is default:
+        return True
+    if isinstance(default, str):
+        return _plain(value) == default
+    return isinstance(value, numbers.Number) and isinstance(default, numbers.Number) and value == default
+
+
+def _plain(value: Any) -> Any:
+    """What the report keeps of a value: itself where it is data, a dtype's name, else the name of its class."""
+    if value is None or isinstance(value, (bool, int, float, str, bytes, enum.Enum)):
+        return value
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, type):
+        return value.__name__
+    if type(value).__name__ == "DType":
+        return value.name
+    return type(value).__name__

@@ -1,0 +1,51 @@
+"""One call that scripts make, and what its arguments change here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tf_ipu_shim.machine.effects import RECORDED
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What an argument changes.
+
+    Args:
+        effect: one of `machine.effects.EFFECTS`.
+        what: what that is, or why the argument is only recorded.
+        default: of an argument that is only recorded: with this value it is as if it were not given.
+    """
+
+    effect: str
+    what: str
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, or several that have the same arguments.
+
+    Args:
+        heading: of the section in `docs/options.md`.
+        arguments: by name. Left out are those that are the computation itself, such as a layer's size.
+    """
+
+    heading: str
+    arguments: Mapping[str, Argument]
+
+
+def recorded(why: str, default: Any = None) -> Argument:
+    """An argument that changes nothing here.
+
+    Args:
+        why: the reason.
+        default: the value it has where it is not given.
+
+    Example:
+        >>> recorded("nothing is faster for it here", False).effect
+        'recorded only'
+    """
+    return Argument(RECORDED, why, default)

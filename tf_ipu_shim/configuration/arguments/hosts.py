@@ -1,0 +1,23 @@
+"""Arguments of what runs on the host: devices, processes, measurements."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.configuration.arguments.call import Call, recorded
+
+_HOST = "there is no op of Graphcore's that a CPU device would run"
+_OPTIONS = "a dataset's options count in each measurement"
+
+CALLS = {
+    "configure_ipu_system": Call("`configure_ipu_system`", {"device": recorded(_HOST, "cpu")}),
+    "get_num_of_ipus_in_device": Call("`get_num_of_ipus_in_device`", {"device": recorded(_HOST, "cpu")}),
+    "reset_ipu_seed": Call("`reset_ipu_seed`", {"cpu_device": recorded(_HOST, "cpu")}),
+    "dataset_benchmark": Call(
+        "`dataset_benchmark`",
+        {"apply_debug_options": recorded(_OPTIONS, True), "apply_options": recorded(_OPTIONS)},
+    ),
+    "HorovodBasics": Call("`HorovodBasics`", {"library_path": recorded("there is no library of Horovod's")}),
+    "PopDistExtendedV1": Call(
+        "`PopDistExtendedV1`",
+        {"cluster_resolver": recorded("the launcher's environment names the processes")},
+    ),
+}

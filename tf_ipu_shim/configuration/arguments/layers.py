@@ -1,0 +1,60 @@
+"""Arguments of normalisations, recurrent layers and other layers."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
+from tf_ipu_shim.machine import reasons
+from tf_ipu_shim.machine.effects import RESULTS
+
+_PLANNER = {
+    "partials_dtype": recorded("partial results have the precision of the layer's dtype", "float32"),
+    "available_memory_proportion_fwd": recorded(reasons.PLANNING),
+    "available_memory_proportion_bwd": recorded(reasons.PLANNING),
+    "options": recorded(reasons.PLANNING),
+    "options_bwd": recorded(reasons.PLANNING),
+}
+
+CALLS = {
+    "group_norm": Call(
+        "`group_norm`, `layer_norm` and `instance_norm`",
+        {
+            "groups": Argument(RESULTS, "channels that are normalised together"),
+            "channels_axis": Argument(RESULTS, "which axis the channels are"),
+            "center": Argument(RESULTS, "whether an offset is added"),
+            "scale": Argument(RESULTS, "whether there is a factor"),
+            "epsilon": Argument(RESULTS, "what is added to the variance"),
+            "strided_channel_grouping": Argument(RESULTS, "which channels make a group"),
+            "training": recorded("statistics are those of the sample, in training and in inference", True),
+            "reduction_axes": recorded("ignored by all releases that have it"),
+        },
+    ),
+    "PopnnLSTM": Call(
+        "recurrent layers: `PopnnLSTM`, `PopnnGRU` and their dynamic and AUGRU forms",
+        {
+            "activation": Argument(RESULTS, "of the candidate and the output"),
+            "recurrent_activation": Argument(RESULTS, "of the gates"),
+            "return_state": Argument(RESULTS, "whether the last state is given too"),
+            **_PLANNER,
+            "training": recorded("when called: what a backward pass needs is computed anew in it", True),
+        },
+    ),
+    "keras PopnnLSTM": Call(
+        "the same as Keras layers",
+        {
+            "activation": Argument(RESULTS, "of the candidate and the output"),
+            "recurrent_activation": Argument(RESULTS, "of the gates"),
+            "return_sequences": Argument(RESULTS, "whether all outputs are given"),
+            "return_state": Argument(RESULTS, "whether the last state is given too"),
+            "time_major": Argument(RESULTS, "which axis is time"),
+            **_PLANNER,
+        },
+    ),
+    "keras Embedding": Call(
+        "`Embedding` of `ipu_tensorflow_addons`",
+        {"input_length": recorded("the inputs have their length themselves")},
+    ),
+    "AssumeEqualAcrossReplicas": Call(
+        "`AssumeEqualAcrossReplicas` as a Keras layer",
+        {"inplace": recorded("where a tensor that is handed on lies changes no value", False)},
+    ),
+}

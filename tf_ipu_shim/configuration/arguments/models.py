@@ -1,0 +1,38 @@
+"""Arguments of Keras models and estimators."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.configuration.arguments.call import Call, recorded
+
+_THREADS = "`tf.data` has threads of its own"
+_MEAN = "what is reported is the mean over mini-batches with and without it"
+
+CALLS = {
+    "Model.fit": Call(
+        "`fit`, `evaluate` and `predict` of Keras models",
+        {
+            "max_queue_size": recorded("the infeed has a queue of its own", 10),
+            "workers": recorded(_THREADS, 1),
+            "use_multiprocessing": recorded(_THREADS, False),
+        },
+    ),
+    "Model.set_gradient_accumulation_options": Call(
+        "`set_gradient_accumulation_options` of Keras models",
+        {
+            "use_v2_gradient_accumulation_optimizer": recorded(
+                "both of Graphcore's optimizers give the same weights", False
+            ),
+            "offload_weight_update_variables": recorded("the memory model has optimizer state on the chip"),
+            "verify_usage": recorded("all optimizers train as they should", True),
+            "name": recorded("nothing is named after it"),
+        },
+    ),
+    "PipelineModel.fit": Call(
+        "`fit` and `evaluate` of pipelined models up to SDK 2.1",
+        {"accumulate_outfeed": recorded(_MEAN, False), "accumulate_outfeed_dtype": recorded(_MEAN)},
+    ),
+    "IPUPipelineEstimatorSpec": Call(
+        "`IPUPipelineEstimatorSpec`",
+        {"loss_accumulator_dtype": recorded("losses are sent one by one and averaged on the host in float32")},
+    ),
+}

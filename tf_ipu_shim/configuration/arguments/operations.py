@@ -1,0 +1,68 @@
+"""Arguments of loops and ops."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.configuration.arguments.call import Call, recorded
+from tf_ipu_shim.machine import reasons
+
+_DENSITY = "only densities that are refused have it"
+_FORMAT = "the parameters say what the format is"
+_IGNORED = "of no effect since SDK 1.2"
+_SORTED = "lookups are not planned over tiles"
+
+CALLS = {
+    "loops.repeat": Call(
+        "`loops.repeat` and `loops.while_loop`",
+        {"use_while_v1": recorded("loops are functional ones whichever is asked for", True)},
+    ),
+    "get_current_iteration_counter": Call(
+        "`internal_ops.get_current_iteration_counter`",
+        {name: recorded("the counter is computed, and not bounded") for name in ("lower_bound", "upper_bound")},
+    ),
+    "fifo": Call(
+        "`internal_ops.fifo`", {"offload": recorded("a queue of depth 0, the only one there is, keeps nothing", False)}
+    ),
+    "nn_ops.softmax": Call(
+        "`nn_ops.softmax`", {"stable": recorded("the largest element is always subtracted first", False)}
+    ),
+    "nn_ops.multi_conv": Call("`nn_ops.multi_conv`", {"options": recorded(reasons.PLANNING)}),
+    "embedding_lookup": Call(
+        "`embedding_ops.embedding_lookup`",
+        {
+            "indices_are_sorted": recorded(_SORTED, False),
+            "one_hot_threshold": recorded(_IGNORED, 0),
+            "min_encoding_size": recorded(_IGNORED, 1216),
+        },
+    ),
+    "HostEmbedding": Call(
+        "host embeddings",
+        {
+            "partition_strategy": recorded("rows are read where they are; replicas share no transfer", "TOKEN"),
+            "optimizer_name": recorded("what the optimizer does is in its class"),
+            "count": recorded("of no effect since SDK 1.4", 1),
+        },
+    ),
+    "cast_native_to_gfloat": Call(
+        "casts to and from popfloat's formats",
+        {
+            "sr_norm_offset": recorded(_DENSITY, 0.0),
+            "sr_norm_scale": recorded(_DENSITY, 1.0),
+            "sr_norm_min": recorded(_DENSITY, -0.5),
+            "sr_norm_max": recorded(_DENSITY, 0.5),
+            "sr_prob": recorded(_DENSITY, 1.0),
+            "gfloat_format": recorded(_FORMAT, "Invalid"),
+            "calc_type": recorded("casts are computed in float64, which rounds once", "float32"),
+        },
+    ),
+    "gen_popnn_ops": Call(
+        "recurrent layers of `gen_popnn_ops`",
+        {
+            "is_training": recorded("what a backward pass needs is computed anew in it", True),
+            "preserve_final_state": recorded("the last state is always that of each sequence's end", False),
+            "partials_dtype": recorded("partial results have the precision of the operands", "float32"),
+            "options": recorded(reasons.PLANNING, "{}"),
+            "options_bwd": recorded(reasons.PLANNING, "{}"),
+        },
+    ),
+    "gen_popops_ops": Call("slices and updates of `gen_popops_ops`", {"indices_are_sorted": recorded(_SORTED, False)}),
+}
