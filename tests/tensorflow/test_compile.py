@@ -187,3 +187,18 @@ def test_the_device_may_be_named_in_a_loop_alone():
 
     result = ipu_compiler.compile(lambda x: loops.repeat(3, body, [0.0, x]), [tf.constant(1.0)])
     assert run(result) == [7.0, 8.0]
+
+
+def test_tensorflows_own_compile_is_for_the_ipu_under_a_scope():
+    def total():
+        return tf.reduce_sum(tf.ones([3]))
+
+    stock = v1.xla.experimental.compile
+    with tf.Graph().as_default() as graph:
+        with scopes.ipu_scope(IPU):
+            (ours,) = stock(total)
+            with tf.device("/device:CPU:0"):
+                stock(total)
+        stock(total)
+        assert [op.type for op in graph.get_operations()].count("IpuProgram") == 1
+        assert run(ours) == 3.0

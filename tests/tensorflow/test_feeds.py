@@ -326,6 +326,17 @@ def test_elements_without_a_number_in_them(graph):
             session.run(program)
 
 
+def test_an_initializer_is_of_the_queues_own_graph(graph):
+    other = tf.Graph()
+    with other.as_default():
+        infeed = IPUInfeedQueue(numbers(3))
+        total = compiled(lambda: ipu.loops.repeat(3, lambda total, x: total + x, [0.0], infeed))
+    other.finalize()
+    with v1.Session(graph=other) as session:
+        session.run(infeed.initializer)
+        assert session.run(total) == [3.0]
+
+
 def test_queues_are_used_once(graph):
     infeed, outfeed = IPUInfeedQueue(numbers(2)), IPUOutfeedQueue()
     assert infeed.initializer is not None

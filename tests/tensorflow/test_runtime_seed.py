@@ -72,6 +72,14 @@ def test_numbers_have_the_right_distribution():
     np.testing.assert_allclose(moments, [0, 1], atol=0.05)
 
 
+@pytest.mark.parametrize("dtype", [tf.float16, tf.float32])
+def test_categories_of_any_float(dtype):
+    logits = tf.constant([[-900.0, 0.0, -900.0], [0.0, -900.0, -900.0]], dtype)
+    with ipu.scopes.ipu_scope("/device:IPU:0"):
+        (drawn,) = ipu.ipu_compiler.compile(lambda: tf.random.categorical(logits, 5))
+    np.testing.assert_array_equal(drawn, [[1] * 5, [0] * 5])
+
+
 @pytest.mark.parametrize("graph_seed", [None, 5])
 def test_without_a_device_seed_the_script_s_seeds_count(graph_seed):
     def first_run():

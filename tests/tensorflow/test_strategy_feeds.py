@@ -229,3 +229,39 @@ def test_a_custom_loop_trains_a_network_as_the_cpu_does(name):
     for one, other in zip(network.get_weights(), expected_weights):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
     ipu.config.reset_ipu_configuration()
+
+
+def test_a_compiled_function_with_an_outfeed_in_the_loop_of_another(strategy):
+    outfeed = IPUOutfeedQueue()
+
+    @tf.function(jit_compile=True)
+    def inner(n):
+        double = tf.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, x + n), (0, 0))[1]
+        outfeed.enqueue(double)
+        return double + 1
+
+    @tf.function(jit_compile=True)
+    def outer(count):
+        return tf.while_loop(lambda i, _: i < count, lambda i, n: (i + 1, inner(n)), (0, 1))[1]
+
+    assert int(strategy.run(outer, [tf.constant(3)])) == 15
+    np.testing.assert_array_equal(outfeed.dequeue(), [2, 6, 14])
+
+
+def test_a_pipeline_takes_small_values_that_are_known_as_constants():
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 2
+    config.configure_ipu_system()
+    one = tf.constant(1.0)
+    infeed, outfeed = IPUInfeedQueue(tf.data.Dataset.from_tensors([3.0, 4.0]).repeat()), IPUOutfeedQueue()
+    strategy = ipu.ipu_strategy.IPUStrategyV1()
+    with strategy.scope():
+
+        @tf.function(jit_compile=True)
+        def step():
+            stages = [lambda x: x + one, lambda x: x * 2]
+            ipu.pipelining_ops.pipeline(stages, 2, infeed_queue=infeed, outfeed_queue=outfeed, device_mapping=[0, 1])
+
+        strategy.run(step)
+    np.testing.assert_array_equal(outfeed.dequeue(), [[8.0, 10.0]] * 2)
+    ipu.config.reset_ipu_configuration()

@@ -1,7 +1,8 @@
 """What a script's calls build. Importing it loads the plugin, so that TensorFlow has its IPU device.
 
 scopes, sharding, sharded_tape, host_ops   marks on a script's ops
-tracing, autograph, compiled_functions     Python functions become functions of the plugin's programs
+tracing, autograph, compiled_functions,
+ipu_compiler, stock_compile                Python functions become functions of the plugin's programs
 loops, feeds                               loops that stay on the device, and what they take and send
 gradients, optimizers                      accumulation, loss scaling, captured gradients; wrappers of optimizers
 pipelines                                  a model's stages, and the loops around them
@@ -14,7 +15,7 @@ utilities                                  devices, trace events, variables
 from __future__ import annotations
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building import autograph, sharding
+from tf_ipu_shim.building import autograph, sharding, stock_compile
 from tf_ipu_shim.building.keras import import_hook
 from tf_ipu_shim.compiling import installation
 from tf_ipu_shim.runtime import devices, driver
@@ -24,4 +25,5 @@ installation.install(library, devices.get)
 driver.install(library)
 sharding.enable_sharded_gradient_tape()
 autograph.install()
+stock_compile.install()
 import_hook.install()

@@ -28,6 +28,7 @@ _STATELESS: dict[str, tuple[str, int, dict[str, str]]] = {
     "RandomUniformInt": ("StatelessRandomUniformInt", 1, {"Tout": "dtype", "T": "T"}),
     "Multinomial": ("StatelessMultinomial", 2, {"output_dtype": "output_dtype", "T": "T"}),
 }
+_HALVES = (types_pb2.DT_HALF, types_pb2.DT_BFLOAT16)
 
 
 def add_seeds(functions: Functions, ordinal: int) -> None:
@@ -117,7 +118,7 @@ class _Seeder:
         def seeded(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
             if node.op in _STATELESS:
                 salted = _plus(f"{node.name}/ipu_seed", seed, (0, _salt(node.name)))
-                return [*salted, _stateless(node.proto, _sum_of(salted))]
+                return [*salted, *_stateless(node.proto, _sum_of(salted))]
             if node.op in vocabulary.FUNCTION_ATTRIBUTES and self.is_random(node):
                 inside = _split(node.name, seed)
                 return [*inside, self._handed(node, f"{inside[-1].name}:output:0")]
@@ -164,7 +165,7 @@ def _split(name: str, seed: str) -> list[node_def_pb2.NodeDef]:
     return [*salted, shape, split]
 
 
-def _stateless(node: node_def_pb2.NodeDef, seed: str) -> node_def_pb2.NodeDef:
+def _stateless(node: node_def_pb2.NodeDef, seed: str) -> list[node_def_pb2.NodeDef]:
     op, place, attributes = _STATELESS[node.op]
     inputs = list(node.input)
     inputs.insert(place, seed)
@@ -173,7 +174,17 @@ def _stateless(node: node_def_pb2.NodeDef, seed: str) -> node_def_pb2.NodeDef:
         if name in attributes or name.startswith("_"):
             made.attr[attributes.get(name, name)].CopyFrom(value)
     made.attr["Tseed"].type = types_pb2.DT_INT32
-    return made
+    if op != "StatelessMultinomial" or made.attr["T"].type not in _HALVES:
+        return [made]
+    # XLA's kernel draws from float32 logits only. Checked on TensorFlow 2.15.1 and 2.21.0.
+    cast = node_def_pb2.NodeDef(name=f"{node.name}/ipu_logits", op="Cast", input=[made.input[0]])
+    cast.attr["SrcT"].type, cast.attr["DstT"].type = made.attr["T"].type, types_pb2.DT_FLOAT
+    for name, value in made.attr.items():
+        if name.startswith("_"):
+            cast.attr[name].CopyFrom(value)
+    made.attr["T"].type = types_pb2.DT_FLOAT
+    made.input[0] = f"{cast.name}:y:0"
+    return [cast, made]
 
 
 def _plus(name: str, seed: str, numbers: tuple[int, int]) -> list[node_def_pb2.NodeDef]:

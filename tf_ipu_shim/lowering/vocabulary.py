@@ -13,7 +13,12 @@ OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
 MADE_UP_ATTRIBUTE = "_ipu_made_up"  # an outfeed is sent data that the host has made up
 COLOCATION_ATTRIBUTE = "_class"
 # What means something to the lowering, or to a placer, only.
-PRIVATE_ATTRIBUTES = (SHARDING_ATTRIBUTE, OUTSIDE_COMPILATION_ATTRIBUTE, COLOCATION_ATTRIBUTE)
+PRIVATE_ATTRIBUTES = (
+    SHARDING_ATTRIBUTE,
+    OUTSIDE_COMPILATION_ATTRIBUTE,
+    COLOCATION_ATTRIBUTE,
+    "_XlaMustCompile",  # on calls of `tf.function(jit_compile=True)`, which TensorFlow would compile once more
+)
 # On the loop over mini-batches: their number, and what it has to be a multiple of.
 PIPELINE_COUNT_ATTRIBUTE = "_ipu_pipeline_count"
 # On the same loop: a `pipelines.PipelineDescription` as JSON.

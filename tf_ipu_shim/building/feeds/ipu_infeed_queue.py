@@ -73,8 +73,13 @@ class IPUInfeedQueue:
             self._dataset = dataset.prefetch(self._prefetch_depth)
         self._initialized = False
         self._dequeued = False
+        self._start: Any = None
         if context.executing_eagerly():
             self._initialize()
+        elif not ops.get_default_graph().building_function and not any(0 in shape.as_list() for shape in self._shapes):
+            # Of the queue's own graph, which may be finished when the script asks for it. In a function it would run
+            # by itself, at every call.
+            self._start = self._initializing_op()
 
     @property
     def initializer(self) -> Any:
@@ -90,7 +95,8 @@ class IPUInfeedQueue:
                 "The IPUInfeedQueue `initializer` function can only be accessed once. Keep the operation and run it "
                 "again to start the dataset anew."
             )
-        return self._initialize()
+        self._initialized = True
+        return self._initialize() if self._start is None else self._start
 
     @property
     def deleter(self) -> Any:
@@ -122,6 +128,9 @@ class IPUInfeedQueue:
     def _initialize(self) -> Any:
         feed_arguments.check_not_empty(self._shapes, "infeed")
         self._initialized = True
+        return self._initializing_op()
+
+    def _initializing_op(self) -> Any:
         with ops.device(_HOST):
             dataset = self._garbage() if flags.current().null_data_feed else self._dataset
             return gen_dataset_ops.make_iterator(dataset._variant_tensor, self._iterator())

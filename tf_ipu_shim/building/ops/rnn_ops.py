@@ -367,7 +367,7 @@ class PopnnGRU(_PopnnRNN):
             seq_len,
             attention_score,
         )
-        return self._given(outputs if time_major else tf.transpose(outputs, [1, 0, 2]), state)
+        return self._given(outputs, state)  # with time first for either order of the inputs, as Graphcore's
 
 
 class PopnnDynamicGRU(PopnnGRU):
@@ -393,10 +393,10 @@ class PopnnDynamicGRU(PopnnGRU):
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
             initial_state: `[batch, num_units]`; zeros else.
             training: has no influence on the values; recorded.
-            time_major: whether inputs and outputs have time first.
+            time_major: whether the inputs have time first; the outputs always do.
 
         Returns:
-            Outputs, with time where the inputs have it, and the last state.
+            Outputs `[time, batch, num_units]`, and the last state `[batch, num_units]`.
         """
         note_arguments("PopnnLSTM", training=training)
         return self._run(inputs, initial_state, seq_len, time_major=time_major)
@@ -433,10 +433,10 @@ class PopnnAUGRU(PopnnGRU):
             attention_score: `[time, batch]`, or `[batch, time]`.
             initial_state: `[batch, num_units]`; zeros else.
             training: has no influence on the values; recorded.
-            time_major: whether inputs, scores and outputs have time first.
+            time_major: whether inputs and scores have time first; the outputs always do.
 
         Returns:
-            Outputs, with time where the inputs have it, and the last state.
+            Outputs `[time, batch, num_units]`, and the last state `[batch, num_units]`.
         """
         note_arguments("PopnnLSTM", training=training)
         scores = tf.convert_to_tensor(attention_score)

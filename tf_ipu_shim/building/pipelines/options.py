@@ -28,6 +28,9 @@ class PipelineSchedule(enum.IntEnum):
     Interleaved = 1
     Sequential = 2
 
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"  # an IntEnum prints its number since Python 3.11
+
 
 class RecomputationMode(enum.Enum):
     """Whether the backward pass computes activations anew before it begins, or as it goes."""

@@ -126,8 +126,10 @@ class PipelineStep:
 
     def _refuse_captures(self) -> None:
         given = {id(tensor) for tensor in self._arguments.inputs}
-        for tensor in self.graph.external_captures:
-            if id(tensor) not in given and tensor.dtype.name != "resource":
+        for tensor, inside in self.graph.captures:
+            # Small values that are known already are constants of the stage: TensorFlow has made them so.
+            is_constant = inside.op.type == "Const"
+            if id(tensor) not in given and tensor.dtype.name != "resource" and not is_constant:
                 raise ValueError(
                     f"Trying to capture the tensor {tensor} which is not a resource. This tensor needs to be passed as "
                     "either part of the `inputs` or the `infeed_queue` of the pipeline."
