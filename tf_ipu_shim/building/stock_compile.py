@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import tensorflow.compat.v2 as tf
 from tensorflow.python.compiler.xla import xla
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops

@@ -25,6 +25,7 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {
     "info": Command("tf_ipu_shim.machine.info", "list the simulated IPUs, and who uses them"),
+    "poprun": Command("tf_ipu_shim.cli.poprun", "start a job of several processes on this machine"),
     "run": Command("tf_ipu_shim.cli.run", "run a script, with a report on its memory"),
     "schedule": Command("tf_ipu_shim.machine.schedule_picture", "draw the schedule of a pipeline"),
 }

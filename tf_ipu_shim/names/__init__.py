@@ -16,6 +16,7 @@ FIRST_PREFIXES = (
     "tf_ipu_shim.addons",
     "keras.ipu",
     "ipu_tensorflow_addons",
+    "popdist",
     # Modules in packages that stock TensorFlow has moved as a whole.
     "keras.engine.",
     "tensorflow.python.keras.applications.",

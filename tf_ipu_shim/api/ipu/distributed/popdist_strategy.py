@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from tf_ipu_shim.api.ipu.distributed import Average, Sum, rank, size
@@ -10,6 +9,7 @@ from tf_ipu_shim.api.ipu.distributed import allreduce as hvd_allreduce
 from tf_ipu_shim.api.ipu.distributed import broadcast as hvd_broadcast
 from tf_ipu_shim.building.strategies import keras_extensions, strategy_processes
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.runtime import instances
 
 __all__ = [
     "Average",
@@ -21,8 +21,6 @@ __all__ = [
     "rank",
     "size",
 ]
-
-_TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"  # PopRun sets it for every instance
 
 
 class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.KerasExtensions):
@@ -119,4 +117,4 @@ class PopDistExtendedV1(strategy_processes.ProcessExtended):
 
     @property
     def _num_replicas_in_sync(self) -> int:
-        return int(os.environ.get(_TOTAL_REPLICAS) or self._job.size)
+        return instances.current().total_replicas

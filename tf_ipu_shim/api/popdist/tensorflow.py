@@ -1,0 +1,63 @@
+"""`popdist.tensorflow`: gives a configuration the IPUs of this instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.configuration import checks
+from tf_ipu_shim.configuration.functions import selection
+from tf_ipu_shim.runtime import instances
+
+__all__ = ["set_ipu_config"]
+
+
+def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_device: bool = True) -> Any:
+    """Has this instance use IPUs of its own, and tells the configuration which instance of how many it is.
+
+    Args:
+        config: an `IPUConfig`, or what `ipu.utils.create_ipu_config` gives.
+        ipus_per_replica: how many IPUs a replica needs; what `poprun` was told when left out.
+        configure_device: whether to choose the IPUs; else the script does, with `popdist.getDeviceId`.
+
+    Returns:
+        The configuration: the same `IPUConfig`, or a message of the older kind.
+
+    Raises:
+        ValueError: `poprun` was told another number of IPUs per replica, or the simulated system has not enough.
+
+    Source: `popdist.tensorflow.set_ipu_config`.
+
+    Example:
+        >>> config = set_ipu_config(ipu.config.IPUConfig(), ipus_per_replica=2)
+        >>> config.auto_select_ipus
+        2
+    """
+    here = instances.current()
+    ipus_per_replica = ipus_per_replica or here.ipus_per_replica
+    if instances.from_launcher() and ipus_per_replica != here.ipus_per_replica:
+        raise ValueError(
+            f"ipus_per_replica is {ipus_per_replica}, but poprun was started with --ipus-per-replica "
+            f"{here.ipus_per_replica}. Give both the same number."
+        )
+    num_ipus = here.local_replicas * ipus_per_replica
+    # The IPU model, and a process on its own, have IPUs but no ids to choose between.
+    by_id = here.instances > 1 and not checks.on_ipu_model()
+    device = instances.device_id(here, num_ipus) if by_id and configure_device else None
+    if hasattr(type(config), "DESCRIPTOR"):  # a protobuf message, which older SDKs have instead of IPUConfig
+        if configure_device:
+            if device is None:
+                config = selection.auto_select_ipus(config, num_ipus)
+            else:
+                config = selection.select_ipus(config, [device])
+        config.multi_replica_process_count, config.multi_replica_process_index = here.instances, here.index
+        return config
+    if configure_device:
+        if device is None:
+            config.auto_select_ipus = num_ipus
+        else:
+            config.select_ipus = device
+    if by_id:
+        distribution = config.experimental.multi_replica_distribution
+        distribution.process_count, distribution.process_index = here.instances, here.index
+    return config
+

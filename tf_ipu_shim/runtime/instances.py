@@ -1,0 +1,95 @@
+"""How a job's replicas are shared out over its processes, which PopRun calls instances.
+
+`tf-ipu poprun` says it by environment variables; without them a job has one replica a process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.runtime import job
+
+TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"
+IPUS_PER_REPLICA = "POPDIST_NUM_IPUS_PER_REPLICA"
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """This process's share of a job.
+
+    Args:
+        index: its number, from 0.
+        instances: how many there are.
+        total_replicas: of all instances together.
+        ipus_per_replica: how many IPUs each has.
+    """
+
+    index: int
+    instances: int
+    total_replicas: int
+    ipus_per_replica: int
+
+    @property
+    def local_replicas(self) -> int:
+        """The replicas of this instance; all have as many."""
+        return self.total_replicas // self.instances
+
+    @property
+    def num_ipus(self) -> int:
+        """The IPUs of this instance."""
+        return self.local_replicas * self.ipus_per_replica
+
+
+def from_launcher() -> bool:
+    """Whether PopRun started this process."""
+    return TOTAL_REPLICAS in os.environ
+
+
+def current() -> Instance:
+    """This process's share; all of it where nothing was started together.
+
+    Raises:
+        ValueError: the replicas cannot be shared out evenly.
+
+    Example:
+        >>> current()
+        Instance(index=0, instances=1, total_replicas=1, ipus_per_replica=1)
+    """
+    here = job.current()
+    total = _number(TOTAL_REPLICAS, here.size)
+    if total % here.size:
+        raise ValueError(
+            f"{total} replicas cannot be shared out evenly over {here.size} instances: the number of replicas must be "
+            "a multiple of the number of instances."
+        )
+    return Instance(here.rank, here.size, total, _number(IPUS_PER_REPLICA, 1))
+
+
+def device_id(instance: Instance, num_ipus: int) -> int:
+    """The Poplar device that is an instance's own: no two instances have an IPU in common.
+
+    Args:
+        instance: which.
+        num_ipus: how many IPUs it needs, the same for all instances.
+
+    Raises:
+        ValueError: the simulated system has not so many.
+    """
+    system = systems.current()
+    devices = system.devices_with(num_ipus)
+    if instance.index >= len(devices):
+        raise ValueError(
+            f"Instance {instance.index} needs a device of {num_ipus} IPUs of its own, and system {system.name} of "
+            f"{system.num_ipus} IPUs has {len(devices)}. Start fewer instances or replicas, or choose a larger system "
+            "with TF_IPU_SHIM_SYSTEM."
+        )
+    return devices[instance.index].id
+
+
+def _number(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "")
+    if text and not (text.isdecimal() and int(text) > 0):
+        raise ValueError(f"{variable} must be a number above 0; it is {text!r}.")
+    return int(text) if text else default
