@@ -83,7 +83,7 @@ def test_each_exception(what):
     with pytest.raises(tf.errors.InternalError, match=STOPPED) as stopped:
         run(model, *inputs)
     message = stopped.value.message
-    assert f"floating point exception, {exception}. IPU 0 of /device:IPU:0, op " in message
+    assert f"floating point exception, {exception}). IPU 0 of /device:IPU:0, op " in message
     assert f"floating_point_behaviour.{OPTION_OF[exception]} = False" in message
 
 

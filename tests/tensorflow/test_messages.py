@@ -180,7 +180,7 @@ def test_a_message_that_is_cut_short_or_changed_is_read_or_refused(message, data
         (b"\x18\x80\x80\x80\x80\x10", "field variable_chips of tf_ipu_shim.ProgramAnswer cannot be read"),
         (b"\x2a\x03\x18\x01\x08", "tf_ipu_shim.ReplicaVariable has no field 3"),
         (b"\x3a\x02\x18\x02", "field progress_bar of tf_ipu_shim.Compilation cannot be read"),
-        (b"\x40\x01", "tf_ipu_shim.ProgramAnswer has no field 8"),
+        (b"\x48\x01", "tf_ipu_shim.ProgramAnswer has no field 9"),
         (b"\x80", "tf_ipu_shim.ProgramAnswer ends within a field"),
     ],
 )

@@ -230,12 +230,6 @@ def test_what_needs_poplar_is_refused():
             op([], "libcustom.so")
         with pytest.raises(ValueError, match="Expected attributes to be a 'str' type"):
             op([], "libcustom.so", attributes=3)
-    with pytest.raises(errors.UnsupportedError, match="tf.saved_model"):
-        ipu.application_compile_op.experimental_application_compile_op(lambda: None)
-    with pytest.raises(errors.UnsupportedError, match="cannot run"):
-        ipu.embedded_runtime.embedded_runtime_start("model.poplar_exec", [], "engine")
-    with pytest.raises(NotImplementedError, match="Embedded runtime doesn't support stopping an engine"):
-        ipu.embedded_runtime.embedded_runtime_stop(None)
     with pytest.raises(errors.UnsupportedError, match=r"depth=2"):
         ipu.internal_ops.fifo(tf.ones([]), 2)
 

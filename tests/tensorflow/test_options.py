@@ -5,8 +5,10 @@ What is looked at follows from the effect that the table claims: values for resu
 
 import functools
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import tensorflow as tf
@@ -100,14 +102,16 @@ def results(environment, config=None, flags="", engine=None, call=pipeline, **op
 
 
 def output(environment, config=None, flags="", sdk="3.4", capfd=None):
-    """Trace events, and what goes to stderr, of configuring and one compilation."""
+    """Trace events, what goes to stderr, and files of programs, of configuring and one compilation."""
     environment(config, flags, sdk=sdk)
     with tf.Graph().as_default(), v1.Session() as session:
         with scopes.ipu_scope("/device:IPU:0"):
             (result,) = ipu_compiler.compile(lambda: tf.matmul(tf.ones([4, 4]), tf.random.uniform([4, 4])))
         session.run(result)
         events = session.run(gen_ipu_ops.ipu_event_trace())
-    return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err)
+    kept = len(list(CACHE.glob("*.poplar_exec"))) if CACHE.exists() else 0
+    shutil.rmtree(CACHE, ignore_errors=True)
+    return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err), kept
 
 
 def fed(synthetic=False):
@@ -159,6 +163,7 @@ def broken(rule):
             return "stopped"
 
 
+CACHE = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_programs_")) / "cache"
 OBSERVERS = {MEMORY: memory, MACHINE: machine, DEVICES: places, RESULTS: results, OUTPUT: output}
 OFFLOAD = {"offload_weight_update_variables": True}
 MODEL = "--use_ipu_model"
@@ -205,6 +210,7 @@ EXERCISES = {
     (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
     (IPU_CONFIG, "_profiling.enable_ipu_events"): ({"sdk": "2.3"}, {"config": {"_profiling.enable_ipu_events": True}}),
     (POPLAR_FLAGS, "help"): ({}, {"flags": "--help"}),
+    (POPLAR_FLAGS, "executable_cache_path"): ({}, {"flags": f"--executable_cache_path={CACHE}"}),
     (POPLAR_FLAGS, "show_progress_bar"): (
         {"flags": "--show_progress_bar=false"},
         {"flags": "--show_progress_bar=true"},

@@ -9,6 +9,7 @@ pipelines                                  a model's stages, and the loops aroun
 strategies                                 `tf.distribute`, one process or several
 keras, old_keras, layers                   Keras models and layers, of SDK 2.2 on and before
 ops                                        one implementation of each op
+applications                               programs in files, and the engines that run them
 utilities                                  devices, trace events, variables
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building import autograph, sharding, stock_compile
+from tf_ipu_shim.building.applications import engines
 from tf_ipu_shim.building.keras import import_hook
 from tf_ipu_shim.compiling import installation
 from tf_ipu_shim.runtime import devices, driver
@@ -23,6 +25,7 @@ from tf_ipu_shim.runtime import devices, driver
 library = plugin.load()
 installation.install(library, devices.get)
 driver.install(library)
+engines.install()
 sharding.enable_sharded_gradient_tape()
 autograph.install()
 stock_compile.install()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -54,14 +55,38 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     return _compile(computation, inputs)
 
 
-def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Any:
+@dataclasses.dataclass(frozen=True)
+class Traced:
+    """A function that was traced, to be compiled.
+
+    Args:
+        name: for the op that stands for it.
+        graph: what it does; what it takes from around is in `external_captures`, the inputs first.
+        inputs: its inputs as tensors of the graph around.
+        result: what it returned.
+    """
+
+    name: str
+    graph: Any
+    inputs: list[Any]
+    result: Result
+
+
+def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Traced:
+    """Traces a function as `compile` does; takes and raises the same.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     traced(lambda a: a + 1.0, [2.0]).result.tensors[0].dtype
+        tf.float32
+    """
     if inputs is None:
         inputs = []
     if not isinstance(inputs, Sequence):
         raise TypeError(f"inputs must be a list, not {type(inputs).__name__}. Put a single input into a list.")
     _refuse_nesting()
     flat = [ops.convert_to_tensor(value) for value in nest.flatten(inputs)]
-    result = _Result()
+    result = Result()
 
     def function(*arguments: Any) -> None:
         ops.get_default_graph()._ipu_compiled = True
@@ -76,14 +101,25 @@ def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> A
         raise
     _refuse_foreign_tensors(graph)
     _refuse_reference_variables(graph)
+    return Traced(name, graph, flat, result)
+
+
+def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Any:
+    function = traced(computation, inputs)
+    graph, result = function.graph, function.result
     if all(operation.type == "NoOp" for operation in graph.get_operations()):
         return control_flow_ops.no_op(name="output_0")  # nothing to compile, so it matters not where
-    program = tracing.call(graph, _ipu_device_of(graph), result.tensors, result.operations, name)
+    program = tracing.call(graph, _ipu_device_of(graph), result.tensors, result.operations, function.name)
     return result.outside(program)
 
 
-class _Result:
-    """What a compiled function returned, inside and outside of it."""
+class Result:
+    """What a compiled function returned, inside and outside of it.
+
+    Attributes:
+        tensors: of the function's graph.
+        operations: of that graph, to be run although no tensor needs them.
+    """
 
     def __init__(self) -> None:
         self.tensors: list[Any] = []

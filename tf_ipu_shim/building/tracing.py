@@ -99,7 +99,7 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
     Returns:
         The op; its outputs stand for `outputs`.
     """
-    function = _function(graph, outputs, controls)
+    function = as_function(graph, outputs, controls)
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)
     shapes = [tensor.shape.as_proto() for tensor in outputs]
@@ -140,7 +140,7 @@ def call_inside(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: S
     Returns:
         What stands for `outputs` in the current graph; where there are none, the call itself.
     """
-    function = _function(graph, outputs, controls)
+    function = as_function(graph, outputs, controls)
     current = ops.get_default_graph()
     current._add_function_recursive(function)
     op = current._create_op_internal(
@@ -159,7 +159,14 @@ def call_inside(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: S
     return list(op.outputs) or [op]
 
 
-def _function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> Any:
+def as_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> Any:
+    """Makes TensorFlow's function of a traced graph.
+
+    Args:
+        graph: the traced function.
+        outputs: tensors of it that are returned.
+        controls: ops of it that must run although no output needs them.
+    """
     graph.outputs = list(outputs)
     graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
     return atomic_function.from_func_graph(graph.name, graph, {})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.lowering.written_variables import written_arguments
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.messages import program_pb2
@@ -26,20 +26,23 @@ _ENOUGH_FOR_A_BAR = 5
 _STDERR = 2
 
 
-def describe(request: ProgramRequest, program: LoweredProgram, profiling: Any) -> Any:
+def describe(
+    request: ProgramRequest, launches: Sequence[str], variable_ipus: Sequence[int], profiling: Any, cache: str = ""
+) -> Any:
     """What the plugin needs to report a compilation: a `program_pb2.Compilation`.
 
     Args:
         request: the traced function and its arguments.
-        program: what it was lowered to.
+        launches: functions of its XLA programs.
+        variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
         profiling: the `IpuOptions.Profiling` in force.
+        cache: `"hit"` or `"miss"` where there is an executable cache.
     """
     module = module_name(request.function)
-    described = program_pb2.Compilation(
-        module=module, launches=program.programs, progress_bar=shows_bar(request.library)
-    )
+    described = program_pb2.Compilation(module=module, launches=launches, progress_bar=shows_bar(request.library))
     if profiling.enable_ipu_trace_events:
-        described.events.CopyFrom(trace.events_of(request.ordinal, module, profiling, _tensors(request, program)))
+        tensors = _tensors(request, variable_ipus)
+        described.events.CopyFrom(trace.events_of(request.ordinal, module, profiling, tensors, cache=cache))
     return described
 
 
@@ -68,11 +71,11 @@ def _expensive_ops(library: Mapping[str, function_pb2.FunctionDef]) -> int:
     return sum(node.op in _EXPENSIVE for function in library.values() for node in function.node_def)
 
 
-def _tensors(request: ProgramRequest, program: LoweredProgram) -> list[trace.DeviceTensor]:
+def _tensors(request: ProgramRequest, variable_ipus: Sequence[int]) -> list[trace.DeviceTensor]:
     written = written_arguments(request.function, request.library)
     results = len(request.library[request.function].signature.output_arg)
     tensors = []
-    for index, ipu in enumerate(program.variable_ipus):
+    for index, ipu in enumerate(variable_ipus):
         if ipu < 0:
             continue
         output = None

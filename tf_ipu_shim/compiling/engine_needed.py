@@ -7,6 +7,8 @@ no trace. Assigning a variable is a result like the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import op_types, vocabulary
@@ -36,7 +38,23 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
     programs = [functions[name] for name in program.programs]
     if not any(map(_computes, programs)):
         return False
-    return not (len(programs) == 1 and _all_scalar(request) and all(map(_is_scalar_step, programs[0].node_def)))
+    return not _is_scalar(request, programs)
+
+
+def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> bool:
+    """Whether a program only computes on scalars, element by element.
+
+    Args:
+        request: the traced function and its arguments.
+        program: what it was lowered to.
+    """
+    functions = {function.signature.name: function for function in program.functions}
+    programs = [functions[name] for name in program.programs]
+    return any(map(_computes, programs)) and _is_scalar(request, programs)
+
+
+def _is_scalar(request: ProgramRequest, programs: Sequence[function_pb2.FunctionDef]) -> bool:
+    return len(programs) == 1 and _all_scalar(request) and all(map(_is_scalar_step, programs[0].node_def))
 
 
 def _computes(program: function_pb2.FunctionDef) -> bool:

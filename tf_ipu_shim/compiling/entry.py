@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf import message as protobuf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.compiling import compilation
+from tf_ipu_shim.compiling import applications, cached_programs, compilation
+from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.execution import XLA, execution_of, settled
@@ -18,36 +19,85 @@ from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.shared_statistics import check_shared_statistics
+from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.runtime import executable_cache, log
 from tf_ipu_shim.runtime.device import IpuDevice
 
 
-def lower_bytes(library: Library, device_of: Callable[[int], IpuDevice], call: Call, request: bytes) -> bytes:
+def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], call: Call, request: bytes) -> bytes:
     """Lowers what the plugin sends, and plans its memory.
 
     Args:
         library: the loaded plugin.
-        device_of: gives a TensorFlow device by its ordinal, attached to its IPUs.
+        device_of: gives a TensorFlow device by its ordinal; the second argument says whether to attach to its IPUs.
         call: lets the lowering question the TensorFlow runtime.
         request: a serialised `ProgramRequest`.
 
     Returns:
         A serialised `ProgramAnswer`.
     """
-    parsed = parse_request(request)
-    device = device_of(parsed.ordinal)
-    program, runs = _runs_as(library, call, parsed, device)
-    answer = answer_of(runs)
-    if needs_engine(parsed, program):
-        answer.compilation.CopyFrom(compilation.describe(parsed, program, device.options.profiling))
-    return answer.SerializeToString()
+    message = _read(request)
+    parsed = _parsed(message)
+    to_file = message.HasField("application")
+    device = device_of(parsed.ordinal, not to_file)
+    if to_file:
+        by_xla, _, plan = _runs_as(library, call, parsed, device)
+        _keep(parsed, device, plan)
+        path = applications.write(library, parsed, message.application, by_xla, device)
+        return cast(bytes, program_pb2.ProgramAnswer(application_file=path).SerializeToString())
+    program, cache = _kept_or_lowered(library, call, parsed, device)
+    answer = program.answer
+    answer.node.name = parsed.name
+    if program.needs_engine:
+        profiling = device.options.profiling
+        answer.compilation.CopyFrom(
+            compilation.describe(parsed, program.launches, answer.variable_chips, profiling, cache)
+        )
+    return cast(bytes, answer.SerializeToString())
+
+
+def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
+    """A program from the executable cache, or lowered and kept there; and which of the two, if there is a cache."""
+    # Errors of programs whose ops are checked one by one name the script's lines.
+    directory = None if device.float_checks else executable_cache.current()
+    if directory is None:
+        program = _lowered(library, call, request, device)
+        _keep(request, device, program.plan)
+        return program, ""
+    key = cached_programs.key_of(library, request, device)
+    content = directory.read(key.text)
+    program_kept = None if content is None else cached_programs.read(key, content)
+    if program_kept is not None:
+        log.info(f"Executable cache: hit, program {request.name} is loaded from {directory.file_of(key.text)}")
+        _keep(request, device, program_kept.plan, "hit")
+        return program_kept, "hit"
+    program = _lowered(library, call, request, device)
+    _keep(request, device, program.plan, "miss")
+    path = directory.write(key.text, cached_programs.written(key, program))
+    kept = f"is kept in {path}" if path is not None else "cannot be kept"
+    log.info(f"Executable cache: miss, program {request.name} was compiled and {kept}")
+    # Under the names that a process gives it which finds it: what TensorFlow keeps by name is then the same.
+    return cached_programs.named(program, key.functions, key.feeds, key), "miss"
+
+
+def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Program:
+    by_xla, runs, plan = _runs_as(library, call, request, device)
+    return Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan)
+
+
+def _keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | None, cache: str = "") -> None:
+    """Keeps a program's memory for the report; refuses the program where it does not fit."""
+    if plan is not None and memory_plan.enabled():
+        named = dataclasses.replace(plan, program=request.name, device=device.name, cache=cache)
+        memory_plan.keep(request, device, named)
 
 
 def _runs_as(
     library: Library, call: Call, request: ProgramRequest, device: IpuDevice
-) -> tuple[LoweredProgram, LoweredProgram]:
-    """A program as XLA launches, and what runs: that, or the same by kernels. Its memory is kept for the report."""
+) -> tuple[LoweredProgram, LoweredProgram, MemoryPlan | None]:
+    """A program as XLA launches, what runs (that, or the same by kernels), and its memory."""
     execution, diagnostics = execution_of(device), Diagnostics(call)
     by_xla = execution.way == XLA
     plans = memory_plan.enabled() or not by_xla
@@ -56,7 +106,7 @@ def _runs_as(
     group_size = device.options.experimental_distributed_batch_norm_replica_group_size
     check_shared_statistics(request.library.values(), program.replicas, group_size)
     if not plans:
-        return program, program
+        return program, program, None
     plan = memory_plan.plan_memory(request, program, device, diagnostics.user_line)
     if not by_xla:
         runs = by_kernels(program, request.library, diagnostics.describe if execution.is_checked else None)
@@ -64,9 +114,9 @@ def _runs_as(
         execution = settled(execution, library, runs, unknown)
         if execution.way == XLA:
             program = runs = lower(library, call, request, device.num_ipus, plans, device.selection_order)
-    if plan is not None and memory_plan.enabled():
-        memory_plan.keep(request, device, dataclasses.replace(plan, way=execution.way, way_reason=execution.reason))
-    return program, runs
+    if plan is not None:
+        plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
+    return program, runs, plan
 
 
 def parse_request(request: bytes) -> ProgramRequest:
@@ -78,10 +128,17 @@ def parse_request(request: bytes) -> ProgramRequest:
     Raises:
         PluginError: it is none, or names a function that it does not bring.
     """
+    return _parsed(_read(request))
+
+
+def _read(request: bytes) -> Any:
     try:
-        message = program_pb2.ProgramRequest.FromString(request)
+        return program_pb2.ProgramRequest.FromString(request)
     except protobuf.DecodeError as error:
         raise errors.PluginError(f"The plugin sent {len(request)} bytes, no ProgramRequest: {error}.") from error
+
+
+def _parsed(message: Any) -> ProgramRequest:
     library = {function.signature.name: function for function in message.library.function}
     if message.function not in library:
         raise errors.PluginError(

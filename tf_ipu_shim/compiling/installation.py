@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
 
 
-def install(library: Library, device_of: Callable[[int], IpuDevice]) -> None:
+def install(library: Library, device_of: Callable[[int, bool], IpuDevice]) -> None:
     """Has the plugin lower its programs with `compiling.entry`.
 
     Args:
         library: the loaded plugin.
-        device_of: gives a TensorFlow device by its ordinal, attached to its IPUs.
+        device_of: gives a TensorFlow device by its ordinal; the second argument says whether to attach to its IPUs.
     """
 
     def lower(call: Call, request: bytes) -> bytes:

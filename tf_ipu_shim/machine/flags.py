@@ -119,7 +119,8 @@ class PoplarFlags:
         "",
         "Directory in which compiled programs are kept.",
         values="a path",
-        why="compiled programs are kept within the process only",
+        effect=OUTPUT,
+        why="lowered programs and their memory plans are files there, one a program; XLA compiles in each process",
     )
     dump_schedule_as_dot: bool = _flag(
         False,

@@ -57,6 +57,25 @@ globals().update(
         message Configurations {
           repeated bytes options = 1;              // for each TensorFlow device its serialised IpuOptions
         }
+
+        message ApplicationStart {
+          string engine = 1;                       // its name
+          string file = 2;
+          int64 inputs = 3;                        // how many it is started with
+        }
+
+        message ApplicationTensor {
+          int32 type = 1;                          // a DataType
+          repeated int64 shape = 2;
+          int32 feed = 3;                          // the infeed or outfeed that it is part of
+        }
+
+        message ApplicationStarted {
+          repeated ApplicationTensor infeeds = 1;  // what a call hands over
+          repeated ApplicationTensor outfeeds = 2; // what it gets
+          repeated string outfeed_ids = 3;
+          int32 replicas = 4;
+        }
         """,
     )
 )

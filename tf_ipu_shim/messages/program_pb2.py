@@ -35,6 +35,19 @@ message ProgramRequest {
   int32 ordinal = 3;                       // of the TensorFlow device
   repeated Argument arguments = 4;
   tensorflow.FunctionDefLibrary library = 5;  // all functions that it reaches
+  Application application = 6;             // where it is to be written to a file, not run
+}
+
+// Where an application is to be written, and what its arguments are.
+message Application {
+  string path = 1;                         // empty for a new temporary file
+  repeated ApplicationArgument arguments = 2;
+  repeated tensorflow.TensorShapeProto output_shapes = 3;
+}
+
+message ApplicationArgument {
+  string name = 1;
+  tensorflow.TensorProto value = 2;        // of one that becomes part of the file
 }
 
 // A replica's own copy of a variable.
@@ -75,6 +88,7 @@ message ProgramAnswer {
   repeated ReplicaVariable replica_variables = 5;  // what follows as further inputs of `node`
   string run_group = 6;                    // names the runs of a replicated program; else empty
   Compilation compilation = 7;             // where Graphcore would compile an engine for it
+  string application_file = 8;             // of an application alone, which has nothing else here
 }
 
 // What the lowering asks of the plugin while a program waits for its answer.
@@ -96,9 +110,9 @@ message Frame {
 
 @functools.cache
 def _contents() -> dict[str, Any]:
-    from tensorflow.core.framework import function_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
+    from tensorflow.core.framework import function_pb2, node_def_pb2, tensor_pb2, tensor_shape_pb2, types_pb2
 
-    files = (function_pb2, node_def_pb2, tensor_shape_pb2, types_pb2)
+    files = (function_pb2, node_def_pb2, tensor_pb2, tensor_shape_pb2, types_pb2)
     return schema.load(FILE, "tf_ipu_shim", _TEXT, (*(file.DESCRIPTOR.name for file in files), trace_pb2.FILE))
 
 

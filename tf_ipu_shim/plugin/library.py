@@ -16,6 +16,10 @@ from tf_ipu_shim.plugin import live_context
 
 MAXIMUM_DEVICES = 64
 MAXIMUM_CHIPS = 64
+APPLICATION_DEVICES = range(64, 128)
+"""Ordinals of the devices of embedded applications; scripts configure those before them."""
+APPLICATION_SESSION = "tf_ipu_shim.application"
+"""Name in the metadata of a session of such a device alone, whose ordinal is the version there."""
 
 _LOWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64)
@@ -74,6 +78,7 @@ class Library:
                 function = getattr(self._c, name)
                 function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_int32] * arguments
         self._c.ipu_set_seed.argtypes = [ctypes.c_int32, ctypes.c_int64, ctypes.c_int32]
+        self._c.ipu_fail_application.argtypes = [ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32]
         self._c.ipu_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
         self._c.ipu_python_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
         self._c.ipu_constant_arguments.restype = ctypes.c_char_p
@@ -109,6 +114,21 @@ class Library:
             checks = float_checks[ordinal] if ordinal < len(float_checks) else 0
             self._c.ipu_set_float_checks(ordinal, int(checks))
         live_context.extend(self._c)
+
+    def set_float_checks(self, ordinal: int, checks: int) -> None:
+        """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""
+        self._c.ipu_set_float_checks(ordinal, int(checks))
+
+    def fail_application(self, engine: str, code: int, message: str, closes: bool) -> None:
+        """Tells whoever waits for an embedded application that its run has failed.
+
+        Args:
+            engine: its name.
+            code: TensorFlow's status code.
+            message: what went wrong.
+            closes: whether the engine has ended, so that there is no run after this one.
+        """
+        self._c.ipu_fail_application(engine.encode(), code, message.encode(), int(closes))
 
     def new_epoch(self) -> None:
         """Begins a new configuration: programs are lowered again at their next run, devices asked for at their next

@@ -65,6 +65,7 @@ def memory_report() -> MemoryReport:
     """
     recorded = plans.recorded()
     now = devices.active() or tuple(device for device, _ in recorded.values())
+    now = (*now, *(device for device in devices.applications() if device not in now))
     reports = tuple(
         _device(device, next((found for owner, found in recorded.values() if owner is device), [])) for device in now
     )
@@ -158,6 +159,7 @@ def _device_dict(device: DeviceReport) -> dict[str, Any]:
                     "shard_ipus": [list(ipus) for ipus in plan.shard_ipus],
                     "way": plan.way,
                     "way_reason": plan.way_reason,
+                    "executable_cache": plan.cache,
                 }
                 for plan in device.programs
             ],

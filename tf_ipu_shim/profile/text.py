@@ -10,6 +10,7 @@ from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, ReportData
 
 WIDTH = 100
 _OWNERS_SHOWN = 5
+_CACHE = {"": "", "hit": "; from the executable cache", "miss": "; not in the executable cache before"}
 _WAYS = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
 
 
@@ -129,7 +130,7 @@ def _programs(device: DeviceReport) -> list[str]:
     if device.programs:
         lines += ["", "How they run (what is modelled is the same in both ways):"]
         for plan in device.programs:
-            text = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}"
+            text = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}{_CACHE[plan.cache]}"
             lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     for plan in device.programs:
         for name, reason in plan.coarse:

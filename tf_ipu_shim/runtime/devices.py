@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tf_ipu_shim.messages import config_pb2
+from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
 from tf_ipu_shim.runtime import accepted, log
 from tf_ipu_shim.runtime.device import ALWAYS, IpuDevice
 from tf_ipu_shim.runtime.requests import requested
@@ -32,6 +33,7 @@ load_library: Callable[[], Any] = _load_plugin
 _lock = threading.RLock()
 _options: Any = None
 _devices: tuple[IpuDevice, ...] = ()
+_applications: dict[int, IpuDevice] = {}
 
 
 def configure(options: Any) -> None:
@@ -107,6 +109,11 @@ def active() -> tuple[IpuDevice, ...]:
     return _devices
 
 
+def applications() -> tuple[IpuDevice, ...]:
+    """The devices of embedded applications."""
+    return tuple(_applications.values())
+
+
 def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
     """The TensorFlow device with this number, attached if it ever is.
 
@@ -123,6 +130,8 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
         tf.errors.InvalidArgumentError: if there is no such device.
         tf.errors.InternalError: if its IPUs are in use.
     """
+    if ordinal in _applications:
+        return _applications[ordinal]  # attached for as long as it is there
     with _lock:
         if not _devices:
             _start(config_pb2.IpuOptions())
@@ -141,6 +150,52 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
         # Outside the lock: an on-demand device may wait for an hour, and others must be able to work, or to reset.
         devices[ordinal].attach()
     return devices[ordinal]
+
+
+def add_application(options: Any, num_ipus: int) -> IpuDevice:
+    """Makes and attaches a device for an embedded application, beside those that are configured.
+
+    Args:
+        options: the `IpuOptions` that it was compiled under; which IPUs it gets, and when, is decided here.
+        num_ipus: how many it needs.
+
+    Returns:
+        The device. It keeps its IPUs until it is taken away: `reset` does not touch it.
+
+    Raises:
+        tf.errors.FailedPreconditionError: the system has no device with so many IPUs.
+        tf.errors.InternalError: all fitting devices are in use.
+        tf.errors.ResourceExhaustedError: there are too many applications.
+    """
+    library = load_library()
+    own = _copy(options)
+    own.ClearField("device_config")
+    own.device_config.add().auto_count = num_ipus
+    own.device_connection_type = ALWAYS
+    with _lock:
+        free = [ordinal for ordinal in APPLICATION_DEVICES if ordinal not in _applications]
+        if not free:
+            from tensorflow.python.framework import errors
+
+            raise errors.ResourceExhaustedError(
+                None, None, f"There can be {len(APPLICATION_DEVICES)} embedded engines in a process, and all run."
+            )
+        (device,) = requested(own, first=free[0])
+        _applications[device.ordinal] = device
+    try:
+        device.attach()
+    except BaseException:
+        remove_application(device)
+        raise
+    library.set_float_checks(device.ordinal, device.float_checks)
+    return device
+
+
+def remove_application(device: IpuDevice) -> None:
+    """Takes the device of an embedded application away, and frees its IPUs."""
+    with _lock:
+        _applications.pop(device.ordinal, None)
+    device.close()
 
 
 def _start(options: Any) -> None:

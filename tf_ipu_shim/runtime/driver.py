@@ -126,6 +126,15 @@ class Handler:
         return self.handle(message).SerializeToString()
 
 
+def _start_application(request: Any) -> Any:
+    if start_application is None:
+        raise errors.PluginError("No embedded application can start: tf_ipu_shim.building is not loaded.")
+    return start_application(request)
+
+
+start_application: Callable[[Any], Any] | None = None
+"""Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `building.applications` says how."""
+
 HANDLERS: dict[str, Handler] = {
     "attach": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceUse, _attach),
     "configure": Handler(driver_pb2.ConfigureOrder, driver_pb2.Nothing, _configure),
@@ -134,6 +143,7 @@ HANDLERS: dict[str, Handler] = {
     "model_used": Handler(driver_pb2.Nothing, driver_pb2.YesOrNo, _model_used),
     "configuration": Handler(driver_pb2.Nothing, driver_pb2.Configurations, _configuration),
     "num_ipus": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceSize, _num_ipus),
+    "start_application": Handler(driver_pb2.ApplicationStart, driver_pb2.ApplicationStarted, _start_application),
     "synthetic_data": Handler(driver_pb2.SyntheticQuestion, driver_pb2.YesOrNo, _synthetic_data),
 }
 """By the name under which the plugin calls them (`csrc/driver_messages.h` has the same names and messages)."""

@@ -24,17 +24,32 @@ def info(message: str, source: tuple[str, int] | None = None) -> None:
         message: the text after the bracket.
         source: file and line in the bracket; the executor's, as the emulated SDK names it, if None.
     """
-    if enabled() and sys.stderr is not None:
+    if enabled():
+        _write("I", message, source)
+
+
+def warning(message: str) -> None:
+    """Writes one line as TensorFlow's warnings, unless `TF_CPP_MIN_LOG_LEVEL` is 2 or more."""
+    if enabled(2):
+        _write("W", message)
+
+
+def enabled(silent_from: int = 1) -> bool:
+    """Whether information is logged: `TF_CPP_MIN_LOG_LEVEL`, as it is now, is 0 or not set.
+
+    Args:
+        silent_from: the level that silences it: 2 for warnings.
+    """
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "").strip()
+    return not (level.isdigit() and int(level) >= silent_from)
+
+
+def _write(severity: str, message: str, source: tuple[str, int] | None = None) -> None:
+    if sys.stderr is not None:
         file, line = source or (_EXECUTOR_UNTIL_2_4 if sdk.current() <= (2, 4) else _EXECUTOR)
         now = datetime.datetime.now().isoformat(sep=" ", timespec="microseconds")
-        sys.stderr.write(f"{now}: I {file}:{line}] {message}\n")
+        sys.stderr.write(f"{now}: {severity} {file}:{line}] {message}\n")
         sys.stderr.flush()
-
-
-def enabled() -> bool:
-    """Whether information is logged: `TF_CPP_MIN_LOG_LEVEL`, as it is now, is 0 or not set."""
-    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "").strip()
-    return not (level.isdigit() and int(level) >= 1)
 
 
 def attached(ordinal: int, num_ipus: int, poplar_id: int) -> None:

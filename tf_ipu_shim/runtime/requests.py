@@ -9,11 +9,12 @@ from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
 
 
-def requested(options: Any) -> list[IpuDevice]:
+def requested(options: Any, first: int = 0) -> list[IpuDevice]:
     """Makes the TensorFlow devices of a configuration; none is attached yet.
 
     Args:
         options: an `IpuOptions`; without devices in it, there will be one with a single IPU.
+        first: the ordinal of the first of them.
 
     Returns:
         One device for each entry of `device_config`.
@@ -33,7 +34,7 @@ def requested(options: Any) -> list[IpuDevice]:
         selections = [("auto_count", 1, 0)]
     return [
         _by_id(ordinal, index, options, system) if kind == "cfg_index" else _by_count(ordinal, count, options, system)
-        for ordinal, (kind, count, index) in enumerate(selections)
+        for ordinal, (kind, count, index) in enumerate(selections, first)
     ]
 
 

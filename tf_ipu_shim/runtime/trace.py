@@ -31,7 +31,14 @@ class DeviceTensor:
 
 
 def events_of(
-    ordinal: int, module: str, profiling: Any, tensors: Sequence[DeviceTensor], *, tensor_map: str = "", info: str = ""
+    ordinal: int,
+    module: str,
+    profiling: Any,
+    tensors: Sequence[DeviceTensor],
+    *,
+    tensor_map: str = "",
+    info: str = "",
+    cache: str = "",
 ) -> Any:
     """The events of a program, as the plugin takes them: a `program_pb2.ProgramEvents`.
 
@@ -42,6 +49,7 @@ def events_of(
         tensors: the program's variables.
         tensor_map: JSON, which tensor lies on which tiles.
         info: JSON, what is known of the program's instructions.
+        cache: `"hit"` or `"miss"` where there is an executable cache.
 
     Source: `tensorflow/compiler/plugin/poplar/driver/poplar_executor.cc`.
 
@@ -60,6 +68,8 @@ def events_of(
         written=[tensor.parameter for tensor in tensors if tensor.output is not None],
     )
     events.compile_begin.compile_begin.module_name = module
+    if cache:
+        events.compile_begin.compile_begin.cluster_info = json.dumps({"executable_cache": cache})
     compiled = events.compile_end.compile_end
     compiled.module_name, compiled.tensor_map, compiled.instruction_info = module, tensor_map, info
     events.execute.execute.module_name = module

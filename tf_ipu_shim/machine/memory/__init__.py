@@ -4,6 +4,7 @@ description     a program as values, and the steps that make and use them
 liveness        what is alive at each step: always-live, and the largest not-always-live step
 schedule        an order of the steps that keeps little alive
 tiles           spreading over the tiles of a chip
+kept            a plan as text, for a cache
 plan            `MemoryPlan`: the figures of a program, IPU by IPU
 out_of_memory   whether it fits, and the text of the error where it does not
 """

@@ -130,6 +130,7 @@ class MemoryPlan:
         shard_ipus: for each replica the IPU of each shard, shape `[replica, shard]`.
         way: how it runs: `"xla"` (XLA programs) or `"kernels"` (TensorFlow's kernels); its memory is the same in both.
         way_reason: why it runs so.
+        cache: `"hit"` where the executable cache had the program, `"miss"` where it had not; empty without a cache.
     """
 
     program: str
@@ -142,6 +143,7 @@ class MemoryPlan:
     shard_ipus: tuple[tuple[int, ...], ...] = ()
     way: str = "xla"
     way_reason: str = ""
+    cache: str = ""
 
     def replicated(self, replicas: int, shards: int) -> MemoryPlan:
         """The plan of so many replicas, each as this one.

@@ -34,7 +34,9 @@ class Arena : public tensorflow::Allocator {
 // The arena of a chip of a TensorFlow device. Made at first use and never destroyed: tensors may outlive devices.
 Arena* ArenaOf(int device_ordinal, int chip);
 
-inline constexpr int kMaxDevices = 64;
+// Devices that a script configures, then those of applications that run embedded (see `application.h`).
+inline constexpr int kMaxConfiguredDevices = 64;
+inline constexpr int kMaxDevices = 128;
 inline constexpr int kMaxChips = 64;
 
 }  // namespace tf_ipu_shim

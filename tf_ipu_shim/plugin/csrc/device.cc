@@ -83,6 +83,13 @@ int ChipOf(const OpKernel* kernel) {
 
 std::atomic<int> device_count{1};
 
+std::unique_ptr<Device> MakeIpuDevice(const SessionOptions& options, const string& name_prefix, int ordinal) {
+  const DeviceAttributes attributes =
+      Device::BuildDeviceAttributes(name_prefix + "/device:IPU:" + std::to_string(ordinal), DeviceType(kDeviceType),
+                                    Bytes(kReportedMemoryBytes), DeviceLocality(), "simulated Graphcore IPU");
+  return std::make_unique<IpuDevice>(options, attributes, ordinal);
+}
+
 class IpuDeviceFactory : public DeviceFactory {
  public:
   Status ListPhysicalDevices(std::vector<string>* devices) override {
@@ -93,6 +100,15 @@ class IpuDeviceFactory : public DeviceFactory {
   }
   Status CreateDevices(const SessionOptions& options, const string& name_prefix,
                        std::vector<std::unique_ptr<Device>>* devices) override {
+    const auto& session = options.config.experimental().session_metadata();
+    if (session.name() == kApplicationSession) {
+      const int64_t ordinal = session.version();
+      if (ordinal < kMaxConfiguredDevices || ordinal >= kMaxDevices) {
+        return errors::InvalidArgument("There is no device ", ordinal, " for an embedded application");
+      }
+      devices->push_back(MakeIpuDevice(options, name_prefix, static_cast<int>(ordinal)));
+      return OkStatus();
+    }
     return CreateIpuDevices(options, name_prefix, 0, devices);
   }
 };
@@ -224,10 +240,7 @@ int DeviceCount() { return device_count; }
 Status CreateIpuDevices(const SessionOptions& options, const std::string& name_prefix, int first,
                         std::vector<std::unique_ptr<Device>>* devices) {
   for (int ordinal = first; ordinal < DeviceCount(); ++ordinal) {
-    const DeviceAttributes attributes = Device::BuildDeviceAttributes(
-        name_prefix + "/device:IPU:" + std::to_string(ordinal), DeviceType(kDeviceType), Bytes(kReportedMemoryBytes),
-        DeviceLocality(), "simulated Graphcore IPU");
-    devices->push_back(std::make_unique<IpuDevice>(options, attributes, ordinal));
+    devices->push_back(MakeIpuDevice(options, name_prefix, ordinal));
   }
   return OkStatus();
 }

@@ -69,6 +69,10 @@ class IpuDevice : public ChipDevice {
   tensorflow::mutex mutex_;
 };
 
+// The name in the metadata of a session that an embedded application runs in; the version is the ordinal of its device,
+// the only one of that session.
+inline constexpr char kApplicationSession[] = "tf_ipu_shim.application";
+
 // How many TensorFlow devices new sessions and eager contexts get.
 void SetDeviceCount(int count);
 int DeviceCount();

@@ -118,6 +118,51 @@ struct Configurations {
   }
 };
 
+// An embedded application to start.
+struct ApplicationStart {
+  static constexpr char kName[] = "tf_ipu_shim.ApplicationStart";
+  std::string engine, file;
+  int64_t inputs = 0;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "engine", self.engine);
+    visit(2, "file", self.file);
+    visit(3, "inputs", self.inputs);
+  }
+};
+
+// A tensor that goes to, or comes from, an application.
+struct ApplicationTensor {
+  static constexpr char kName[] = "tf_ipu_shim.ApplicationTensor";
+  int32_t type = 0;
+  std::vector<int64_t> shape;
+  int32_t feed = 0;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "type", self.type);
+    visit(2, "shape", self.shape);
+    visit(3, "feed", self.feed);
+  }
+};
+
+// What was started: which tensors a call hands over, what comes back, and through which outfeeds.
+struct ApplicationStarted {
+  static constexpr char kName[] = "tf_ipu_shim.ApplicationStarted";
+  std::vector<ApplicationTensor> infeeds, outfeeds;
+  std::vector<std::string> outfeed_ids;
+  int32_t replicas = 0;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "infeeds", self.infeeds);
+    visit(2, "outfeeds", self.outfeeds);
+    visit(3, "outfeed_ids", self.outfeed_ids);
+    visit(4, "replicas", self.replicas);
+  }
+};
+
 // A call: Python's name of its handler, what that is asked, what it answers.
 template <class Asked, class Answered>
 struct DriverCall {
@@ -145,6 +190,9 @@ struct ConfigurationCall : DriverCall<Nothing, Configurations> {
 };
 struct NumIpusCall : DriverCall<DeviceQuestion, DeviceSize> {
   static constexpr char kHandler[] = "num_ipus";
+};
+struct StartApplicationCall : DriverCall<ApplicationStart, ApplicationStarted> {
+  static constexpr char kHandler[] = "start_application";
 };
 struct SyntheticDataCall : DriverCall<SyntheticQuestion, YesOrNo> {
   static constexpr char kHandler[] = "synthetic_data";

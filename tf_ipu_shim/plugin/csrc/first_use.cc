@@ -34,11 +34,11 @@ tensorflow::Status UseOf(int ordinal, Use* use) {
   for (;;) {
     // Making the default device begins an epoch, and so does another thread that configures meanwhile: what was
     // answered in an older one is asked again.
-    const int64_t epoch = CurrentEpoch();
+    const int64_t epoch = CurrentEpoch(ordinal);
     if (Known(ordinal, epoch, use)) return tensorflow::OkStatus();
     DeviceUse answer;
     TF_RETURN_IF_ERROR(CallPython<AttachCall>({ordinal}, &answer));
-    if (CurrentEpoch() != epoch) continue;
+    if (CurrentEpoch(ordinal) != epoch) continue;
     known_uses[ordinal].store(epoch << kUseBits | static_cast<int64_t>(answer.use), std::memory_order_release);
   }
 }
@@ -49,7 +49,7 @@ bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
       "_Send", "_Recv", "_HostSend", "_HostRecv", "VarHandleOp", "_VarHandlesOp", "ReadVariableOp",
       "AssignVariableOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "Switch", "RefSwitch", "Merge",
       "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "PartitionedCall", "StatefulPartitionedCall",
-      "If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "IpuProgram",
+      "If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "IpuProgram", "IpuApplicationCompile",
       // Inside a program, which has asked already.
       "XlaLaunch", "IpuInterCopy"};
   return ops->count(kernel.def().op()) > 0;

@@ -23,7 +23,7 @@ extern std::atomic<int64_t> known_uses[kMaxDevices];
 
 // Whether ops run on the device as they are. All that an op costs once its device is attached.
 inline bool RunsFreely(int ordinal) {
-  return known_uses[ordinal].load(std::memory_order_acquire) == CurrentEpoch() * 4;
+  return known_uses[ordinal].load(std::memory_order_acquire) == CurrentEpoch(ordinal) * 4;
 }
 
 // Asks Python, until it has answered, once for each device and epoch. An error is not kept: the next op tries again.

@@ -64,7 +64,7 @@ Status Stopped(OpKernelContext* context, int ordinal, int chip, const char* exce
   const auto found = node.attr().find(kDescriptionAttr);
   const std::string op = found != node.attr().end() ? found->second.s() : node.name() + " (" + node.op() + ")";
   return errors::Internal("[Poplar][Execute engine] application_runtime_error: [Recovery action: IPU_RESET] Tiles in ",
-                          "excepted state: floating point exception, ", exception, ". IPU ", chip, " of /device:IPU:",
+                          "excepted state (floating point exception, ", exception, "). IPU ", chip, " of /device:IPU:",
                           ordinal, ", op ", op, ": ", what, ". Look at what this op is given, or switch the exception ",
                           "off with IPUConfig.floating_point_behaviour.", option,
                           " = False. The IPU will be reset the next time a program is executed.");

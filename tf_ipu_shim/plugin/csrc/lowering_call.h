@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "arena.h"
 #include "program_messages.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -28,7 +29,11 @@ void SetLowerFunction(LowerFunction function);
 // Counts configurations, from 1. Programs lowered in an older epoch are lowered again at their next run, and devices are
 // asked for anew at their next use.
 extern std::atomic<int64_t> configuration_epoch;
-inline int64_t CurrentEpoch() { return configuration_epoch.load(std::memory_order_acquire); }
+inline int64_t CurrentEpoch(int ordinal) {
+  // An embedded application keeps the configuration it was compiled with, whatever the process configures.
+  constexpr int64_t kOfApplications = int64_t{1} << 40;
+  return ordinal < kMaxConfiguredDevices ? configuration_epoch.load(std::memory_order_acquire) : kOfApplications;
+}
 void NewEpoch();
 
 // Lowers `request`. What is answered has not been checked (see `program_answer.h`).

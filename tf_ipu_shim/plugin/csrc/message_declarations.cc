@@ -48,7 +48,8 @@ const char* ipu_message_fields() {
       new std::string(ListAll<VariableMessage, ArgumentMessage, ProgramRequest, ReplicaVariable, TransferEvents,
                               ProgramEvents, CompilationMessage, ProgramAnswer, NodeNames, FrameMessage, StackMessage, CompileEndTime, TraceEventTime,
                               Nothing, DeviceQuestion, DeviceUse, DeviceSize, SeedOrder, SyntheticQuestion, YesOrNo,
-                              ConfigureOrder, Configurations>());
+                              ConfigureOrder, Configurations, ApplicationArgument, ApplicationMessage, ApplicationStart,
+                              ApplicationTensor, ApplicationStarted>());
   return lines->c_str();
 }
 
@@ -56,7 +57,7 @@ const char* ipu_message_fields() {
 const char* ipu_driver_calls() {
   static const auto* const lines =
       new std::string(ListCalls<AttachCall, ConfigureCall, ResetDevicesCall, ResetSeedCall, ModelUsedCall,
-                                ConfigurationCall, NumIpusCall, SyntheticDataCall>());
+                                ConfigurationCall, NumIpusCall, SyntheticDataCall, StartApplicationCall>());
   return lines->c_str();
 }
 

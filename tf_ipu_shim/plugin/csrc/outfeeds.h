@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,16 +24,40 @@ class Outfeed {
  public:
   using Element = std::vector<tensorflow::Tensor>;
   void Put(Element element, bool only_last, size_t replica, size_t replicas, int64_t run) {
-    tensorflow::mutex_lock lock(mutex_);
-    if (elements_.size() != replicas) elements_.assign(replicas, {});
-    if (run != run_) {
-      run_ = run;
-      // What a run that failed left of its last iteration would shift all that follow.
-      const size_t rows = Rows();
-      for (std::deque<Element>& elements : elements_) elements.resize(rows);
+    std::function<void()> listener;
+    {
+      tensorflow::mutex_lock lock(mutex_);
+      PutLocked(std::move(element), only_last, replica, replicas, run);
+      listener = listener_;
     }
-    if (only_last) elements_[replica].clear();
-    elements_[replica].push_back(std::move(element));
+    if (listener) listener();
+  }
+  // Calls a function after each element that arrives, without a lock.
+  void SetListener(std::function<void()> listener) {
+    tensorflow::mutex_lock lock(mutex_);
+    listener_ = std::move(listener);
+  }
+  // Whether the replica has an element.
+  bool Has(size_t replica) {
+    tensorflow::mutex_lock lock(mutex_);
+    return replica < elements_.size() && !elements_[replica].empty();
+  }
+  // The oldest element of a replica that has one.
+  Element TakeOne(size_t replica) {
+    tensorflow::mutex_lock lock(mutex_);
+    Element element = std::move(elements_[replica].front());
+    elements_[replica].pop_front();
+    return element;
+  }
+  // Drops all elements; says whether there were any.
+  bool Clear() {
+    tensorflow::mutex_lock lock(mutex_);
+    bool any = false;
+    for (std::deque<Element>& elements : elements_) {
+      any |= !elements.empty();
+      elements.clear();
+    }
+    return any;
   }
   // Whole rows: for each replica its elements of as many iterations as all replicas have enqueued.
   std::vector<std::deque<Element>> TakeAll() {
@@ -56,6 +81,18 @@ class Outfeed {
   }
 
  private:
+  void PutLocked(Element element, bool only_last, size_t replica, size_t replicas, int64_t run)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (elements_.size() != replicas) elements_.assign(replicas, {});
+    if (run != run_) {
+      run_ = run;
+      // What a run that failed left of its last iteration would shift all that follow.
+      const size_t rows = Rows();
+      for (std::deque<Element>& elements : elements_) elements.resize(rows);
+    }
+    if (only_last) elements_[replica].clear();
+    elements_[replica].push_back(std::move(element));
+  }
   size_t Rows() const TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (elements_.empty()) return 0;
     size_t rows = elements_[0].size();
@@ -66,6 +103,7 @@ class Outfeed {
   tensorflow::mutex mutex_;
   std::vector<std::deque<Element>> elements_ TF_GUARDED_BY(mutex_);  // by replica
   int64_t run_ TF_GUARDED_BY(mutex_) = -1;
+  std::function<void()> listener_ TF_GUARDED_BY(mutex_);
 };
 
 class Outfeeds {

@@ -9,6 +9,7 @@
 
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "wire.h"
@@ -43,12 +44,40 @@ struct ArgumentMessage {
   }
 };
 
+// Where an application is to be written, and what its arguments are.
+struct ApplicationArgument {
+  static constexpr char kName[] = "tf_ipu_shim.ApplicationArgument";
+  std::string name;
+  std::optional<tensorflow::TensorProto> value;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "name", self.name);
+    visit(2, "value", self.value);
+  }
+};
+
+struct ApplicationMessage {
+  static constexpr char kName[] = "tf_ipu_shim.Application";
+  std::string path;
+  std::vector<ApplicationArgument> arguments;
+  std::vector<tensorflow::TensorShapeProto> output_shapes;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "path", self.path);
+    visit(2, "arguments", self.arguments);
+    visit(3, "output_shapes", self.output_shapes);
+  }
+};
+
 struct ProgramRequest {
   static constexpr char kName[] = "tf_ipu_shim.ProgramRequest";
   std::string name, function;
   int32_t ordinal = 0;
   std::vector<ArgumentMessage> arguments;
   tensorflow::FunctionDefLibrary library;
+  std::optional<ApplicationMessage> application;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -57,6 +86,7 @@ struct ProgramRequest {
     visit(3, "ordinal", self.ordinal);
     visit(4, "arguments", self.arguments);
     visit(5, "library", self.library);
+    visit(6, "application", self.application);
   }
 };
 
@@ -124,6 +154,7 @@ struct ProgramAnswer {
   std::vector<ReplicaVariable> replica_variables;
   std::string run_group;
   std::optional<CompilationMessage> compilation;
+  std::string application_file;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -134,6 +165,7 @@ struct ProgramAnswer {
     visit(5, "replica_variables", self.replica_variables);
     visit(6, "run_group", self.run_group);
     visit(7, "compilation", self.compilation);
+    visit(8, "application_file", self.application_file);
   }
 };
 

@@ -141,7 +141,7 @@ class IpuProgramOp : public AsyncOpKernel {
 
   Status Lowered(OpKernelContext* context, const IpuDevice& device, LoweredProgram** program) {
     mutex_lock lock(mutex_);
-    const int64_t epoch = CurrentEpoch();
+    const int64_t epoch = CurrentEpoch(device.ordinal());
     for (auto known = programs_.rbegin(); known != programs_.rend(); ++known) {
       if (!known->lowered->Fits(context, epoch)) continue;
       *program = known->lowered.get();
@@ -150,7 +150,7 @@ class IpuProgramOp : public AsyncOpKernel {
     const int64_t start_micros = NowMicros();
     ProgramRequest request;
     ProgramAnswer answer;
-    TF_RETURN_IF_ERROR(MakeRequest(context, device, function_, library_, &request));
+    TF_RETURN_IF_ERROR(MakeRequest(context, device.ordinal(), function_, library_, &request));
     TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &answer));
     TF_RETURN_IF_ERROR(CheckAnswer(context, answer));
     Program fresh;

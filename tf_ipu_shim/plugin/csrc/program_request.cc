@@ -31,7 +31,7 @@ VariableMessage DescriptionOf(OpKernelContext* context, const ResourceHandle& ha
 
 }  // namespace
 
-Status MakeRequest(OpKernelContext* context, const IpuDevice& device, const std::string& function,
+Status MakeRequest(OpKernelContext* context, int ordinal, const std::string& function,
                    const FunctionDefLibrary& library, ProgramRequest* request) {
   const OpKernel& program = context->op_kernel();
   if (library.function_size() > 0) {
@@ -45,7 +45,7 @@ Status MakeRequest(OpKernelContext* context, const IpuDevice& device, const std:
   }
   request->name = program.name();
   request->function = function;
-  request->ordinal = device.ordinal();
+  request->ordinal = ordinal;
   for (int i = 0; i < context->num_inputs(); ++i) {
     ArgumentMessage& argument = request->arguments.emplace_back();
     argument.type = context->input_dtype(i);

@@ -1,7 +1,6 @@
 // What the lowering is told of a program: the traced function, and what is known of its arguments when it runs.
 #pragma once
 
-#include "device.h"
 #include "program_messages.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -9,10 +8,9 @@
 
 namespace tf_ipu_shim {
 
-// Makes the request of an `IpuProgram` that runs in `context`. The functions that it reaches are `library`, or, where that
-// is empty, in the library of the runtime.
-tensorflow::Status MakeRequest(tensorflow::OpKernelContext* context, const IpuDevice& device,
-                               const std::string& function, const tensorflow::FunctionDefLibrary& library,
-                               ProgramRequest* request);
+// Makes the request of an op that runs in `context`, for the TensorFlow device `ordinal`. The functions that it reaches
+// are `library`, or, where that is empty, in the library of the runtime.
+tensorflow::Status MakeRequest(tensorflow::OpKernelContext* context, int ordinal, const std::string& function,
+                               const tensorflow::FunctionDefLibrary& library, ProgramRequest* request);
 
 }  // namespace tf_ipu_shim

@@ -1,30 +1,53 @@
-"""`tensorflow.python.ipu.ops.application_compile_op`: compiling to a file is refused."""
+"""`tensorflow.python.ipu.ops.application_compile_op`: compiles a function to a file, for the embedded runtime."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tf_ipu_shim.names.refused import refused
+from tf_ipu_shim.building.applications import compile_op
 
 
-@refused(
-    "is not emulated: it writes a Poplar executable for a real IPU, and the simulated IPU has no Poplar compiler. Run "
-    "the function with ipu_compiler.compile; keep the model with tf.saved_model."
-)
 def experimental_application_compile_op(
-    func: Any, inputs: Any = None, output_path: str | None = None, freeze_variables: bool = False, name: Any = None
-) -> None:
-    """Compiles a function to an executable file for a real IPU: refused.
+    func: Callable[..., Any],
+    inputs: Sequence[Any] | None = None,
+    output_path: str | None = None,
+    freeze_variables: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Compiles a function to a file that embedded engines run, in this process or another.
+
+    Where `ipu_compiler.compile` runs a program, this keeps it: with its configuration, and with the values of what is
+    constant in it. No IPU is attached for it, so that it works under `DeviceConnectionType.NEVER` too. The file's
+    format is described in `docs/embedded_runtime.md`; it holds data only.
 
     Args:
-        func: the function.
-        inputs: its inputs.
-        output_path: of the file.
-        freeze_variables: whether variables become constants.
+        func: a Python function or `tf.function` of as many arguments as there are inputs, usually with a loop or
+            pipeline that takes from infeeds and sends to outfeeds.
+        inputs: a list of tensors and values. Values become part of the application; tensors are inputs of its engine.
+        output_path: of the file; a new file in the directory for temporary files when left out.
+        freeze_variables: whether variables become part of the application with the values that they have when the op
+            runs; else they are inputs of its engine.
         name: of the op.
 
+    Returns:
+        A scalar string tensor, the path. In graph mode the file is written when it is fetched.
+
     Raises:
-        UnsupportedError: always.
+        TypeError: `inputs` is no list.
+        ValueError: the function uses tensors that are computed around it.
+        tf.errors.InvalidArgumentError: when the op runs: XLA cannot compile the function, or there is nothing to
+            compile, or it writes a variable that is frozen.
+        tf.errors.NotFoundError: when the op runs: there is no such directory.
 
     Source: `tensorflow.python.ipu.ops.application_compile_op.experimental_application_compile_op`.
+
+    Example:
+        >>> infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.zeros([2])).repeat())
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        >>> double = lambda: ipu.loops.repeat(16, lambda x: outfeed.enqueue(2.0 * x), [], infeed)
+        >>> path = experimental_application_compile_op(double, output_path="double.poplar_exec")
+        >>> path.numpy()
+        b'double.poplar_exec'
     """
+    return compile_op.application_compile(func, inputs, output_path, freeze_variables, name)

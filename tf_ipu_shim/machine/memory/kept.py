@@ -1,0 +1,46 @@
+"""A memory plan as text, and back: what a cache keeps of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from tf_ipu_shim.machine.memory.plan import IpuPlan, MemoryPlan, Owner
+
+
+def to_text(plan: MemoryPlan) -> str:
+    """All figures of a plan as JSON.
+
+    Example:
+        >>> plan = MemoryPlan(program="p", device="/device:IPU:0", chip="GC200", ipus=(), exchanges={(0, 1): 4})
+        >>> from_text(to_text(plan)) == plan
+        True
+    """
+    fields = dataclasses.asdict(plan)
+    for name in ("variables", "exchanges"):
+        fields[name] = [[*pair, size] for pair, size in fields[name].items()]
+    return json.dumps(fields)
+
+
+def from_text(text: str) -> MemoryPlan:
+    """The plan that `to_text` wrote.
+
+    Raises:
+        ValueError: it is no such text.
+    """
+    try:
+        fields = json.loads(text)
+        for name in ("variables", "exchanges"):
+            fields[name] = {(first, second): size for first, second, size in fields[name]}
+        fields["ipus"] = tuple(_ipu(ipu) for ipu in fields["ipus"])
+        fields["coarse"] = tuple((name, reason) for name, reason in fields["coarse"])
+        fields["shard_ipus"] = tuple(map(tuple, fields["shard_ipus"]))
+        return MemoryPlan(**fields)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"No memory plan: {error!r}.") from error
+
+
+def _ipu(fields: dict[str, Any]) -> IpuPlan:
+    owners = tuple(Owner(**owner) for owner in fields["owners"])
+    return IpuPlan(**{**fields, "owners": owners, "tile_bytes": tuple(fields["tile_bytes"])})

@@ -1,0 +1,128 @@
+"""The directory of `--executable_cache_path`: files by key, shared by processes, trusted where only the user writes.
+
+A file begins with a mark and the digest of what follows, so that one that was cut short or changed is noticed; it gets
+its name when it is whole. Nothing that is wrong with the directory or a file stops a program: it is compiled then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import stat
+import tempfile
+import threading
+
+from tf_ipu_shim.machine import flags
+from tf_ipu_shim.runtime import log
+
+SUFFIX = ".poplar_exec"
+_MARK = b"tf_ipu_shim cached program 1\n"
+_lock = threading.Lock()
+_directories: dict[str, Directory | None] = {}
+
+
+class Directory:
+    """A cache directory that may be read; whether it may be written shows when that is tried.
+
+    Args:
+        path: of the directory, which is there.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+        self._writable = True
+
+    def file_of(self, key: bytes) -> pathlib.Path:
+        """The file of a key."""
+        return self.path / f"{hashlib.sha256(key).hexdigest()[:32]}{SUFFIX}"
+
+    def read(self, key: bytes) -> bytes | None:
+        """What was kept under a key; None where nothing was, or nothing that can be trusted."""
+        path = self.file_of(key)
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                reason = _distrust(os.fstat(handle), stat.S_ISREG)
+                content = b"" if reason else _all_of(handle)
+            finally:
+                os.close(handle)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            log.warning(f"Executable cache: {path} cannot be read ({error.strerror}).")
+            return None
+        digest, kept = content[len(_MARK) : len(_MARK) + 32], content[len(_MARK) + 32 :]
+        if not reason and (not content.startswith(_MARK) or hashlib.sha256(kept).digest() != digest):
+            reason = "it is broken"
+        if reason:
+            log.warning(f"Executable cache: {path} is not used: {reason}.")
+            return None
+        return kept
+
+    def write(self, key: bytes, content: bytes) -> pathlib.Path | None:
+        """Keeps something under a key, in place of what was there.
+
+        Returns:
+            The file; None where the directory cannot be written.
+        """
+        if not self._writable:
+            return None
+        path, temporary = self.file_of(key), ""
+        try:
+            handle, temporary = tempfile.mkstemp(
+                prefix=".writing_", dir=self.path
+            )  # only the user may read or write it
+            with open(handle, "wb") as file:
+                file.write(_MARK + hashlib.sha256(content).digest() + content)
+            os.replace(temporary, path)
+        except OSError as error:
+            self._writable = False
+            log.warning(f"Executable cache: nothing can be written to {self.path} ({error.strerror}).")
+            if temporary:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+            return None
+        return path
+
+
+def current() -> Directory | None:
+    """The directory that `TF_POPLAR_FLAGS` names now; None where there is none, or none that can be used."""
+    text = flags.current().executable_cache_path
+    if not text:
+        return None
+    path = os.path.abspath(os.path.expanduser(text))
+    with _lock:
+        if path not in _directories or not os.path.isdir(path):
+            _directories[path] = _opened(pathlib.Path(path))
+        return _directories[path]
+
+
+def _all_of(handle: int) -> bytes:
+    with open(handle, "rb", closefd=False) as file:
+        return file.read()
+
+
+def _opened(path: pathlib.Path) -> Directory | None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = _distrust(os.stat(path), stat.S_ISDIR)
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason:
+        log.warning(
+            f"Executable cache: {path} is not used: {reason}. Give --executable_cache_path a directory of your own "
+            "that nobody else may write to (chmod go-w)."
+        )
+        return None
+    return Directory(path)
+
+
+def _distrust(status: os.stat_result, is_kind: object) -> str:
+    """Why somebody else could have written it; empty where nobody could."""
+    if not (callable(is_kind) and is_kind(status.st_mode)):
+        return "it is no directory" if is_kind is stat.S_ISDIR else "it is no file"
+    if status.st_uid != os.getuid():
+        return f"it belongs to user {status.st_uid}, and this process is user {os.getuid()}"
+    return "others may write to it" if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
