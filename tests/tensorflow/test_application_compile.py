@@ -83,6 +83,16 @@ def test_feeds_are_streams_and_written_variables_outputs(compiles_only):
     ]
 
 
+def test_scalars_that_are_streamed_need_an_engine(compiles_only):
+    infeed, outfeed = infeed_of(), ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+    @tf.function
+    def function():
+        outfeed.enqueue(2.0 * infeed._dequeue())
+
+    assert sizes(signature_of(compile_op(function))) == (0, 1, 0, 1)
+
+
 def test_iterators_of_a_strategy_are_infeeds(compiles_only):
     outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
     datasets = [tf.data.Dataset.from_tensors(np.zeros(shape, np.float32)).repeat() for shape in ([2], [2, 2])]

@@ -44,14 +44,14 @@ def write(
             variable whose value is part of it.
         tf.errors.NotFoundError: the directory of the path is not there.
     """
-    if is_scalar_elementwise(request, program):
+    infeeds, outfeeds = feeds_of(request.function, request.library)
+    if not (infeeds or outfeeds) and is_scalar_elementwise(request, program):
         raise _error(
             "Cannot serialize a scalar elementwise graph: the driver computes it without an engine. Run it with "
             "ipu_compiler.compile."
         )
     _refuse_double(request)
     refuse_host_code(library, request.library.values())
-    infeeds, outfeeds = feeds_of(request.function, request.library)
     iterators = {feed.argument: index for index, feed in enumerate(infeeds) if feed.argument is not None}
     written = written_arguments(request.function, request.library) - iterators.keys()
     executable = poplar_executable_pb2.PoplarExecutableProto(
