@@ -128,6 +128,7 @@ NOT_READ = {
     ("building.ops", "popnn_lstm_layer_backprop", "output_c_state"): _COMPUTED,
     ("building.ops", "popnn_dynamic_lstm_layer_backprop", "output_c_state"): _COMPUTED,
     ("building.pipelines", "pipeline", "continuous_weight_updates"): _REFUSED,
+    ("building.serving", "handed_over", "source"): "for the text of an error",
     **{
         ("building.strategies", f"DeviceExtended.{method}", name): _STRATEGY
         for method, names in {

@@ -18,6 +18,7 @@ OURS = {
     ("names/missing.py", "loader.exec_module"): "their loaders",
     ("names/finder.py", "module.__spec__"): "theirs",
     ("building/layers/ipu_layer.py", "layer.__init__"): "a layer of this package, by its decorator",
+    ("building/serving/eager_export.py", "request.__signature__"): "a function made there",
     ("building/keras/construction.py", "made.__class__"): "a model of a script's, by the registered `Model.__new__`",
     ("building/keras/import_hook.py", "loader.exec_module"): "made for one import, and taken away by it",
     ("names/__init__.py", "sys.meta_path"): "run when Python starts; `names.finder` registers it",

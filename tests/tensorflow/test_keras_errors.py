@@ -168,11 +168,6 @@ def test_queue_options_reach_the_queues(monkeypatch):
             model.evaluate(X, Y, verbose=0)
 
 
-def test_serving_is_refused():
-    with strategy().scope(), pytest.raises(NotImplementedError, match="compiled Poplar executable"):
-        sequential().export_for_ipu_serving("somewhere", 1)
-
-
 def test_names_and_arguments_of_older_sdks(monkeypatch):
     from tf_ipu_shim.ipu.keras.extensions import functional_extensions, sequential_extensions
 

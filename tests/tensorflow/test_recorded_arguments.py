@@ -1,5 +1,7 @@
 """Arguments that are accepted and change nothing are in the memory report, and once a process in the log."""
 
+import tempfile
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -44,6 +46,17 @@ def fitted(**options):
 def accumulated(**options):
     with ipu.ipu_strategy.IPUStrategy().scope():
         keras_model().set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2, **options)
+
+
+def served(**options):
+    signature = [tf.TensorSpec([2], tf.float32)]
+    with tempfile.TemporaryDirectory() as directory:
+        if not options:
+            ipu.serving.export_single_step(tf.abs, directory, 1, signature)
+        else:
+            ipu.serving.export_pipeline(
+                [tf.abs, tf.abs], directory, device_mapping=[0, 0], predict_step_signature=signature, **options
+            )
 
 
 def old_pipeline(**options):
@@ -207,6 +220,14 @@ GIVEN = {
             "offload_weight_update_variables": True,
             "verify_usage": False,
             "name": "accumulation",
+        },
+    ),
+    "serving": (
+        served,
+        {
+            "iterations": 32,
+            "pipeline_schedule": ipu.ops.pipelining_ops.PipelineSchedule.Grouped,
+            "poplar_options": [stage_options()] * 2,
         },
     ),
     "PipelineModel.fit": (old_pipeline, {"accumulate_outfeed": True, "accumulate_outfeed_dtype": tf.float16}),

@@ -8,6 +8,7 @@ gradients, optimizers                      accumulation, loss scaling, captured 
 pipelines                                  a model's stages, and the loops around them
 strategies                                 `tf.distribute`, one process or several
 keras, old_keras, layers                   Keras models and layers, of SDK 2.2 on and before
+serving                                    SavedModels that TensorFlow Serving runs, and IPUs where there are some
 ops                                        one implementation of each op
 applications                               programs in files, and the engines that run them
 utilities                                  devices, trace events, variables
@@ -19,6 +20,7 @@ from tf_ipu_shim import plugin
 from tf_ipu_shim.building import autograph, sharding, stock_compile
 from tf_ipu_shim.building.applications import engines
 from tf_ipu_shim.building.keras import import_hook
+from tf_ipu_shim.building.serving import loading
 from tf_ipu_shim.compiling import installation
 from tf_ipu_shim.runtime import devices, driver
 
@@ -29,4 +31,5 @@ engines.install()
 sharding.enable_sharded_gradient_tape()
 autograph.install()
 stock_compile.install()
+loading.install()
 import_hook.install()

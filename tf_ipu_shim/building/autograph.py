@@ -47,3 +47,21 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     if status.status is not ag_ctx.Status.ENABLED:
         return function
     return api.tf_convert(function, status)
+
+
+def always_converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A script's function, converted as `tf.function` would convert it.
+
+    Args:
+        function: what is traced without a `tf.function` of the script's own.
+
+    Returns:
+        A function with Python's `if` and `while` over tensors turned into TensorFlow's.
+
+    Example:
+        >>> def positive(x):
+        ...     return x if x > 0.0 else -x
+        >>> float(tf.function(always_converted(positive), autograph=False)(tf.constant(-2.0)))
+        2.0
+    """
+    return api.tf_convert(function, ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED))

@@ -10,7 +10,10 @@ from typing import Any
 from tensorflow.python.eager import def_function
 from tensorflow.python.eager.polymorphic_function import concrete_function
 
+from tf_ipu_shim.lowering import vocabulary
+
 _TWIN = "_ipu_compiled_twin"
+_HOLDS_PROGRAM = "_ipu_holds_program"
 
 
 def is_function(function: Any) -> bool:
@@ -39,7 +42,7 @@ def compiled(function: Any) -> Any:
         >>> float(compiled(tf.function(abs))(tf.constant(-1.0)))
         1.0
     """
-    if getattr(function, "_jit_compile", None) or _declares_compilation(function):
+    if getattr(function, "_jit_compile", None) or _declares_compilation(function) or holds_program(function):
         return function
     twin = getattr(function, _TWIN, None)
     if twin is None:
@@ -56,6 +59,29 @@ def _twin(function: Any) -> Any:
     twin = function._clone(None)
     twin._jit_compile = True
     return twin
+
+
+def holds_program(function: Any) -> bool:
+    """Whether a function is from a model that was exported for serving: the part of it that IPUs run is a program.
+
+    Args:
+        function: a `tf.function` or concrete function.
+    """
+    known = getattr(function, _HOLDS_PROGRAM, None)
+    if known is None:
+        known = isinstance(function, concrete_function.ConcreteFunction) and _has_program(function.graph.as_graph_def())
+        setattr(function, _HOLDS_PROGRAM, known)
+    return known
+
+
+def mark_program(function: Any) -> None:
+    """Says of a `tf.function` that the part of it that IPUs run is a program already."""
+    setattr(function, _HOLDS_PROGRAM, True)
+
+
+def _has_program(graph_def: Any) -> bool:
+    functions = [function.node_def for function in graph_def.library.function]
+    return any(node.op == vocabulary.PROGRAM for nodes in (graph_def.node, *functions) for node in nodes)
 
 
 def _declares_compilation(function: Any) -> bool:

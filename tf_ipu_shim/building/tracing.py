@@ -129,13 +129,16 @@ def _ordinal(device: str) -> int:
     return 0 if index is None else index
 
 
-def call_inside(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any]) -> list[Any]:
+def call_inside(
+    graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any], inputs: Sequence[Any] | None = None
+) -> list[Any]:
     """Calls a traced function within another one that is being traced, so that both are lowered together.
 
     Args:
         graph: the traced function.
         outputs: tensors of `graph` that it returns.
         controls: ops of `graph` that must run although no output needs them.
+        inputs: what it takes in the place of what it captured.
 
     Returns:
         What stands for `outputs` in the current graph; where there are none, the call itself.
@@ -145,7 +148,7 @@ def call_inside(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: S
     current._add_function_recursive(function)
     op = current._create_op_internal(
         "StatefulPartitionedCall",
-        graph.external_captures,
+        graph.external_captures if inputs is None else list(inputs),
         [tensor.dtype for tensor in outputs],
         name="call",
         attrs={

@@ -31,6 +31,8 @@ ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
 ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"
 # On a loop of a session's graph: it runs what its values depend on, and nothing else.
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
+# On a call in a model that was exported for serving: IPUs run it where there are some.
+SERVED_ATTRIBUTE = "_ipu_served"
 
 # Ops that run functions, and the attributes that name these. Such an op runs where its functions do.
 FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {

@@ -17,6 +17,7 @@ FIRST_PREFIXES = (
     "keras.ipu",
     "ipu_tensorflow_addons",
     "popdist",
+    "popef",
     # Modules in packages that stock TensorFlow has moved as a whole.
     "keras.engine.",
     "tensorflow.python.keras.applications.",

@@ -21,6 +21,7 @@ ALIASES = {
     "keras.ipu": "tf_ipu_shim.api.keras",
     "ipu_tensorflow_addons": "tf_ipu_shim.api.addons",
     "popdist": "tf_ipu_shim.api.popdist",
+    "popef": "tf_ipu_shim.api.popef",
     # What this package's own users write.
     "tf_ipu_shim.ipu": "tf_ipu_shim.api.ipu",
     "tf_ipu_shim.poplar.driver": "tf_ipu_shim.messages",

@@ -8,7 +8,6 @@ from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.building.keras import options
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.names.refused import refused
 
 
 class OptionSetters:
@@ -122,37 +121,6 @@ class OptionSetters:
                 `accumulate_outfeed` is set.
         """
         self._ipu.options.asynchronous_callbacks = asynchronous  # takes no other program
-
-    @refused(
-        "is not emulated: it writes a compiled Poplar executable for a real IPU. `model.save(directory)` writes a "
-        "SavedModel that TensorFlow Serving runs on the CPU."
-    )
-    def export_for_ipu_serving(
-        self,
-        export_dir: str,
-        batch_size: int | None = None,
-        output_names: Any = None,
-        preprocessing_step: Any = None,
-        preprocessing_step_signature: Any = None,
-        postprocessing_step: Any = None,
-        postprocessing_step_signature: Any = None,
-        purge_export_dir: bool = False,
-    ) -> Any:
-        """Refused: what Graphcore exports holds a compiled Poplar executable, which nothing here can make.
-
-        Args:
-            export_dir: where the model would be written.
-            batch_size: samples of a request.
-            output_names: names of the outputs.
-            preprocessing_step: run on the host before the model.
-            preprocessing_step_signature: of its inputs.
-            postprocessing_step: run on the host after the model.
-            postprocessing_step_signature: of its inputs.
-            purge_export_dir: whether the directory is emptied first.
-
-        Raises:
-            UnsupportedError: always.
-        """
 
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
         """Says how metrics of replicas become one.

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.keras import networks, pipelined_programs, programs, saved_options
+from tf_ipu_shim.building.keras import networks, pipelined_programs, programs, saved_options, served_model
 from tf_ipu_shim.building.keras.extensions_base import KerasExtensionBase
 
 _STEP = programs.STEP_METHODS
@@ -25,13 +25,57 @@ class SavedOptions:
 
 
 class PipelinedExtension(KerasExtensionBase):
-    """Stages that were set, stages that layers remember, and programs of models with stages."""
+    """Stages that were set, stages that layers remember, programs of models with stages, and models for serving."""
 
     def reset_pipeline_stage_assignment(self) -> None:
         """Takes all layers out of their stages: the model runs on one IPU."""
         self._ipu.stages_reset = True
         self._ipu.stages = None
         self._ipu.forget_programs()
+
+    def export_for_ipu_serving(
+        self,
+        export_dir: str,
+        batch_size: int | None = None,
+        output_names: Any = None,
+        preprocessing_step: Any = None,
+        preprocessing_step_signature: Any = None,
+        postprocessing_step: Any = None,
+        postprocessing_step_signature: Any = None,
+        purge_export_dir: bool = False,
+    ) -> Any:
+        """Writes a SavedModel that TensorFlow Serving runs, and IPUs where there are some.
+
+        Args:
+            export_dir: where it goes: a directory that is empty or not there.
+            batch_size: samples of a request; left out where the model's inputs have it.
+            output_names: names of the outputs; `output_0` and so on when left out.
+            preprocessing_step: run on the CPU before the model; its arguments are then those of a request.
+            preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
+            postprocessing_step: run on the CPU after the model.
+            postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
+            purge_export_dir: whether the directory is emptied first.
+
+        Returns:
+            A `tf.function` that runs what was written. It returns a list, or with `output_names` a dictionary.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+            ValueError: a dimension of the inputs is not known; the directory is not empty; the steps do not fit
+                together.
+            RuntimeError: the model's inputs are not known: it is not built.
+        """
+        return served_model.export(
+            self,
+            export_dir,
+            batch_size,
+            output_names=output_names,
+            preprocessing_step=preprocessing_step,
+            preprocessing_step_signature=preprocessing_step_signature,
+            postprocessing_step=postprocessing_step,
+            postprocessing_step_signature=postprocessing_step_signature,
+            purge_export_dir=purge_export_dir,
+        )
 
     def _set_stages(self, stages: list[Any]) -> None:
         self._ipu.stages = list(stages)

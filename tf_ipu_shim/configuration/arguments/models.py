@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tf_ipu_shim.configuration.arguments.call import Call, recorded
+from tf_ipu_shim.machine import reasons
 
 _THREADS = "`tf.data` has threads of its own"
 _MEAN = "what is reported is the mean over mini-batches with and without it"
@@ -25,6 +26,14 @@ CALLS = {
             "offload_weight_update_variables": recorded("the memory model has optimizer state on the chip"),
             "verify_usage": recorded("all optimizers train as they should", True),
             "name": recorded("nothing is named after it"),
+        },
+    ),
+    "serving": Call(
+        "`serving.export_single_step`, `serving.export_pipeline` and `export_for_ipu_serving`",
+        {
+            "iterations": recorded("a request is computed at once; Graphcore's engine waits for a loop of them", 1),
+            "pipeline_schedule": recorded("a request goes through alone; it decides which iterations may be"),
+            "poplar_options": recorded(reasons.PLANNING),
         },
     ),
     "PipelineModel.fit": Call(

@@ -1,0 +1,236 @@
+"""`tensorflow.python.ipu.serving`: writes models for TensorFlow Serving.
+
+What is written is a SavedModel of stock ops: TensorFlow Serving and TensorFlow run it on the CPU, with no trace of this
+package. Loaded where `ipu` is imported, the prediction runs on the IPUs of `/device:IPU:0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tf_ipu_shim.building.serving import exporting
+
+
+def export_single_step(
+    predict_step: Callable[..., Any],
+    export_dir: str,
+    iterations: int,
+    predict_step_signature: Sequence[Any] | None = None,
+    input_dataset: Any = None,
+    output_names: str | list[str] | None = None,
+    preprocessing_step: Callable[..., Any] | None = None,
+    preprocessing_step_signature: Sequence[Any] | None = None,
+    postprocessing_step: Callable[..., Any] | None = None,
+    postprocessing_step_signature: Sequence[Any] | None = None,
+    purge_export_dir: bool = False,
+    variable_initializer: Callable[[Any], Any] | None = None,
+    checkpoint_restore_dir: str | None = None,
+    input_signature: Sequence[Any] | None = None,
+) -> Callable[..., Any]:
+    """Writes a model that is one function.
+
+    The signature of a request is that of the first step, given in one of three ways: by its argument, by a dataset, or
+    by the `input_signature` of its `tf.function`.
+
+    Args:
+        predict_step: the model; runs on an IPU.
+        export_dir: where the SavedModel goes: a directory that is empty or not there.
+        iterations: of the loop in Graphcore's executable, with which it trades latency for throughput; kept in the
+            file, as here a request is computed when it comes.
+        predict_step_signature: a `tf.TensorSpec` for each argument of `predict_step`.
+        input_dataset: a `tf.data.Dataset` whose elements are requests.
+        output_names: names of the outputs; `output_0` and so on when left out.
+        preprocessing_step: runs on the CPU before; its arguments are then those of a request.
+        preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
+        postprocessing_step: runs on the CPU behind.
+        postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
+        purge_export_dir: whether to empty the directory first.
+        variable_initializer: in TensorFlow 1, takes a session and initialises the variables of the graph, or restores
+            them. What is written has constants in their place.
+        checkpoint_restore_dir: in TensorFlow 1, a directory with a checkpoint of the variables of the steps on the CPU.
+        input_signature: what SDKs up to 2.6 call `predict_step_signature`.
+
+    Returns:
+        A function that runs what was written: a `tf.function`; in TensorFlow 1 a function that adds it to the graph. It
+        returns a list, or with `output_names` a dictionary.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the directory is not empty; there is no signature, or there are two; the steps do not fit together.
+        UnsupportedError: the model has an op that TensorFlow Serving does not have.
+
+    Source: `tensorflow.python.ipu.serving.export_single_step`.
+
+    Example:
+        >>> signature = [tf.TensorSpec([2], tf.float32, name="x")]
+        >>> run = export_single_step(lambda x: 2.0 * x, "doubled", 16, signature, output_names="y")
+        >>> run(tf.constant([1.0, 2.0]))["y"].numpy().tolist()
+        [2.0, 4.0]
+        >>> served = tf.saved_model.load("doubled").signatures["serving_default"]
+        >>> served(x=tf.constant([3.0, 4.0]))["y"].numpy().tolist()
+        [6.0, 8.0]
+    """
+    return exporting.single_step(
+        predict_step,
+        export_dir,
+        iterations,
+        predict_step_signature=exporting.one_of(predict_step_signature, input_signature),
+        input_dataset=input_dataset,
+        output_names=output_names,
+        preprocessing_step=preprocessing_step,
+        preprocessing_step_signature=preprocessing_step_signature,
+        postprocessing_step=postprocessing_step,
+        postprocessing_step_signature=postprocessing_step_signature,
+        purge_export_dir=purge_export_dir,
+        variable_initializer=variable_initializer,
+        checkpoint=checkpoint_restore_dir,
+    )
+
+
+def export_pipeline(
+    computational_stages: Sequence[Any],
+    export_dir: str,
+    iterations: int,
+    inputs: Sequence[Any] | None = None,
+    device_mapping: Sequence[Any] | None = None,
+    pipeline_schedule: Any = None,
+    poplar_options: Sequence[Any] | None = None,
+    name: str | None = None,
+    predict_step_signature: Sequence[Any] | None = None,
+    input_dataset: Any = None,
+    output_names: str | list[str] | None = None,
+    preprocessing_step: Callable[..., Any] | None = None,
+    preprocessing_step_signature: Sequence[Any] | None = None,
+    postprocessing_step: Callable[..., Any] | None = None,
+    postprocessing_step_signature: Sequence[Any] | None = None,
+    purge_export_dir: bool = False,
+    variable_initializer: Callable[[Any], Any] | None = None,
+    checkpoint_restore_dir: str | None = None,
+    input_signature: Sequence[Any] | None = None,
+) -> Callable[..., Any]:
+    """Writes a model that is a chain of functions, each on its IPU.
+
+    Args:
+        computational_stages: as `pipelining_ops.pipeline` takes them.
+        export_dir: where the SavedModel goes: a directory that is empty or not there.
+        iterations: mini-batches of an execution; a multiple of what the schedule asks for. Kept in the file, as here a
+            request goes through the stages when it comes.
+        inputs: values that the first stage takes before what a request brings: the same for all requests.
+        device_mapping: the IPU of each stage; stage i on IPU i when left out.
+        pipeline_schedule: a `PipelineSchedule`; checked, and recorded only.
+        poplar_options: a `PipelineStageOptions` for each stage; checked, and recorded only.
+        name: of the pipeline; ops of the model have it in their names.
+        predict_step_signature: a `tf.TensorSpec` for each argument of the first stage, or for each that a request
+            brings.
+        input_dataset: a `tf.data.Dataset` whose elements are requests.
+        output_names: names of the outputs; `output_0` and so on when left out.
+        preprocessing_step: runs on the CPU before; its arguments are then those of a request.
+        preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
+        postprocessing_step: runs on the CPU behind.
+        postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
+        purge_export_dir: whether to empty the directory first.
+        variable_initializer: in TensorFlow 1, takes a session and initialises the variables of the graph, or restores
+            them.
+        checkpoint_restore_dir: in TensorFlow 1, a directory with a checkpoint of the variables of the steps on the CPU.
+        input_signature: what SDKs up to 2.6 call `predict_step_signature`.
+
+    Returns:
+        A function that runs what was written, as `export_single_step` returns it.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the directory is not empty; the stages cannot be a pipeline; there is no signature, or there are
+            two; the steps do not fit together.
+        UnsupportedError: the model has an op that TensorFlow Serving does not have.
+
+    Source: `tensorflow.python.ipu.serving.export_pipeline`.
+
+    Example:
+        >>> signature = [tf.TensorSpec([2], tf.float32, name="x")]
+        >>> stages = [lambda x: 2.0 * x, lambda y: y + 3.0]
+        >>> run = export_pipeline(stages, "piped", 16, predict_step_signature=signature)
+        >>> run(tf.constant([1.0, 2.0]))[0].numpy().tolist()  # on a device of two IPUs
+        [5.0, 7.0]
+    """
+    return exporting.pipeline(
+        computational_stages,
+        export_dir,
+        iterations,
+        inputs=inputs,
+        device_mapping=device_mapping,
+        pipeline_schedule=pipeline_schedule,
+        poplar_options=poplar_options,
+        name=name,
+        predict_step_signature=exporting.one_of(predict_step_signature, input_signature),
+        input_dataset=input_dataset,
+        output_names=output_names,
+        preprocessing_step=preprocessing_step,
+        preprocessing_step_signature=preprocessing_step_signature,
+        postprocessing_step=postprocessing_step,
+        postprocessing_step_signature=postprocessing_step_signature,
+        purge_export_dir=purge_export_dir,
+        variable_initializer=variable_initializer,
+        checkpoint=checkpoint_restore_dir,
+    )
+
+
+def export_keras(
+    model: Any,
+    export_dir: str,
+    batch_size: int | None = None,
+    output_names: str | list[str] | None = None,
+    preprocessing_step: Callable[..., Any] | None = None,
+    preprocessing_step_signature: Sequence[Any] | None = None,
+    postprocessing_step: Callable[..., Any] | None = None,
+    postprocessing_step_signature: Sequence[Any] | None = None,
+    purge_export_dir: bool = False,
+) -> Callable[..., Any]:
+    """Writes a Keras model, pipelined or not: the same as the model's `export_for_ipu_serving`.
+
+    Args:
+        model: made in the scope of an `IPUStrategy`, and built.
+        export_dir: where the SavedModel goes: a directory that is empty or not there.
+        batch_size: samples of a request; left out where the model's inputs have it.
+        output_names: names of the outputs; `output_0` and so on when left out.
+        preprocessing_step: runs on the CPU before; its arguments are then those of a request.
+        preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
+        postprocessing_step: runs on the CPU behind.
+        postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
+        purge_export_dir: whether to empty the directory first.
+
+    Returns:
+        A `tf.function` that runs what was written. It returns a list, or with `output_names` a dictionary.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the model was not made in such a scope; a dimension of its inputs is not known; the directory is not
+            empty; the steps do not fit together.
+        RuntimeError: the model's inputs are not known: it is not built.
+
+    Source: `tensorflow.python.ipu.serving.export_keras`.
+
+    Example:
+        >>> with strategy.scope():
+        ...     inputs = tf.keras.Input((2,), batch_size=1, name="x")
+        ...     model = tf.keras.Model(inputs, tf.keras.layers.Lambda(tf.abs)(inputs))
+        ...     model.compile(steps_per_execution=16)
+        >>> run = export_keras(model, "absolute", output_names="y")
+        >>> run(tf.constant([[-1.0, 2.0]]))["y"].numpy().tolist()
+        [[1.0, 2.0]]
+    """
+    if not hasattr(model, "export_for_ipu_serving"):
+        raise ValueError(
+            "Provided model was not created inside an IPU strategy, so it has no export_for_ipu_serving. Create it "
+            "inside `with ipu.ipu_strategy.IPUStrategy().scope():`."
+        )
+    return model.export_for_ipu_serving(
+        export_dir,
+        batch_size,
+        output_names,
+        preprocessing_step,
+        preprocessing_step_signature,
+        postprocessing_step,
+        postprocessing_step_signature,
+        purge_export_dir,
+    )

@@ -1,0 +1,24 @@
+"""`popef`: reads files of executables that Poplar has compiled, of which there are none here."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.names.refused import refused
+
+
+class Reader:
+    """Refused: models exported here have no Poplar executable in them.
+
+    Source: `popef.Reader`.
+
+    Example:
+        >>> Reader()
+        Traceback (most recent call last):
+        tf_ipu_shim.errors.UnsupportedError: Reader is not emulated: ...
+    """
+
+    @refused(
+        "is not emulated: it reads executables that Poplar has compiled, and what is exported here has none. Load the "
+        "SavedModel with tf.saved_model.load: its graph says what it runs."
+    )
+    def __init__(self) -> None:
+        pass

@@ -1,0 +1,107 @@
+"""Exports a function or a pipeline: from the arguments to what is written, in TensorFlow 1 or 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim.building.serving import eager_export, graph_export, plan, stages
+from tf_ipu_shim.building.serving.plan import Plan
+
+
+def single_step(predict_step: Callable[..., Any], export_dir: str, iterations: int, **arguments: Any) -> Any:
+    """Exports a function.
+
+    Args:
+        predict_step: the function.
+        export_dir: where the SavedModel goes.
+        iterations: of Graphcore's loop.
+        **arguments: of `plan.make`.
+
+    Raises:
+        TypeError: it is no function.
+    """
+    if not callable(predict_step):
+        raise TypeError(f"predict_step must be a function, not {type(predict_step).__name__}.")
+    return export(plan.make(predict_step, export_dir, iterations, **arguments))
+
+
+def pipeline(
+    computational_stages: Sequence[Any],
+    export_dir: str,
+    iterations: int,
+    *,
+    inputs: Sequence[Any] | None = None,
+    device_mapping: Sequence[Any] | None = None,
+    pipeline_schedule: Any = None,
+    poplar_options: Any = None,
+    name: str | None = None,
+    **arguments: Any,
+) -> Any:
+    """Exports a pipeline.
+
+    Args:
+        computational_stages: functions, or lists of functions that run at the same time.
+        export_dir: where the SavedModel goes.
+        iterations: mini-batches of an execution.
+        inputs: what the first stage takes before what a request brings.
+        device_mapping: the IPU of each stage.
+        pipeline_schedule: a `PipelineSchedule`.
+        poplar_options: a `PipelineStageOptions` for each stage.
+        name: of the pipeline.
+        **arguments: of `plan.make`.
+    """
+    directory = plan.checked_directory(export_dir, arguments.get("purge_export_dir", False))
+    pipelined, ipus = stages.checked(
+        computational_stages, iterations, device_mapping, pipeline_schedule, poplar_options
+    )
+    chained = stages.chained(pipelined, inputs)
+
+    def predict(*values: Any) -> Any:
+        with ops.name_scope(name or "pipeline"):
+            return chained(*values)
+
+    return export(
+        plan.make(
+            predict,
+            directory,
+            iterations,
+            first_stage=stages.first_function(pipelined),
+            bound=len(inputs or ()),
+            ipus=ipus,
+            **arguments,
+        )
+    )
+
+
+def export(made: Plan) -> Any:
+    """Exports what was planned, in the manner of the TensorFlow that the script runs in.
+
+    Raises:
+        ValueError: TensorFlow 2, and arguments for sessions are given.
+    """
+    if not ops.executing_eagerly_outside_functions():
+        return graph_export.export(made)
+    for argument, value in (
+        ("variable_initializer", made.variable_initializer),
+        ("checkpoint_restore_dir", made.checkpoint),
+    ):
+        if value is not None:
+            raise ValueError(
+                f"{argument} is for graphs of TensorFlow 1. Here variables are exported with the values that they "
+                "have: initialise or restore them before."
+            )
+    return eager_export.export(made)
+
+
+def one_of(new: Any, old: Any) -> Any:
+    """An argument under the name that it has, or the one that it had.
+
+    Raises:
+        ValueError: it was given under both.
+    """
+    if new is not None and old is not None:
+        raise ValueError("Give predict_step_signature alone: input_signature is what SDKs up to 2.6 call it.")
+    return old if new is None else new

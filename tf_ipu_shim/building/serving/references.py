@@ -1,0 +1,49 @@
+"""What Python functions refer to: TensorFlow saves a resource only if an object that it saves refers to it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tensorflow.python.trackable import base
+
+_LIBRARIES = ("tensorflow", "keras", "tf_keras", "numpy")
+
+
+def held_by(functions: Iterable[Any]) -> list[Any]:
+    """What TensorFlow can track among the objects that functions refer to, through other functions too.
+
+    Args:
+        functions: Python functions, methods, or `tf.function`s.
+
+    Example:
+        >>> table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0)
+        >>> held_by([lambda text: table.lookup(text)]) == [table]
+        True
+    """
+    found: list[Any] = []
+    waiting, seen = list(functions), set()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        function = getattr(value, "python_function", value)
+        if isinstance(value, base.Trackable) and function is value:
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value)
+        elif isinstance(value, Mapping):
+            waiting.extend(value.values())
+        else:
+            waiting.extend(_references(inspect.unwrap(function) if callable(function) else function))
+    return found
+
+
+def _references(function: Any) -> list[Any]:
+    method = getattr(function, "__func__", function)
+    if not inspect.isfunction(method) or method.__module__.partition(".")[0] in _LIBRARIES:
+        return []
+    variables = inspect.getclosurevars(method)
+    return [getattr(function, "__self__", None), *variables.nonlocals.values(), *variables.globals.values()]

@@ -1,0 +1,188 @@
+"""Signatures of a served model's steps: where they come from, and what is wrong with them.
+
+Uses `def_function.Function.input_signature` and `python_function`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.eager import def_function
+from tensorflow.python.framework import tensor_spec
+from tensorflow.python.util import nest
+
+_DATASETS = (dataset_ops.DatasetV1, dataset_ops.DatasetV2)
+
+
+@dataclasses.dataclass(frozen=True)
+class StepSignature:
+    """What the caller said of a step.
+
+    Args:
+        label: what messages call the step, such as `predict_step`.
+        function: the step; None where there is none.
+        given: the argument `<label>_signature`.
+        bound: how many of the function's first arguments are not part of a request.
+    """
+
+    label: str
+    function: Callable[..., Any] | None
+    given: Any = None
+    bound: int = 0
+
+    @property
+    def argument(self) -> str:
+        """The name of the argument that gives the signature."""
+        return f"{self.label}_signature"
+
+
+def of_request(
+    predict: StepSignature, preprocessing: StepSignature, dataset: Any
+) -> tuple[list[Any], list[Any] | None]:
+    """The signatures of a request, and of the prediction where a step comes before it.
+
+    Args:
+        predict: the step on the IPU.
+        preprocessing: the step before it.
+        dataset: gives the signature of the first step; None: an argument or the step itself does.
+
+    Returns:
+        The `TensorSpec`s of a request, each with a name of its own; those of the prediction, None where they are the
+        same.
+
+    Raises:
+        TypeError: a signature is no list or tuple of `TensorSpec`, or the dataset is none.
+        ValueError: there is no signature, or there are two.
+    """
+    first = preprocessing if preprocessing.function is not None else predict
+    for step in (predict, preprocessing):
+        _check(step)
+    if dataset is not None and first.given is not None:
+        raise ValueError(
+            f"Both `{first.argument}` and `input_dataset` cannot be provided. Leave one of them out: each says what "
+            f"`{first.label}` takes."
+        )
+    if dataset is not None and not isinstance(dataset, _DATASETS):
+        raise TypeError(
+            "If `input_dataset` is provided, it should be an instance of tf.data.Dataset, not "
+            f"{type(dataset).__name__}."
+        )
+    specs = _of_dataset(first, dataset) if dataset is not None else _of_step(first)
+    request = _named(first, specs)
+    if first is predict:
+        return request, None
+    return request, _of_step(predict)
+
+
+def of_step(step: StepSignature) -> list[Any]:
+    """The signature of a step: the argument's, else that of its `tf.function`.
+
+    Raises:
+        TypeError: it is no list or tuple of `TensorSpec`.
+        ValueError: there is none.
+    """
+    _check(step)
+    return _of_step(step)
+
+
+def _check(step: StepSignature) -> None:
+    signature = step.given
+    if signature is None:
+        return
+    if not isinstance(signature, (list, tuple)):
+        raise TypeError(
+            f"`{step.argument}` must be an instance of tuple or list, not {type(signature).__name__}. Put a single "
+            "tf.TensorSpec into a tuple."
+        )
+    if not signature:
+        raise ValueError(f"`{step.argument}` must be not empty. Give a tf.TensorSpec for each argument.")
+    for position, spec in enumerate(signature):
+        if not isinstance(spec, tensor_spec.TensorSpec):
+            raise TypeError(
+                f"`{step.argument}[{position}]` is not an instance of TensorSpec, but {type(spec).__name__}."
+            )
+
+
+def _of_step(step: StepSignature) -> list[Any]:
+    signature = step.given
+    if signature is None:
+        if not isinstance(step.function, def_function.Function):
+            raise ValueError(
+                f"`input_signature` deduction from given `{step.label}` is not possible: it is no tf.function. Give "
+                f"`{step.argument}`, or decorate it with @tf.function(input_signature=...)."
+            )
+        if step.function.input_signature is None:
+            raise ValueError(
+                f"Empty `input_signature` inside provided tf.function `{step.label}`. Please give `{step.argument}`, "
+                "or the decorator's input_signature."
+            )
+        signature = nest.flatten(step.function.input_signature)
+    specs = list(signature)
+    taken = len(argument_names(step, None))
+    # Of a pipeline the signature may be that of the first stage, whose first arguments no request brings.
+    if step.bound and len(specs) == taken:
+        return specs[step.bound :]
+    return specs
+
+
+def _of_dataset(step: StepSignature, dataset: Any) -> list[Any]:
+    structure = dataset_ops.get_structure(dataset)
+    if not isinstance(structure, Mapping):
+        return nest.flatten(structure)
+    names = argument_names(step, len(structure))
+    if set(names) != set(structure):
+        raise ValueError(
+            f"`input_dataset` has the elements {sorted(structure)}, and `{step.label}` takes {names}. Give the "
+            "elements the names of the arguments."
+        )
+    return [structure[name] for name in names]
+
+
+def _named(step: StepSignature, specs: Sequence[Any]) -> list[Any]:
+    """The specs under names that a signature of a SavedModel can have: their own, else those of the arguments."""
+    names = [
+        _plain(spec.name or argument) for spec, argument in zip(specs, argument_names(step, len(specs)), strict=True)
+    ]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"Two inputs of `{step.label}` have the name {twice[0]!r}. Give each tf.TensorSpec a name of its own."
+        )
+    return [tensor_spec.TensorSpec(spec.shape, spec.dtype, name=name) for spec, name in zip(specs, names)]
+
+
+def _plain(name: str) -> str:
+    plain = re.sub(r"\W", "_", name)
+    return plain if plain[:1].isalpha() else f"input{plain}"
+
+
+def argument_names(step: StepSignature, number: int | None) -> list[str]:
+    """Names of a step's arguments.
+
+    Args:
+        step: the step.
+        number: how many a request brings; None: as many as the function names, those that are bound included.
+
+    Raises:
+        ValueError: the function does not take so many.
+    """
+    function = getattr(step.function, "python_function", step.function)
+    parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    names = [one.name for one in positional]
+    if number is None:
+        return names
+    required = sum(one.default is one.empty for one in positional) - step.bound
+    variadic = [one.name for one in parameters if one.kind is one.VAR_POSITIONAL]
+    names = names[step.bound :]
+    if number < required or (number > len(names) and not variadic):
+        raise ValueError(
+            f"Length of input_signature does not match the number of arguments of `{step.label}`: it has {number}, "
+            f"and the function takes {', '.join(names) or 'none'}."
+        )
+    return (names + [f"{variadic[0]}_{i}" for i in range(number - len(names))])[:number] if variadic else names[:number]
