@@ -37,6 +37,18 @@ def parse(text: str) -> SdkVersion:
     return SdkVersion(major, minor)
 
 
+def named() -> bool:
+    """Whether the user has said which release is emulated: then names that it lacks are refused.
+
+    Where nobody has, a name that means one thing in all releases that have it can only mean that.
+
+    Example:
+        >>> named() == bool(os.environ.get(ENVIRONMENT_VARIABLE))
+        True
+    """
+    return bool(os.environ.get(ENVIRONMENT_VARIABLE))
+
+
 def current() -> SdkVersion:
     """The emulated SDK release: ``TF_IPU_SHIM_SDK`` as it is now, else 3.4.
 

@@ -88,7 +88,38 @@ def page() -> str:
         lines += [f"- `{one.module}.{name}` {reason}" for name, reason in one.refused.items()]
     absent = [f"`{one.module}` ({one.releases})" for one in table if one.missing and len(one.missing) == one.known]
     lines += ["\n## Modules with nothing emulated yet\n", ", ".join(absent) + "."]
-    return HEADER + "\n".join(lines) + "\n"
+    return HEADER + "\n".join([*lines, *era()]) + "\n"
+
+
+def era() -> list[str]:
+    """The names around a script that TensorFlow, Keras and the SDK of its time had, from the tables that serve them."""
+    from tf_ipu_shim.names import contrib, finder, keras_paths, stock_aliases
+
+    outside = [name for name in finder.ALIASES if "." not in name and name != "ipu_tensorflow_addons"]
+    lines = [
+        "\n## The era around a script\n",
+        "Served in a process that uses `ipu` and under the runner, or where the installed packages have no such name. "
+        "`TF_IPU_SHIM_ERA=stock` leaves TensorFlow and Keras as they are installed.\n",
+        "| name | of | is today |",
+        "|---|---|---|",
+        "| `tensorflow.python.keras` | 1.15-2.6 | the Keras 2 of `tf.keras`, not TensorFlow's copy |",
+        "| `tf.keras.optimizers` | 2.2-2.6 | the classes of OptimizerV2 (`TF_IPU_SHIM_KERAS_OPTIMIZERS=stock`) |",
+        "| `tf.python`, `Dimension` of a whole float | 1.15 | as it was |",
+    ]
+    lines += [
+        f"| `{name}` | SDK 1.2-3.4 | {'TensorFlow profiler' if name == 'libpvti' else 'own report'} |"
+        for name in outside
+    ]
+    lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]
+    lines += [f"| `{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in stock_aliases.MODULES.items()]
+    for module in contrib.TABLE:
+        names = ", ".join(f"`{name}`" for name in contrib.places(module))
+        lines.append(f"| `{contrib.NAME}.{module}` | 1.15 | {names} |")
+    return lines
+
+
+def _targets(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names.split())
 
 
 def main() -> int:

@@ -155,6 +155,7 @@ def test_api_has_graphcore_names_only():
     machinery.add("tf_ipu_shim.api.popef")  # the SDK's, outside TensorFlow
     machinery.add("tf_ipu_shim.api.ipu.test_utils.hardware_test_utils")  # Graphcore's tests import it, no page lists it
     machinery |= {"tf_ipu_shim.api.popdist", "tf_ipu_shim.api.popdist.tensorflow"}  # beside Graphcore's TensorFlow
+    machinery |= {"tf_ipu_shim.api.gcprofile", "tf_ipu_shim.api.libpvti"}  # the SDK's, outside TensorFlow
     façade = {module for module in MODULES if room_of(module) == "api"} - machinery
     assert sorted(module for module in façade if finder.graphcore_name(module) not in known | packages) == []
 

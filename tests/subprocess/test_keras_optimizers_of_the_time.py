@@ -60,6 +60,20 @@ def test_names_mean_the_classes_of_the_time(python):
         python.succeeds("-c", OF_THE_TIME.format(first=first, keras=KERAS), environment=ENVIRONMENT)
 
 
+def test_classes_that_were_imported_before_ipu(python):
+    text = """
+        from tensorflow.keras.optimizers import SGD, Adam as Other
+        later = SGD
+        from tensorflow.python import ipu
+        import tensorflow as tf
+        assert SGD is later is tf.keras.optimizers.legacy.SGD and Other is tf.keras.optimizers.legacy.Adam
+        from tf_ipu_shim import patches
+        patches.undo()
+        assert SGD is tf.keras.optimizers.SGD is not tf.keras.optimizers.legacy.SGD
+    """
+    python.succeeds("-c", textwrap.dedent(text), environment=ENVIRONMENT)
+
+
 def test_the_switch_and_stock_scripts_keep_the_installed_classes(python):
     text = textwrap.dedent(
         """
@@ -74,4 +88,3 @@ def test_the_switch_and_stock_scripts_keep_the_installed_classes(python):
     python.succeeds("-c", text.format(ipu="import tf_ipu_shim"), environment=ENVIRONMENT)
     wrong = python("-c", "from tensorflow.python import ipu", environment={"TF_IPU_SHIM_KERAS_OPTIMIZERS": "new"})
     assert wrong.returncode and "TF_IPU_SHIM_KERAS_OPTIMIZERS is 'new'" in wrong.stderr
-

@@ -86,6 +86,134 @@ def test_what_is_missing_is_refused_by_name(python):
     )
 
 
+def test_modules_of_the_sdk_outside_tensorflow(python):
+    python.succeeds(
+        "-c",
+        textwrap.dedent(
+            """
+            import glob, json
+            import libpvti as pvti
+            import tensorflow as tf
+            from gcprofile import save_tf_report
+            from tensorflow.compiler.plugin.poplar.ops import gen_ipu_ops
+
+            channel = pvti.createTraceChannel("steps")
+            tf.profiler.experimental.start("trace")
+            with pvti.Tracepoint(channel, "one step of mine"):
+                tf.constant(1.0) + 1.0
+            tf.profiler.experimental.stop()
+            (written,) = glob.glob("trace/plugins/profile/*/*.xplane.pb")
+            assert b"one step of mine" in open(written, "rb").read()
+
+            save_tf_report(gen_ipu_ops.ipu_event_trace().numpy(), log_dir="reports/first")
+            assert json.load(open("reports/first/events.json")) == []
+            assert json.load(open("reports/first/memory_report.json"))["sdk"] == "3.4"
+            """
+        ),
+    )
+
+
+def test_contrib_of_tensorflow_1(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            import numpy as np
+            import tensorflow as tf
+            from tensorflow import contrib, pywrap_tensorflow
+            import tensorflow.contrib as again
+            from tensorflow.contrib.compiler import xla
+            from tensorflow.contrib.data import map_and_batch, parallel_interleave
+            from tensorflow.contrib.framework.python.framework import checkpoint_utils
+            from tensorflow.contrib.framework.python.framework.checkpoint_utils import load_variable
+            from tensorflow.contrib.ipu import ops
+            from tensorflow.python import ipu
+            from tf_ipu_shim.names import contrib as table
+
+            assert contrib is again is tf.contrib and ops is ipu.ops and tf.python.ipu is ipu
+            for module in table.TABLE:
+                for name in table.places(module):
+                    exec(f"from tensorflow.contrib.{module} import {name}")
+            assert load_variable is checkpoint_utils.load_variable is tf.train.load_variable
+            assert tf.contrib.rnn.LSTMStateTuple is tf.nn.rnn_cell.LSTMStateTuple
+
+            for uniform, bound in ((True, (6 / 50) ** 0.5), (False, 2 * (2 / 50) ** 0.5 / 0.8796)):
+                initializer = tf.contrib.layers.xavier_initializer(uniform=uniform, seed=1, dtype=tf.float16)
+                drawn = initializer([30, 20])
+                penalty = tf.contrib.layers.l2_regularizer(0.5)([1.0, 3.0])
+                penalty += tf.contrib.layers.l1_regularizer(2.0)([-1.0])
+                with tf.Session() as session:
+                    values, total = session.run([drawn, penalty])
+                assert values.dtype == np.float16 and np.abs(values).max() <= bound * 1.001 and total == 4.5
+                np.testing.assert_allclose(values.astype("f").std(), (2 / 50) ** 0.5, rtol=0.1)
+            assert tf.contrib.layers.l2_regularizer(0.0)([1.0]) is None
+            for wrong in (lambda: tf.contrib.layers.l2_regularizer(1), lambda: tf.contrib.layers.l1_regularizer(-1.0),
+                          lambda: tf.contrib.layers.variance_scaling_initializer(mode="FAN")):
+                try:
+                    wrong()
+                except ValueError as error:
+                    assert "must be a float that is not negative" in str(error) or "Unknown mode 'FAN'" in str(error)
+                else:
+                    raise AssertionError(wrong)
+            try:
+                tf.contrib.layers.conv2d
+            except AttributeError as error:
+                assert "tensorflow.contrib.layers.conv2d: tensorflow.contrib is gone" in str(error)
+            else:
+                raise AssertionError
+            """
+        )
+    )
+    python.succeeds("-m", "tf_ipu_shim", "--tf1", script)
+    stock = python("-c", "import tf_ipu_shim, tensorflow.contrib")
+    assert stock.returncode and "No module named 'tensorflow.contrib'" in stock.stderr
+
+
+def test_sizes_of_tensorflow_1(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            import tensorflow as tf
+            size = tf.placeholder(tf.float32, [6, None]).shape[0]
+            assert tf.zeros([size.value / 2, size * 2.0]).shape.as_list() == [3, 12]
+            assert {size: "a"}[tf.Dimension(6)] == "a" and tf.TensorShape([4.0, size]).as_list() == [4, 6]
+            try:
+                tf.TensorShape([2.5])
+            except TypeError as error:
+                assert "2.5" in str(error)
+            else:
+                raise AssertionError
+            """
+        )
+    )
+    python.succeeds("-m", "tf_ipu_shim", "--tf1", script)
+
+
+def test_addons_from_their_sources_alone(python):
+    package = python.directory / "ipu_tensorflow_addons"
+    for path, text in (
+        ("__init__.py", "from ipu_tensorflow_addons.util import checked\n"),
+        ("util/__init__.py", ""),
+        (
+            "util/checked.py",
+            "from ipu_tensorflow_addons.util._dependency_versions import TENSORFLOW_VERSION as found\n",
+        ),
+    ):
+        file = package / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    script = python.script(
+        textwrap.dedent(
+            """
+            import sys, tensorflow
+            sys.path.insert(0, {directory!r})
+            from ipu_tensorflow_addons.util import checked
+            assert checked.found == tensorflow.__version__ and checked.__file__.startswith({directory!r})
+            """
+        ).format(directory=str(python.directory))
+    )
+    python.succeeds(script)
+
+
 def test_moved_tensorflow_names(python):
     """Every entry of the tables leads to something, and does not copy modules."""
     python.succeeds(
@@ -98,7 +226,7 @@ def test_moved_tensorflow_names(python):
             import tensorflow as tf
             from tf_ipu_shim.names import stock_aliases
 
-            for name in (*stock_aliases._MODULES, *stock_aliases.EMPTY_PACKAGES, *stock_aliases._KERAS_MODULES):
+            for name in (*stock_aliases.MODULES, *stock_aliases.EMPTY_PACKAGES):
                 module = importlib.import_module(name)
                 if name not in stock_aliases.EMPTY_PACKAGES:
                     assert module is importlib.import_module(stock_aliases.find(name)), name

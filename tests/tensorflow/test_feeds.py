@@ -382,3 +382,10 @@ def test_arguments_of_older_sdks(graph, ipus):
         assert session.run(dequeued).tolist() == [2.0, 3.0], "of each replica the last"
     with pytest.raises(ValueError, match="prefetch_depth must be less than 256, but 256"):
         IPUInfeedQueue(numbers(5), "images", 1, data_to_prefetch=256)
+    IPUInfeedQueue(numbers(5), "images", prefetch_depth=2, device_ordinal=1)
+    with pytest.raises(ValueError, match="prefetch_depth must be less than 256, but 300"):
+        IPUInfeedQueue(numbers(5), "images", 0, 2, 300)
+    with pytest.raises(ValueError, match="Device ordinal must be >= 0, not -1"):
+        IPUOutfeedQueue("losses", outfeed_mode=IPUOutfeedMode.LAST, device_ordinal=-1)
+    with pytest.raises(TypeError, match="'outfeed_mode' was given twice. With SDK 2.3 and older they are feed_"):
+        IPUOutfeedQueue("losses", IPUOutfeedMode.LAST, outfeed_mode=IPUOutfeedMode.ALL)

@@ -100,14 +100,17 @@ def test_what_run_refuses(strategy):
         strategy.run(function, args=[np.float64(1.0)])
     with pytest.raises(TypeError, match="Unsupported data type for output: float64"):
         strategy.run(tf.function(lambda x: tf.cast(x, tf.float64)), args=[1.0])
-    with pytest.raises(RuntimeError, match="`experimental_run_v2` has been deleted. Use `run` instead."):
-        strategy.experimental_run_v2(function, args=[1.0])
 
 
 def test_experimental_run_v2_of_old_releases(strategy, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
     function = tf.function(lambda x, y: x * y)
     assert float(strategy.experimental_run_v2(function, args=[3.0], kwargs={"y": tf.constant(2.0)})) == 6
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.2")
+    with pytest.raises(RuntimeError, match="`experimental_run_v2` has been deleted. Use `run` instead."):
+        strategy.experimental_run_v2(function, args=[1.0, 2.0])
+    monkeypatch.delenv("TF_IPU_SHIM_SDK")
+    assert float(strategy.experimental_run_v2(function, args=[3.0, 3.0])) == 9
     with pytest.raises(ValueError, match=r"IPUStrategy.experimental_run_v2\(fn, \.\.\.\) does not support eager"):
         strategy.experimental_run_v2(lambda x: x, args=[1.0])
 

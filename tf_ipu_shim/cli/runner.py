@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine import systems
+from tf_ipu_shim.names import one_keras
 
 PROGRAM = "python -m tf_ipu_shim"
 
@@ -49,6 +50,7 @@ def run(argv: Sequence[str]) -> int:
         from tf_ipu_shim.names import tensorflow1
 
         tensorflow1.activate()
+    one_keras.install_with_tensorflow()
     try:
         _execute(options)
     except SystemExit as stop:

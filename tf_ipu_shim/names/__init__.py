@@ -15,16 +15,20 @@ FIRST_PREFIXES = (
     "tf_ipu_shim.keras",
     "tf_ipu_shim.addons",
     "keras.ipu",
+    "tensorflow.keras.ipu",
+    "tensorflow.contrib.ipu.",
     "ipu_tensorflow_addons",
     "popdist",
     "popef",
+    "gcprofile",
+    "libpvti",
     # Modules in packages that stock TensorFlow has moved as a whole.
-    "keras.engine.",
+    "tensorflow_core.",
     "tensorflow.python.keras.applications.",
     "tensorflow.python.keras.datasets.",
     "tensorflow.python.keras.preprocessing.",
 )
-LAST_RESORT_PREFIXES = ("tensorflow.", "keras.", "ipu_tensorflow_addons")
+LAST_RESORT_PREFIXES = ("tensorflow.", "tensorflow_core", "keras.", "ipu_tensorflow_addons")
 
 
 class NamesFinder:

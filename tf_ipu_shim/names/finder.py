@@ -11,7 +11,7 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import missing, stock_aliases
+from tf_ipu_shim.names import contrib, era, keras_paths, missing, stock_aliases
 
 # Graphcore's name -> ours. A name below the left-hand side maps to the same name below the right-hand side.
 ALIASES = {
@@ -19,9 +19,13 @@ ALIASES = {
     "tensorflow.compiler.plugin.poplar.driver": "tf_ipu_shim.messages",
     "tensorflow.compiler.plugin.poplar": "tf_ipu_shim.api.poplar",
     "keras.ipu": "tf_ipu_shim.api.keras",
+    "tensorflow.keras.ipu": "tf_ipu_shim.api.keras",
     "ipu_tensorflow_addons": "tf_ipu_shim.api.addons",
+    # Of the SDK, outside TensorFlow.
     "popdist": "tf_ipu_shim.api.popdist",
     "popef": "tf_ipu_shim.api.popef",
+    "gcprofile": "tf_ipu_shim.api.gcprofile",
+    "libpvti": "tf_ipu_shim.api.libpvti",
     # What this package's own users write.
     "tf_ipu_shim.ipu": "tf_ipu_shim.api.ipu",
     "tf_ipu_shim.poplar.driver": "tf_ipu_shim.messages",
@@ -78,7 +82,35 @@ def find_last_resort(fullname: str, path: Sequence[str] | None) -> ModuleSpec | 
         return ModuleSpec(fullname, _EmptyPackageLoader(), is_package=True)
     if missing.knows_module(fullname):
         return ModuleSpec(fullname, missing.RefusingLoader(fullname))
-    return _find_moved(fullname)
+    return _find_moved(fullname) or _find_in_keras(fullname) or _find_in_contrib(fullname)
+
+
+def _find_in_contrib(fullname: str) -> ModuleSpec | None:
+    if not fullname.startswith((contrib.NAME + ".", contrib.NAME)) or not era.active():
+        return None
+    ipu = f"{contrib.NAME}.ipu"
+    if fullname == ipu or fullname.startswith(ipu + "."):  # where it was before SDK 1.0
+        target = _find_spec("tensorflow.python.ipu" + fullname[len(ipu) :])
+        return _alias_spec(fullname, target) if target else None
+    spec = contrib.spec(fullname)
+    if spec is not None:
+        _served.append(fullname)
+    return spec
+
+
+def _find_in_keras(fullname: str) -> ModuleSpec | None:
+    """A module that Keras of TensorFlow 2.6 and before had under this name. Keras 3 has other modules of its own."""
+    path = fullname.removeprefix("keras.")
+    if path == fullname or path.partition(".")[0] in ("src", "api"):
+        return None
+    from tf_ipu_shim.names import keras_modules  # it imports `tf_ipu_shim.keras2`, for which this file is asked
+
+    if not keras_modules.is_keras_2() and not keras_paths.is_moved(path) and path.partition(".")[0] != "engine":
+        return None
+    spec = keras_modules.spec(fullname, path)
+    if spec is not None:
+        _served.append(fullname)
+    return spec
 
 
 def _find_moved(fullname: str) -> ModuleSpec | None:

@@ -17,18 +17,19 @@ from tf_ipu_shim import patches
 
 # Packages whose modules have gone to several places; nothing else was in them.
 EMPTY_PACKAGES = (
-    "keras.optimizer_v2",
     "tensorflow.compiler.xla.experimental",
     "tensorflow.compiler.xla.experimental.xla_sharding",
     "tensorflow.python.training.tracking",
 )
 
 # Old module -> where it is now. Names below an entry map to the same names below its target.
-_MODULES = {
+MODULES = {
+    "ipu_tensorflow_addons.util._dependency_versions": "tf_ipu_shim.names.dependency_versions",
     "tensorflow.python.keras.applications": "tensorflow.keras.applications",
     "tensorflow.python.keras.datasets": "tensorflow.keras.datasets",
     "tensorflow.python.keras.preprocessing": "tensorflow.keras.preprocessing",
     "tensorflow.python.distribute.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
+    "tensorflow_core": "tensorflow",  # what the modules of TensorFlow 1.15 and 2.0 called themselves
     "tensorflow.python.training.device_util": "tensorflow.python.distribute.device_util",
     "tensorflow.python.training.distribute": "tensorflow.python.distribute.distribute_lib",
     "tensorflow.python.training.tracking.tracking": "tensorflow.python.trackable.autotrackable",
@@ -37,15 +38,6 @@ _MODULES = {
     "tensorflow.compiler.xla.experimental.xla_sharding.xla_sharding": (
         "tensorflow.python.compiler.xla.experimental.xla_sharding"
     ),
-}
-
-# Modules of Keras 2 that were public once; below `keras.src` or, where `keras` is Keras 3, below `tf_keras.src`.
-_KERAS_MODULES = {
-    "keras.engine": "engine",
-    "keras.optimizer_v2.learning_rate_schedule": "optimizers.schedules.learning_rate_schedule",
-    "keras.optimizer_v2": "optimizers.legacy",
-    "keras.utils.generic_utils": "utils.generic_utils",
-    "keras.utils.np_utils": "utils.np_utils",
 }
 
 # What `from tensorflow.python import NAME` gave, by the package below `tensorflow.python` that holds it.
@@ -69,6 +61,7 @@ _ATTRIBUTES = {
     "data.ops.dataset_ops": {"Options": "data.ops.options.Options"},
     # Used by `tensorflow.python.keras`, whose `fit` fails without it.
     "distribute.input_lib": {"DistributedDatasetInterface": "types.distribute.DistributedDatasetInterface"},
+    "eager.tape": {"stop_recording": "eager.record.stop_recording"},
     "framework.graph_util": {
         "convert_variables_to_constants": (
             "framework.convert_to_constants.convert_variables_to_constants_from_session_graph"
@@ -96,6 +89,7 @@ _ATTRIBUTES = {
     "ops.functional_ops": {"map_fn": "ops.map_fn.map_fn", "map_fn_v2": "ops.map_fn.map_fn_v2"},
     "ops.nn": {"dynamic_rnn": "ops.rnn.dynamic_rnn", "static_rnn": "ops.rnn.static_rnn"},
     "ops.variables": {"RefVariable": "ops.ref_variable.RefVariable", "VariableV1": "ops.variable_v1.VariableV1"},
+    "pywrap_tensorflow": {"NewCheckpointReader": "training.py_checkpoint_reader.NewCheckpointReader"},
     "util.nest": {"is_sequence": "util.nest.is_nested"},
 }
 
@@ -112,22 +106,10 @@ def find(fullname: str) -> str | None:
         for holder, names in _TOP_LEVEL.items():
             if name in names.split():
                 return f"tensorflow.python.{holder}.{name}"
-    below = _below(fullname, _MODULES)
-    if below is not None:
-        return below
-    below = _below(fullname, _KERAS_MODULES)
-    return None if below is None else f"{_keras_2()}.src.{below}"
-
-
-def _below(fullname: str, table: dict[str, str]) -> str | None:
-    for old, new in table.items():
+    for old, new in MODULES.items():
         if fullname == old or fullname.startswith(old + "."):
             return new + fullname[len(old) :]
     return None
-
-
-def _keras_2() -> str:
-    return "keras" if importlib.import_module("keras").__version__.startswith("2.") else "tf_keras"
 
 
 def install_attributes() -> None:
@@ -139,6 +121,15 @@ def install_attributes() -> None:
         module = sys.modules.get(f"tensorflow.python.{module_name}")
         if module is not None and "__getattr__" not in module.__dict__:
             _add_getattr(module, attributes)
+
+    _add_python()
+
+
+def _add_python() -> None:
+    """`tf.python`, which TensorFlow takes off its own module when that has been loaded."""
+    tensorflow = sys.modules.get("tensorflow")
+    if type(tensorflow) is types.ModuleType and "python" not in vars(tensorflow):
+        patches.replace(tensorflow, "python", lambda _: sys.modules["tensorflow.python"], why="`tf.python.ipu`")
 
 
 def _add_getattr(module: types.ModuleType, attributes: dict[str, str]) -> None:

@@ -16,9 +16,16 @@ import types
 from typing import Any
 
 from tf_ipu_shim import keras2, patches
+from tf_ipu_shim.names import dimensions, era
 
 # What Graphcore's TensorFlow 1 reports; scripts choose their TensorFlow 1 branch by it.
 VERSION = "1.15.5"
+# Modules that `tf` had as attributes.
+_PACKAGES = {
+    "contrib": "tensorflow.contrib",
+    "pywrap_tensorflow": "tensorflow.python.pywrap_tensorflow",
+    "python": "tensorflow.python",
+}
 # Libraries that bind `tensorflow` when they are imported, expect version 2 there, and are loaded lazily by its API.
 _LIBRARIES = ("tensorflow_estimator.python.estimator.api._v1.estimator",)
 
@@ -42,6 +49,8 @@ class TensorFlow1(types.ModuleType):
         try:
             return getattr(self.__dict__["_v1"], name)
         except AttributeError:
+            if name in _PACKAGES:
+                return importlib.import_module(_PACKAGES[name])
             raise AttributeError(f"module 'tensorflow' has no attribute {name!r} (TensorFlow 1 mode, --tf1)") from None
 
     def __dir__(self) -> list[str]:
@@ -63,6 +72,8 @@ def activate() -> None:
 
     with _without_deprecation_notes(tensorflow):
         v1.disable_v2_behavior()
+    if era.wanted():
+        dimensions.install()
     for library in _LIBRARIES:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(library)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
@@ -12,6 +13,44 @@ from tf_ipu_shim import sdk
 
 _DEEPEST_PREFETCH = 255
 _STRATEGY_DECIDES = (2, 2)  # the SDK from which a queue takes its device from the strategy around it
+
+
+def older_order(before: int, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Lets a queue's constructor take the positional arguments of SDK 2.3 and older, which begin with a feed's name.
+
+    Args:
+        before: how many arguments come before the name.
+        *names: of the arguments from the name on, in their order then.
+
+    Returns:
+        A decorator.
+
+    Example:
+        >>> class Queue:
+        ...     @older_order(0, "feed_name", "outfeed_mode")
+        ...     def __init__(self, outfeed_mode=None, **kwargs):
+        ...         print(outfeed_mode, kwargs)
+        >>> _ = Queue("losses", outfeed_mode=2)
+        2 {'feed_name': 'losses'}
+    """
+
+    def decorate(init: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(init)
+        def in_either_order(self: Any, *args: Any, **kwargs: Any) -> None:
+            if len(args) > before and isinstance(args[before], str):
+                given = args[before:]
+                twice = sorted(set(names[: len(given)]) & set(kwargs))
+                if twice or len(given) > len(names):
+                    what = f"argument {twice[0]!r} was given twice" if twice else "too many arguments were given"
+                    raise TypeError(
+                        f"{type(self).__name__}: {what}. With SDK 2.3 and older they are {', '.join(names)}."
+                    )
+                args, kwargs = args[:before], {**dict(zip(names, given)), **kwargs}
+            init(self, *args, **kwargs)
+
+        return in_either_order
+
+    return decorate
 
 
 def device_ordinal(value: Any) -> int:

@@ -45,18 +45,18 @@ class IPUInfeedQueue:
         6.0
     """
 
+    @feed_arguments.older_order(
+        1, "feed_name", "device_ordinal", "replication_factor", "data_to_prefetch", "prefetch_depth"
+    )
     def __init__(
         self,
         dataset: Any,
-        device_ordinal: int | str | None = None,
+        device_ordinal: int | None = None,
         prefetch_depth: int | None = None,
         optimise_latency: bool = False,
         **kwargs: Any,
     ) -> None:
         name = kwargs.pop("feed_name", "")
-        if isinstance(device_ordinal, str):  # SDK 2.3 and older: dataset, feed_name, device_ordinal, ...
-            name, device_ordinal = device_ordinal, prefetch_depth
-            prefetch_depth = kwargs.pop("data_to_prefetch", None)
         replication_factor = kwargs.pop("replication_factor", None)  # known from the configuration since SDK 1.4
         prefetch_depth = kwargs.pop("data_to_prefetch", prefetch_depth)
         if kwargs:

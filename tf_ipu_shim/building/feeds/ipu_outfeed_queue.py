@@ -52,6 +52,7 @@ class IPUOutfeedQueue:
         (8.0, [1.0, 2.0, 4.0])
     """
 
+    @feed_arguments.older_order(0, "feed_name", "outfeed_mode", "device_ordinal", "replication_factor", "io_batch_size")
     def __init__(
         self,
         outfeed_mode: Any = None,
@@ -61,10 +62,7 @@ class IPUOutfeedQueue:
         **kwargs: Any,
     ) -> None:
         name = kwargs.pop("feed_name", "")
-        if isinstance(outfeed_mode, str):  # SDK 2.3 and older: feed_name, outfeed_mode, device_ordinal, ...
-            name, outfeed_mode, device_ordinal = outfeed_mode, device_ordinal, None
         outfeed_all = kwargs.pop("outfeed_all", None)
-        device_ordinal = kwargs.pop("device_ordinal", device_ordinal)
         self._replicas: int | None = kwargs.pop("replication_factor", None)
         io_batch_size = kwargs.pop("io_batch_size", None)
         if kwargs:

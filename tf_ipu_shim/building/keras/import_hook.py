@@ -13,7 +13,7 @@ from typing import Any
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building.keras import names_of_the_time, optimizers_of_the_time
-from tf_ipu_shim.names import finder, stock_aliases
+from tf_ipu_shim.names import after_loading, finder, one_keras, stock_aliases
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
 _PACKAGES = (
@@ -50,7 +50,7 @@ class _Finder:
             spec = other.find_spec(fullname, path, target) if other is not self else None
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    _extend(spec.loader)
+                    after_loading.call(spec.loader, lambda module: _loaded(module.__name__, module))
                 return spec
         return None
 
@@ -68,20 +68,11 @@ def install() -> None:
         undone="the finder is removed",
     )
     optimizers_of_the_time.wanted()  # refuses a wrong value of its variable at once
+    one_keras.install()
     for name in _NAMES:
         if name in sys.modules:
             _loaded(name, sys.modules[name])
-
-
-def _extend(loader: Any) -> None:
-    execute = loader.exec_module
-
-    def exec_module(module: Any) -> None:
-        del loader.exec_module
-        execute(module)
-        _loaded(module.__name__, module)
-
-    loader.exec_module = exec_module
+    one_keras.exchange(optimizers_of_the_time.meant, "an optimizer that was imported before `ipu`")
 
 
 def _loaded(name: str, module: Any) -> None:

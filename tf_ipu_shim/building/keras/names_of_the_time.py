@@ -16,6 +16,7 @@ from typing import Any
 from tensorflow.python.distribute import distribute_lib
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.names import era, keras_paths, one_keras
 
 _PARTS = "activations backend callbacks constraints initializers layers losses metrics models regularizers utils"
 _ROOTS = ("keras", "tf_keras")
@@ -50,6 +51,9 @@ def loaded(name: str, module: Any) -> None:
 def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
         if not name.startswith("_") and internal.startswith(_ROOTS):
+            path = f"{internal.partition('.src.')[2]}.{name}"
+            if keras_paths.is_moved(path) and era.wanted():
+                return importlib.import_module(f"{one_keras.NAME}.{path}")
             found = importlib.import_module(internal)
             if hasattr(found, name):
                 return getattr(found, name)

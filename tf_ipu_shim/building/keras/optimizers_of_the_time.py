@@ -28,6 +28,8 @@ PUBLIC = (
     "tensorflow.keras.optimizers",  # a second copy, which `from tensorflow.keras.optimizers import ...` makes
 )
 _OF_THE_TIME = "optimizers.legacy.optimizer_v2"
+# By the id of a later class: the class and the one of the time.
+_meant: dict[int, tuple[Any, Any]] = {}
 _WHY = "`tf.keras.optimizers` has the classes of TensorFlow 2.6, which scripts subclass and wrap"
 
 
@@ -74,8 +76,17 @@ def loaded(module: Any) -> None:
     )
 
 
+def meant(value: Any) -> Any:
+    """What a script that has imported one of the later classes means by it; any other value as it is.
+
+    Args:
+        value: of a script's.
+    """
+    return _meant.get(id(value), (value, value))[1]
+
+
 def _of_the_time(legacy: type, stock: Any) -> type:
-    del stock
+    _meant[id(stock)] = stock, legacy
     return legacy
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import context
+from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import sdk
@@ -91,21 +92,23 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
             What the function returns.
 
         Raises:
-            RuntimeError: the SDK is 2.2 or newer.
+            RuntimeError: the user has named an SDK that is 2.2 or newer. Where none is named, it can only mean `run`.
             ValueError: eager, and `fn` is no `tf.function`.
 
         Source: `tensorflow.python.ipu.ipu_strategy.IPUStrategy.experimental_run_v2`.
 
         Example:
-            >>> strategy.experimental_run_v2(tf.function(lambda x: x + 1.0), args=[1.0])
-            Traceback (most recent call last):
-            ...
-            RuntimeError: `experimental_run_v2` has been deleted. Use `run` instead: SDK 3.4 is emulated, and ...
+            >>> float(strategy.experimental_run_v2(tf.function(lambda x: x + 1.0), args=[1.0]))
+            2.0
         """
-        if sdk.current() >= _RUN_SINCE:
+        if sdk.named() and sdk.current() >= _RUN_SINCE:
             raise RuntimeError(
                 f"`experimental_run_v2` has been deleted. Use `run` instead: SDK {sdk.current()} is emulated, and only "
                 "SDKs up to 2.1 have it (TF_IPU_SHIM_SDK=2.1)."
+            )
+        if not sdk.named():
+            tf_logging.log_first_n(
+                tf_logging.WARN, "`experimental_run_v2` is of SDK 2.1 and older; it runs as `run` does.", 1
             )
         return self._run("IPUStrategy.experimental_run_v2", fn, args, kwargs, None)
 

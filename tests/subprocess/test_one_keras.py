@@ -1,0 +1,171 @@
+"""Keras under all names of its time is the one Keras 2 of `tf.keras`, once a process uses `ipu`."""
+
+import importlib.util
+import textwrap
+
+# Keras 2 is `keras` with TensorFlow 2.15, and `tf_keras` with later ones.
+KERAS = "tf_keras" if importlib.util.find_spec("tf_keras") is not None else "keras"
+ENVIRONMENT = {"TF_USE_LEGACY_KERAS": "1"} if KERAS == "tf_keras" else {}
+
+MIXED = """
+import tensorflow as tf
+{first}
+from tensorflow.python.keras.layers import Dense
+from tensorflow.python.keras import backend, layers
+from tensorflow.python import keras as below_python
+from tensorflow.keras.optimizers import Adam
+{last}
+import numpy as np
+import {keras} as whole
+from tensorflow.python.keras.applications import resnet
+from tensorflow.python.keras.datasets import mnist
+from tensorflow.python.keras.engine import base_layer, keras_tensor
+from tensorflow.python.keras.engine.input_spec import InputSpec
+from tensorflow.python.keras.layers.core import Dropout, TFOpLambda
+from tensorflow.python.keras.layers.recurrent import LSTMCell
+from tensorflow.python.keras.optimizer_v2 import adam, optimizer_v2
+from tensorflow.python.keras.utils import get_file, tf_utils
+import tensorflow.python.keras.callbacks as callbacks
+
+assert below_python.Sequential is tf.keras.Sequential and layers.Layer is tf.keras.layers.Layer is base_layer.Layer
+assert Dense is tf.keras.layers.Dense and Dropout is tf.keras.layers.Dropout is layers.Dropout
+assert Adam is adam.Adam is tf.keras.optimizers.Adam and issubclass(Adam, optimizer_v2.OptimizerV2)
+assert mnist.load_data is tf.keras.datasets.mnist.load_data and resnet.ResNet50 is tf.keras.applications.ResNet50
+assert backend.floatx() == "float32" and get_file is tf.keras.utils.get_file
+assert callbacks.Callback is tf.keras.callbacks.Callback
+assert isinstance(tf.keras.Input((3,)), keras_tensor.KerasTensor)
+
+with ipu.ipu_strategy.IPUStrategy().scope():
+    inputs = layers.Input((3,))
+    value = Dense(4, kernel_initializer="ones")(inputs)
+    value = whole.layers.Dense(1, kernel_initializer="ones")(tf.math.abs(value))
+    model = below_python.Model(inputs, value)
+    model.compile(Adam(0.01), "mse", steps_per_execution=2)
+    np.testing.assert_allclose(model.predict(np.ones((4, 3), "f"), batch_size=2), 12 * np.ones((4, 1)))
+    model.fit(np.ones((4, 3), "f"), np.ones((4, 1), "f"), batch_size=2, verbose=0)
+
+namespace = {{}}
+exec("from tensorflow.python.keras.layers import *", namespace)
+assert namespace["Conv2D"] is tf.keras.layers.Conv2D
+for wrong in ("tensorflow.python.keras.nonsense", "tensorflow.python.keras.layers.nonsense"):
+    assert importlib.util.find_spec(wrong) is None, wrong
+try:
+    layers.nonsense
+except AttributeError as error:
+    assert "'tensorflow.python.keras.layers' has no attribute 'nonsense'" in str(error)
+"""
+
+
+def test_layers_of_all_names_are_in_one_model(python):
+    imported = "import importlib.util\nfrom tensorflow.python import ipu"
+    for first, last in ((imported, ""), ("", imported)):
+        python.succeeds("-c", MIXED.format(first=first, last=last, keras=KERAS), environment=ENVIRONMENT)
+
+
+def test_a_class_made_before_ipu_under_the_runner(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            from tensorflow.python.keras.layers import Layer
+
+            class Twice(Layer):
+                def call(self, inputs):
+                    return 2.0 * inputs
+
+            import tensorflow as tf
+            from tensorflow.python import ipu
+
+            assert issubclass(Twice, tf.keras.layers.Layer)
+            with ipu.ipu_strategy.IPUStrategy().scope():
+                model = tf.keras.Sequential([Twice(input_shape=(1,))])
+                model.compile("sgd", "mse", steps_per_execution=2)
+                assert model.predict([[1.0], [3.0]], batch_size=1).tolist() == [[2.0], [6.0]]
+            """
+        )
+    )
+    python.succeeds("-m", "tf_ipu_shim", script, environment=ENVIRONMENT)
+
+
+def test_modules_of_keras_26(python):
+    text = """
+        import tensorflow as tf
+        from tensorflow.python import ipu
+        from tensorflow.keras.ipu import PipelineStage
+        from keras.engine import keras_tensor
+        from keras.engine.topology import InputSpec, Layer
+        from keras.layers.core import Dropout, Lambda, SlicingOpLambda, TFOpLambda
+        from keras.layers.merge import Add, add
+        from keras.optimizer_v2 import gradient_descent, learning_rate_schedule, optimizer_v2
+        from keras.utils import tf_inspect
+        from keras.utils.generic_utils import register_keras_serializable, to_list
+        import keras.layers.core, keras.utils.tf_inspect
+        import keras.engine.training as training
+
+        assert PipelineStage is tf.keras.ipu.PipelineStage
+        layers = tf.keras.layers
+        assert (Layer, Lambda, Dropout) == (layers.Layer, layers.Lambda, layers.Dropout)
+        assert gradient_descent.SGD is tf.keras.optimizers.SGD and add is layers.add
+        assert training.Model is tf.keras.Model and tf_inspect.getfullargspec(add).args == ["inputs"]
+        assert issubclass(learning_rate_schedule.PolynomialDecay, learning_rate_schedule.LearningRateSchedule)
+        assert layers.core.Dropout is layers.Dropout
+        from tf_ipu_shim import patches
+        patches.undo()
+        assert "keras.layers.core" not in sys.modules and "tensorflow.keras.ipu" not in sys.modules
+    """
+    script = python.script("import sys\n" + textwrap.dedent(text))
+    python.succeeds(script, environment=ENVIRONMENT)
+
+
+def test_tensorflow_1(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            import tensorflow as tf
+            from tensorflow.python.keras.layers import Dense
+            from tensorflow.python import ipu, keras
+            from tensorflow_core.python.keras.backend import unique_object_name
+
+            assert Dense is tf.keras.layers.Dense and keras.Sequential is tf.keras.Sequential
+            assert keras.layers.BatchNormalization is tf.keras.layers.BatchNormalization
+            assert unique_object_name("one") == "one_1"
+            """
+        )
+    )
+    python.succeeds("-m", "tf_ipu_shim", "--tf1", script, environment=ENVIRONMENT)
+
+
+def test_the_switch_and_stock_scripts_keep_the_copy(python):
+    text = """
+        import tensorflow as tf
+        {ipu}
+        from tensorflow.python.keras.layers import Dense
+        assert Dense is not tf.keras.layers.Dense and Dense.__module__ == "tensorflow.python.keras.layers.core"
+    """
+    switch = {**ENVIRONMENT, "TF_IPU_SHIM_ERA": "stock"}
+    for ipu, environment in (("from tensorflow.python import ipu", switch), ("import tf_ipu_shim", ENVIRONMENT)):
+        python.succeeds("-c", textwrap.dedent(text.format(ipu=ipu)), environment=environment)
+    wrong = python("-c", "from tensorflow.python import ipu", environment={"TF_IPU_SHIM_ERA": "new"})
+    assert wrong.returncode and "TF_IPU_SHIM_ERA is 'new'" in wrong.stderr
+
+
+def test_all_comes_back(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            import sys
+            import tensorflow as tf
+            from tensorflow.python import keras
+            from tensorflow.python.keras.layers import Dense
+            before = {name: module for name, module in sys.modules.items() if "python.keras" in name}
+            copy = keras, Dense
+            from tensorflow.python import ipu
+            import tensorflow.python.keras.layers.core
+            assert keras is not copy[0] and Dense is tf.keras.layers.Dense
+            from tf_ipu_shim import patches
+            patches.undo()
+            assert (keras, Dense) == copy and sys.modules["tensorflow.python"].keras is keras
+            assert {name: module for name, module in sys.modules.items() if "python.keras" in name} == before
+            """
+        )
+    )
+    python.succeeds(script, environment=ENVIRONMENT)

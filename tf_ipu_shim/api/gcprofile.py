@@ -1,0 +1,36 @@
+"""`gcprofile`: writes what a script of SDK 1.2 to 2.1 has collected for PopVision; here, our own report."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import tf_ipu_shim
+from tf_ipu_shim.building.utilities import events
+
+
+def save_tf_report(report: Any, log_dir: str = ".") -> None:
+    """Writes the trace events that a script has read, and the memory report.
+
+    There is no Poplar compiler here, so these are not the files that PopVision opens: `events.json` has the events as
+    protobuf's text, and `memory_report.json` what `tf-ipu run --memory-json` writes.
+
+    Args:
+        report: trace events, as `ipu_event_trace` gives them.
+        log_dir: the directory, made if it is not there.
+
+    Source: `gcprofile.save_tf_report`.
+
+    Example:
+        >>> import tempfile, os
+        >>> directory = tempfile.mkdtemp()
+        >>> save_tf_report([], log_dir=directory)
+        >>> sorted(os.listdir(directory))
+        ['events.json', 'memory_report.json']
+    """
+    directory = pathlib.Path(log_dir)
+    directory.mkdir(parents=True, exist_ok=True)
+    texts = [str(event) for event in events.extract_all_events(report)]
+    (directory / "events.json").write_text(json.dumps(texts, indent=2) + "\n")
+    (directory / "memory_report.json").write_text(tf_ipu_shim.memory_report().to_json() + "\n")

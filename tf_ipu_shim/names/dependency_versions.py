@@ -1,0 +1,18 @@
+"""`ipu_tensorflow_addons.util._dependency_versions`: the versions that a checkout of the addons is told to expect.
+
+Graphcore's build writes that file. The addons' sources alone lack it, and with it the check they make when they are
+imported; here they are for the TensorFlow and Keras that are installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_PACKAGES = {"TENSORFLOW_VERSION": "tensorflow", "KERAS_VERSION": "keras"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PACKAGES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(_PACKAGES[name]).__version__

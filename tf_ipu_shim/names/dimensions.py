@@ -1,0 +1,33 @@
+"""`--tf1`: sizes of dimensions as TensorFlow 1.15 took them: whole numbers of any type, such as a quotient of sizes.
+
+Checked on 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+
+
+def install() -> None:
+    """Makes a `Dimension` of a whole float, and lets dimensions be keys of a dictionary."""
+    from tensorflow.python.framework import tensor_shape
+
+    why = "shapes take whole floats, as those of TensorFlow 1.15 do"
+    patches.replace(tensor_shape.Dimension, "__init__", _whole, why=why)
+    patches.replace(tensor_shape.Dimension, "__hash__", lambda _: _hash, why="a size is the key of a script's table")
+
+
+def _whole(stock: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(stock)
+    def __init__(self: Any, value: Any) -> None:
+        stock(self, int(value) if isinstance(value, float) and value.is_integer() else value)
+
+    return __init__
+
+
+def _hash(dimension: Any) -> int:
+    return hash(dimension.value)

@@ -1,0 +1,136 @@
+"""Modules under the names that Keras had from TensorFlow 1.15 to 2.6, made of those of the Keras 2 that is installed.
+
+A module that is now one other is that module. A package, and a module whose names have gone to several, is an object of
+its own that looks names up: an alias of a package would put the modules of the time over those of the same name in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import types
+from collections.abc import Sequence
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.names import keras_paths
+
+_MISSING = object()
+
+
+class KerasModule(types.ModuleType):
+    """A module of the time: its names are those of the modules that it leads to.
+
+    Args:
+        fullname: under which scripts import it.
+        targets: full names of modules; the first one that has a name gives it.
+        older: a module that has names which they lack.
+    """
+
+    def __init__(self, fullname: str, targets: Sequence[str], older: types.ModuleType | None = None):
+        super().__init__(fullname, f"What Keras called {fullname}, from: {', '.join(targets)}.")
+        self.__path__: list[str] = []
+        self._targets = tuple(targets)
+        self._older = [older] if older is not None else []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return [name for name in dir(self) if not name.startswith("_")]
+        if not name.startswith("__"):
+            found = self._look_up(name)
+            if found is _MISSING or isinstance(found, types.ModuleType):
+                below = f"{self.__name__}.{name}"
+                if importlib.util.find_spec(below) is not None:
+                    return importlib.import_module(below)
+            if found is not _MISSING:
+                return found
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for target in self._modules() for name in dir(target))})
+
+    def _look_up(self, name: str) -> Any:
+        for module in self._modules():
+            found = getattr(module, name, _MISSING)
+            if found is not _MISSING:
+                return found
+        return _MISSING
+
+    def _modules(self) -> list[types.ModuleType]:
+        return [*map(importlib.import_module, self._targets), *self._older]
+
+
+class KerasLoader(Loader):
+    """Makes the module that `spec` asks for."""
+
+    def __init__(self, targets: Sequence[str], is_package: bool, older: types.ModuleType | None):
+        self.targets = targets
+        self.is_package = is_package
+        self.older = older
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """The module that all names come from, or one that looks them up in several."""
+        if self.is_package:
+            return KerasModule(spec.name, self.targets, self.older)
+        module = importlib.import_module(self.targets[0])
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Gives an existing module the spec back that importlib has just replaced."""
+        if not self.is_package:
+            module.__spec__ = self._own_spec
+
+
+def is_keras_2() -> bool:
+    """Whether `keras` itself, rather than `tf_keras`, is Keras 2.
+
+    Example:
+        >>> is_keras_2() == keras2.has_engine("keras.src")
+        True
+    """
+    return keras2.has_engine("keras.src")
+
+
+def spec(
+    fullname: str, path: str, public: str | None = None, older: types.ModuleType | None = None
+) -> ModuleSpec | None:
+    """How a module of the time is loaded, or None if the Keras 2 that is installed has nothing of it.
+
+    Args:
+        fullname: under which it is imported.
+        path: of the module below Keras' package; `""` for the package itself.
+        public: the module of Keras' public API whose names come first.
+        older: a module whose names come last.
+    """
+    targets, is_package = _targets(keras2.root(), path)
+    if public is not None and _exists(public):
+        # What a name means is the public API's to say: it has other classes for TensorFlow 1, and other optimizers.
+        targets = [public, *targets]
+    if not targets and path not in keras_paths.PACKAGES:
+        return None
+    is_package = is_package or len(targets) != 1 or older is not None
+    return ModuleSpec(fullname, KerasLoader(targets, is_package, older), is_package=is_package)
+
+
+@functools.cache
+def _targets(root: str, path: str) -> tuple[list[str], bool]:
+    """The modules that exist of those that `path` leads to, and whether one of them is a package."""
+    names = [f"{root}.{below}" if below else root for below in keras_paths.modules(path)]
+    found = [name for name in names if _exists(name)]
+    return found, any(_is_package(name) for name in found)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _is_package(name: str) -> bool:
+    found = importlib.util.find_spec(name)
+    return found is not None and found.submodule_search_locations is not None

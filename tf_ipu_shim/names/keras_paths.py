@@ -1,0 +1,89 @@
+"""Where modules of Keras are that TensorFlow 1.15 to 2.6 had elsewhere: their paths below the root of Keras 2.
+
+Keras split its large modules later (`layers.core` became a package without `Dropout`), so a path of the time may lead
+to several modules, which together have its names. Paths that are not in the table are as they were. Checked on `keras`
+2.15.0 and `tf_keras` 2.21.0.
+"""
+
+from __future__ import annotations
+
+# Path of the time -> modules that have its names now, the one that wins first. What is below a path with one module is
+# below that module.
+MOVED = {
+    "combinations": "testing_infra.test_combinations",
+    "engine.network": "engine.functional",
+    "engine.topology": "engine.base_layer engine.input_spec engine.input_layer engine.node",  # Keras of its own, to 2.3
+    "keras_parameterized": "testing_infra.test_combinations",
+    "layers.advanced_activations": "layers.activation",
+    "layers.convolutional": "layers.convolutional layers.reshaping layers.pooling",
+    "layers.convolutional_recurrent": "layers.rnn.base_conv_rnn layers.rnn.base_conv_lstm layers.rnn",
+    "layers.core": "layers.core layers.regularization layers.reshaping",
+    "layers.cudnn_recurrent": "layers.rnn.cudnn_gru layers.rnn.cudnn_lstm layers.rnn.base_cudnn_rnn",
+    "layers.dense_attention": "layers.attention",
+    "layers.einsum_dense": "layers.core.einsum_dense",
+    "layers.embeddings": "layers.core.embedding",
+    "layers.legacy_rnn.rnn_cell_impl": "layers.rnn.legacy_cells",
+    "layers.legacy_rnn.rnn_cell_wrapper_impl": "layers.rnn.legacy_cell_wrappers",
+    "layers.local": "layers.locally_connected",
+    "layers.merge": "layers.merging layers.merging.base_merge",
+    "layers.multi_head_attention": "layers.attention.multi_head_attention",
+    "layers.noise": "layers.noise layers.regularization",
+    "layers.normalization_v2": "layers.normalization",
+    "layers.recurrent": "layers.rnn.lstm_v1 layers.rnn.gru_v1 layers.rnn layers.rnn.dropout_rnn_cell_mixin "
+    "layers.rnn.rnn_utils",
+    "layers.recurrent_v2": "layers.rnn.lstm layers.rnn.gru layers.rnn.gru_lstm_utils",
+    "layers.rnn_cell_wrapper_v2": "layers.rnn.cell_wrappers",
+    "layers.wrappers": "layers.rnn.base_wrapper layers.rnn.bidirectional layers.rnn.time_distributed",
+    "optimizer_v1": "optimizers.optimizer_v1",
+    "optimizer_v2.learning_rate_schedule": "optimizers.schedules.learning_rate_schedule",
+    "optimizer_v2.legacy_learning_rate_decay": "optimizers.legacy_learning_rate_decay",
+    "optimizer_v2.utils": "optimizers.utils",
+    "optimizer_v2": "optimizers.legacy",
+    "premade": "premade_models",
+    "saving.hdf5_format": "saving.legacy.hdf5_format",
+    "saving.model_config": "saving.legacy.model_config",
+    "saving.save": "saving.legacy.save",
+    "saving.saved_model": "saving.legacy.saved_model",
+    "saving.saving_utils": "saving.legacy.saving_utils",
+    "testing_utils": "testing_infra.test_utils",
+    "utils.all_utils": "utils",
+    "utils.generic_utils": "utils.generic_utils saving.legacy.serialization saving.object_registration",
+}
+# Packages of the time that no package of the same path stands for today.
+PACKAGES = ("layers.legacy_rnn",)
+
+
+def modules(path: str) -> tuple[str, ...]:
+    """The modules, below the root of Keras 2, that have what a module of the time had.
+
+    Args:
+        path: of the module, below the package.
+
+    Example:
+        >>> modules("layers.embeddings")
+        ('layers.core.embedding',)
+        >>> modules("engine.training")
+        ('engine.training',)
+        >>> modules("optimizer_v2.adam")
+        ('optimizers.legacy.adam',)
+    """
+    if path in MOVED:
+        return tuple(MOVED[path].split())
+    parent, _, name = path.rpartition(".")
+    while parent:
+        targets = MOVED.get(parent, "").split()
+        if len(targets) == 1:
+            return (f"{targets[0]}.{name}",)
+        parent, _, last = parent.rpartition(".")
+        name = f"{last}.{name}"
+    return (path,)
+
+
+def is_moved(path: str) -> bool:
+    """Whether Keras has moved a module, or a package it was in.
+
+    Example:
+        >>> is_moved("engine.training"), is_moved("layers.core")
+        (False, True)
+    """
+    return path in PACKAGES or modules(path) != (path,)

@@ -1,0 +1,168 @@
+"""One Keras: `tensorflow.python.keras` is the Keras 2 that `tf.keras` is.
+
+In Graphcore's TensorFlow 2.6 and before they were one. The TensorFlow of today brings a copy of old under that name,
+which its own modules load and use; layers of the one are no layers to the other. Once a process uses `ipu`, the name
+leads to the Keras of `tf.keras`, and what a script imported from the copy before is exchanged in its modules.
+TensorFlow keeps the copy: its modules hold it already. Checked on TensorFlow 2.15.1 with keras 2.15.0 and 2.21.0 with
+tf_keras 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+import types
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from tf_ipu_shim import errors, keras2, patches
+from tf_ipu_shim.names import after_loading, era, keras_modules
+
+NAME = "tensorflow.python.keras"
+# Packages whose modules are nobody's script.
+_LIBRARIES = {"tensorflow", "tensorflow_estimator", "keras", "tf_keras", "tf_ipu_shim", *sys.stdlib_module_names}
+_copy: dict[str, types.ModuleType] = {}
+
+
+class _Finder:
+    """Finds modules below `NAME`: Keras', or one of the copy's that Keras has not."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        if fullname != NAME and not fullname.startswith(f"{NAME}."):
+            return None
+        below = fullname[len(NAME) + 1 :]
+        public = ".".join(filter(None, (_public(), below)))
+        # Modules of TensorFlow's API are loaded late, too, and take names from the copy that Keras has no more.
+        spec = keras_modules.spec(fullname, below, public, _copy.get(fullname))
+        if spec is None and fullname in _copy:
+            return ModuleSpec(fullname, _CopyLoader())
+        return spec
+
+
+class _CopyLoader(Loader):
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        return _copy[spec.name]
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        return None
+
+
+class _WithTensorFlow:
+    """Installs it when TensorFlow has been imported, whose own modules are to have the copy."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        if fullname != "tensorflow":
+            return None
+        for other in sys.meta_path:
+            spec = other.find_spec(fullname, path, target) if other is not self else None
+            if spec is not None and spec.loader is not None:
+                after_loading.call(spec.loader, lambda _: install())
+                return spec
+        return None
+
+
+_finder, _with_tensorflow = _Finder(), _WithTensorFlow()
+
+
+def install_with_tensorflow() -> None:
+    """As `install`, before the script that is to be run imports TensorFlow."""
+    if "tensorflow" in sys.modules:
+        install()
+    elif era.wanted():
+        patches.change(
+            "sys.meta_path: TensorFlow",
+            lambda: sys.meta_path.insert(0, _with_tensorflow),  # type: ignore[arg-type]
+            lambda: sys.meta_path.remove(_with_tensorflow),  # type: ignore[arg-type]
+            why=f"`{NAME}` is `tf.keras` from a script's first line on",
+            undone="the finder is removed",
+        )
+
+
+def install() -> None:
+    """Makes the name lead to Keras; calling it again changes nothing. TensorFlow is imported already."""
+    if not era.wanted() or not _has_keras_2():
+        return
+    patches.change(
+        f"sys.modules['{NAME}']",
+        _take_the_name,
+        _give_it_back,
+        why="layers, models and optimizers of `tensorflow.python.keras` are those of `tf.keras`, as they were",
+        undone="it is TensorFlow's copy again",
+    )
+    exchange(_counterpart, "of `tensorflow.python.keras`, and imported before `ipu`")
+
+
+def exchange(counterpart: Callable[[Any], Any], what: str) -> None:
+    """Puts other objects in the place of those that modules of scripts have imported.
+
+    Args:
+        counterpart: for any value, the one that a script is to have instead, or the same.
+        what: in words, for the register.
+    """
+    modules: list[Any] = [*dict(sys.modules).values()]
+    for module in modules:
+        if not isinstance(module, types.ModuleType):
+            continue
+        if str(vars(module).get("__name__")).partition(".")[0] in _LIBRARIES:
+            continue
+        for name, value in list(vars(module).items()):
+            other = counterpart(value)
+            if other is not value:
+                patches.replace(module, name, functools.partial(_instead, other), why=f"it is {what}")
+
+
+def _instead(other: Any, before: Any) -> Any:
+    del before
+    return other
+
+
+def _counterpart(value: Any) -> Any:
+    """What Keras has for a class, function or module of the copy; the value itself where there is nothing."""
+    # Asking any other object for a name could run code of its own, such as that of flags.
+    if isinstance(value, types.ModuleType):
+        name, attribute = vars(value).get("__name__"), None
+        known = name in _copy and _copy[name] is value
+    elif isinstance(value, (type, types.FunctionType)):
+        name, attribute = value.__module__, value.__name__
+        known = name in _copy and vars(_copy[name]).get(attribute) is value
+    else:
+        return value
+    if not known or name is None or importlib.util.find_spec(name) is None:
+        return value
+    module = importlib.import_module(name)
+    return module if attribute is None else getattr(module, attribute, value)
+
+
+def _has_keras_2() -> bool:
+    try:
+        return bool(keras2.root())
+    except errors.UnsupportedError:
+        return False
+
+
+def _public() -> str:
+    """The module of Keras' public API that `tf.keras` is."""
+    from tensorflow.python import tf2
+
+    return f"{keras2.root().partition('.')[0]}.api._v{2 if tf2.enabled() else 1}.keras"
+
+
+def _take_the_name() -> None:
+    for name in [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]:
+        _copy[name] = sys.modules.pop(name)
+    vars(sys.modules["tensorflow.python"]).pop("keras", None)
+    sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
+
+
+def _give_it_back() -> None:
+    sys.meta_path.remove(_finder)  # type: ignore[arg-type]
+    for name in [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]:
+        del sys.modules[name]
+    sys.modules.update(_copy)
+    if NAME in _copy:
+        sys.modules["tensorflow.python"].keras = _copy[NAME]  # type: ignore[attr-defined]
+    _copy.clear()
