@@ -228,7 +228,8 @@ def test_moved_tensorflow_names(python):
 
             for name in (*stock_aliases.MODULES, *stock_aliases.EMPTY_PACKAGES):
                 module = importlib.import_module(name)
-                if name not in stock_aliases.EMPTY_PACKAGES:
+                # Below `tensorflow.python.keras` all is Keras', once `ipu` is imported: test_one_keras.
+                if name not in stock_aliases.EMPTY_PACKAGES and not name.startswith("tensorflow.python.keras."):
                     assert module is importlib.import_module(stock_aliases.find(name)), name
             for names in stock_aliases._TOP_LEVEL.values():
                 for name in names.split():

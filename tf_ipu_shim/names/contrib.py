@@ -50,7 +50,7 @@ TABLE = {
         "MultiRNNCell RNNCell ResidualWrapper",
         f"{_V1}.nn": "static_bidirectional_rnn static_rnn",
     },
-    "util": {f"{_V1}": "make_ndarray make_tensor_proto", "tensorflow": "get_static_value"},
+    "util": {_V1: "make_ndarray make_tensor_proto"},
 }
 
 
