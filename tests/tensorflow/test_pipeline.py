@@ -64,6 +64,20 @@ def minimise(optimizer, decayed):
     )
 
 
+class Wrapper(v1.train.Optimizer):
+    """An optimizer of a script's own around another one, as tutorials have it."""
+
+    def __init__(self, rate):
+        super().__init__(False, "Wrapper")
+        self.other, self.itself = v1.train.GradientDescentOptimizer(rate), self
+
+    def compute_gradients(self, *arguments, **keywords):
+        return self.other.compute_gradients(*arguments, **keywords)
+
+    def apply_gradients(self, *arguments, **keywords):
+        return self.other.apply_gradients(*arguments, **keywords)
+
+
 def pipelined(count, repeat=1, optimizer=GRADIENT_DESCENT, decayed=False, **options):
     """Losses in the form in which they come, and the weights."""
     infeed, outfeed = feeds()
@@ -124,6 +138,7 @@ def compiled(function):
         (PipelineSchedule.Interleaved, 4, "SUM", lambda rate: v1.train.MomentumOptimizer(rate, 0.9), False),
         (PipelineSchedule.Sequential, 3, "MEAN", v1.train.AdamOptimizer, False),
         (PipelineSchedule.Grouped, 8, "RUNNING_MEAN", GRADIENT_DESCENT, True),
+        (PipelineSchedule.Grouped, 8, "MEAN", Wrapper, True),
     ],
 )
 def test_training_gives_the_cpu_s_weights(schedule, count, method, optimizer, decayed):

@@ -141,8 +141,9 @@ class PipelineStep:
         holders = [self.optimizer.opt] if self.optimizer is not None else []
         for holder in holders:
             for name, value in list(vars(holder).items()):
-                if name in ("_opt", "_optimizer") and hasattr(value, "apply_gradients"):
-                    holders.append(value)
+                if hasattr(value, "apply_gradients"):  # a wrapper of a script's own may call it what it likes
+                    if not any(value is other for other in holders):
+                        holders.append(value)
                 elif tensor_util.is_tf_type(value) and getattr(value, "graph", None) is self.graph:
                     found[id(holder), name] = (holder, value)
         return found
