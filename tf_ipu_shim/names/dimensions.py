@@ -1,4 +1,4 @@
-"""`--tf1`: sizes of dimensions as TensorFlow 1.15 took them: whole numbers of any type, such as a quotient of sizes.
+"""Sizes of dimensions as TensorFlow 1.15 took them: whole numbers of any type, such as a quotient of sizes.
 
 Checked on 2.15.1 and 2.21.0.
 """

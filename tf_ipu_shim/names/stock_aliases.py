@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.names import dimensions, era
 
 # Packages whose modules have gone to several places; nothing else was in them.
 EMPTY_PACKAGES = (
@@ -122,7 +123,9 @@ def install_attributes() -> None:
         if module is not None and "__getattr__" not in module.__dict__:
             _add_getattr(module, attributes)
 
-    _add_python()
+    if era.wanted():
+        _add_python()
+        dimensions.install()
 
 
 def _add_python() -> None:
