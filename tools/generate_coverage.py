@@ -93,9 +93,8 @@ def page() -> str:
 
 def era() -> list[str]:
     """The names around a script that TensorFlow, Keras and the SDK of its time had, from the tables that serve them."""
-    from tf_ipu_shim.names import contrib, finder, keras_paths, stock_aliases
+    from tf_ipu_shim.names import contrib, keras_paths, stock_aliases
 
-    outside = [name for name in finder.ALIASES if "." not in name and name != "ipu_tensorflow_addons"]
     lines = [
         "\n## The era around a script\n",
         "Served in a process that uses `ipu` and under the runner, or where the installed packages have no such name. "
@@ -105,10 +104,8 @@ def era() -> list[str]:
         "| `tensorflow.python.keras` | 1.15-2.6 | the Keras 2 of `tf.keras`, not TensorFlow's copy |",
         "| `tf.keras.optimizers` | 2.2-2.6 | the classes of OptimizerV2 (`TF_IPU_SHIM_KERAS_OPTIMIZERS=stock`) |",
         "| `tf.python`, `Dimension` of a whole float | 1.15 | as it was |",
-    ]
-    lines += [
-        f"| `{name}` | SDK 1.2-3.4 | {'TensorFlow profiler' if name == 'libpvti' else 'own report'} |"
-        for name in outside
+        "| `libpvti` | SDK 1.2-3.4 | its tracepoints are spans of TensorFlow's profiler |",
+        "| `gcprofile` | SDK 1.2-2.1 | writes our own report |",
     ]
     lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]
     lines += [f"| `{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in stock_aliases.MODULES.items()]
