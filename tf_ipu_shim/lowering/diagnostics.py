@@ -51,6 +51,8 @@ class Diagnostics:
                 traceback = graph.get_operation_by_name(node).traceback
             except (KeyError, ValueError):
                 return None
+            if traceback is None:  # an op of a GraphDef that was imported
+                return None
             frames = [(frame.filename, frame.lineno, frame.name) for frame in traceback]
         else:
             frames = self._call.stack_of(function, node)

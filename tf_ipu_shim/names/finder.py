@@ -7,7 +7,7 @@ import importlib.util
 import sys
 import types
 from collections.abc import Sequence
-from importlib.abc import Loader
+from importlib.abc import InspectLoader, Loader
 from importlib.machinery import ModuleSpec, PathFinder
 
 from tf_ipu_shim import patches
@@ -182,6 +182,12 @@ class AliasLoader(Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         """Gives the module its own spec back, which importlib has just replaced by the alias's."""
         module.__spec__ = self._own_spec
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        """The code of the module, which `python -m` runs."""
+        spec = importlib.util.find_spec(self.target)
+        loader = spec.loader if spec is not None else None
+        return loader.get_code(self.target) if isinstance(loader, InspectLoader) else None
 
 
 class _EmptyPackageLoader(Loader):

@@ -1,0 +1,13 @@
+"""`ipu_tensorflow_addons.saved_model_tool`: makes a SavedModel of TensorFlow 1 one for IPUs. Loaded when asked for."""
+
+from tf_ipu_shim.api.lazy_modules import lazy
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    ["converter", "ipu_convert", "saved_model_cli", "saved_model_test_utils"],
+    {
+        "IpuConversionParams": "ipu_convert",
+        "IpuGraphConverter": "ipu_convert",
+        "create_inference_graph": "ipu_convert",
+    },
+)

@@ -1,0 +1,37 @@
+"""`ipu_tensorflow_addons.saved_model_tool.converter.ipu_compiler_wrapper`: one program of all nodes on the IPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
+from tf_ipu_shim.building.conversion import graph_nodes, ipu_program
+
+
+class IPUCompilerWrapper(Converter):
+    """Compiles what is placed on the IPU as one program, if `merge_subgraphs` says so.
+
+    The program is what `ipu_compiler.compile` makes of it. Names of inputs and outputs stay.
+
+    Args:
+        param: an `IpuConversionParams`.
+
+    Raises:
+        TypeError: `excluded_nodes` is no list of regular expressions, or `remove_excluded_nodes` no bool.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.ipu_compiler_wrapper.IPUCompilerWrapper`.
+    """
+
+    def __init__(self, param: Any) -> None:
+        graph_nodes.checked_patterns(param.excluded_nodes, "excluded_nodes", TypeError)
+        if not isinstance(param.remove_excluded_nodes, bool):
+            raise TypeError(f"remove_excluded_nodes must be a bool, not {param.remove_excluded_nodes!r}.")
+        self._merges = param.merge_subgraphs
+
+    def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
+        """See `Converter.apply`.
+
+        Raises:
+            ValueError: there is no node on the IPU, or the host computes something between two of them.
+        """
+        return ipu_program.merged(graph_def, signature_def) if self._merges else (graph_def, signature_def)

@@ -1,0 +1,76 @@
+"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_shard`: which IPU a node runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.compiler.xla import xla_data_pb2
+from tensorflow.core.framework import attr_value_pb2
+
+from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
+from tf_ipu_shim.building.conversion import graph_nodes, host_part
+from tf_ipu_shim.lowering import vocabulary
+
+
+class ManualSharding(Converter):
+    """Spreads nodes over IPUs by regular expressions.
+
+    A node runs on the IPU whose list has the first expression that is found in its name, one that none names on the
+    first. It is what `ipu_shard` does in a script; `merge_subgraphs=True` makes one program of all of them.
+
+    Args:
+        param: an `IpuConversionParams`: its `manual_sharding`, a list of regular expressions for each IPU, and
+            `num_ipus`.
+
+    Raises:
+        TypeError: `manual_sharding` is no list of lists of strings.
+        ValueError: there are more lists than IPUs, or fewer.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.manual_shard.ManualSharding`.
+    """
+
+    def __init__(self, param: Any) -> None:
+        self._shards: list[list[str]] = param.manual_sharding or []
+        if self._shards:
+            _check(self._shards, param.num_ipus)
+
+    def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
+        """See `Converter.apply`.
+
+        Raises:
+            ValueError: no node is on an IPU.
+        """
+        if not self._shards:
+            return graph_def, signature_def
+        placed = [node for node in graph_def.node if host_part.on_ipu(node)]
+        if not placed:
+            raise ValueError("No ops placed on IPU device to shard. Leave out manual_sharding, or ipu_placement=False.")
+        for node in placed:
+            node.attr[vocabulary.SHARDING_ATTRIBUTE].CopyFrom(_mark(self._shard_of(node.name)))
+        return graph_def, signature_def
+
+    def _shard_of(self, name: str) -> int:
+        return next((index for index, one in enumerate(self._shards) if graph_nodes.matches(name, one)), 0)
+
+
+def _mark(shard: int) -> attr_value_pb2.AttrValue:
+    sharding = xla_data_pb2.OpSharding(
+        type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[shard]
+    )
+    return attr_value_pb2.AttrValue(s=sharding.SerializeToString())
+
+
+def _check(shards: Any, num_ipus: int) -> None:
+    if not isinstance(shards, list):
+        raise TypeError(f"manual_sharding must be a list, not {type(shards).__name__}: give a list for each IPU.")
+    for patterns in shards:
+        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+            raise TypeError(
+                f"manual_sharding must only contain lists of strings, but one is {patterns!r}: give a list of regular "
+                "expressions for each IPU."
+            )
+        graph_nodes.checked_patterns(patterns, "manual_sharding")
+    if len(shards) != num_ipus:
+        raise ValueError(
+            f"The length of manual_sharding ({len(shards)}) should be num_ipus ({num_ipus}): give a list for each IPU."
+        )

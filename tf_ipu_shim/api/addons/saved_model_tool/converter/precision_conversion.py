@@ -1,0 +1,56 @@
+"""`ipu_tensorflow_addons.saved_model_tool.converter.precision_conversion`: float16 in the place of float32, or back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.framework import dtypes, tensor_util
+
+from tf_ipu_shim.api.addons.saved_model_tool.converter import utils
+from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
+from tf_ipu_shim.building.conversion import graph_nodes
+from tf_ipu_shim.building.conversion.retyping import Retyping
+
+
+class PrecisionConversion(Converter):
+    """Puts float16 in the place of float32 (`precision_mode="FP16"`), or the reverse (`"FP32"`).
+
+    Constants become what they round to. A float32 that is larger than any float16, as in the mask of an attention,
+    becomes the largest one: infinity times zero would be no number. Inputs and outputs of the signature change too.
+
+    Args:
+        param: an `IpuConversionParams`: its `precision_mode` and `precision_conversion_excluded_nodes`.
+
+    Raises:
+        ValueError: the mode is another one; the excluded nodes are no list of regular expressions.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.precision_conversion.PrecisionConversion`.
+    """
+
+    def __init__(self, param: Any) -> None:
+        self._target = None if param.precision_mode is None else utils.str_to_dtype(param.precision_mode)
+        self._excluded = graph_nodes.checked_patterns(
+            param.precision_conversion_excluded_nodes, "precision_conversion_excluded_nodes"
+        )
+
+    def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
+        """See `Converter.apply`."""
+        if self._target is None:
+            return graph_def, signature_def
+        source = types_pb2.DT_FLOAT if self._target == types_pb2.DT_HALF else types_pb2.DT_HALF
+        retyping = Retyping(
+            source,
+            self._target,
+            lambda name: graph_nodes.matches(name, self._excluded),
+            lambda node, readers: self._rounded(node),
+        )
+        return retyping.apply(graph_def, signature_def)
+
+    def _rounded(self, node: Any) -> Any:
+        target = dtypes.as_dtype(self._target)
+        values = tensor_util.MakeNdarray(node.attr["value"].tensor).astype(np.float64)
+        finite = np.isfinite(values)
+        clipped = np.where(finite, np.clip(values, target.min, target.max), values)
+        return tensor_util.make_tensor_proto(clipped.astype(target.as_numpy_dtype), target)

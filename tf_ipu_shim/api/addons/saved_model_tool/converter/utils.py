@@ -1,0 +1,350 @@
+"""`ipu_tensorflow_addons.saved_model_tool.converter.utils`: names, dtypes and checks that converters share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as v1
+from tensorflow.core.framework import types_pb2
+from tensorflow.python.framework import dtypes
+
+from tf_ipu_shim.building.conversion import graph_nodes, host_part, system_options
+
+ATTR_TYPE_LIST = ["dtype", "T", "Tparams", "DstT", "SrcT"]
+NODES_TYPE_LIST = ["T", "Tparams", "dtype", "SrcT"]
+INPUT_NODES_TYPE_LIST = ["T", "Tparams", "dtype", "DstT"]
+FLOAT_TYPE_LIST = [types_pb2.DT_HALF, types_pb2.DT_FLOAT]
+DEFAULT_BATCH_PER_STEP = 1
+DEFAULT_EMBEDDED_RUNTIME_CACHEDIR = "poplar_exec"
+DEFAULT_RUNTIME_API_TIMEOUT_US = 5000
+
+_APPLICATION = "application.poplar_exec"
+_PRECISIONS = {"FP16": types_pb2.DT_HALF, "FP32": types_pb2.DT_FLOAT}
+_EMBEDDED_KEYS = ("embedded_runtime_exec_cachedir", "runtime_api_timeout_us")
+
+# An input or output of a model: the tensor's name, its shape, its dtype.
+Placed = tuple[str, Sequence[int | None], Any]
+
+
+def str_to_dtype(type_name: str) -> int:
+    """The dtype of a precision mode.
+
+    Args:
+        type_name: `"FP16"` or `"FP32"`.
+
+    Raises:
+        ValueError: it is another one.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.utils.str_to_dtype`.
+
+    Example:
+        >>> str_to_dtype("FP16") == tf.float16.as_datatype_enum
+        True
+    """
+    if type_name not in _PRECISIONS:
+        raise ValueError(f"precision_mode is {type_name!r}: it can be {' or '.join(map(repr, _PRECISIONS))}.")
+    return _PRECISIONS[type_name]
+
+
+def np_type_to_tf_type(dtype: Any) -> Any:
+    """The TensorFlow dtype of one of NumPy's."""
+    return dtypes.as_dtype(dtype)
+
+
+def tf_type_to_numpy(tf_dtype: Any) -> Any:
+    """The NumPy type of a TensorFlow dtype."""
+    return dtypes.as_dtype(tf_dtype).as_numpy_dtype
+
+
+def tf_type_to_dtype(tf_type: Any) -> int:
+    """A TensorFlow dtype as `DataType` of the protobuf."""
+    return int(dtypes.as_dtype(tf_type).as_datatype_enum)
+
+
+def add_ipu_scope(node: Any, deviceinfo: str) -> None:
+    """Places a node on an IPU and has TensorFlow compile it.
+
+    Args:
+        node: a `NodeDef`; it is changed.
+        deviceinfo: such as `"/device:IPU:0"`.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.utils.add_ipu_scope`.
+
+    Example:
+        >>> node = tf.compat.v1.NodeDef(name="add", op="AddV2")
+        >>> add_ipu_scope(node, "/device:IPU:0")
+        >>> node.device, node.attr["_XlaCompile"].b
+        ('/device:IPU:0', True)
+    """
+    node.device = deviceinfo
+    node.attr["_XlaCompile"].b = True
+    node.attr["_XlaScope"].s = b"jit_scope_ipu_0"
+    node.attr["_XlaSeparateCompiledGradients"].b = False
+
+
+def input_name_to_node_name(name: str) -> str:
+    """The node that a node's input names: `"split:1"` is of `"split"`."""
+    return graph_nodes.node_of(name)
+
+
+def node_name_from_tensor_name(tensor_name: str) -> str:
+    """The node that computes a tensor: `"split:1"` is of `"split"`."""
+    return graph_nodes.node_of(tensor_name)
+
+
+def input_name_to_tensor_name(name: str) -> str:
+    """The tensor that a node's input names: `"add"` is `"add:0"`."""
+    return tensor_name_from_node_name(*graph_nodes.tensor_of(name))
+
+
+def tensor_name_from_node_name(node_name: str, index: int = 0) -> str:
+    """The name of one of a node's tensors: `"split:1"`."""
+    return f"{node_name}:{index}"
+
+
+def input_name_to_placeholder_name(name: str) -> str:
+    """A node name for what stands for a tensor: `"split_1"` for `"split:1"`."""
+    return input_name_to_tensor_name(name).replace(":", "_")
+
+
+def tensor_name_to_placehoder_name(name: str) -> str:
+    """The name of the placeholder for a tensor: that of the node for its first tensor, `"split_1"` for `"split:1"`.
+
+    Raises:
+        ValueError: it is no name of a tensor.
+    """
+    if ":" not in name:
+        raise ValueError(f"The input name ({name}) is not a tensor's name: those end in a colon and a number.")
+    node, index = graph_nodes.tensor_of(name)
+    return f"{node}_{index}" if index else node
+
+
+def get_tensor_shape(tensor: Any) -> list[int | None]:
+    """The shape of a tensor, None for what is not known."""
+    shape: list[int | None] = tensor.shape.as_list()
+    return shape
+
+
+def deserialize_graph_def(graph_def: bytes) -> Any:
+    """A `GraphDef` of its bytes."""
+    return v1.GraphDef.FromString(graph_def)
+
+
+def split_graph_by_device_placement(origin_graph_def: Any) -> tuple[Any, Any]:
+    """The part of a graph on the IPU, and the part on the host."""
+    return host_part.split(origin_graph_def)
+
+
+def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_nodes: bool) -> list[str]:
+    """The tensors that the host's part gives the IPU's.
+
+    Args:
+        cpu_graph_def: the host's part.
+        ipu_graph_def: the IPU's.
+        is_remove_excluded_nodes: whether the host's part is to go: it must be all before the IPU's then.
+
+    Returns:
+        Their names, such as `"split:1"`.
+
+    Raises:
+        ValueError: the host's part is to go, and a node of it needs what the IPU computes.
+    """
+    if is_remove_excluded_nodes:
+        host_part.refuse_incomplete(cpu_graph_def, ipu_graph_def)
+    return host_part.crossings(cpu_graph_def, ipu_graph_def)
+
+
+def input_placeholder_name_shape_dtype(graph: Any, signature: Any) -> list[Placed]:
+    """The inputs of a model: for each the tensor's name, its shape and its dtype, sorted by their keys."""
+    return _placed(graph, graph_nodes.input_tensors(signature))
+
+
+def output_placeholder_name_shape_dtype(graph: Any, signature: Any) -> list[Placed]:
+    """The outputs of a model: for each the tensor's name, its shape and its dtype, sorted by their keys."""
+    return _placed(graph, graph_nodes.output_tensors(signature))
+
+
+def casted_input_from_signature(
+    inputs_shape_and_dtype: Sequence[Placed], signature: Any, batch_size: int = 0
+) -> list[Any]:
+    """Placeholders of the dtypes that a signature promises, cast to those that a graph has.
+
+    Args:
+        inputs_shape_and_dtype: what the graph has, see `input_placeholder_name_shape_dtype`.
+        signature: what is promised.
+        batch_size: in the place of an unknown first axis; 0 leaves it unknown.
+
+    Returns:
+        A tensor for each input.
+    """
+    promised = {info.name: dtypes.as_dtype(info.dtype) for info in signature.inputs.values()}
+    tensors = []
+    for name, shape, dtype in inputs_shape_and_dtype:
+        shape = [batch_size or None, *shape[1:]] if shape and shape[0] is None else shape
+        placeholder = v1.placeholder(promised.get(name, dtype), shape, name=graph_nodes.node_of(name))
+        tensors.append(_cast(placeholder, dtype))
+    return tensors
+
+
+def casted_output_from_signature(
+    output_tensors: Sequence[Any], outputs_shape_and_dtype: Sequence[Placed], signature: Any
+) -> list[Any]:
+    """Results cast to the dtypes that a signature promises.
+
+    Args:
+        output_tensors: the results.
+        outputs_shape_and_dtype: what they stand for, see `output_placeholder_name_shape_dtype`.
+        signature: what is promised.
+
+    Returns:
+        A tensor for each result.
+    """
+    promised = {info.name: dtypes.as_dtype(info.dtype) for info in signature.outputs.values()}
+    return [
+        _cast(tensor, promised.get(name, tensor.dtype))
+        for tensor, (name, _, _) in zip(output_tensors, outputs_shape_and_dtype)
+    ]
+
+
+def prepare_dataset(inputs_shape_and_dtype: Sequence[Placed], batch_size: int = 0) -> Any:
+    """A dataset without end that has the form of a model's inputs, and zeros in it.
+
+    Args:
+        inputs_shape_and_dtype: see `input_placeholder_name_shape_dtype`.
+        batch_size: in the place of an unknown first axis.
+    """
+    elements = []
+    for name, shape, dtype in inputs_shape_and_dtype:
+        known = [batch_size or None if position == 0 and axis is None else axis for position, axis in enumerate(shape)]
+        sizes = [axis for axis in known if axis is not None]
+        if len(sizes) < len(known):
+            raise ValueError(
+                f"The input {name} has the shape {list(shape)}: IPUs need to know all axes. Give batch_size."
+            )
+        elements.append(np.zeros(sizes, tf_type_to_numpy(dtype)))
+    return v1.data.Dataset.from_tensors(tuple(elements)).repeat()
+
+
+def extract_ipu_config_from_param(param: Any, cfg: Any) -> Any:
+    """Sets what a conversion says of the system in its configuration.
+
+    Args:
+        param: an `IpuConversionParams`.
+        cfg: an `IPUConfig`; it is changed.
+
+    Returns:
+        `cfg`.
+    """
+    system_options.set_options(cfg, param)
+    return cfg
+
+
+def extract_emb_setting_from_param(param: Any) -> tuple[str, str, int, int]:
+    """What a conversion says of the embedded runtime.
+
+    Args:
+        param: an `IpuConversionParams`.
+
+    Returns:
+        The directory of the application, its file, the time-out in microseconds, and how many batches a step has.
+    """
+    config = param.embedded_runtime_save_config or {}
+    directory = config.get("embedded_runtime_exec_cachedir", DEFAULT_EMBEDDED_RUNTIME_CACHEDIR)
+    timeout = config.get("runtime_api_timeout_us", DEFAULT_RUNTIME_API_TIMEOUT_US)
+    return directory, os.path.join(directory, _APPLICATION), timeout, param.batch_per_step or DEFAULT_BATCH_PER_STEP
+
+
+def validate_embedded_runtime_save_config(param: Any) -> None:
+    """Checks what a conversion says of the embedded runtime.
+
+    Raises:
+        TypeError: `embedded_runtime_save_config` is no dictionary.
+        ValueError: it lacks an entry; `merge_subgraphs` is set; `int64_to_int32_conversion` is not.
+    """
+    config = param.embedded_runtime_save_config
+    if not config:
+        return
+    if not isinstance(config, dict):
+        raise TypeError(
+            f"Invalid type ({type(config).__name__}) for `embedded_runtime_save_config`. Give a dictionary."
+        )
+    if param.merge_subgraphs:
+        raise ValueError(
+            "The `merge_subgraphs` must be false with `merge_subgraphs=False` when `embedded_runtime_save_config` is "
+            "set: the application is one program already."
+        )
+    if not param.int64_to_int32_conversion:
+        raise ValueError(
+            "The `int64_to_int32_conversion` must be True with `int64_to_int32_conversion=True` when "
+            "`embedded_runtime_save_config` is set: IPUs have no 64-bit integers."
+        )
+    for key in _EMBEDDED_KEYS:
+        if key not in config:
+            raise ValueError(
+                f"Key '{key}' missing from `embedded_runtime_save_config`. It needs {' and '.join(_EMBEDDED_KEYS)}."
+            )
+
+
+def validate_pipeline_cfg(param: Any, kwargs: Mapping[str, Any], behavior: str) -> None:
+    """Checks the keys of a pipeline's configuration.
+
+    Args:
+        param: an `IpuConversionParams`.
+        kwargs: has the keys that there are.
+        behavior: which converter asks: `"auto"`, `"manual"` or `"load"`. Those of another are not checked.
+
+    Raises:
+        ValueError: `converter` is missing, or a key is unknown.
+    """
+    config = param.pipeline_cfg
+    if "converter" not in config:
+        raise ValueError("`pipeline_cfg` must contain `behavior` keywords: set its `converter`.")
+    if config["converter"].lower() != behavior:
+        return
+    for key in config:
+        if key not in kwargs:
+            raise ValueError(
+                f"Unkown keyword {key} in `pipeline_cfg` in {behavior} mode. It can have {', '.join(kwargs)}."
+            )
+
+
+def should_do_embedded_runtime(
+    embedded_runtime_save_config: Any, batch_per_step: int, merge_subgraphs: bool, int64_to_int32_conversion: bool
+) -> bool:
+    """Whether a conversion makes an application for the embedded runtime."""
+    return bool(
+        embedded_runtime_save_config and batch_per_step >= 0 and not merge_subgraphs and int64_to_int32_conversion
+    )
+
+
+def should_do_pipeline_wrapper(
+    pipeline_cfg: Any,
+    behavior: str,
+    embedded_runtime_save_config: Any,
+    batch_per_step: int,
+    merge_subgraphs: bool,
+    int64_to_int32_conversion: bool,
+) -> bool:
+    """Whether a conversion makes a pipeline in this way: `"auto"`, `"manual"` or `"load"`."""
+    return bool(
+        pipeline_cfg
+        and pipeline_cfg.get("converter", "").lower() == behavior
+        and should_do_embedded_runtime(
+            embedded_runtime_save_config, batch_per_step, merge_subgraphs, int64_to_int32_conversion
+        )
+    )
+
+
+def _placed(graph: Any, names: Sequence[str]) -> list[Placed]:
+    tensors = [graph.get_tensor_by_name(name) for name in names]
+    return [
+        (tensor.name, tensor.shape.as_list() if tensor.shape.rank is not None else [], tensor.dtype)
+        for tensor in tensors
+    ]
+
+
+def _cast(tensor: Any, dtype: Any) -> Any:
+    return tensor if tensor.dtype.base_dtype == dtypes.as_dtype(dtype) else v1.cast(tensor, dtype)

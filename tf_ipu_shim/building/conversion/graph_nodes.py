@@ -1,0 +1,125 @@
+"""Names in a GraphDef: which node an input names, which tensor, who reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# A tensor: the node that computes it, and which of its outputs it is.
+Tensor = tuple[str, int]
+
+
+def is_control(name: str) -> bool:
+    """Whether a node's input only says what runs before it."""
+    return name.startswith("^")
+
+
+def tensor_of(name: str) -> Tensor:
+    """The tensor that a node's input names.
+
+    Example:
+        >>> tensor_of("scope/add"), tensor_of("split:1"), tensor_of("^assert")
+        (('scope/add', 0), ('split', 1), ('assert', 0))
+    """
+    node, colon, index = name.lstrip("^").rpartition(":")
+    return (node, int(index)) if colon else (index, 0)
+
+
+def node_of(name: str) -> str:
+    """The node that a node's input, or the name of a tensor, names.
+
+    Example:
+        >>> node_of("split:1"), node_of("^assert")
+        ('split', 'assert')
+    """
+    return tensor_of(name)[0]
+
+
+def input_of(tensor: Tensor) -> str:
+    """A tensor as a GraphDef writes it; the reverse of `tensor_of`.
+
+    Example:
+        >>> input_of(("split", 1)), input_of(("add", 0))
+        ('split:1', 'add')
+    """
+    node, index = tensor
+    return f"{node}:{index}" if index else node
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of some regular expressions is found in a node's name.
+
+    Example:
+        >>> matches("encoder/MatMul_1", ["MatMul$"]), matches("encoder/MatMul_1", ["^encoder/"])
+        (False, True)
+    """
+    return any(re.search(pattern, name) for pattern in patterns)
+
+
+def by_name(graph_def: Any) -> dict[str, Any]:
+    """The nodes of a GraphDef by their names, in its order."""
+    return {node.name: node for node in graph_def.node}
+
+
+def ancestors(nodes: dict[str, Any], names: Iterable[str]) -> set[str]:
+    """The named nodes and all that they need, control inputs included; names of no node are left out."""
+    found: set[str] = set()
+    waiting = [name for name in names if name in nodes]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [node_of(given) for given in nodes[name].input if node_of(given) in nodes]
+    return found
+
+
+def only(graph_def: Any, names: set[str]) -> Any:
+    """A GraphDef of some of another's nodes, with its versions and functions."""
+    part = type(graph_def)()
+    part.versions.CopyFrom(graph_def.versions)
+    part.library.CopyFrom(graph_def.library)
+    part.node.extend(node for node in graph_def.node if node.name in names)
+    return part
+
+
+def signature_tensors(signature_def: Any) -> list[str]:
+    """The names of the tensors that a signature takes and gives, sorted by key."""
+    return [*input_tensors(signature_def), *output_tensors(signature_def)]
+
+
+def input_tensors(signature_def: Any) -> list[str]:
+    """The names of the tensors that a signature takes, sorted by key."""
+    return [_dense(signature_def.inputs[key], key) for key in sorted(signature_def.inputs)]
+
+
+def output_tensors(signature_def: Any) -> list[str]:
+    """The names of the tensors that a signature gives, sorted by key."""
+    return [_dense(signature_def.outputs[key], key) for key in sorted(signature_def.outputs)]
+
+
+def checked_patterns(patterns: Any, argument: str, error: type[Exception] = ValueError) -> Sequence[str]:
+    """An argument that is a list of regular expressions; nothing for None.
+
+    Raises:
+        ValueError: it is no list, or has what is no regular expression. `error` where it is another type.
+    """
+    if patterns is None:
+        return []
+    if not isinstance(patterns, list):
+        raise error(f"{argument} should be a list, not {type(patterns).__name__}: give regular expressions in a list.")
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError) as wrong:
+            raise error(f"{argument} holds {pattern!r}, which is no regular expression: {wrong}.") from wrong
+    return patterns
+
+
+def _dense(info: Any, key: str) -> str:
+    if info.WhichOneof("encoding") != "name":
+        raise ValueError(
+            f"The signature's {key!r} is a {info.WhichOneof('encoding')}: only dense tensors can be converted. Export "
+            "the model with a signature of dense tensors."
+        )
+    return str(info.name)

@@ -1,0 +1,122 @@
+"""Makes one compiled program of the part of a graph that is on the IPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as v1
+
+from tf_ipu_shim.building import ipu_compiler, scopes
+from tf_ipu_shim.building.conversion import graph_nodes, host_part
+
+# What asks TensorFlow to compile single nodes; in a program they mean nothing.
+CLUSTER_ATTRIBUTES = ("_XlaCompile", "_XlaScope", "_XlaSeparateCompiledGradients")
+
+
+def merged(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
+    """The graph with one program in the place of its nodes on the IPU.
+
+    What the host computes before the program and after it stays. Outputs keep their names; one that is not the first of
+    its node gets a new one, which the signature says.
+
+    Raises:
+        ValueError: there is no node on the IPU, or the host computes something between two of them.
+    """
+    ipu, host = host_part.split(graph_def)
+    if not ipu.node:
+        raise ValueError("No ops placed on IPU device to merge. Leave out merge_subgraphs, or ipu_placement=False.")
+    after = _after(host, ipu)
+    before = graph_nodes.only(host, {node.name for node in host.node} - {node.name for node in after.node})
+    host_part.refuse_incomplete(before, ipu)
+    _refuse_between(after, ipu)
+    outputs = _outputs(ipu, after, signature_def)
+    made, names = _built(before, ipu, after, outputs)
+    signature = type(signature_def)()
+    signature.CopyFrom(signature_def)
+    for info in signature.outputs.values():
+        info.name = names.get(info.name, info.name)
+    return made, signature
+
+
+def _built(before: Any, ipu: Any, after: Any, outputs: Sequence[str]) -> tuple[Any, dict[str, str]]:
+    given = host_part.crossings(before, ipu)
+    with v1.Graph().as_default() as graph:
+        v1.import_graph_def(before, name="")
+        tensors = [graph.get_tensor_by_name(name) for name in given]
+        with v1.control_dependencies(_controls(graph, before, ipu)), scopes.ipu_scope("/device:IPU:0"):
+            results = ipu_compiler.compile(lambda *arguments: run(ipu, dict(zip(given, arguments)), outputs), tensors)
+        with v1.device("/device:CPU:0"):
+            named = {name: _named(result, name) for name, result in zip(outputs, results)}
+        places = {name: graph.get_tensor_by_name(name) for name in host_part.crossings(before, after)}
+        run(after, {**places, **named}, [])
+        return graph.as_graph_def(), {name: tensor.name for name, tensor in named.items()}
+
+
+def run(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[Any]:
+    """Puts a part of a graph into the current one.
+
+    Args:
+        graph_def: the part.
+        given: tensors for those that the part reads and has not. It may have more.
+        outputs: which tensors of it to return.
+
+    Control inputs from outside of the part are left out: what it reads of there has been computed.
+    """
+    part = type(graph_def)()
+    part.CopyFrom(graph_def)
+    inside = {node.name for node in part.node}
+    for node in part.node:
+        for attribute in CLUSTER_ATTRIBUTES:
+            node.attr.pop(attribute, None)
+        node.input[:] = [name for name in node.input if not graph_nodes.is_control(name) or name[1:] in inside]
+    read = {graph_nodes.tensor_of(name) for node in part.node for name in node.input}
+    used = {name: tensor for name, tensor in given.items() if graph_nodes.tensor_of(name) in read}
+    found = v1.import_graph_def(part, input_map=used, return_elements=list(outputs), name="")
+    return list(found or [])
+
+
+def _after(host: Any, ipu: Any) -> Any:
+    """The part of the host's that needs what the IPU computes."""
+    found = {node.name for node in ipu.node}
+    grew = True
+    while grew:
+        new = {
+            node.name
+            for node in host.node
+            if node.name not in found and any(graph_nodes.node_of(name) in found for name in node.input)
+        }
+        found |= new
+        grew = bool(new)
+    return graph_nodes.only(host, found)
+
+
+def _refuse_between(after: Any, ipu: Any) -> None:
+    names = {node.name for node in after.node}
+    for node in ipu.node:
+        needed = next((name for name in map(graph_nodes.node_of, node.input) if name in names), None)
+        if needed is not None:
+            raise ValueError(
+                f"{needed} is on the host between nodes on the IPU: it needs what the IPU computes, and {node.name} "
+                "on the IPU needs it. One program cannot hold both. Do not exclude it, or exclude all before it."
+            )
+
+
+def _outputs(ipu: Any, after: Any, signature_def: Any) -> list[str]:
+    computed = {node.name for node in ipu.node}
+    signed = [name for name in graph_nodes.output_tensors(signature_def) if graph_nodes.node_of(name) in computed]
+    return list(dict.fromkeys([*host_part.crossings(ipu, after), *signed]))
+
+
+def _controls(graph: Any, before: Any, ipu: Any) -> list[Any]:
+    hosts = {node.name for node in before.node}
+    named = {name[1:] for node in ipu.node for name in node.input if graph_nodes.is_control(name)}
+    return [graph.get_operation_by_name(name) for name in sorted(named & hosts)]
+
+
+def _named(result: Any, name: str) -> Any:
+    """A result under the name that it has in the signature."""
+    node, index = graph_nodes.tensor_of(name)
+    if index == 0:
+        return v1.identity(result, name=node)
+    return v1.identity(result, name=f"{node}_output_{index}")

@@ -1,0 +1,86 @@
+"""A directed graph of nodes by name, in the form of `networkx.DiGraph` as far as scripts look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+
+class NodeGraph:
+    """Nodes with attributes, and edges between them.
+
+    `networkx`'s functions that only look (`is_empty`, `is_directed`) take it: scripts that use them on Graphcore's
+    graphs run, and this package does not need `networkx`.
+
+    Example:
+        >>> graph = NodeGraph()
+        >>> graph.add_node("a", size=1), graph.add_node("b", size=2), graph.add_edge("a", "b")
+        (None, None, None)
+        >>> list(graph["a"]), graph.nodes["b"]["size"]
+        (['b'], 2)
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self._adj: dict[str, dict[str, dict[str, Any]]] = {}
+
+    @property
+    def adj(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """For each node those that it has edges to."""
+        return self._adj
+
+    def add_node(self, name: str, **attributes: Any) -> None:
+        """Adds a node."""
+        self.nodes[name] = attributes
+        self._adj.setdefault(name, {})
+
+    def add_edge(self, source: str, target: str) -> None:
+        """Adds an edge between two nodes that are there."""
+        self._adj[source][target] = {}
+
+    def is_directed(self) -> bool:
+        """Whether edges have a direction: they have."""
+        return True
+
+    def __getitem__(self, name: str) -> dict[str, dict[str, Any]]:
+        return self._adj[name]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.nodes
+
+
+def depth_first(graph: NodeGraph, names: Iterable[str], key: Callable[[str], Any] | None = None) -> list[str]:
+    """Some nodes of a graph, each behind those that it has an edge from, chains kept together.
+
+    Args:
+        graph: without cycles.
+        names: which nodes; edges to others are not followed.
+        key: in which order nodes are begun with; that of `names` when left out. What is begun with last comes first.
+
+    Raises:
+        ValueError: there is a cycle.
+    """
+    wanted = dict.fromkeys(names)
+    finished: dict[str, None] = {}
+    open_: set[str] = set()
+    for root in sorted(wanted, key=key) if key else wanted:
+        waiting = [(root, False)]
+        while waiting:
+            name, is_done = waiting.pop()
+            if is_done:
+                finished[name] = None
+                open_.discard(name)
+            elif name in open_:
+                raise ValueError(f"The graph has a cycle through {name}: loops cannot be cut into pipeline stages.")
+            elif name not in finished:
+                open_.add(name)
+                waiting.append((name, True))
+                following = [other for other in graph[name] if other in wanted and other not in finished]
+                waiting += [(other, False) for other in reversed(sorted(following, key=key) if key else following)]
+    return list(reversed(finished))

@@ -1,0 +1,55 @@
+"""What the arguments of a conversion can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_GELU_LISTS = ("nodes", "node_as_gelu_input", "node_use_gelu_output")
+_BOOLS = ("ipu_placement", "remove_excluded_nodes", "merge_subgraphs")
+
+
+def check(params: Any) -> None:
+    """Checks an `IpuConversionParams`.
+
+    Raises:
+        TypeError: an argument that is a list, a dictionary or a number of batches is something else.
+        ValueError: another argument is something else.
+    """
+    if not isinstance(params.num_ipus, int) or params.num_ipus <= 0:
+        raise ValueError(f"num_ipus should be an integer, and greater than 0, not {params.num_ipus!r}.")
+    if not isinstance(params.batch_per_step, int):
+        raise TypeError(f"batch_per_step should be an integer, not {params.batch_per_step!r}.")
+    if params.excluded_nodes is not None and not isinstance(params.excluded_nodes, list):
+        raise TypeError(f"excluded_nodes should be a list, not {params.excluded_nodes!r}.")
+    for name in _BOOLS:
+        value = getattr(params, name)
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} should be True or False, not {value!r}.")
+    _check_gelu(params.gelu_replacement)
+    _check_sharding(params.manual_sharding)
+    config = params.embedded_runtime_save_config
+    if config is not None and not isinstance(config, dict):
+        raise TypeError(f"embedded_runtime_save_config should be a dict, not {config!r}.")
+
+
+def _check_gelu(config: Any) -> None:
+    if config is None:
+        return
+    if not isinstance(config, dict):
+        raise ValueError(f"gelu_replacement should be a dict, not {config!r}.")
+    missing = [key for key in _GELU_LISTS if key not in config]
+    if missing:
+        raise ValueError(f"Missing items from gelu: {', '.join(missing)}. gelu must have {', '.join(_GELU_LISTS)}.")
+    for key in _GELU_LISTS:
+        if not isinstance(config[key], list):
+            raise ValueError(f"gelu_replacement['{key}'] should be a list, not {config[key]!r}.")
+
+
+def _check_sharding(shards: Any) -> None:
+    if shards is None:
+        return
+    if not isinstance(shards, list):
+        raise TypeError(f"manual_sharding should be a list of lists of strings, not {shards!r}.")
+    for patterns in shards:
+        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+            raise TypeError(f"manual_sharding must only contain lists of strings, but has {patterns!r}.")

@@ -1,0 +1,36 @@
+"""The system that a converted model runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_ipu_shim.configuration.tree import IPUConfig
+
+
+def configure(settings: Any) -> None:
+    """Configures the IPUs of this process.
+
+    Args:
+        settings: has `num_ipus`, and `matmul_amp`, `matmul_partial_type`, `conv_amp` and `conv_partial_type`.
+    """
+    options = IPUConfig()
+    set_options(options, settings)
+    options.configure_ipu_system()
+
+
+def set_options(options: Any, settings: Any) -> None:
+    """Sets what a conversion says of the system in an `IPUConfig`."""
+    options.auto_select_ipus = settings.num_ipus
+    options.matmuls.poplar_options = poplar_options(settings.matmul_amp, settings.matmul_partial_type)
+    options.convolutions.poplar_options = poplar_options(settings.conv_amp, settings.conv_partial_type)
+
+
+def poplar_options(proportion: float | None, partials: str | None) -> dict[str, str]:
+    """The options of matrix multiplications or convolutions; those that are None are left out.
+
+    Args:
+        proportion: of a tile's memory, 0.0 to 1.0, for temporary values.
+        partials: `"float"` or `"half"`: in which partial sums are.
+    """
+    options = {"availableMemoryProportion": proportion, "partialsType": partials}
+    return {name: str(value) for name, value in options.items() if value is not None}
