@@ -137,6 +137,10 @@ answers = st.builds(
         progress_bar=st.booleans(),
         events=st.none() | events,
     ),
+    sent=st.lists(
+        st.builds(program_pb2.SentElements, feed_id=st.text(), rows=st.integers(0, 2**40), replicas=numbers), max_size=3
+    ),
+    result_shapes=st.lists(shapes, max_size=3),
 )
 
 
@@ -180,7 +184,7 @@ def test_a_message_that_is_cut_short_or_changed_is_read_or_refused(message, data
         (b"\x18\x80\x80\x80\x80\x10", "field variable_chips of tf_ipu_shim.ProgramAnswer cannot be read"),
         (b"\x2a\x03\x18\x01\x08", "tf_ipu_shim.ReplicaVariable has no field 3"),
         (b"\x3a\x02\x18\x02", "field progress_bar of tf_ipu_shim.Compilation cannot be read"),
-        (b"\x48\x01", "tf_ipu_shim.ProgramAnswer has no field 9"),
+        (b"\x58\x01", "tf_ipu_shim.ProgramAnswer has no field 11"),
         (b"\x80", "tf_ipu_shim.ProgramAnswer ends within a field"),
     ],
 )

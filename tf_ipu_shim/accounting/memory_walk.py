@@ -26,6 +26,7 @@ class Walk(Accounts):
         else:
             order = self._program.inputs
             results = walk.node(node, [arguments[i] for i in order], [names[i] for i in order])
+        self._program.result_shapes = [result.known.shape for result in results]
         for result in results:
             for ipu, number in result.at.items():
                 self.blocks[ipu].results.append(number)

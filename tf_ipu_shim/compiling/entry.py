@@ -23,7 +23,7 @@ from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import executable_cache, log
-from tf_ipu_shim.runtime.device import IpuDevice
+from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
 
 
 def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], call: Call, request: bytes) -> bytes:
@@ -47,7 +47,8 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
         _keep(parsed, device, plan)
         path = applications.write(library, parsed, message.application, by_xla, device)
         return cast(bytes, program_pb2.ProgramAnswer(application_file=path).SerializeToString())
-    program, cache = _kept_or_lowered(library, call, parsed, device)
+    lowered = _pre_compiled if device.connection == PRE_COMPILE else _kept_or_lowered
+    program, cache = lowered(library, call, parsed, device)
     answer = program.answer
     answer.node.name = parsed.name
     if program.needs_engine:
@@ -87,6 +88,21 @@ def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuD
     return Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan)
 
 
+def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
+    """A program that is not run here; a process that runs it finds it in the executable cache."""
+    by_xla, runs, plan = _runs_as(library, call, request, device)
+    program, cache = Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan), ""
+    directory = None if device.float_checks else executable_cache.current()
+    if directory is not None:
+        key = cached_programs.key_of(library, request, device)
+        cache = "miss" if directory.read(key.text) is None else "hit"
+        if cache == "miss":
+            directory.write(key.text, cached_programs.written(key, program))
+    _keep(request, device, plan, cache)
+    _add_zeros(program.answer, by_xla)
+    return program, cache
+
+
 def _keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | None, cache: str = "") -> None:
     """Keeps a program's memory for the report; refuses the program where it does not fit."""
     if plan is not None and memory_plan.enabled():
@@ -100,7 +116,8 @@ def _runs_as(
     """A program as XLA launches, what runs (that, or the same by kernels), and its memory."""
     execution, diagnostics = execution_of(device), Diagnostics(call)
     by_xla = execution.way == XLA
-    plans = memory_plan.enabled() or not by_xla
+    # Where nothing runs, the plan tells the shapes of results.
+    plans = memory_plan.enabled() or not by_xla or device.connection == PRE_COMPILE
     # Kernels gain nothing from chunks.
     program = runs = lower(library, call, request, device.num_ipus, plans, device.selection_order, chunks=by_xla)
     group_size = device.options.experimental_distributed_batch_norm_replica_group_size
@@ -117,6 +134,16 @@ def _runs_as(
     if plan is not None:
         plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
     return program, runs, plan
+
+
+def _add_zeros(answer: Any, program: LoweredProgram) -> None:
+    """Says what a program that is compiled and not run gives: of which shapes, and how often to which outfeed."""
+    for feed, rows in program.sent.items():
+        answer.sent.add(feed_id=feed, rows=rows, replicas=program.replicas)
+    for sizes in program.result_shapes:
+        shape = answer.result_shapes.add(unknown_rank=sizes is None)
+        for size in sizes or ():
+            shape.dim.add(size=size)
 
 
 def parse_request(request: bytes) -> ProgramRequest:

@@ -8,7 +8,17 @@ from collections.abc import Sequence
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import feeds, known_results, needed, pipelines, randomness, replicas, synthetic, vocabulary
+from tf_ipu_shim.lowering import (
+    feeds,
+    known_results,
+    needed,
+    pipelines,
+    randomness,
+    replicas,
+    sent_elements,
+    synthetic,
+    vocabulary,
+)
 from tf_ipu_shim.lowering.chunks import split_loops
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
@@ -56,6 +66,7 @@ def lower(
     synthetic.make_up_data(functions, flags.current())
     all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}", order)
     replicas.settle_count(functions, len(all_replicas))
+    sent = sent_elements.of(functions)
     placer = Placer(functions, all_replicas[0].shards)
     if chunks and len(all_replicas) == 1:
         split_loops(functions, placer)
@@ -67,7 +78,9 @@ def lower(
         emissions.append(_emit(call, request, own, placement, replica, programs, plans))
     compiled = [program for emission in emissions for program in emission.emitter.compiled]
     refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)
-    return _joined(request, emissions)
+    program = _joined(request, emissions)
+    program.sent = sent
+    return program
 
 
 @dataclasses.dataclass

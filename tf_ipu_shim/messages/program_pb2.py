@@ -79,6 +79,13 @@ message Compilation {
   ProgramEvents events = 4;                // where they are wanted
 }
 
+// What a run would send to an outfeed.
+message SentElements {
+  string feed_id = 1;
+  int64 rows = 2;                          // iterations in which something is sent
+  int32 replicas = 3;
+}
+
 // What a program runs as.
 message ProgramAnswer {
   tensorflow.NodeDef node = 1;             // the op to run instead of the call; its inputs are those below
@@ -89,6 +96,8 @@ message ProgramAnswer {
   string run_group = 6;                    // names the runs of a replicated program; else empty
   Compilation compilation = 7;             // where Graphcore would compile an engine for it
   string application_file = 8;             // of an application alone, which has nothing else here
+  repeated SentElements sent = 9;          // where programs are compiled and not run
+  repeated tensorflow.TensorShapeProto result_shapes = 10;  // likewise
 }
 
 // What the lowering asks of the plugin while a program waits for its answer.

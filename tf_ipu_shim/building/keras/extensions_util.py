@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
@@ -31,4 +32,5 @@ def merge_into_batch_dimension(tensors: Any, local_replication_factor: int) -> A
         rest = array_ops.shape(tensor)[leading:]
         return array_ops.reshape(tensor, array_ops.concat([[-1], rest], axis=0))
 
-    return nest.map_structure(merge, tensors)
+    with ops.device("/device:CPU:0"):  # where an outfeed's elements are; the scope's own device may compile only
+        return nest.map_structure(merge, tensors)

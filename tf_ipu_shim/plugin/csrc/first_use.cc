@@ -43,6 +43,11 @@ tensorflow::Status UseOf(int ordinal, Use* use) {
   }
 }
 
+bool GivesZeros(int ordinal) {
+  Use use = Use::kRun;
+  return Known(ordinal, CurrentEpoch(), &use) && use == Use::kZeros;
+}
+
 bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
   static const auto* const ops = new std::set<std::string>{
       "Const", "_EagerConst", "Placeholder", "PlaceholderWithDefault", "NoOp", "Identity", "IdentityN", "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval",

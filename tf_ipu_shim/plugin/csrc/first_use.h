@@ -29,6 +29,9 @@ inline bool RunsFreely(int ordinal) {
 // Asks Python, until it has answered, once for each device and epoch. An error is not kept: the next op tries again.
 tensorflow::Status UseOf(int ordinal, Use* use);
 
+// Whether results on the device are known to be zeros; asks nobody, and so attaches to nothing.
+bool GivesZeros(int ordinal);
+
 // Whether an op that is no program runs on a device that only compiles: one that makes, names or hands on data.
 // Graphcore's driver runs no engine for these.
 bool NeedsNoEngine(const tensorflow::OpKernel& kernel);

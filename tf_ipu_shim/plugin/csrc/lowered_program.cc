@@ -66,6 +66,8 @@ Status LoweredProgram::Make(OpKernelContext* context, const IpuDevice& device, P
   TF_RETURN_IF_ERROR(MakeKernel(context, std::move(answer.node), graph_def_version, &made->kernel_));
   DeviceCounters& counters = CountersOf(device.ordinal());
   ++counters.programs_lowered;
+  made->sent_ = std::move(answer.sent);
+  made->result_shapes_ = std::move(answer.result_shapes);
   made->compiles_ = answer.compilation.has_value();
   if (made->compiles_) {
     ++counters.programs_compiled;

@@ -58,6 +58,10 @@ class LoweredProgram {
   // Whether Graphcore would compile an engine for it: it does more than give constants or hand on its arguments.
   bool compiles() const { return compiles_; }
   tensorflow::OpKernel* kernel() const { return kernel_.get(); }
+  // What a run would send to outfeeds; known where programs are compiled and not run.
+  const std::vector<SentElements>& sent() const { return sent_; }
+  // Likewise the shapes of its results.
+  const std::vector<tensorflow::TensorShapeProto>& result_shapes() const { return result_shapes_; }
 
  private:
   explicit LoweredProgram(int64_t epoch) : epoch_(epoch) {}
@@ -76,6 +80,8 @@ class LoweredProgram {
   std::string run_group_;                        // empty where there is one replica
   RunGate gate_;
   bool compiles_ = false;
+  std::vector<SentElements> sent_;
+  std::vector<tensorflow::TensorShapeProto> result_shapes_;
   std::shared_ptr<const ProgramEvents> events_;  // null where none are wanted
   std::atomic<bool> ran_{true};                  // false while there is a watch for the first run that succeeds
   std::shared_ptr<CompileWatch> first_run_;      // taken by the run that sets `ran_`

@@ -46,7 +46,7 @@ extern "C" {
 const char* ipu_message_fields() {
   static const auto* const lines =
       new std::string(ListAll<VariableMessage, ArgumentMessage, ProgramRequest, ReplicaVariable, TransferEvents,
-                              ProgramEvents, CompilationMessage, ProgramAnswer, NodeNames, FrameMessage, StackMessage, CompileEndTime, TraceEventTime,
+                              ProgramEvents, CompilationMessage, SentElements, ProgramAnswer, NodeNames, FrameMessage, StackMessage, CompileEndTime, TraceEventTime,
                               Nothing, DeviceQuestion, DeviceUse, DeviceSize, SeedOrder, SyntheticQuestion, YesOrNo,
                               ConfigureOrder, Configurations, ApplicationArgument, ApplicationMessage, ApplicationStart,
                               ApplicationTensor, ApplicationStarted>());

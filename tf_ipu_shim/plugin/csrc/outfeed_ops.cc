@@ -1,5 +1,6 @@
 // The ops that fill and empty outfeeds.
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "arena.h"
+#include "first_use.h"
 #include "in_flight.h"
 #include "infeed_source.h"
 #include "outfeeds.h"
@@ -133,6 +135,11 @@ class OutfeedDequeueOp : public OpKernel {
     const std::shared_ptr<Outfeed> outfeed = Outfeeds::Get().Of(feed_id_);
     if (only_last_) {
       const std::vector<Element> last = outfeed->Last();
+      const Outfeed::Zeros zeros = outfeed->LastZeros();
+      if (last.empty() && (zeros.rows > 0 || GivesZeros(device_ordinal_))) {
+        OP_REQUIRES_OK(context, GiveZeros(context, {}, zeros.replicas));
+        return;
+      }
       OP_REQUIRES(context, !last.empty(),
                   errors::FailedPrecondition("Outfeed ", feed_id_,
                                              " is empty: no program has enqueued to it yet. Run the program first."));
@@ -147,6 +154,10 @@ class OutfeedDequeueOp : public OpKernel {
       return;
     }
     const std::vector<std::deque<Element>> taken = outfeed->TakeAll();
+    if (const Outfeed::Zeros zeros = outfeed->TakeZeros(); zeros.rows > 0 && taken.empty()) {
+      OP_REQUIRES_OK(context, GiveZeros(context, {zeros.rows}, zeros.replicas));
+      return;
+    }
     const size_t replicas = taken.size();
     const size_t rows = replicas == 0 ? 0 : taken[0].size();
     std::vector<int64_t> axes{static_cast<int64_t>(rows)};
@@ -166,6 +177,24 @@ class OutfeedDequeueOp : public OpKernel {
   }
 
  private:
+  // Elements of a program that was compiled and not run.
+  Status GiveZeros(OpKernelContext* context, std::vector<int64_t> axes, int32_t replicas) const {
+    if (replicas > 1) axes.push_back(replicas);
+    for (int i = 0; i < context->num_outputs(); ++i) {
+      TensorShape element, whole(axes);
+      if (!shapes_[i].AsTensorShape(&element)) {
+        return errors::Unimplemented("Element ", i, " of outfeed ", feed_id_, " has no fully defined shape, so that ",
+                                     "under DeviceConnectionType.PRE_COMPILE no zeros can be given for it. Enqueue ",
+                                     "tensors of static shapes.");
+      }
+      TF_RETURN_IF_ERROR(whole.AppendShapeWithStatus(element));
+      Tensor* output = nullptr;
+      TF_RETURN_IF_ERROR(context->allocate_output(i, whole, &output));
+      if (output->TotalBytes() > 0) std::memset(output->data(), 0, output->TotalBytes());
+    }
+    return OkStatus();
+  }
+
   // An output of elements under further axes, given by their number in row-major order.
   template <typename ElementAt>
   static Status Stack(OpKernelContext* context, int output, const std::vector<int64_t>& axes, const TensorShape& shape,

@@ -79,6 +79,27 @@ class Outfeed {
     for (const std::deque<Element>& elements : elements_) last.push_back(elements.back());
     return last;
   }
+  // What a program that is compiled and not run would have sent: so many elements of zeros from each replica.
+  void PutZeros(int64_t rows, int32_t replicas) {
+    tensorflow::mutex_lock lock(mutex_);
+    zeros_.rows += rows;
+    zeros_.replicas = replicas;
+  }
+  struct Zeros {
+    int64_t rows = 0;
+    int32_t replicas = 1;
+  };
+  Zeros TakeZeros() {
+    tensorflow::mutex_lock lock(mutex_);
+    const Zeros taken = zeros_;
+    zeros_.rows = 0;
+    return taken;
+  }
+  // Likewise, for the newest element, which stays.
+  Zeros LastZeros() {
+    tensorflow::mutex_lock lock(mutex_);
+    return zeros_;
+  }
 
  private:
   void PutLocked(Element element, bool only_last, size_t replica, size_t replicas, int64_t run)
@@ -104,6 +125,7 @@ class Outfeed {
   std::vector<std::deque<Element>> elements_ TF_GUARDED_BY(mutex_);  // by replica
   int64_t run_ TF_GUARDED_BY(mutex_) = -1;
   std::function<void()> listener_ TF_GUARDED_BY(mutex_);
+  Zeros zeros_ TF_GUARDED_BY(mutex_);
 };
 
 class Outfeeds {

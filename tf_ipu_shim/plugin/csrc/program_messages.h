@@ -146,6 +146,20 @@ struct CompilationMessage {
   }
 };
 
+struct SentElements {
+  static constexpr char kName[] = "tf_ipu_shim.SentElements";
+  std::string feed_id;
+  int64_t rows = 0;
+  int32_t replicas = 1;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "feed_id", self.feed_id);
+    visit(2, "rows", self.rows);
+    visit(3, "replicas", self.replicas);
+  }
+};
+
 struct ProgramAnswer {
   static constexpr char kName[] = "tf_ipu_shim.ProgramAnswer";
   tensorflow::NodeDef node;
@@ -155,6 +169,8 @@ struct ProgramAnswer {
   std::string run_group;
   std::optional<CompilationMessage> compilation;
   std::string application_file;
+  std::vector<SentElements> sent;
+  std::vector<tensorflow::TensorShapeProto> result_shapes;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -166,6 +182,8 @@ struct ProgramAnswer {
     visit(6, "run_group", self.run_group);
     visit(7, "compilation", self.compilation);
     visit(8, "application_file", self.application_file);
+    visit(9, "sent", self.sent);
+    visit(10, "result_shapes", self.result_shapes);
   }
 };
 

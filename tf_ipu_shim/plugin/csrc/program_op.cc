@@ -10,6 +10,7 @@
 #include "in_flight.h"
 #include "lowered_program.h"
 #include "lowering_call.h"
+#include "outfeeds.h"
 #include "program_answer.h"
 #include "program_request.h"
 #include "tensorflow/core/framework/cancellation.h"
@@ -81,7 +82,10 @@ class IpuProgramOp : public AsyncOpKernel {
       OP_REQUIRES_OK_ASYNC(context, UseOf(device->ordinal(), &use), done);
       OP_REQUIRES_ASYNC(context, use != Use::kCompileOnly, CompileOnlyError(*this), done);
       if (use == Use::kZeros) {
-        OP_REQUIRES_OK_ASYNC(context, GiveZeros(context), done);
+        OP_REQUIRES_OK_ASYNC(context, GiveZeros(context, *program), done);
+        for (const SentElements& sent : program->sent()) {
+          Outfeeds::Get().Of(sent.feed_id)->PutZeros(sent.rows, sent.replicas);
+        }
         done();
         return;
       }
@@ -180,13 +184,20 @@ class IpuProgramOp : public AsyncOpKernel {
   }
 
   // What Graphcore's driver gives where programs are only compiled ahead of time.
-  Status GiveZeros(OpKernelContext* context) {
+  Status GiveZeros(OpKernelContext* context, const LoweredProgram& program) {
+    const std::vector<TensorShapeProto>& known = program.result_shapes();
     for (int i = 0; i < num_outputs(); ++i) {
+      PartialTensorShape declared;
+      if (i < static_cast<int>(known.size())) {
+        TF_RETURN_IF_ERROR(PartialTensorShape::BuildPartialTensorShape(known[i], &declared));
+      } else if (i < static_cast<int>(output_shapes_.size())) {
+        declared = output_shapes_[i];
+      }
       TensorShape shape;
-      if (i >= static_cast<int>(output_shapes_.size()) || !output_shapes_[i].AsTensorShape(&shape)) {
-        return errors::Unimplemented("Result ", i, " of ", name(), " has no fully defined shape, so that under ",
-                                     "DeviceConnectionType.PRE_COMPILE no zeros can be given for it. Build the program "
-                                     "with ipu_compiler.compile and static shapes.");
+      if (!declared.AsTensorShape(&shape)) {
+        return errors::Unimplemented("Result ", i, " of ", name(), " has no shape that can be told without a run, so ",
+                                     "that under DeviceConnectionType.PRE_COMPILE no zeros can be given for it. Return ",
+                                     "tensors whose shapes depend on shapes alone.");
       }
       Tensor* output = nullptr;
       TF_RETURN_IF_ERROR(context->allocate_output(i, shape, &output));
