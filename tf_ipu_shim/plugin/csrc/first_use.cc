@@ -45,7 +45,7 @@ tensorflow::Status UseOf(int ordinal, Use* use) {
 
 bool GivesZeros(int ordinal) {
   Use use = Use::kRun;
-  return Known(ordinal, CurrentEpoch(), &use) && use == Use::kZeros;
+  return Known(ordinal, CurrentEpoch(ordinal), &use) && use == Use::kZeros;
 }
 
 bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
