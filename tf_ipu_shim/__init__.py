@@ -20,4 +20,8 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module("tf_ipu_shim.profile").memory_report
+    if name == "TensorFile":
+        import importlib
+
+        return importlib.import_module("tf_ipu_shim.building.utilities.tensor_files").TensorFile
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import dataset_benchmark, dataset_extractor, ipu_infeed_queue, test_utils
+from tf_ipu_shim.ipu import dataset_benchmark, ipu_infeed_queue, test_utils
 from tf_ipu_shim.ipu.data.ops.dataset_ops import BufferDataset
 
 from tf_ipu_shim import errors, ipu
@@ -73,18 +73,6 @@ def test_benchmark_checks():
         measure(tf.data.Dataset.from_tensors(tf.zeros([2, 0])), 1, 1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="ended after"):
         measure(dataset(7), 2, 5)
-
-
-def test_files_of_graphcore_s_are_refused():
-    variable = tf.Variable(1.0)
-    assert dataset_extractor.get_variable_handles([variable])[0] is variable.handle
-    for call in (
-        lambda: dataset_extractor.dataset_extractor(dataset(), 1, "file", "feed"),
-        lambda: dataset_extractor.export_variables([variable], ["name"], "file"),
-        lambda: dataset_extractor.import_variables([variable], ["file"]),
-    ):
-        with pytest.raises(errors.UnsupportedError, match="binary format of Graphcore's own"):
-            call()
 
 
 def test_increasing_datasets():

@@ -1,60 +1,173 @@
-"""`tensorflow.python.ipu.dataset_extractor`: files for Graphcore's programs that run without TensorFlow."""
+"""`tensorflow.python.ipu.dataset_extractor`: datasets and variables in files.
+
+The files are TFRecord files that `tf_ipu_shim.TensorFile` reads. Graphcore's own tools read another format.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tf_ipu_shim.names.refused import refused
+import numpy as np
+from tensorflow.python.eager import context
+from tensorflow.python.framework import constant_op, dtypes, ops
+from tensorflow.python.ops import control_flow_ops, script_ops
 
-_REASON = "is not emulated: its files have a binary format of Graphcore's own, which only its other tools read. Use "
+from tf_ipu_shim.building.utilities.exports import write_dataset, write_once
+from tf_ipu_shim.building.utilities.tensor_files import TensorFile, TensorInfo
+
+__all__ = ["dataset_extractor", "export_variables", "get_variable_handles", "import_variables"]
 
 
 def get_variable_handles(variables: Iterable[Any]) -> list[Any]:
-    """The handles of variables.
+    """The names by which variables are known to a session or eager context.
 
     Args:
         variables: resource variables.
 
+    Returns:
+        For each a string tensor of shape [1].
+
     Source: `tensorflow.python.ipu.dataset_extractor.get_variable_handles`.
 
     Example:
-        >>> handles = get_variable_handles(tf.compat.v1.global_variables())
+        >>> with tf.compat.v1.Session() as session:
+        ...     session.run(get_variable_handles(tf.compat.v1.global_variables()))
+        [array([b'weights'], dtype=object)]
     """
-    return [variable.handle for variable in variables]
+    with ops.device("/device:CPU:0"):
+        return [constant_op.constant([_name(variable)]) for variable in variables]
 
 
-@refused(_REASON + "tf.data.Dataset.save.")
-def dataset_extractor(dataset: Any, num_elements: int, filename: str, feed_name: str, print_stats: bool = True) -> None:
-    """Refused: writes a dataset's elements in Graphcore's own format.
+def dataset_extractor(dataset: Any, num_elements: int, filename: str, feed_name: str, print_stats: bool = True) -> Any:
+    """Writes the first elements of a dataset to a file.
+
+    Args:
+        dataset: a `tf.data.Dataset` of tensors with fully defined shapes.
+        num_elements: how many elements.
+        filename: the file.
+        feed_name: recorded in the file.
+        print_stats: whether a line says how much was written.
+
+    Returns:
+        An int64 tensor, the number of elements; in graph mode it writes when it runs.
 
     Raises:
-        UnsupportedError: always.
+        TypeError: `dataset` is no dataset, or it has elements that are no plain tensors.
+        ValueError: `num_elements` is below one, or a shape is not fully defined.
+        OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.
+
+    Source: `tensorflow.python.ipu.dataset_extractor.dataset_extractor`.
+
+    Example:
+        >>> int(dataset_extractor(tf.data.Dataset.range(10), 3, "numbers.bin", "feed", print_stats=False))
+        3
     """
+    return write_dataset(dataset, num_elements, filename, feed_name, print_stats)
 
 
-@refused(_REASON + "tf.compat.v1.train.Saver.")
 def export_variables(
-    variables: Any,
+    variables: Sequence[Any],
     names: Any = None,
     filename: str | None = None,
-    is_input: bool = True,
     metadata: Any = None,
     print_stats: bool = True,
-) -> None:
-    """Refused: writes variables in Graphcore's own format.
+    is_input: bool = True,
+) -> Any:
+    """Writes the values of variables to a file.
+
+    Args:
+        variables: resource variables.
+        names: for each its name in the file; its own when left out. SDKs up to 2.3 have the file here.
+        filename: the file.
+        metadata: must be left out: it is for Graphcore's tools.
+        print_stats: whether a line says how much was written.
+        is_input: accepted; the file is the same for both.
+
+    Returns:
+        An int64 tensor, the number of variables; in graph mode it writes when it runs.
 
     Raises:
-        UnsupportedError: always.
+        ValueError: there is no file name, not a name for each variable, or metadata.
+
+    Source: `tensorflow.python.ipu.dataset_extractor.export_variables`.
+
+    Example:
+        >>> int(export_variables([tf.Variable([1.0, 2.0])], ["weights"], "weights.bin", print_stats=False))
+        1
     """
+    if filename is None and isinstance(names, (str, os.PathLike)):  # SDK 2.3 and older
+        names, filename = None, os.fspath(names)
+    if filename is None:
+        raise ValueError("export_variables needs a filename.")
+    if metadata is not None:
+        raise ValueError(
+            "export_variables takes no metadata: it describes a Poplar executable, and there is none. Leave it out."
+        )
+    named = [_name(variable) for variable in variables] if names is None else list(names)
+    if len(named) != len(variables):
+        raise ValueError(f"There are {len(variables)} variables and {len(named)} names.")
+    tensors = [
+        TensorInfo(name, variable.dtype.base_dtype.name, tuple(variable.shape.as_list()))
+        for name, variable in zip(named, variables)
+    ]
+
+    def write(*values: Any) -> Any:
+        write_once(str(filename), "variables", tensors, values)
+        if print_stats:
+            print(f"{filename}: {len(values)} variables, {sum(np.asarray(value).nbytes for value in values)} bytes")
+        return np.int64(len(values))
+
+    with ops.device("/device:CPU:0"):
+        return script_ops.numpy_function(write, [variable.read_value() for variable in variables], dtypes.int64)
 
 
-@refused(_REASON + "tf.compat.v1.train.Saver.")
 def import_variables(
-    variables: Any, filenames: Any, is_input: bool = True, strict: bool = True, print_stats: bool = True
-) -> None:
-    """Refused: reads variables in Graphcore's own format.
+    variables: Sequence[Any],
+    filenames: Any,
+    is_input: bool = True,
+    strict: bool = True,
+    print_stats: bool = True,
+) -> Any:
+    """Gives variables the values that a file of `export_variables` has for their names.
+
+    Args:
+        variables: resource variables.
+        filenames: a file or several; the first one that has a name counts.
+        is_input: accepted; the file is the same for both.
+        strict: whether every variable has to be in a file.
+        print_stats: whether a line says how many were read.
+
+    Returns:
+        In graph mode an operation that assigns the values; None when run eagerly, as it is done then.
 
     Raises:
-        UnsupportedError: always.
+        ValueError: a file is none of these, a value has another shape, or a variable is in no file.
+
+    Source: `tensorflow.python.ipu.dataset_extractor.import_variables`.
+
+    Example:
+        >>> import_variables([weights], ["weights.bin"])
     """
+    files = [filenames] if isinstance(filenames, (str, os.PathLike)) else list(filenames)
+    found: dict[str, np.ndarray] = {}
+    for filename in files:
+        for element in TensorFile(filename):
+            found = {**element, **found}
+    missing = [_name(variable) for variable in variables if _name(variable) not in found]
+    if missing and strict:
+        raise ValueError(f"{', '.join(map(str, files))} have no value for the variables {missing}.")
+    taken = [variable for variable in variables if _name(variable) in found]
+    for variable in taken:
+        shape = found[_name(variable)].shape
+        if not variable.shape.is_compatible_with(shape):
+            raise ValueError(f"The variable {_name(variable)} has the shape {variable.shape}, and its value {shape}.")
+    assigned = [variable.assign(found[_name(variable)]) for variable in taken]
+    if print_stats:
+        print(f"{len(taken)} of {len(variables)} variables from {', '.join(map(str, files))}")
+    return None if context.executing_eagerly() else control_flow_ops.group(*assigned)
+
+
+def _name(variable: Any) -> str:
+    return str(variable._shared_name)

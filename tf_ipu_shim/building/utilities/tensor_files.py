@@ -1,0 +1,131 @@
+"""Files of named tensors: what `export_dataset_to_file` and its relatives write, and their reader.
+
+A file is a TFRecord file, which stock TensorFlow reads. The first record is JSON: `format` ("ipu tensors"), `version`
+(1), `kind` ("dataset", "inputs" or "variables"), `feed` (the feed's name) and `tensors`, a list of `name`, `dtype` and
+`shape`. Each further record is one tensor as `tf.io.serialize_tensor` writes it: those of the first element in the
+order of `tensors`, those of the second, and so on. A file has its name when it is whole, and not before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from tensorflow.core.framework import tensor_pb2
+from tensorflow.python.framework import dtypes, errors_impl, tensor_util
+from tensorflow.python.lib.io import tf_record
+
+_FORMAT, _VERSION = "ipu tensors", 1
+KINDS = ("dataset", "inputs", "variables")
+
+
+class TensorInfo(NamedTuple):
+    """One of the tensors of an element: its name, NumPy's or TensorFlow's name of its type, and its dimensions."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class TensorFileWriter:
+    """Writes a file, an element at a time.
+
+    Args:
+        filename: where; a file that is there is replaced when `close` is called.
+        kind: "dataset", "inputs" or "variables".
+        tensors: what an element holds, in order.
+        feed: the feed's name.
+    """
+
+    def __init__(self, filename: str, kind: str, tensors: Sequence[TensorInfo], feed: str = "") -> None:
+        self._filename, self._tensors = os.path.abspath(filename), list(tensors)
+        handle, self._temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=os.path.dirname(self._filename))
+        os.close(handle)
+        self.bytes = self.elements = 0
+        self._writer = tf_record.TFRecordWriter(self._temporary)
+        header = {"format": _FORMAT, "version": _VERSION, "kind": kind, "feed": feed}
+        listed = [{**tensor._asdict(), "shape": list(tensor.shape)} for tensor in tensors]
+        self._writer.write(json.dumps({**header, "tensors": listed}).encode())
+
+    def add(self, values: Sequence[Any]) -> None:
+        """Adds an element: an array for each tensor."""
+        for tensor, value in zip(self._tensors, values, strict=True):
+            array = np.asarray(value)
+            proto = tensor_util.make_tensor_proto(array, dtypes.as_dtype(tensor.dtype), tensor.shape)
+            self._writer.write(proto.SerializeToString())
+            self.bytes += array.nbytes
+        self.elements += 1
+
+    def close(self) -> None:
+        """Ends the file and gives it its name."""
+        self._writer.close()
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(self._temporary, 0o666 & ~umask)  # as any other new file
+        os.replace(self._temporary, self._filename)
+
+    def discard(self) -> None:
+        """Leaves nothing of it."""
+        self._writer.close()
+        os.unlink(self._temporary)
+
+
+class TensorFile:
+    """Reads a file that `export_dataset_to_file`, `export_inputs_to_file` or `export_variables` has written.
+
+    Args:
+        filename: the file.
+
+    Attributes:
+        kind: "dataset", "inputs" or "variables".
+        feed: the feed's name.
+        tensors: a `TensorInfo` for each tensor of an element.
+
+    Raises:
+        ValueError: it is no such file.
+
+    Example:
+        >>> exported = TensorFile("inputs.bin")
+        >>> [tensor.name for tensor in exported.tensors]
+        ['x']
+        >>> elements = list(exported)  # dictionaries from names to arrays
+    """
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self._filename = os.fspath(filename)
+        try:
+            header = json.loads(next(self._records()))
+            if header["format"] != _FORMAT or header["version"] != _VERSION:
+                raise ValueError(f"it says format {header['format']!r}, version {header['version']!r}")
+            self.kind, self.feed = str(header["kind"]), str(header["feed"])
+            self.tensors = [TensorInfo(one["name"], one["dtype"], tuple(one["shape"])) for one in header["tensors"]]
+        except FileNotFoundError:
+            raise
+        except (StopIteration, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{self._filename} is no file of exported tensors: {error or 'it is empty'}.") from error
+
+    def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
+        """The elements, one after another: a dictionary from names to arrays."""
+        records = self._records()
+        next(records)
+        element: dict[str, np.ndarray] = {}
+        for record in records:
+            name = self.tensors[len(element)].name
+            element[name] = tensor_util.MakeNdarray(tensor_pb2.TensorProto.FromString(record))
+            if len(element) == len(self.tensors):
+                yield element
+                element = {}
+        if element:
+            raise ValueError(f"{self._filename} ends in the middle of an element, after {name!r}.")
+
+    def _records(self) -> Iterator[bytes]:
+        if not os.path.exists(self._filename):
+            raise FileNotFoundError(f"There is no file {self._filename}.")
+        try:
+            yield from tf_record.tf_record_iterator(self._filename)
+        except (errors_impl.DataLossError, errors_impl.OutOfRangeError) as error:
+            raise ValueError(f"{self._filename} is damaged or no file of exported tensors: {error}") from error
