@@ -117,6 +117,21 @@ def test_tapes_leave_unmarked_gradients_alone(graph):
     assert all(sharding.get_sharding(op) is None for op in gradient_ops(graph, before))
 
 
+def test_gradients_of_a_graph_are_marked(graph):
+    """Whatever is marked around the call; an op without a mark has a gradient without one."""
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    hidden = marked(1, lambda: tf.matmul(x, x))
+    result = tf.sigmoid(marked(2, lambda: tf.tanh(hidden)))
+    before = {op.name for op in graph.get_operations()}
+    marked(3, lambda: v1.gradients(result, x))
+    made = {op.type: sharding.get_sharding(op) for op in gradient_ops(graph, before)}
+    assert made["TanhGrad"] == [2] and made["MatMul"] == [1]
+    assert made["SigmoidGrad"] == [3], "marked by the scope around the call"
+    before = {op.name for op in graph.get_operations()}
+    v1.gradients(result, x)
+    assert {op.type: sharding.get_sharding(op) for op in gradient_ops(graph, before)}["SigmoidGrad"] is None
+
+
 def test_eager_tapes_work_as_before():
     with context.eager_mode():
         x = tf.constant(3.0)

@@ -1,9 +1,10 @@
-"""Gradient tapes that keep gradients on the shard of their forward op.
+"""Gradients that stay on the shard of their forward op, of gradient tapes and of `tf.gradients`.
 
-Wraps the functions that TensorFlow's tape calls for each op: `execute.record_gradient` when the op is made, and
-`backprop._gradient_function`, registered through `TFE_Py_RegisterGradientFunction`, when its gradient is. The second is
-not told of the op, and is given the op's outputs only if the gradient needs them; so the first hands the mark on among
-the op's attributes. Checked on TensorFlow 2.15.1 and 2.21.0.
+For tapes it wraps the functions that TensorFlow's tape calls for each op: `execute.record_gradient` when the op is
+made, and `backprop._gradient_function`, registered through `TFE_Py_RegisterGradientFunction`, when its gradient is. The
+second is not told of the op, and is given the op's outputs only if the gradient needs them; so the first hands the mark
+on among the op's attributes. `tf.gradients` tells `gradients_util._MaybeCompile` of each op. Checked on TensorFlow
+2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from typing import Any
 
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop, context, execute
+from tensorflow.python.ops import gradients_util
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.lowering import vocabulary
 
-_WHY = "gradient tapes keep gradients on the shard of their forward op"
+_WHY = "gradients are marked for the shard of their forward op"
 
 
 def enable() -> None:
     """Wraps TensorFlow's functions, once a process."""
     patches.replace(execute, "record_gradient", _recording, why=_WHY)
+    patches.replace(gradients_util, "_MaybeCompile", _with_mark, why=_WHY)
     patches.change(
         "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
         lambda: pywrap_tfe.TFE_Py_RegisterGradientFunction(_gradient_function),
@@ -31,6 +34,17 @@ def enable() -> None:
         why=_WHY,
         undone="TensorFlow's own function is registered again",
     )
+
+
+def _with_mark(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def maybe_compile(scope: Any, op: Any, *arguments: Any) -> Any:
+        mark = _mark_of(op.outputs[0]) if op.outputs else None
+        if mark is None:
+            return stock(scope, op, *arguments)
+        with tracing.attributes({vocabulary.SHARDING_ATTRIBUTE: mark}):
+            return stock(scope, op, *arguments)
+
+    return maybe_compile
 
 
 def _recording(stock: Callable[..., Any]) -> Callable[..., Any]:
