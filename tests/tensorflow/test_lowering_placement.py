@@ -103,7 +103,7 @@ def test_marks_for_every_ipu_mean_the_first():
 @pytest.mark.parametrize(("ipus", "shards"), [(1, "1 IPU .shards 0 to 0"), (4, "4 IPUs .shards 0 to 3")])
 def test_a_shard_that_is_not_there(ipus, shards):
     function = Function("f", "x").op("encoder/a", "Neg", "x", shard=4).returns("encoder/a")
-    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"encoder/a \(Neg\) is placed on shard 4.*{shards}"):
+    with pytest.raises(tf.errors.InternalError, match=rf"encoder/a \(Neg\) is placed on shard 4.*{shards}"):
         place(function, ipus=ipus)
 
 
@@ -216,7 +216,7 @@ def test_what_is_on_every_ipu_is_where_the_rest_of_its_loop_is():
 
 def test_a_loop_on_a_shard_that_is_not_there():
     body = Function("body", "y").op("b", "Neg", "y", shard=1)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"loop \(While\) is placed on shard 7"):
+    with pytest.raises(tf.errors.InternalError, match=r"loop \(While\) is placed on shard 7"):
         locations(*loop_over(body, shard=7))
 
 

@@ -25,6 +25,7 @@ from tensorflow.python.framework import dtypes, errors, tensor_shape, tensor_spe
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 # A shared name with which TensorFlow makes a variable that lives as long as its handle.
 _ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+_HANDLES = frozenset({types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT})
 _serial = itertools.count()
 
 
@@ -88,6 +89,9 @@ class CompilerIr:
 
     def _hlo(self, function: str, arguments: Sequence[Argument]) -> hlo_pb2.HloModuleProto:
         values = [argument for argument in arguments if not argument.variable]
+        if any(value.type in _HANDLES for value in values):
+            # TensorFlow would look for a variable behind it, where there is none, and end the process.
+            raise NoProgramError("it takes a handle of what is not known before it runs")
         specs = [tensor_spec.TensorSpec(value.shape, dtypes.as_dtype(value.type)) for value in values]
         handles = self._variables([argument for argument in arguments if argument.variable])
         platform: dict[str, Any] = {"platform_name": None} if self._has_platform else {}

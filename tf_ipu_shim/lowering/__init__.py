@@ -4,7 +4,9 @@
 
 pipelines       checks that schedules can run the mini-batches they were asked for
 needed          drops from loops of a session's graph what nothing returned needs
+handed_handles  has ops take variables from their source, not from a loop or call that hands them back
 known_results   makes constants of what calls, branches and lists give and is known beforehand (known_values)
+samplers        writes samplers of classes as ops that XLA has (candidate_samplers)
 randomness      gives random ops seeds that start from the device's
 synthetic       puts made-up data in the place of feeds and seeds where the flags ask for them
 replicas        finds how many replicas there are; ops that follow from their number are replaced

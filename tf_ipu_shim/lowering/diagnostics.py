@@ -68,6 +68,23 @@ class Diagnostics:
         return f"{node.name} ({node.op})" + (f", made at {line}" if line else "")
 
 
+def refuse_marked(diagnostics: Diagnostics, functions: Functions) -> None:
+    """Refuses ops that were made with what Poplar would refuse when it compiles the program.
+
+    Args:
+        diagnostics: finds the ops' source lines.
+        functions: the program.
+
+    Raises:
+        InternalError: there is one; what Poplar says, the op and its line.
+    """
+    for graph in map(functions.__getitem__, functions.reached()):
+        for node in graph.nodes:
+            if vocabulary.REFUSED_ATTRIBUTE in node.proto.attr:
+                reason = node.proto.attr[vocabulary.REFUSED_ATTRIBUTE].s.decode()
+                raise errors_impl.InternalError(None, None, f"{reason} Op {diagnostics.describe(graph.name, node)}.")
+
+
 def refuse_uncompilable(
     plugin: Library,
     diagnostics: Diagnostics,

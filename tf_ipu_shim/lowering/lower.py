@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import (
+    candidate_samplers,
     feeds,
+    handed_handles,
     known_results,
     needed,
     pipelines,
@@ -20,7 +22,7 @@ from tf_ipu_shim.lowering import (
     vocabulary,
 )
 from tf_ipu_shim.lowering.chunks import split_loops
-from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_uncompilable
+from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_marked, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import Functions
@@ -54,14 +56,18 @@ def lower(
         chunks: whether loops may run several iterations in one XLA program.
 
     Raises:
-        InvalidArgumentError: a mark names an IPU that there is not, or XLA cannot compile an op.
+        InvalidArgumentError: XLA cannot compile an op.
+        InternalError: a mark names an IPU that there is not, or an op has options that Poplar would refuse.
         FailedPreconditionError: a pipeline, or gradient accumulation, cannot run so many mini-batches.
     """
     functions = Functions(request.library, request.function)
     pipelines.check_counts(functions)
     feeds.check_outfeeds(functions)
     needed.drop_unneeded(functions)
+    refuse_marked(Diagnostics(call), functions)
+    handed_handles.take_from_their_source(functions)
     known_results.make_constants(functions)
+    candidate_samplers.replace(functions)
     randomness.add_seeds(functions, request.ordinal)
     synthetic.make_up_data(functions, flags.current())
     all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}", order)

@@ -83,7 +83,7 @@ class Placer:
             homes: for resource arguments that live on an IPU already.
 
         Raises:
-            InvalidArgumentError: a mark names an IPU that the device has not.
+            InternalError: a mark names an IPU that the device has not.
         """
         key = (name, frozenset((homes or {}).items()))
         if key not in self._placed:
@@ -177,11 +177,12 @@ class Placer:
 
     def _check(self, node: Node, location: Location) -> None:
         if not self._is_there(location):
-            raise errors_impl.InvalidArgumentError(
+            ipus = f"{self._num_ipus} IPU{'s' if self._num_ipus > 1 else ''}"
+            raise errors_impl.InternalError(
                 None,
                 None,
-                f"Op {node.name} ({node.op}) is placed on shard {location.ipu}, but the device has {self._num_ipus} "
-                f"IPU{'s' if self._num_ipus > 1 else ''} (shards 0 to {self._num_ipus - 1}). Select more IPUs with "
+                f"Trying to compile a graph for {ipus} that needs more: op {node.name} ({node.op}) is placed on shard "
+                f"{location.ipu}, but the device has {ipus} (shards 0 to {self._num_ipus - 1}). Select more IPUs with "
                 "IPUConfig.auto_select_ipus, or use a smaller index in ipu_shard.",
             )
 

@@ -14,7 +14,7 @@ import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
-from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering import candidate_samplers, op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.lowering.functions import Functions
 
@@ -68,7 +68,7 @@ class _Seeder:
     def seed_program(self, ordinal: int) -> None:
         """Changes the program."""
         functions, entry = self._functions, self._functions[self._functions.entry]
-        explicit = self._explicit_seed(entry.name)
+        explicit, restarts = self._explicit_seed(entry.name), self._restarts()
         for name, uses in self._uses().items():
             for use in uses - {_Use.PLAIN}:
                 self._versions[name, use] = name
@@ -81,6 +81,9 @@ class _Seeder:
                 self._take_and_give_seed(functions[name])
             else:
                 self._take_seed(functions[name])
+        if restarts:
+            self._seed(entry, f"{_SEED_ARGUMENT}:output:0", before=[_constant(_SEED_ARGUMENT, _halves(explicit))])
+            return
         device_seed = node_def_pb2.NodeDef(name=_SEED_ARGUMENT, op=vocabulary.RANDOM_SEED)
         device_seed.attr["ordinal"].i = ordinal
         device_seed.attr["explicit_seed"].i = explicit
@@ -140,12 +143,20 @@ class _Seeder:
             made.attr["output_shapes"].list.shape.add().dim.add(size=2)
         return made
 
+    def _restarts(self) -> bool:
+        """Whether all random ops want to begin with the same numbers in every run."""
+        graphs = [self._functions[name] for name in self._functions.reached()]
+        random = [node.proto for graph in graphs for node in graph.nodes if node.op in _STATELESS]
+        return all(vocabulary.RESTARTING_ATTRIBUTE in proto.attr for proto in random) and all(
+            proto.attr[vocabulary.RESTARTING_ATTRIBUTE].b for proto in random
+        )
+
     def _explicit_seed(self, name: str) -> int:
         """A number that follows from the seeds a script gave its ops; 0 where it gave none."""
         source = self._functions[name].source
         seeds: list[int] = []
         for node in source.node_def if source is not None else ():
-            if node.op in _STATELESS:
+            if node.op in _STATELESS or node.op in candidate_samplers.OPS:
                 seeds.extend((node.attr["seed"].i, node.attr["seed2"].i))
             seeds.extend(self._explicit_seed(called) for called in op_types.called_functions(node) if called != name)
         return zlib.crc32(repr(seeds).encode()) | 1 if any(seeds) else 0
@@ -203,6 +214,10 @@ def _constant(name: str, value: np.ndarray) -> node_def_pb2.NodeDef:
     node.attr["dtype"].type = types_pb2.DT_INT32
     node.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value))
     return node
+
+
+def _halves(number: int) -> np.ndarray:
+    return np.array([number & 0x7FFFFFFF, number >> 31], np.int32)
 
 
 def _salt(name: str) -> int:

@@ -29,6 +29,10 @@ CHECKPOINT_ATTRIBUTE = "_ipu_recomputation_checkpoint"
 ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
 # On an assignment: its variable holds accumulated gradients, kept as these options say.
 ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"
+# On a random op with a seed of its own: every run of the program begins with the same numbers.
+RESTARTING_ATTRIBUTE = "_ipu_restarts"
+# On an op that Poplar would refuse when it compiles: its message.
+REFUSED_ATTRIBUTE = "_ipu_refused"
 # On a loop of a session's graph: it runs what its values depend on, and nothing else.
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
 # On a call in a model that was exported for serving: IPUs run it where there are some.

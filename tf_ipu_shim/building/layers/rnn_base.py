@@ -8,7 +8,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import errors, keras2
 from tf_ipu_shim.building.layers.ipu_layer import IPULayer
-from tf_ipu_shim.building.ops import rand_ops
+from tf_ipu_shim.building.ops import planner_options, rand_ops
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
 from tf_ipu_shim.configuration.arguments import note_arguments
 
@@ -205,6 +205,7 @@ class PopnnRNN(IPULayer):
             )
         kernel = tf.concat([self.kernel, self.recurrent_kernel], axis=0)
         outputs, *last = self._run(inputs, [tf.cast(state, inputs.dtype) for state in states], kernel)
+        planner_options.check([outputs, *last], *self._planner_options())
         if self.stateful:
             for variable, value in zip(self.states, last):
                 variable.assign(tf.cast(value, variable.dtype))
@@ -213,6 +214,13 @@ class PopnnRNN(IPULayer):
         else:
             result = outputs[-1]
         return [result, *last] if self.return_state else result
+
+    def _planner_options(self) -> list[dict[str, Any]]:
+        given = self._arguments
+        return [
+            {"availableMemoryProportion": given[f"available_memory_proportion_{way}"], **(given[options] or {})}
+            for way, options in (("fwd", "options"), ("bwd", "options_bwd"))
+        ]
 
     def _dropped(self, inputs: Any, training: Any) -> Any:
         if not self.dropout:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.ops import recurrences
+from tf_ipu_shim.building.ops import planner_options, recurrences
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 
@@ -84,7 +84,8 @@ def popnn_lstm_layer(
         options_bwd=options_bwd,
     )
     with tf.name_scope(name or "PopnnLstmLayer"):
-        return _lstm((inputs, input_h_state, input_c_state, kernel, biases), activation, recurrent_activation)
+        results = _lstm((inputs, input_h_state, input_c_state, kernel, biases), activation, recurrent_activation)
+        return planner_options.check(results, options, options_bwd)
 
 
 def popnn_lstm_layer_backprop(
@@ -113,7 +114,10 @@ def popnn_lstm_layer_backprop(
     )
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnLstmLayerBackprop"):
-        return _lstm_gradients(operands, (output_backprop, output_c_state_backprop), activation, recurrent_activation)
+        results = _lstm_gradients(
+            operands, (output_backprop, output_c_state_backprop), activation, recurrent_activation
+        )
+        return planner_options.check(results, options)
 
 
 def popnn_dynamic_lstm_layer(
@@ -145,7 +149,8 @@ def popnn_dynamic_lstm_layer(
     )
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayer"):
-        return _lstm(operands, activation, recurrent_activation, seq_len)
+        results = _lstm(operands, activation, recurrent_activation, seq_len)
+        return planner_options.check(results, options, options_bwd)
 
 
 def popnn_dynamic_lstm_layer_backprop(
@@ -176,7 +181,8 @@ def popnn_dynamic_lstm_layer_backprop(
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayerBackprop"):
         upstream = (output_backprop, output_c_state_backprop)
-        return _lstm_gradients(operands, upstream, activation, recurrent_activation, seq_len)
+        results = _lstm_gradients(operands, upstream, activation, recurrent_activation, seq_len)
+        return planner_options.check(results, options)
 
 
 def popnn_gru_layer(
@@ -204,7 +210,8 @@ def popnn_gru_layer(
         options_bwd=options_bwd,
     )
     with tf.name_scope(name or "PopnnGRULayer"):
-        return _gru((inputs, initial_state, kernel, biases), activation, recurrent_activation, reset_after)
+        results = _gru((inputs, initial_state, kernel, biases), activation, recurrent_activation, reset_after)
+        return planner_options.check(results, options, options_bwd)
 
 
 def popnn_gru_layer_backprop(
@@ -231,7 +238,8 @@ def popnn_gru_layer_backprop(
     )
     operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnGRULayerBackprop"):
-        return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after)
+        results = _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after)
+        return planner_options.check(results, options)
 
 
 def popnn_dynamic_gru_layer(
@@ -260,7 +268,8 @@ def popnn_dynamic_gru_layer(
         options_bwd=options_bwd,
     )
     with tf.name_scope(name or "PopnnDynamicGRULayer"):
-        return _gru((inputs, initial_state, kernel, biases), activation, recurrent_activation, reset_after, seq_len)
+        results = _gru((inputs, initial_state, kernel, biases), activation, recurrent_activation, reset_after, seq_len)
+        return planner_options.check(results, options, options_bwd)
 
 
 def popnn_dynamic_gru_layer_backprop(
@@ -288,7 +297,8 @@ def popnn_dynamic_gru_layer_backprop(
     )
     operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicGRULayerBackprop"):
-        return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
+        results = _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
+        return planner_options.check(results, options)
 
 
 def popnn_augru_layer(
@@ -319,7 +329,8 @@ def popnn_augru_layer(
     )
     operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayer"):
-        return _gru(operands, activation, recurrent_activation, reset_after, seq_len)
+        results = _gru(operands, activation, recurrent_activation, reset_after, seq_len)
+        return planner_options.check(results, options, options_bwd)
 
 
 def popnn_augru_layer_backprop(
@@ -348,7 +359,8 @@ def popnn_augru_layer_backprop(
     )
     operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayerBackprop"):
-        return _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
+        results = _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
+        return planner_options.check(results, options)
 
 
 def _lstm(operands: Sequence[Any], activation: str, recurrent_activation: str, seq_len: Any = None) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.building.ops import recurrences
+from tf_ipu_shim.building.ops import planner_options, recurrences
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
 from tf_ipu_shim.configuration.arguments import note_arguments
 
@@ -171,6 +171,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         return inputs
 
     def _given(self, outputs: Any, state: Any) -> Any:
+        planner_options.check(outputs, *self._options.values())
         return (outputs, state) if self._return_state else outputs
 
 
