@@ -104,9 +104,7 @@ def _sampler(functions: Functions, node: Node) -> str:
         if "seed2" in inner.attr:
             inner.attr["seed"].i, inner.attr["seed2"].i = seeds
             inner.attr[vocabulary.RESTARTING_ATTRIBUTE].b = any(seeds)
-    graph_of_it = FunctionGraph.parse(definition)
-    graph_of_it.is_new = True
-    functions.add(graph_of_it)
+    functions.add(FunctionGraph.parse(definition))
     return name
 
 
