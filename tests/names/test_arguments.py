@@ -52,6 +52,8 @@ NOT_READ = {
     },
     ("api.addons.keras.optimizers", "IpuOptimizerBase.get_slot_dtype", "slot_name"): _HELPER,
     ("api.addons.keras.optimizers", "SGDIpuOptimizer.get_slot_dtype", "slot_name"): "there is one kind of slot",
+    ("api.ipu.dataset_extractor", "export_variables", "metadata"): _REFUSED,
+    ("api.ipu.dataset_extractor", "import_variables", "strict"): "it says what is refused",
     ("api.ipu.distributed", "HorovodBasics.init", "comm"): _REFUSED,
     ("api.ipu.ipu_session_run_hooks", "IPULoggingTensorHook.after_run", "run_values"): _HOOK,
     ("api.ipu.keras.pipeline", "PipelineSequentialMethods._staged", "infeed"): _HELPER,

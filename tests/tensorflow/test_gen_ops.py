@@ -119,17 +119,6 @@ def test_gradients_summed_over_executions():
         assert session.run(compiled)[0] == 7 + 1 + 2 + 3 + 4 + 5
 
 
-@pytest.mark.parametrize("running_mean, expected", [(False, 55.0), (True, 4.5)])
-def test_gradients_added_to_a_scaled_accumulator(running_mean, expected):
-    """0 to 9 added to 10, and their mean as they come, with which the 10 has nothing to do."""
-    accumulator = tf.constant([10.0])
-    for index in range(10):
-        scale = index / (index + 1) if running_mean else 1.0
-        gradient = [index / (index + 1) if running_mean else float(index)]
-        accumulator = gen_poputil_ops.gradient_accumulator_add_with_scale(accumulator, gradient, scale)
-    np.testing.assert_allclose(accumulator, [expected], rtol=1e-6)
-
-
 def test_shared_helpers():
     assert op_util.bool_to_three_state(True) == "THREESTATE_ON"
     assert op_util.bool_to_three_state(False, "x") == "THREESTATE_OFF"

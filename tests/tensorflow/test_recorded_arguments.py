@@ -196,6 +196,17 @@ def benchmark(**options):
     return ipu.dataset_benchmark.dataset_benchmark(tf.data.Dataset.range(3), 1, 1, print_stats=False, **options)
 
 
+def exported(**options):
+    with tempfile.TemporaryDirectory() as folder:
+        ipu.utils.export_dataset_to_file(tf.data.Dataset.range(3), f"{folder}/file", 1, **options)
+
+
+def exported_variable(**options):
+    with tempfile.TemporaryDirectory() as folder:
+        export = ipu.dataset_extractor.export_variables
+        export([tf.Variable(1.0)], ["name"], f"{folder}/file", print_stats=False, **options)
+
+
 # For each call how it is made, and values for all arguments that are recorded.
 GIVEN = {
     "pipeline": (
@@ -294,6 +305,8 @@ GIVEN = {
     ),
     "reset_ipu_seed": (lambda **options: ipu.utils.reset_ipu_seed(3, **options), {"cpu_device": "/cpu:0"}),
     "dataset_benchmark": (benchmark, {"apply_debug_options": False, "apply_options": False}),
+    "export_dataset_to_file": (exported, {"apply_debug_options": False, "apply_options": False}),
+    "export_variables": (exported_variable, {"is_input": False}),
     "HorovodBasics": (horovod, {"library_path": "libmpi.so"}),
     "PopDistExtendedV1": (processes, {"cluster_resolver": object()}),
 }

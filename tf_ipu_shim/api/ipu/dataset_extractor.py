@@ -16,6 +16,7 @@ from tensorflow.python.ops import control_flow_ops, script_ops
 
 from tf_ipu_shim.building.utilities.exports import write_dataset, write_once
 from tf_ipu_shim.building.utilities.tensor_files import TensorFile, TensorInfo
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 __all__ = ["dataset_extractor", "export_variables", "get_variable_handles", "import_variables"]
 
@@ -97,6 +98,7 @@ def export_variables(
         >>> int(export_variables([tf.Variable([1.0, 2.0])], ["weights"], "weights.bin", print_stats=False))
         1
     """
+    note_arguments("export_variables", is_input=is_input)
     if filename is None and isinstance(names, (str, os.PathLike)):  # SDK 2.3 and older
         names, filename = None, os.fspath(names)
     if filename is None:
@@ -150,6 +152,7 @@ def import_variables(
     Example:
         >>> import_variables([weights], ["weights.bin"])
     """
+    note_arguments("export_variables", is_input=is_input)
     files = [filenames] if isinstance(filenames, (str, os.PathLike)) else list(filenames)
     found: dict[str, np.ndarray] = {}
     for filename in files:

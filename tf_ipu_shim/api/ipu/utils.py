@@ -19,7 +19,12 @@ from tf_ipu_shim.api.ipu.config import (
     reset_ipu_configuration,
     running_on_ipu_model,
 )
-from tf_ipu_shim.building.utilities.devices import get_num_of_ipus_in_device, reset_ipu_seed, use_synthetic_data_for
+from tf_ipu_shim.building.utilities.devices import (
+    SyntheticDataCategory,
+    get_num_of_ipus_in_device,
+    reset_ipu_seed,
+    use_synthetic_data_for,
+)
 from tf_ipu_shim.building.utilities.events import (
     extract_all_events,
     extract_all_strings_from_event_trace,
@@ -28,6 +33,7 @@ from tf_ipu_shim.building.utilities.events import (
     extract_execute_reports,
     extract_poplar_serialized_graphs,
 )
+from tf_ipu_shim.building.utilities.exports import export_dataset_to_file, export_inputs_to_file
 from tf_ipu_shim.building.utilities.variables import move_variable_initialization_to_cpu
 from tf_ipu_shim.configuration.functions.behaviour import (
     set_experimental_multi_replica_distribution_options,
@@ -64,10 +70,13 @@ __all__ = [
     "MergeRemoteBuffersBehaviour",
     "SchedulingAlgorithm",
     "SelectionOrder",
+    "SyntheticDataCategory",
     "VerificationOptions",
     "auto_select_ipus",
     "configure_ipu_system",
     "create_ipu_config",
+    "export_dataset_to_file",
+    "export_inputs_to_file",
     "extract_all_events",
     "extract_all_strings_from_event_trace",
     "extract_all_types_from_event_trace",

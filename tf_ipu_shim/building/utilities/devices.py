@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import enum
 import re
 
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _DEVICE = re.compile(r"(?:^|/)(?:device:)?IPU:(\d+)$", re.IGNORECASE)
+
+
+class SyntheticDataCategory(enum.IntEnum):
+    """The kinds of data that `TF_POPLAR_FLAGS` can have made up.
+
+    Source: `tensorflow.python.ipu.utils` (SDK 2.1 and newer).
+
+    Example:
+        >>> use_synthetic_data_for(SyntheticDataCategory.Infeed)
+        False
+    """
+
+    Seed = 0
+    Infeed = 1
+    Outfeed = 2
+    HostEmbedding = 3
+    Parameters = 4
+    Unknown = 5
 
 
 def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
@@ -73,8 +92,7 @@ def use_synthetic_data_for(synthetic_data_category: int) -> bool:
     """Whether data of a kind are made up instead of sent to and from the device, as `TF_POPLAR_FLAGS` asks for.
 
     Args:
-        synthetic_data_category: a `SyntheticDataCategory`: 0 seeds, 1 infeeds, 2 outfeeds, 3 host embeddings,
-            4 parameters, 5 any other.
+        synthetic_data_category: a `SyntheticDataCategory`.
 
     Raises:
         ValueError: there is no such category.

@@ -15,6 +15,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.utilities.tensor_files import TensorFileWriter, TensorInfo
+from tf_ipu_shim.configuration.arguments import note_arguments
 
 _HOST = "/device:CPU:0"
 
@@ -136,6 +137,7 @@ def export_dataset_to_file(
         >>> [int(element[""]) for element in tf_ipu_shim.TensorFile("numbers.bin")]
         [0, 1, 2]
     """
+    note_arguments("export_dataset_to_file", apply_debug_options=apply_debug_options, apply_options=apply_options)
     dataset = dataset_or_infeed
     if isinstance(dataset_or_infeed, IPUInfeedQueue):
         dataset, feed_name = dataset_or_infeed._dataset, feed_name or dataset_or_infeed._id

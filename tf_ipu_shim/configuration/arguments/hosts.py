@@ -5,7 +5,8 @@ from __future__ import annotations
 from tf_ipu_shim.configuration.arguments.call import Call, recorded
 
 _HOST = "there is no op of Graphcore's that a CPU device would run"
-_OPTIONS = "a dataset's options count in each measurement"
+_OPTIONS = "a dataset's options always count"
+_FILES = "a file of exported variables is the same for both"
 
 CALLS = {
     "configure_ipu_system": Call("`configure_ipu_system`", {"device": recorded(_HOST, "cpu")}),
@@ -15,6 +16,11 @@ CALLS = {
         "`dataset_benchmark`",
         {"apply_debug_options": recorded(_OPTIONS, True), "apply_options": recorded(_OPTIONS)},
     ),
+    "export_dataset_to_file": Call(
+        "`export_dataset_to_file`",
+        {"apply_debug_options": recorded(_OPTIONS, True), "apply_options": recorded(_OPTIONS)},
+    ),
+    "export_variables": Call("`export_variables` and `import_variables`", {"is_input": recorded(_FILES, True)}),
     "HorovodBasics": Call("`HorovodBasics`", {"library_path": recorded("there is no library of Horovod's")}),
     "PopDistExtendedV1": Call(
         "`PopDistExtendedV1`",
