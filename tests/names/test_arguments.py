@@ -84,7 +84,6 @@ NOT_READ = {
         ("building.keras", "pipelined_program.finish_predicting", name): "a prediction has no targets"
         for name in ("x", "y", "weights")
     },
-    ("building.keras", "_of_the_time", "stock"): _HELPER,
     ("building.layers", "Dense._converted", "dtype"): "Keras asks initializers so; the bits have one type",
     ("building.layers", "Dense._converted", "kwargs"): "Keras asks initializers so; the bits have one type",
     ("building.layers", "PopnnRNN.call", "mask"): _REFUSED,
@@ -318,6 +317,7 @@ OF_OTHERS = {
     ("BufferDataset.__init__", "buffer_size"): "handed to the dataset, too",
     ("MapGradientOptimizerInvertedChaining.__init__", "gradient_mapping_function"): "a property",
     ("DeviceExtended.__init__", "ipu_device"): "TensorFlow's strategies read it",
+    ("RuntimeContext.__init__", "executable_file"): "printed",
     ("RunConfig.__init__", "master"): "TensorFlow's estimators read it",
 }
 

@@ -61,9 +61,9 @@ def check_start(python, environment):
     code = "import sys; print(*(name for name in sys.modules if name.startswith(('tf_ipu_shim', 'tensorflow'))))"
     loaded = python.succeeds("-c", code, executable=environment.python, environment=ALONE)
     assert loaded.split() == ["tf_ipu_shim.names", "tf_ipu_shim"]
-    code = "import ipu_tensorflow_addons.saved_model_tool"
+    code = "import ipu_tensorflow_addons.util"
     refused = python("-c", code, executable=environment.python, environment=ALONE)
-    assert "MissingModuleError: Graphcore's ipu_tensorflow_addons.saved_model_tool exists in SDK" in refused.stderr
+    assert "MissingModuleError: Graphcore's ipu_tensorflow_addons.util exists in SDK" in refused.stderr
 
 
 def test_wheel(python, environment, wheel):

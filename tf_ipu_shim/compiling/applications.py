@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tensorflow.core.framework import graph_pb2, node_def_pb2, types_pb2
@@ -67,7 +67,24 @@ def write(
     entry.library.function.extend(request.library.values())
     results = request.library[request.function].signature.output_arg
     entry.output_types.extend(result.type for result in results)
+    weights = _add_arguments(entry, config.signature, request, application, iterators, written)
     signature = config.signature
+    for index, (result, shape) in enumerate(zip(results, application.output_shapes)):
+        signature.outputs.add(name=f"{_RESULT}output_{index}", data_type=result.type, shape=shape)
+    _stream(signature.streamed_inputs, entry.infeeds, infeeds, "infeed")
+    _stream(signature.streamed_outputs, entry.outfeeds, outfeeds, "outfeed")
+    return application_file.write(application.path, executable, weights)
+
+
+def _add_arguments(
+    entry: Any,
+    signature: Any,
+    request: ProgramRequest,
+    application: Any,
+    iterators: Mapping[int, int],
+    written: set[int],
+) -> list[bytes]:
+    """Says where each argument comes from when the file runs. Returns the values that are part of the file."""
     weights: list[bytes] = []
     for index, argument in enumerate(application.arguments):
         is_variable = request.arg_types[index] == types_pb2.DT_RESOURCE
@@ -94,11 +111,7 @@ def write(
             output = signature.outputs.add()
             output.CopyFrom(entered.tensor)
             output.name = _RESULT + argument.name
-    for index, (result, shape) in enumerate(zip(results, application.output_shapes)):
-        signature.outputs.add(name=f"{_RESULT}output_{index}", data_type=result.type, shape=shape)
-    _stream(signature.streamed_inputs, entry.infeeds, infeeds, "infeed")
-    _stream(signature.streamed_outputs, entry.outfeeds, outfeeds, "outfeed")
-    return application_file.write(application.path, executable, weights)
+    return weights
 
 
 def refuse_host_code(library: Library, functions: Any) -> None:
