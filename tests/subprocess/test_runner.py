@@ -99,17 +99,9 @@ def test_tensorflow_1(python):
             assert keras.layers.LSTM is LSTM is v1.keras.layers.LSTM
             assert v2.Variable is not tf.Variable
             assert "Session" in dir(tf) and "placeholder" in dir(tf)
-            for statement in ("import tensorflow.contrib", "from tensorflow import contrib"):
-                try:
-                    exec(statement)
-                except ImportError:
-                    pass
-                else:
-                    raise SystemExit("there is a tf.contrib")
-            try:
-                tf.contrib
-            except AttributeError as error:
-                assert "contrib" in str(error)
+            from tensorflow import contrib
+            import tensorflow.contrib
+            assert tf.contrib is contrib and tf.contrib.layers is contrib.layers
 
             x = tf.placeholder(tf.float32, [2])
             assert x.shape[0].value == 2  # Dimension objects, as in version 1

@@ -116,8 +116,9 @@ def _split(a: Any, b: Any, number: int) -> Any:
         parts = tf.unstack(a, axis=axis)
         return tf.stack([parts[-1], parts[0]], axis=axis)
     first, second = tf.split(a, 2, axis=axis)
-    # The gradient of rows gathered of a plain `concat` asks which indices are in which part: refused, see test_kernels.
-    return first * 0.5 + second if number // 2 % 2 else -tf.concat([second, first], axis=axis)
+    # Not `-tf.concat`: a negation hands on the gradient of rows gathered of it as rows, and the concatenation then asks
+    # which indices are in which part: refused, see test_kernels.
+    return first * 0.5 + second if number // 2 % 2 else tf.concat([second, first], axis=axis) * -1.0
 
 
 def _slice(a: Any, b: Any, number: int) -> Any:

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu
+from tf_ipu_shim.building.applications import engines
 
 SCRIPT = """
 import tensorflow as tf
@@ -37,6 +38,8 @@ def own_process(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     with mock.patch.dict(os.environ):
         yield
+    while engines._engines:  # of embedded applications: they hold IPUs
+        engines._engines.popitem()[1].close()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)

@@ -11,7 +11,13 @@ from tf_ipu_shim.lowering import op_types, vocabulary
 SOURCES = pathlib.Path(plugin.__file__).with_name("csrc")
 # What is registered and in no program: Graphcore's driver ops, and what runs eagerly only.
 NOT_IN_PROGRAMS = {
+    "ApplicationCall",
+    "ApplicationRuntime",
     "IPUDeleteOutfeed",
+    "IpuApplicationBegin",
+    "IpuApplicationCompile",
+    "IpuApplicationInfeed",
+    "IpuApplicationInput",
     "IpuClearAllXlaCompilationCaches",
     "IpuConfigureHardware",
     "IpuEventTrace",

@@ -25,7 +25,7 @@ def gen_lstm(x, options, options_bwd):
 
 def gen_gru(x, options, options_bwd):
     return gen_popnn_ops.popnn_gru_layer(
-        x, tf.zeros([2, 5]), tf.ones([9, 15]), tf.ones([3, 5]), "tanh", "sigmoid", 5, False, False,
+        x, tf.zeros([2, 5]), tf.ones([9, 15]), tf.ones([3, 5]), "tanh", "sigmoid", 5, False, reset_after=False,
         options=json.dumps(options), options_bwd=json.dumps(options_bwd),
     )[0]  # fmt: skip
 

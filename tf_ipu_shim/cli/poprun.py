@@ -133,10 +133,11 @@ def _show(arguments: argparse.Namespace, process: subprocess.Popen[str], index: 
 
 
 def _pass_on(source: IO[str], to: IO[str] | None, tag: str) -> None:
-    for line in source:
-        if to is not None:
-            to.write(tag + line)
-            to.flush()
+    with source:
+        for line in source:
+            if to is not None:
+                to.write(tag + line)
+                to.flush()
 
 
 def _watch(processes: list[subprocess.Popen[str]]) -> int:

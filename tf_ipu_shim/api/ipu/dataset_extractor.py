@@ -33,9 +33,8 @@ def get_variable_handles(variables: Iterable[Any]) -> list[Any]:
     Source: `tensorflow.python.ipu.dataset_extractor.get_variable_handles`.
 
     Example:
-        >>> with tf.compat.v1.Session() as session:
-        ...     session.run(get_variable_handles(tf.compat.v1.global_variables()))
-        [array([b'weights'], dtype=object)]
+        >>> [name.numpy().tolist() for name in get_variable_handles([tf.Variable(1.0, name="weights")])]
+        [[b'weights']]
     """
     with ops.device("/device:CPU:0"):
         return [constant_op.constant([_name(variable)]) for variable in variables]
@@ -150,7 +149,9 @@ def import_variables(
     Source: `tensorflow.python.ipu.dataset_extractor.import_variables`.
 
     Example:
-        >>> import_variables([weights], ["weights.bin"])
+        >>> weights = tf.Variable([1.0, 2.0], name="weights")
+        >>> written = export_variables([weights], ["weights"], "weights.bin", print_stats=False)
+        >>> loaded = import_variables([weights], ["weights.bin"])
     """
     note_arguments("export_variables", is_input=is_input)
     files = [filenames] if isinstance(filenames, (str, os.PathLike)) else list(filenames)

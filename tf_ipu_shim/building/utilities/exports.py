@@ -168,7 +168,9 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
     Source: `tensorflow.python.ipu.utils.export_inputs_to_file`.
 
     Example:
-        >>> export_inputs_to_file([x], "inputs.bin", {x: np.ones([2, 2])})
+        >>> with tf.Graph().as_default():
+        ...     x = tf.compat.v1.placeholder(tf.float32, [2, 2], name="x")
+        ...     export_inputs_to_file([x], "inputs.bin", {x: np.ones([2, 2])})
         >>> next(iter(tf_ipu_shim.TensorFile("inputs.bin")))["x"].shape
         (2, 2)
     """

@@ -89,10 +89,12 @@ class TensorFile:
         ValueError: it is no such file.
 
     Example:
-        >>> exported = TensorFile("inputs.bin")
+        >>> ipu.utils.export_dataset_to_file(tf.data.Dataset.range(10).map(lambda i: {"i": i}), "numbers.bin", 3)
+        >>> exported = TensorFile("numbers.bin")
         >>> [tensor.name for tensor in exported.tensors]
-        ['x']
-        >>> elements = list(exported)  # dictionaries from names to arrays
+        ['i']
+        >>> [int(element["i"]) for element in exported]
+        [0, 1, 2]
     """
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:

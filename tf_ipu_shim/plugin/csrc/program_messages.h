@@ -150,7 +150,7 @@ struct SentElements {
   static constexpr char kName[] = "tf_ipu_shim.SentElements";
   std::string feed_id;
   int64_t rows = 0;
-  int32_t replicas = 1;
+  int32_t replicas = 0;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {

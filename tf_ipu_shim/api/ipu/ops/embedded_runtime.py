@@ -28,8 +28,13 @@ class RuntimeContext:
     Source: `tensorflow.python.ipu.ops.embedded_runtime.RuntimeContext`.
 
     Example:
-    , context.output_types()
-        ('doubler', [tf.float32])
+        >>> infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.zeros([2])).repeat())
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        >>> double = lambda: ipu.loops.repeat(16, lambda x: outfeed.enqueue(2.0 * x), [], infeed)
+        >>> compiled = ipu.application_compile_op.experimental_application_compile_op(double)
+        >>> context = embedded_runtime_start(compiled, [], "named")
+        >>> context.name(), context.output_types()
+        ('named', [tf.float32])
     """
 
     def __init__(self, name: str, executable_file: Any, executable_proto: Any, start_output: Any) -> None:
