@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 import tensorflow as tf
+from google.protobuf import message as protobuf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
@@ -171,6 +172,8 @@ def test_a_message_that_is_cut_short_or_changed_is_read_or_refused(message, data
         echo(program_pb2.ProgramAnswer, cut)
     except ValueError as error:
         assert "no readable tf_ipu_shim.ProgramAnswer: " in str(error)
+    except protobuf.DecodeError:
+        pass  # text that is no UTF-8: the plugin hands it on as bytes, and Python refuses it
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,7 @@ def import_variables(
         >>> weights = tf.Variable([1.0, 2.0], name="weights")
         >>> written = export_variables([weights], ["weights"], "weights.bin", print_stats=False)
         >>> loaded = import_variables([weights], ["weights.bin"])
+        1 of 1 variables from weights.bin
     """
     note_arguments("export_variables", is_input=is_input)
     files = [filenames] if isinstance(filenames, (str, os.PathLike)) else list(filenames)
