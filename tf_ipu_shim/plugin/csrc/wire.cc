@@ -49,4 +49,30 @@ void AppendDelimited(const std::string& value, std::string* bytes) {
   bytes->append(value);
 }
 
+bool ReadDelimited(WireCursor* from, std::string* value) {
+  WireCursor inside(nullptr, nullptr);
+  if (!from->Delimited(&inside)) return false;
+  value->assign(inside.data(), inside.size());
+  return true;
+}
+
+bool IsUtf8(const std::string& text) {
+  // The least code point that is written with so many bytes after the first.
+  constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+  for (size_t at = 0; at < text.size();) {
+    const uint8_t first = text[at++];
+    const int more = first < 0x80 ? 0 : first >> 5 == 0x6 ? 1 : first >> 4 == 0xe ? 2 : first >> 3 == 0x1e ? 3 : -1;
+    if (more < 0 || text.size() - at < static_cast<size_t>(more)) return false;
+    uint32_t point = more == 0 ? first : first & (0x3f >> more);
+    for (int i = 0; i < more; ++i) {
+      const uint8_t next = text[at++];
+      if (next >> 6 != 0x2) return false;
+      point = point << 6 | (next & 0x3f);
+    }
+    const bool is_surrogate = point >= 0xd800 && point < 0xe000;
+    if (point < kLeast[more] || point > 0x10ffff || is_surrogate) return false;
+  }
+  return true;
+}
+
 }  // namespace tf_ipu_shim

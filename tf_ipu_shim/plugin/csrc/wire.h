@@ -54,6 +54,8 @@ class WireCursor {
 void AppendVarint(uint64_t value, std::string* bytes);
 void AppendFixed64(uint64_t value, std::string* bytes);
 void AppendDelimited(const std::string& value, std::string* bytes);
+bool ReadDelimited(WireCursor* from, std::string* value);
+bool IsUtf8(const std::string& text);
 
 // A field of type `bytes`: no text.
 struct ByteString {
@@ -159,11 +161,9 @@ struct Wire<std::string> {
   static constexpr WireType kType = WireType::kDelimited;
   static std::string Kind() { return "string"; }
   static bool IsDefault(const std::string& value) { return value.empty(); }
+  // Python reads no other text; a message with such is refused here, too.
   static bool Read(WireCursor* from, std::string* value, std::string*) {
-    WireCursor inside(nullptr, nullptr);
-    if (!from->Delimited(&inside)) return false;
-    value->assign(inside.data(), inside.size());
-    return true;
+    return ReadDelimited(from, value) && IsUtf8(*value);
   }
   static bool Append(const std::string& value, std::string* bytes) {
     AppendDelimited(value, bytes);
@@ -176,8 +176,8 @@ struct Wire<ByteString> {
   static constexpr WireType kType = WireType::kDelimited;
   static std::string Kind() { return "bytes"; }
   static bool IsDefault(const ByteString& bytes) { return bytes.value.empty(); }
-  static bool Read(WireCursor* from, ByteString* bytes, std::string* problem) {
-    return Wire<std::string>::Read(from, &bytes->value, problem);
+  static bool Read(WireCursor* from, ByteString* bytes, std::string*) {
+    return ReadDelimited(from, &bytes->value);
   }
   static bool Append(const ByteString& value, std::string* bytes) {
     AppendDelimited(value.value, bytes);
@@ -190,8 +190,8 @@ struct Wire<TraceEvent> {
   static constexpr WireType kType = WireType::kDelimited;
   static std::string Kind() { return "xla.poplarplugin.IpuTraceEvent"; }
   static bool IsDefault(const TraceEvent&) { return false; }
-  static bool Read(WireCursor* from, TraceEvent* value, std::string* problem) {
-    return Wire<std::string>::Read(from, &value->serialized, problem);
+  static bool Read(WireCursor* from, TraceEvent* value, std::string*) {
+    return ReadDelimited(from, &value->serialized);
   }
   static bool Append(const TraceEvent& value, std::string* bytes) {
     AppendDelimited(value.serialized, bytes);
