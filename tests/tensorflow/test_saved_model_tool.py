@@ -414,3 +414,13 @@ def test_runs_need_inputs(model):
     command = ["run", "--dir", model, "--tag_set", "serve", "--signature_def", "serving_default"]
     with pytest.raises(AttributeError, match="At least one of --inputs"):
         saved_model_tool.saved_model_cli.run(saved_model_tool.saved_model_cli.create_parser().parse_args(command))
+
+
+def test_a_batch_size_that_no_converter_would_follow_is_refused():
+    from tf_ipu_shim.addons.saved_model_tool.converter.converter_pipeline import ConverterPipeline
+    from tf_ipu_shim.addons.saved_model_tool.ipu_convert import IpuConversionParams
+
+    from tf_ipu_shim.errors import UnsupportedError
+
+    with pytest.raises(UnsupportedError, match=r"batch_size=4 is not emulated \(signature 'serving_default'\)"):
+        ConverterPipeline(IpuConversionParams(batch_size=4), "serving_default")

@@ -59,3 +59,8 @@ def _refuse_embedded(param: Any, signature_key: str) -> None:
             "batches needs an application for the "
             "embedded runtime, which the converter does not make. Leave batch_per_step out."
         )
+    if param.batch_size != 1:
+        raise UnsupportedError(
+            f"batch_size={param.batch_size} is not emulated (signature {signature_key!r}): no converter changes the "
+            "shapes of a model. Leave batch_size out, and save the model with the batch size that it is to have."
+        )
