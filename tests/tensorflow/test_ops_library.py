@@ -224,16 +224,6 @@ def test_codelet_expressions():
         edsl.BinaryExpr  # noqa: B018
 
 
-def test_what_needs_poplar_is_refused():
-    for op in (ipu.custom_ops.precompiled_user_op, ipu.custom_ops.cpu_user_operation):
-        with pytest.raises(errors.UnsupportedError, match="there is no Poplar"):
-            op([], "libcustom.so")
-        with pytest.raises(ValueError, match="Expected attributes to be a 'str' type"):
-            op([], "libcustom.so", attributes=3)
-    with pytest.raises(errors.UnsupportedError, match=r"depth=2"):
-        ipu.internal_ops.fifo(tf.ones([]), 2)
-
-
 def test_what_leaves_values_alone():
     x = random.normal(size=3).astype(np.float32)
     internal = ipu.internal_ops

@@ -26,6 +26,13 @@ CALLS = {
         "`nn_ops.softmax`", {"stable": recorded("the largest element is always subtracted first", False)}
     ),
     "nn_ops.multi_conv": Call("`nn_ops.multi_conv`", {"options": recorded(reasons.PLANNING)}),
+    "precompiled_user_op": Call(
+        "`custom_ops.precompiled_user_op`",
+        {
+            "gp_path": recorded("a TensorFlow function stands for the codelets", ""),
+            "separate_gradients": recorded("gradients are the same values, each for itself or all at once", False),
+        },
+    ),
     "embedding_lookup": Call(
         "`embedding_ops.embedding_lookup`",
         {

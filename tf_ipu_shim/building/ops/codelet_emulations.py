@@ -1,0 +1,201 @@
+"""A user's own op with code for tiles: a TensorFlow function that the user registers stands for it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.building.ops.user_op_arguments import UserOpCall, user_op_call
+from tf_ipu_shim.configuration.arguments import note_arguments
+
+_FIRST_FUNCTION = "Build"
+
+
+@dataclass(frozen=True)
+class _Emulation:
+    name: str
+    function: Callable[..., Any]
+    gradient: Callable[..., Any] | None
+
+
+_emulations: dict[str, _Emulation] = {}
+
+
+def register_emulation(
+    name: str, python_function: Callable[..., Any] | None, gradient: Callable[..., Any] | None = None
+) -> None:
+    """Has a TensorFlow function stand for the op that a library builds of Poplar code, in this process.
+
+    The function gets the op's inputs, and `attributes=` if it has a parameter of that name; it gives a tensor for each
+    output, or the only one. It is traced into the program around it, and runs on the IPU of the op. TensorFlow
+    differentiates it (`tf.custom_gradient` included), unless there is a function for its gradient.
+
+    Args:
+        name: the library's file name (`"libproduct.so"`), for all its ops; or with the op's name behind it
+            (`"libproduct.so:BuildSum"`), for one of them.
+        python_function: stands for the op; in place of one that is registered already. None takes that away.
+        gradient: called with three lists, the gradients of the outputs, the inputs and the outputs, and with
+            `attributes=` (the op's `gradient_attributes`) if it has a parameter of that name; it gives a list with a
+            gradient, or None, for each input that has one.
+
+    Raises:
+        TypeError: what is to be called cannot be.
+        ValueError: the name is no file name.
+
+    Example:
+        >>> register_emulation("libproduct.so", lambda a, b: a * b)
+        >>> outputs = {"output_types": [tf.float32], "output_shapes": [[]]}
+        >>> (product,) = precompiled_user_op([3.0, 4.0], "/anywhere/libproduct.so", outs=outputs)
+        >>> float(product)
+        12.0
+    """
+    if not isinstance(name, str) or not name.split(":")[0] or "/" in name:
+        raise ValueError(
+            f"register_emulation(name={name!r}): expected the library's file name without a directory, such as "
+            "'libproduct.so', or 'libproduct.so:BuildSum' for one of its ops."
+        )
+    for what, function in (("python_function", python_function), ("gradient", gradient)):
+        if function is not None and not callable(function):
+            raise TypeError(f"register_emulation({name!r}): {what} is {function!r}, and has to be a function.")
+    if python_function is not None:
+        _emulations[name] = _Emulation(name, python_function, gradient)
+    elif gradient is None:
+        _emulations.pop(name, None)
+    else:
+        raise TypeError(f"register_emulation({name!r}): a gradient alone stands for no op. Give python_function too.")
+
+
+def precompiled_user_op(
+    inputs: Sequence[Any],
+    library_path: str,
+    gp_path: str = "",
+    outs: Mapping[str, Any] | None = None,
+    name: str = "UserOp",
+    op_name: str = _FIRST_FUNCTION,
+    separate_gradients: bool = False,
+    inputs_with_gradients: Sequence[int] | None = None,
+    attributes: str | None = None,
+    gradient_attributes: str | None = None,
+) -> list[tf.Tensor]:
+    """An op that a shared library makes of Poplar code: what `register_emulation` has for it runs in its place.
+
+    Args:
+        inputs: tensors.
+        library_path: of the shared library. Nothing is loaded; its file name says which emulation it is.
+        gp_path: of its codelets; recorded.
+        outs: `output_types` and `output_shapes`, a list each. None for no outputs.
+        name: of the op.
+        op_name: prefix of the library's functions.
+        separate_gradients: whether each gradient has its own op; recorded, the values are the same.
+        inputs_with_gradients: indices of the inputs that have gradients; None for all.
+        attributes: text for the op.
+        gradient_attributes: text for its gradient.
+
+    Returns:
+        A tensor for each output.
+
+    Raises:
+        ValueError: an argument, or what an emulation gave, is not what it has to be.
+        UnsupportedError: no emulation is registered; the error says how.
+        NotFoundError: so it is, and there is no such library either.
+
+    Source: `tensorflow.python.ipu.ops.custom_ops.precompiled_user_op`.
+
+    Example:
+        >>> register_emulation("libscale.so", lambda x, attributes: x * float(attributes))
+        >>> outputs = {"output_types": [tf.float32], "output_shapes": [[2]]}
+        >>> precompiled_user_op([[1.0, 2.0]], "libscale.so", outs=outputs, attributes="0.5")[0].numpy().tolist()
+        [0.5, 1.0]
+    """
+    call = user_op_call(inputs, outs, inputs_with_gradients, attributes, gradient_attributes)
+    emulation = _find(os.fspath(library_path), op_name)
+    note_arguments("precompiled_user_op", gp_path=gp_path, separate_gradients=separate_gradients)
+    with tf.name_scope(name or "UserOp"):
+        values = [x if i in call.differentiable else tf.stop_gradient(x) for i, x in enumerate(call.inputs)]
+        if emulation.gradient is None:
+            return _outputs(emulation, call, values)
+        return list(_with_gradient(emulation, emulation.gradient, call)(*values))
+
+
+def _find(path: str, op_name: str) -> _Emulation:
+    file = os.path.basename(path)
+    names = [f"{file}:{op_name}", file]
+    known = next((_emulations[name] for name in names if name in _emulations), None)
+    if known is not None:
+        return known
+    wanted = file if op_name == _FIRST_FUNCTION else names[0]
+    reason = (
+        f"precompiled_user_op runs Poplar code of {path}, and there is no Poplar in the simulated IPU. Register a "
+        "TensorFlow function that computes the same, before the op is used:\n"
+        f"    ipu.custom_ops.register_emulation({wanted!r}, lambda *inputs: ...)\n"
+        "It needs no library. See the help of register_emulation for attributes and gradients."
+    )
+    if not os.path.exists(path):
+        raise tf.errors.NotFoundError(None, None, f"{path}: there is no such file. {reason}")
+    raise errors.UnsupportedError(reason)
+
+
+def _with_gradient(emulation: _Emulation, gradient: Callable[..., Any], call: UserOpCall) -> Callable[..., Any]:
+    @tf.custom_gradient
+    def run(*values: Any) -> Any:
+        results = _outputs(emulation, call, values)
+
+        def gradients(*upstream: Any) -> list[Any]:
+            given = _gradients(emulation.name, gradient, call, upstream, values, results)
+            return [given.get(index) for index in range(len(values))]
+
+        return results, gradients
+
+    return run
+
+
+def _outputs(emulation: _Emulation, call: UserOpCall, values: Sequence[Any]) -> list[tf.Tensor]:
+    returned = _call(emulation.function, *values, attributes=call.attributes)
+    results = [] if returned is None else list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    if len(results) != len(call.types):
+        raise ValueError(
+            f"The emulation of {emulation.name!r} gave {len(results)} tensors, and `outs` has {len(call.types)}."
+        )
+    for index, (result, dtype, shape) in enumerate(zip(results, call.types, call.shapes, strict=True)):
+        tensor = results[index] = tf.convert_to_tensor(result)
+        if tensor.dtype != dtype or not tensor.shape.is_compatible_with(shape):
+            raise ValueError(
+                f"Output {index} of the emulation of {emulation.name!r} is {tensor.dtype.name} of the shape "
+                f"{tensor.shape}, and `outs` says {dtype.name} of the shape {shape}."
+            )
+        if not tf.executing_eagerly():
+            tensor.set_shape(shape)
+    return results
+
+
+def _gradients(
+    name: str,
+    gradient: Callable[..., Any],
+    call: UserOpCall,
+    upstream: Sequence[Any],
+    values: Sequence[Any],
+    results: Sequence[Any],
+) -> dict[int, Any]:
+    given = [tf.zeros_like(x) if one is None else one for one, x in zip(upstream, results, strict=True)]
+    returned = _call(gradient, given, list(values), list(results), attributes=call.gradient_attributes)
+    gradients = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    if len(gradients) != len(call.differentiable):
+        raise ValueError(
+            f"The gradient of {name!r} gave {len(gradients)} tensors, and {len(call.differentiable)} inputs "
+            f"have gradients: those with the indices {call.differentiable}. Give None where there is none."
+        )
+    return dict(zip(call.differentiable, gradients, strict=True))
+
+
+def _call(function: Callable[..., Any], *args: Any, attributes: str) -> Any:
+    """Calls a user's function, with the attributes if it has a parameter for them."""
+    parameters = inspect.signature(function).parameters
+    if "attributes" in parameters:
+        return function(*args, attributes=attributes)
+    return function(*args)
