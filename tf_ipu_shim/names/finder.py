@@ -33,6 +33,13 @@ ALIASES = {
     "tf_ipu_shim.keras": "tf_ipu_shim.api.keras",
     "tf_ipu_shim.addons": "tf_ipu_shim.api.addons",
 }
+# Modules that Graphcore has under an older name too.
+OLDER_NAMES = {
+    f"tensorflow.python.ipu.{name}": f"tf_ipu_shim.api.ipu.optimizers.{name}"
+    for name in (
+        "cross_replica_optimizer gradient_accumulation_optimizer ipu_optimizer map_gradient_optimizer sharded_optimizer"
+    ).split()
+}
 # Packages that stock TensorFlow lacks and that hold nothing but names served here.
 EMPTY_PACKAGES = ("tensorflow.compiler.plugin", *stock_aliases.EMPTY_PACKAGES)
 
@@ -44,6 +51,8 @@ def own_name(fullname: str) -> str | None:
         >>> own_name("tensorflow.python.ipu.utils")
         'tf_ipu_shim.api.ipu.utils'
     """
+    if fullname in OLDER_NAMES:
+        return OLDER_NAMES[fullname]
     for theirs, ours in ALIASES.items():
         if fullname == theirs or fullname.startswith(theirs + "."):
             return ours + fullname[len(theirs) :]
@@ -134,7 +143,7 @@ def _find_alias(fullname: str, ours: str, path: Sequence[str] | None) -> ModuleS
     if fullname in ALIASES:
         if _installed(fullname, path):
             return None
-    elif sys.modules.get(parent) is not sys.modules.get(ours.rpartition(".")[0], parent):
+    elif sys.modules.get(parent) is not sys.modules.get(own_name(parent) or "", parent):
         return None  # The parent is Graphcore's own package, and so are the modules in it.
     target = _find_spec(ours)
     if target is None:

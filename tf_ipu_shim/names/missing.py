@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import opcode
 import sys
 import types
@@ -76,6 +77,8 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
             except AttributeError as error:
                 if _comes_from_below(error):
                     raise ImportError(f"{theirs}.{name} could not be loaded: {error}", name=theirs) from error
+        if knows_module(f"{theirs}.{name}"):
+            return _module_below(theirs, name, _is_import_from(sys._getframe(1)))
         releases = graphcore_names.attributes(theirs).get(name)
         if releases is None:
             raise AttributeError(f"module {ours!r} has no attribute {name!r}")
@@ -85,6 +88,16 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
         raise errors.MissingAttributeError(message)
 
     return __getattr__
+
+
+def _module_below(package: str, name: str, is_import_from: bool) -> types.ModuleType:
+    """A module that nobody has imported yet: Graphcore's packages have theirs as attributes from the start."""
+    try:
+        return importlib.import_module(f"{package}.{name}")
+    except errors.MissingModuleError as error:
+        if is_import_from:
+            raise
+        raise errors.MissingAttributeError(str(error)) from error
 
 
 def _comes_from_below(error: AttributeError) -> bool:

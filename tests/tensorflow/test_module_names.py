@@ -1,0 +1,40 @@
+"""Graphcore's module names once TensorFlow is there: as attributes of their packages, and under older names."""
+
+import importlib
+
+import pytest
+from tensorflow.python import ipu
+
+from tf_ipu_shim import errors
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "data.ops.dataset_ops",
+        "keras.extensions.functional_extensions",
+        "keras.optimizers.ipu_wrappers",
+        "ops.experimental.popfloat_cast_to_gfloat",
+        "ops.rnn_ops_grad",
+    ],
+)
+def test_modules_that_nobody_imported_are_attributes_of_their_packages(path):
+    found = ipu
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert found is importlib.import_module(f"tensorflow.python.ipu.{path}")
+
+
+def test_a_module_that_is_not_emulated_is_refused_as_an_attribute_too():
+    with pytest.raises(errors.MissingAttributeError, match=r"ipu\.register_keras_extensions exists in SDK 2\.6-3\.0"):
+        ipu.register_keras_extensions  # noqa: B018
+    with pytest.raises(errors.MissingModuleError, match=r"ipu\.register_keras_extensions exists in SDK 2\.6-3\.0"):
+        from tensorflow.python.ipu import register_keras_extensions  # noqa: F401
+    assert not hasattr(ipu, "register_keras_extensions")
+
+
+@pytest.mark.parametrize("name", ["gradient_accumulation_optimizer", "ipu_optimizer", "sharded_optimizer"])
+def test_optimizers_under_their_older_names(name):
+    older = importlib.import_module(f"tensorflow.python.ipu.{name}")
+    assert older is importlib.import_module(f"tensorflow.python.ipu.optimizers.{name}")
+    assert older is getattr(ipu, name)
