@@ -1,9 +1,11 @@
-"""Jobs of several processes on this machine: collectives by themselves, and training under the strategies."""
+"""Jobs of several processes: collectives by themselves, and training under the strategies."""
 
 import concurrent.futures
 import json
 
 import numpy as np
+
+from tf_ipu_shim.runtime import meeting_place
 
 COLLECTIVES = """
 import json, sys, threading
@@ -31,15 +33,25 @@ for thread in threads:
     thread.join()
 found["concurrent"] = results
 
+# More than the first exchange of a call holds, of another length in each process.
+(many,) = collectives.run("gather", "many", [np.full([1000 * (rank + 1), 3], rank, np.float64)])
+found["many"] = [many.shape[0], float(many.sum())]
+(weights,) = collectives.run("broadcast", "weights", [np.full([5000], rank, np.float32)], root=1)
+found["weights"] = float(weights.sum())
+# Sums in the order of ranks: in another order the 1 is lost.
+found["order"] = float(collectives.run("sum", "order", [np.float32([1e8, -1e8, 1.0][rank])])[0])
+
 try:
     collectives.run("sum", "shape", [np.zeros(rank + 1)])
 except collectives.CollectiveError as error:
     found["mismatch"] = str(error)
+found["after"] = float(collectives.run("sum", "shape", [np.float32(1)])[0])
 if rank != 1:
-    try:
-        collectives.run("sum", "gone", [np.zeros(1)])
-    except collectives.CollectiveError as error:
-        found["gone"] = str(error)
+    for name in ("gone", "later"):
+        try:
+            collectives.run("sum", name, [np.zeros(1)])
+        except collectives.CollectiveError as error:
+            found[name] = str(error)
 print(json.dumps(found))
 """
 
@@ -117,8 +129,25 @@ print(json.dumps(found))
 """
 
 
-def run_job(python, script, size):
-    """What each process of a job prints."""
+LATE = """
+import json
+import numpy as np
+from tf_ipu_shim.runtime import collectives, job
+
+rank = job.current().rank
+collectives.run("sum", "start", [np.zeros(1)])
+found = []
+for name in ["late", "next"][rank:]:
+    try:
+        collectives.run("sum", name, [np.zeros(1)])
+    except collectives.CollectiveError as error:
+        found.append(str(error))
+print(json.dumps(found))
+"""
+
+
+def run_job(python, script, size, **more):
+    """What each process of a job prints; `more` is the environment by rank, or for all."""
     path = python.script(script)
 
     def one(rank):
@@ -127,6 +156,7 @@ def run_job(python, script, size):
             "TF_IPU_SHIM_SIZE": str(size),
             "TF_IPU_SHIM_JOB": str(python.directory),
             "TF_IPU_SHIM_LOCK_DIR": str(python.directory / "locks"),
+            **{name: value[rank] if isinstance(value, list) else value for name, value in more.items()},
         }
         return json.loads(python.succeeds(path, environment=environment).splitlines()[-1])
 
@@ -134,29 +164,57 @@ def run_job(python, script, size):
         return list(pool.map(one, range(size)))
 
 
-def test_collectives(python):
-    ranks = run_job(python, COLLECTIVES, 3)
+def check_collectives(ranks):
     for rank, found in enumerate(ranks):
         assert found["sum"] == [[0, 3, 6], 3]
         assert found["mean"] == [1]
         assert found["gather"] == [[[0, 0], [1, 1], [1, 1], [2, 2], [2, 2], [2, 2]]]
         assert found["broadcast"] == [[1, 7]]
         assert found["concurrent"] == {name: 3 * ord(name) for name in "xyz"}
+        assert found["many"] == [6000, 3.0 * (2000 + 2 * 3000)]
+        assert found["weights"] == 5000 and found["order"] == 1.0
         assert "rank 0 has" in found["mismatch"] and "Mismatched" in found["mismatch"]
+        assert found["after"] == 3
         if rank != 1:
-            assert "rank 1 has ended" in found["gone"]
+            assert "rank 1 has ended" in found["gone"] and "rank 1 has ended" in found["later"]
+
+
+def test_collectives(python):
+    check_collectives(run_job(python, COLLECTIVES, 3))
+
+
+def test_processes_at_different_addresses(python):
+    """As on several machines: nothing but addresses says where the others are."""
+    addresses = meeting_place.free_addresses(["127.0.0.1", "127.0.0.2", "127.0.0.3"])
+    check_collectives(run_job(python, COLLECTIVES, 3, TF_IPU_SHIM_ADDRESSES=",".join(addresses)))
+
+
+def test_workers_of_a_tf_config(python):
+    cluster = {"chief": ["127.0.0.1:0"], "worker": ["127.0.0.2:0", "127.0.0.3:0"]}
+    for addresses in cluster.values():
+        free = meeting_place.free_addresses([address.split(":")[0] for address in addresses])
+        addresses[:] = [f"{host}:{(int(port) - 10_000) % 65536}" for host, port in (one.split(":") for one in free)]
+    tasks = [("chief", 0), ("worker", 0), ("worker", 1)]
+    configs = [json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}}) for kind, index in tasks]
+    check_collectives(run_job(python, COLLECTIVES, 3, TF_CONFIG=configs, TF_IPU_SHIM_RANK="", TF_IPU_SHIM_SIZE=""))
+
+
+def test_a_process_that_does_not_come_is_named_with_the_time_that_was_waited(python):
+    first, second = run_job(python, LATE, 2, TF_IPU_SHIM_COLLECTIVE_SECONDS="3")
+    assert len(first) == 2 and len(second) == 1, "all calls fail: the processes are not at the same place any more"
+    assert "late: not all 2 processes came to it within 3 s" in first[0] and first[1] == first[0]
+    assert "Start the job again, with more time in TF_IPU_SHIM_COLLECTIVE_SECONDS" in first[0]
 
 
 def test_processes_of_the_same_rank_are_an_error(python):
-    path = python.script("from tf_ipu_shim.runtime import collectives\ncollectives.run('sum', 'a', [])")
-    job = {"TF_IPU_SHIM_SIZE": "3", "TF_IPU_SHIM_JOB": str(python.directory)}
+    path = python.script(
+        "import numpy as np\nfrom tf_ipu_shim.runtime import collectives\ncollectives.run('sum', 'a', [np.zeros(1)])"
+    )
+    job = {"TF_IPU_SHIM_SIZE": "2", "TF_IPU_SHIM_JOB": str(python.directory)}
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         processes = list(pool.map(lambda rank: python(path, environment={**job, "TF_IPU_SHIM_RANK": rank}), "011"))
-    assert "Two processes of this job have rank 1" in processes[0].stderr
-    for process in processes:
-        # Rank 0 may be gone before the others are told.
-        assert process.returncode == 1
-        assert "have rank 1" in process.stderr or "rank 0 has ended" in process.stderr
+    failed = [process.stderr for process in processes if process.returncode]
+    assert len(failed) == 1 and "Two processes of this job have rank 1" in failed[0]
 
 
 def test_training_over_two_processes_is_training_on_both_parts_of_the_data(python):

@@ -56,6 +56,7 @@ def poprun(python, *words):
 
 def test_each_instance_knows_its_place_and_has_ipus_of_its_own(python):
     ran = poprun(python, "--num-replicas", 4, "--num-instances=2", "--ipus-per-replica", 2, "--numa-aware", "yes",
+                 "--host", "127.0.0.1,127.0.0.2",
                  sys.executable, "-m", "tf_ipu_shim", python.script(INSTANCE))  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     found = {}
@@ -89,7 +90,7 @@ def test_an_instance_that_fails_ends_the_others(python):
         (["--num-replicas=3", "--num-instances=2", "a.py"], "no multiple of --num-instances 2"),
         (["--num-replicas=0", "a.py"], "must be above 0"),
         (["--num-replicas=2"], "no command is given"),
-        (["--num-replicas=2", "--host=10.1.1.1,10.1.1.2", "a.py"], "is not this machine"),
+        (["--num-replicas=2", "--host=127.0.0.1,192.0.2.1", "a.py"], "--host 192.0.2.1: poprun starts"),
         (["--num-replicas=64", "--num-instances=2", "a.py"], "do not fit into system"),
         (["--num-replicas=2", "--only-output-from-instance=1", "a.py"], "must be from 0 to 0"),
     ],

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue, ScopedIPUOutfeedQueue
+from tf_ipu_shim.poplar.ops import gen_pop_datastream_ops
 
 from tf_ipu_shim import ipu
 
@@ -314,6 +315,44 @@ def test_a_queue_is_enqueued_in_a_graph():
             compiled(lambda: ipu.loops.repeat(2, lambda: outfeed.enqueue(tf.constant(1.0))))
             assert outfeed.enqueued
     assert outfeed.enqueued, "eager code sees what any graph has built"
+
+
+def test_a_queue_is_enqueued_once_all_of_it_is_known():
+    """Another thread that dequeues while the program is traced used to end the process."""
+    outfeed, seen = IPUOutfeedQueue(), []
+
+    class Looks:
+        def __array__(self, dtype=None):
+            thread = threading.Thread(target=lambda: seen.append((outfeed.enqueued, list(outfeed))))
+            thread.start()
+            thread.join()
+            return np.ones([2], np.float32)
+
+    with tf.Graph().as_default():
+        compiled(lambda: ipu.loops.repeat(2, lambda: outfeed.enqueue((tf.constant(1.0), Looks()))))
+    assert seen == [(False, [])] and outfeed.enqueued
+
+
+@pytest.mark.parametrize(
+    ("types", "shapes", "text"),
+    [
+        ([tf.float32], [], "1 outputs and 0 shapes"),
+        ([tf.float32, tf.float32], [[], []], "is dequeued as .*, and programs have sent float"),
+        ([tf.int32], [[]], "is dequeued as .*, and programs have sent float"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["all", "get_last"])
+def test_a_dequeue_that_is_not_what_was_sent(types, shapes, text, mode):
+    outfeed = IPUOutfeedQueue(outfeed_mode=IPUOutfeedMode(mode))
+
+    @tf.function(jit_compile=True)
+    def program():
+        ipu.loops.repeat(2, lambda: outfeed.enqueue(tf.constant(1.0)))
+
+    with tf.device(IPU):
+        program()
+    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+        gen_pop_datastream_ops.pop_datastream_outfeed_dequeue(types, shapes, outfeed._id, outfeed_mode=mode)
 
 
 def test_elements_without_a_number_in_them(graph):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from tf_ipu_shim.machine import systems
+from tf_ipu_shim.runtime import meeting_place
 
 # What PopRun is told about servers, MPI and partitions: an instance here is a process of this machine.
 _WITHOUT_EFFECT = (
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ipus-per-replica", type=int, default=1, metavar="N", help="IPUs of each replica")
     parser.add_argument("--only-output-from-instance", type=int, metavar="K", help="print what instance K prints alone")
     parser.add_argument("--tag-output", default="yes", metavar="yes|no", help="whether lines name their instance")
-    parser.add_argument("--host", "--hosts", metavar="HOST", help="this machine's name; others are refused")
+    parser.add_argument("--host", "--hosts", metavar="HOST,...", help="addresses of this machine")
     parser.add_argument("-v", "--vv", "-vv", dest="verbose", action="store_true", help="print what is started")
     for name in _WITHOUT_EFFECT:
         parser.add_argument(f"--{name}", nargs="?", const="yes", metavar="X", help=argparse.SUPPRESS)
@@ -63,8 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     command = _command(arguments.command)
     if arguments.verbose:
         print(f"poprun: {arguments.num_instances} x {shlex.join(command)}", file=sys.stderr)
-    job = uuid.uuid4().hex
-    started = [_start(arguments, command, job, index) for index in range(arguments.num_instances)]
+    job, count = uuid.uuid4().hex, arguments.num_instances
+    hosts = _hosts(arguments)
+    addresses = meeting_place.free_addresses([hosts[index * len(hosts) // count] for index in range(count)])
+    started = [_start(arguments, command, job, addresses, index) for index in range(count)]
     readers = [_show(arguments, process, index) for index, process in enumerate(started)]
     try:
         return _watch(started)
@@ -88,8 +91,12 @@ def _problem(arguments: argparse.Namespace) -> str | None:
         return f"--num-replicas {replicas} is no multiple of --num-instances {instances}; all have as many replicas."
     if not arguments.command:
         return "no command is given. Write it behind the options: poprun --num-replicas 2 python3 train.py"
-    if arguments.host and arguments.host not in ("localhost", "127.0.0.1", os.uname().nodename):
-        return f"--host {arguments.host} is not this machine. Instances run on one machine here; leave the option out."
+    others = [host for host in _hosts(arguments) if not _is_here(host)]
+    if others:
+        return (
+            f"--host {','.join(others)}: poprun starts instances on this machine alone. Start the script on "
+            "several with mpirun or srun (docs/strategies.md)."
+        )
     if arguments.only_output_from_instance not in (None, *range(instances)):
         return f"--only-output-from-instance must be from 0 to {instances - 1}."
     system = systems.current()
@@ -102,17 +109,33 @@ def _problem(arguments: argparse.Namespace) -> str | None:
     return None
 
 
+def _hosts(arguments: argparse.Namespace) -> list[str]:
+    return [host.strip() for host in (arguments.host or "127.0.0.1").split(",")]
+
+
+def _is_here(host: str) -> bool:
+    """Whether a socket of this machine can have the address."""
+    try:
+        meeting_place.free_addresses([host])
+    except OSError:
+        return False
+    return True
+
+
 def _command(words: Sequence[str]) -> list[str]:
     words = list(words[1:] if words[0] == "--" else words)
     return [sys.executable, *words] if words[0].endswith(".py") else words
 
 
-def _start(arguments: argparse.Namespace, command: list[str], job: str, index: int) -> subprocess.Popen[str]:
+def _start(
+    arguments: argparse.Namespace, command: list[str], job: str, addresses: Sequence[str], index: int
+) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
         "TF_IPU_SHIM_JOB": job,
         "TF_IPU_SHIM_RANK": str(index),
         "TF_IPU_SHIM_SIZE": str(arguments.num_instances),
+        "TF_IPU_SHIM_ADDRESSES": ",".join(addresses),
         "POPDIST_NUM_TOTAL_REPLICAS": str(arguments.num_replicas),
         "POPDIST_NUM_IPUS_PER_REPLICA": str(arguments.ipus_per_replica),
     }

@@ -24,12 +24,14 @@ class Instance:
         instances: how many there are.
         total_replicas: of all instances together.
         ipus_per_replica: how many IPUs each has.
+        local_index: its number among the processes of this machine, from 0.
     """
 
     index: int
     instances: int
     total_replicas: int
     ipus_per_replica: int
+    local_index: int = 0
 
     @property
     def local_replicas(self) -> int:
@@ -55,7 +57,7 @@ def current() -> Instance:
 
     Example:
         >>> current()
-        Instance(index=0, instances=1, total_replicas=1, ipus_per_replica=1)
+        Instance(index=0, instances=1, total_replicas=1, ipus_per_replica=1, local_index=0)
     """
     here = job.current()
     total = _number(TOTAL_REPLICAS, here.size)
@@ -64,11 +66,11 @@ def current() -> Instance:
             f"{total} replicas cannot be shared out evenly over {here.size} instances: the number of replicas must be "
             "a multiple of the number of instances."
         )
-    return Instance(here.rank, here.size, total, _number(IPUS_PER_REPLICA, 1))
+    return Instance(here.rank, here.size, total, _number(IPUS_PER_REPLICA, 1), here.local_rank)
 
 
 def device_id(instance: Instance, num_ipus: int) -> int:
-    """The Poplar device that is an instance's own: no two instances have an IPU in common.
+    """The Poplar device that is an instance's own: no two instances of one machine have an IPU in common.
 
     Args:
         instance: which.
@@ -79,13 +81,13 @@ def device_id(instance: Instance, num_ipus: int) -> int:
     """
     system = systems.current()
     devices = system.devices_with(num_ipus)
-    if instance.index >= len(devices):
+    if instance.local_index >= len(devices):
         raise ValueError(
             f"Instance {instance.index} needs a device of {num_ipus} IPUs of its own, and system {system.name} of "
             f"{system.num_ipus} IPUs has {len(devices)}. Start fewer instances or replicas, or choose a larger system "
             "with TF_IPU_SHIM_SYSTEM."
         )
-    return devices[instance.index].id
+    return devices[instance.local_index].id
 
 
 def _number(variable: str, default: int) -> int:

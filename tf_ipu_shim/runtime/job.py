@@ -1,19 +1,32 @@
-"""The job that this process is a part of: several processes on this machine that run the same script.
+"""The job that this process is a part of: several processes that run the same script, on one machine or several.
 
-`mpirun` (Open MPI), `mpiexec` (MPICH) and `poprun`, which starts the first, say so by environment variables;
-`TF_IPU_SHIM_RANK` and `TF_IPU_SHIM_SIZE` come before theirs.
+`tf-ipu poprun`, `mpirun` (Open MPI), `mpiexec` (MPICH), SLURM's `srun` and `TF_CONFIG` say so by environment variables;
+`TF_IPU_SHIM_RANK`, `TF_IPU_SHIM_SIZE` and `TF_IPU_SHIM_ADDRESSES` come before theirs.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+from collections.abc import Mapping
 
 from tf_ipu_shim import errors
 
-_RANKS = ("TF_IPU_SHIM_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-_SIZES = ("TF_IPU_SHIM_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-_NAMES = ("TF_IPU_SHIM_JOB", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+ADDRESSES = "TF_IPU_SHIM_ADDRESSES"
+# By launcher: rank, size, rank and size on this machine, name of the job.
+_LAUNCHERS = (
+    ("TF_IPU_SHIM_RANK", "TF_IPU_SHIM_SIZE", "TF_IPU_SHIM_LOCAL_RANK", "TF_IPU_SHIM_LOCAL_SIZE", "TF_IPU_SHIM_JOB"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+     "PMIX_NAMESPACE"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_ID"),
+    # srun counts the tasks of a step; SLURM_NTASKS is there in the shell of a batch script, too.
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", "SLURM_JOB_ID"),
+)  # fmt: skip
+_CHIEFS = ("chief", "master")
+# Workers may start a server of their own at the address that TF_CONFIG names; this library's is so many ports away.
+_PORTS_AWAY = 10_000
+_FIRST_PORT, _PORTS = 20_000, 20_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,35 +37,118 @@ class Job:
         name: tells it from other jobs of this user.
         rank: the number of this process, from 0.
         size: how many processes there are.
+        local_rank: the number of this process on its machine, from 0.
+        local_size: how many processes there are on this machine.
+        addresses: `host:port` of each process, by rank; empty where they find each other on this machine.
     """
 
     name: str
     rank: int
     size: int
+    local_rank: int
+    local_size: int
+    addresses: tuple[str, ...] = ()
 
 
 def current() -> Job:
     """The job of this process: of one process where no launcher says otherwise.
 
     Raises:
-        UnsupportedError: the processes are on several machines.
-        ValueError: rank and size contradict each other.
+        UnsupportedError: the processes are on several machines, and nothing says where.
+        ValueError: rank, size and addresses contradict each other.
 
     Example:
         >>> current().size
         1
     """
-    rank, size = int(_first(_RANKS) or 0), int(_first(_SIZES) or 1)
+    environment = os.environ
+    variables = next((of for of in _LAUNCHERS if environment.get(of[0]) or environment.get(of[1])), None)
+    if variables is None:
+        return _of_cluster(environment.get("TF_CONFIG", "")) or Job(str(os.getppid()), 0, 1, 0, 1)
+    rank, size = (_number(environment, variable, default) for variable, default in zip(variables, (0, 1)))
     if not 0 <= rank < size:
-        raise ValueError(f"The rank of a process must be from 0 to {size - 1}, but {rank} was given. Set {_RANKS[0]}.")
-    local = int(os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", size))
-    if "TF_IPU_SHIM_SIZE" not in os.environ and local != size:
-        raise errors.UnsupportedError(
-            f"This job has {size} processes, {local} of them on this machine. Processes meet over sockets of one "
-            "machine here: start them all on one."
+        raise ValueError(
+            f"The rank of a process must be from 0 to {size - 1}, but {variables[0]} is {rank}. Set TF_IPU_SHIM_RANK "
+            "and TF_IPU_SHIM_SIZE."
         )
-    return Job(_first(_NAMES) or str(os.getppid()), rank, size)
+    addresses = _given_addresses(environment, size) or (_of_step(environment) if "SLURM" in variables[0] else ())
+    local_rank, local_size = _on_this_machine(addresses, rank) if addresses else (rank, size)
+    local_rank = _number(environment, variables[2], local_rank)
+    local_size = _number(environment, variables[3], local_size)
+    if local_size != size and not addresses:
+        raise errors.UnsupportedError(
+            f"This job has {size} processes, {local_size} of them on this machine. Say where they are: "
+            f'{ADDRESSES}="host:port,host:port,...", by rank, the same for all (mpirun -x {ADDRESSES}).'
+        )
+    name = environment.get("TF_IPU_SHIM_JOB") or environment.get(variables[4]) or str(os.getppid())
+    return Job(name, rank, size, local_rank, local_size, addresses)
 
 
-def _first(names: tuple[str, ...]) -> str:
-    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+def _given_addresses(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
+    text = environment.get(ADDRESSES, "")
+    addresses = tuple(address.strip() for address in text.split(",") if address.strip())
+    if addresses and (len(addresses) != size or not all(_is_address(address) for address in addresses)):
+        raise ValueError(f'{ADDRESSES} must be {size} times "host:port", separated by commas; it is {text!r}.')
+    return addresses
+
+
+def _is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isdecimal() and 0 < int(port) < 65536
+
+
+def _of_step(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the tasks of a SLURM step are: its nodes in their order, each with ports that follow from the step."""
+    from tensorflow.python.distribute.cluster_resolver import slurm_cluster_resolver
+
+    nodes = slurm_cluster_resolver.expand_hostlist(environment.get("SLURM_STEP_NODELIST", ""))
+    tasks = slurm_cluster_resolver.expand_tasks_per_node(environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    if len(nodes) < 2:
+        return ()
+    step = _number(environment, "SLURM_JOB_ID", 0) * 64 + _number(environment, "SLURM_STEP_ID", 0)
+    first = _FIRST_PORT + step * 64 % _PORTS
+    return tuple(f"{node}:{first + index}" for node, count in zip(nodes, tasks) for index in range(count))
+
+
+def _of_cluster(text: str) -> Job | None:
+    """The workers of a `TF_CONFIG`, its chief first; None where this process is none of several."""
+    try:
+        config = json.loads(text or "{}")
+        cluster, task = config.get("cluster", {}), config.get("task", {})
+        kinds = [kind for kind in (*_CHIEFS, "worker") if cluster.get(kind)]
+        workers = [(kind, index, address) for kind in kinds for index, address in enumerate(cluster[kind])]
+        here = (str(task.get("type", "worker")), int(task.get("index", 0)))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ValueError(f"TF_CONFIG must be JSON with a cluster and a task; it is {text!r}: {error}") from error
+    ranks = [(kind, index) for kind, index, _ in workers]
+    if len(workers) < 2 or here not in ranks:
+        return None
+    addresses = tuple(_moved(address) for _, _, address in workers)
+    rank = ranks.index(here)
+    return Job(",".join(addresses), rank, len(workers), *_on_this_machine(addresses, rank), addresses)
+
+
+def _moved(address: str) -> str:
+    if not _is_address(address):
+        raise ValueError(f"TF_CONFIG: a worker's address must be host:port; it is {address!r}.")
+    host, _, port = address.rpartition(":")
+    other = int(port) + _PORTS_AWAY
+    return f"{host}:{other if other < 65536 else int(port) - _PORTS_AWAY}"
+
+
+def _on_this_machine(addresses: tuple[str, ...], rank: int) -> tuple[int, int]:
+    """The number of this process among those on its machine, and how many these are."""
+    machines = [_machine(address) for address in addresses]
+    return machines[:rank].count(machines[rank]), machines.count(machines[rank])
+
+
+def _machine(address: str) -> str:
+    host = address.rpartition(":")[0]
+    return "localhost" if host.startswith("127.") or host in ("localhost", "[::1]", os.uname().nodename) else host
+
+
+def _number(environment: Mapping[str, str], variable: str, default: int) -> int:
+    text = environment.get(variable, "") if variable else ""
+    if text and not text.isdecimal():
+        raise ValueError(f"{variable} must be a number; it is {text!r}.")
+    return int(text) if text else default

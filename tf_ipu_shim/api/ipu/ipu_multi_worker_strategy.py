@@ -10,7 +10,7 @@ from tf_ipu_shim.runtime import job
 
 
 class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
-    """Trains on the IPUs of one worker; the workers are the processes of a job on this machine.
+    """Trains on the IPUs of one worker; the workers are the processes of a job.
 
     Deprecated since SDK 3.0, where `PopDistStrategy` takes its place.
 
@@ -78,8 +78,8 @@ def _check_cluster(cluster_resolver: Any) -> None:
     if (workers, rank) != (here.size, here.rank):
         raise errors.UnsupportedError(
             f"This is worker {rank} of {workers} of the cluster, but process {here.rank} of {here.size} of its job: "
-            "workers meet as processes of one job on this machine, not over TensorFlow's servers. Start them with "
-            "mpirun, or set TF_IPU_SHIM_RANK, TF_IPU_SHIM_SIZE and TF_IPU_SHIM_JOB."
+            "workers are processes of one job. Give each its TF_CONFIG, which says both, or start them with tf-ipu "
+            "poprun, mpirun or srun."
         )
 
 

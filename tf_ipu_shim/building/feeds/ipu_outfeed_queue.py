@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
@@ -28,6 +28,15 @@ class IPUOutfeedMode(enum.Enum):
 
     ALL = "all"
     LAST = "get_last"
+
+
+class _Sent(NamedTuple):
+    """What a program sends to an outfeed."""
+
+    graph: Any
+    structure: Any
+    types: list[Any]
+    shapes: list[Any]
 
 
 class IPUOutfeedQueue:
@@ -86,17 +95,14 @@ class IPUOutfeedQueue:
         self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._buffer_depth = buffer_depth
         self._id = feed_names.unique("outfeed", name)
-        self._structure: Any = None
-        self._enqueuing_graph: Any = None
-        self._types: list[Any] = []
-        self._shapes: list[Any] = []
+        self._sent: _Sent | None = None
 
     @property
     def enqueued(self) -> bool:
         """Whether a program sends to this queue; while a graph is built, one in that graph."""
-        if self._enqueuing_graph is None or ops.executing_eagerly_outside_functions():
-            return self._enqueuing_graph is not None
-        return _root(self._enqueuing_graph) is _root(ops.get_default_graph())
+        if self._sent is None or ops.executing_eagerly_outside_functions():
+            return self._sent is not None
+        return _root(self._sent.graph) is _root(ops.get_default_graph())
 
     def enqueue(self, tensors: Any) -> Any:
         """Sends a tensor, or a structure of tensors, to the host.
@@ -111,17 +117,15 @@ class IPUOutfeedQueue:
             ValueError: the queue is enqueued to a second time in one graph.
         """
         outermost = _outermost(ops.get_default_graph())
-        if self._enqueuing_graph is outermost:
+        if self._sent is not None and self._sent.graph is outermost:
             raise ValueError("An outfeed can only be enqueued once. Enqueue several tensors as one tuple or dict.")
-        self._enqueuing_graph = outermost
         flat = [ops.convert_to_tensor(tensor) for tensor in nest.flatten(tensors)]
-        self._structure = tensors
-        self._types = [tensor.dtype for tensor in flat]
-        self._shapes = [tensor.shape for tensor in flat]
+        # All of it at once: another thread may be dequeuing already.
+        self._sent = _Sent(outermost, tensors, [tensor.dtype for tensor in flat], [tensor.shape for tensor in flat])
         with ops.device(_HOST):
             return plugin.load().ops.pop_datastream_outfeed_enqueue(
                 inputs=flat,
-                output_shapes=self._shapes,
+                output_shapes=self._sent.shapes,
                 outfeed_mode=self._mode.value,
                 feed_id=self._id,
                 prefetch_depth=self._buffer_depth,
@@ -142,7 +146,8 @@ class IPUOutfeedQueue:
             ValueError: no program enqueues to it.
             UnsupportedError: it is in mode `LAST`, and outfeeds are synthetic.
         """
-        if self._enqueuing_graph is None:
+        sent = self._sent
+        if sent is None:
             raise ValueError(
                 "Trying to dequeue an outfeed which has not been enqueued. Build the program that enqueues to it first."
             )
@@ -153,8 +158,8 @@ class IPUOutfeedQueue:
             )
         with ops.device(_HOST):
             flat = plugin.load().ops.pop_datastream_outfeed_dequeue(
-                output_types=self._types,
-                output_shapes=self._shapes,
+                output_types=sent.types,
+                output_shapes=sent.shapes,
                 device_ordinal=self._device_ordinal,
                 feed_id=self._id,
                 outfeed_mode=self._mode.value,
@@ -162,7 +167,7 @@ class IPUOutfeedQueue:
                 wait_for_completion=wait_for_completion,
                 may_be_replicated=self._may_be_replicated(),
             )
-        return nest.pack_sequence_as(self._structure, flat)
+        return nest.pack_sequence_as(sent.structure, flat)
 
     def _may_be_replicated(self) -> bool:
         """Whether elements may have an axis of replicas: known once the system is configured."""
@@ -248,7 +253,7 @@ class ScopedIPUOutfeedQueue(IPUOutfeedQueue):
         super().__init__(outfeed_mode, device_ordinal)
 
     def __del__(self) -> None:
-        if getattr(self, "_enqueuing_graph", None) is not None and context.executing_eagerly():
+        if getattr(self, "_sent", None) is not None and context.executing_eagerly():
             plugin.load().delete_outfeed(self._id)
 
 

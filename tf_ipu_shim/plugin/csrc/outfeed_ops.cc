@@ -124,6 +124,8 @@ class OutfeedDequeueOp : public OpKernel {
     OP_REQUIRES_OK(context, context->GetAttr("wait_for_completion", &wait_for_completion_));
     OP_REQUIRES(context, device_ordinal_ >= 0 && device_ordinal_ < kMaxDevices,
                 errors::InvalidArgument("There is no device /device:IPU:", device_ordinal_));
+    OP_REQUIRES(context, static_cast<int>(shapes_.size()) == num_outputs(),
+                errors::InvalidArgument(name(), " has ", num_outputs(), " outputs and ", shapes_.size(), " shapes"));
     only_last_ = mode == kOutfeedLast;
   }
 
@@ -143,6 +145,7 @@ class OutfeedDequeueOp : public OpKernel {
       OP_REQUIRES(context, !last.empty(),
                   errors::FailedPrecondition("Outfeed ", feed_id_,
                                              " is empty: no program has enqueued to it yet. Run the program first."));
+      for (const Element& element : last) OP_REQUIRES_OK(context, CheckTypes(context, element));
       for (int i = 0; i < context->num_outputs(); ++i) {
         if (last.size() == 1) {
           context->set_output(i, last[0][i]);
@@ -157,6 +160,9 @@ class OutfeedDequeueOp : public OpKernel {
     if (const Outfeed::Zeros zeros = outfeed->TakeZeros(); zeros.rows > 0 && taken.empty()) {
       OP_REQUIRES_OK(context, GiveZeros(context, {zeros.rows}, zeros.replicas));
       return;
+    }
+    for (const std::deque<Element>& of_replica : taken) {
+      for (const Element& element : of_replica) OP_REQUIRES_OK(context, CheckTypes(context, element));
     }
     const size_t replicas = taken.size();
     const size_t rows = replicas == 0 ? 0 : taken[0].size();
@@ -177,6 +183,15 @@ class OutfeedDequeueOp : public OpKernel {
   }
 
  private:
+  // What programs have sent must be what this op says that it gives.
+  Status CheckTypes(OpKernelContext* context, const Element& element) const {
+    DataTypeVector types;
+    for (const Tensor& tensor : element) types.push_back(tensor.dtype());
+    if (types == output_types()) return OkStatus();
+    return errors::InvalidArgument("Outfeed ", feed_id_, " is dequeued as ", DataTypeSliceString(output_types()),
+                                   ", and programs have sent ", DataTypeSliceString(types), " to it");
+  }
+
   // Elements of a program that was compiled and not run.
   Status GiveZeros(OpKernelContext* context, std::vector<int64_t> axes, int32_t replicas) const {
     if (replicas > 1) axes.push_back(replicas);

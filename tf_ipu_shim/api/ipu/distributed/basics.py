@@ -63,16 +63,16 @@ class HorovodBasics:
         return self._joined().size
 
     def local_rank(self) -> int:
-        """The number of this process on its machine; all are on one."""
-        return self._joined().rank
+        """The number of this process on its machine, from 0."""
+        return self._joined().local_rank
 
     def local_size(self) -> int:
-        """How many processes there are on this machine: all."""
-        return self._joined().size
+        """How many processes there are on this machine."""
+        return self._joined().local_size
 
     def is_homogeneous(self) -> bool:
-        """Whether every machine has as many processes: there is one machine."""
-        return self._joined().size > 0
+        """Whether every machine has as many processes, as far as this one knows: theirs are a multiple of its own."""
+        return self._joined().size % self._joined().local_size == 0
 
     def mpi_threads_supported(self) -> bool:
         """Whether operations may be called from several threads."""
