@@ -9,8 +9,8 @@ forms         a model as a TensorFlow 1 session or a TensorFlow 2 function, on a
 keras_models  Keras models with their data
 
 device_overhead, one_ipu, four_shards, import_time, memory_accounting, lowering_time, training_loops,
-parallel_training, keras_fit: the benchmarks, one a file. Each has `run(settings)`, which yields results, and runs in a
-process of its own.
+parallel_training, keras_fit, execution_ways: the benchmarks, one a file. Each has `run(settings)`, which yields
+results, and runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -25,4 +25,5 @@ BENCHMARKS = (
     "training_loops",
     "parallel_training",
     "keras_fit",
+    "execution_ways",
 )

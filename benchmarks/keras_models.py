@@ -85,11 +85,23 @@ def _transformer(keras: Any, width: int) -> list[Any]:
     return [layers.Embedding(1000, 32), Block(), Block(), layers.GlobalAveragePooling1D(), layers.Dense(10)]
 
 
+def _lstm(keras: Any, width: int) -> list[Any]:
+    layers = keras.layers
+    return [
+        layers.Embedding(1000, width),
+        layers.LSTM(width, return_sequences=True),
+        layers.LSTM(width),
+        layers.Dense(10),
+    ]
+
+
 TASKS = (
     Task("MLP", _mlp, (28, 28, 1)),
     Task("CNN", _cnn, (28, 28, 1), steps=60, steps_per_execution=20),
     Task("transformer", _transformer, (32,), steps=60, steps_per_execution=20, words=1000),
 )
+FURTHER_TASKS = (Task("LSTM", _lstm, (80,), steps=20, steps_per_execution=10, words=1000, width=128),)
+"""Those that only the ways to run a program are compared with."""
 
 
 class Fit:

@@ -57,6 +57,7 @@ class Momentum(v1.train.MomentumOptimizer):
 
 def pipeline(stages=STAGES, count=2 * STAGES, width=WIDTH, **options):
     """Runs a training pipeline of one layer a stage; gives what it sent and the weights."""
+
     def stage(number, x):
         weight = v1.get_variable(f"w{number}", [width, width], initializer=v1.constant_initializer(0.05))
         x = tf.tanh(tf.matmul(x, weight))

@@ -10,6 +10,8 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
+from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.lowering.execution import Execution
 
 v1 = tf.compat.v1
 RANDOM = np.random.default_rng(11)
@@ -222,7 +224,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_an_ipu_cannot_compile_is_refused_in_the_same_words(monkeypatch, what):
     texts = []
-    for way in ("xla", "kernels"):
+    for way in ("xla", "kernels", "auto"):
         monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
         with tf.Graph().as_default(), v1.Session() as session:
             result = compiled(REFUSED[what], tf.constant([1.0, 2.0, 3.0, 4.0]))
@@ -230,7 +232,7 @@ def test_what_an_ipu_cannot_compile_is_refused_in_the_same_words(monkeypatch, wh
                 session.run(result)
         texts.append(refusal.value.message.split("\n")[0])
         config.reset_ipu_configuration()
-    assert texts[0] == texts[1]
+    assert texts[0] == texts[1] == texts[2]
 
 
 def test_a_program_that_xla_must_see_running_is_run_by_xla():
@@ -261,7 +263,8 @@ def test_without_a_memory_plan(monkeypatch):
 
 def test_another_way_is_refused(monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "jax")
-    with tf.Graph().as_default(), v1.Session() as session, pytest.raises(tf.errors.OpError, match="'xla', 'kernels'"):
+    ways = "'auto', 'xla' or 'kernels'"
+    with tf.Graph().as_default(), v1.Session() as session, pytest.raises(tf.errors.OpError, match=ways):
         session.run(compiled(lambda x: x + 1.0, tf.constant(1.0)))
 
 
@@ -351,3 +354,54 @@ def test_random_numbers_do_not_hang_on_the_way(monkeypatch, what):
     assert len({value.tobytes() for value in drawn[0]}) == 4, "all are drawn anew"
     for ours, theirs in zip(*drawn):
         np.testing.assert_array_equal(ours, theirs)
+
+
+# Bad input
+
+
+def embedding(indices):
+    table = v1.get_variable("table", [4, 3], initializer=v1.ones_initializer(), use_resource=True)
+    rows = tf.nn.embedding_lookup(table, indices)
+    (gradient,) = tf.gradients(tf.reduce_sum(rows * tf.reshape(tf.range(12.0), [4, 3])), [table])
+    update = tf.raw_ops.ResourceScatterAdd(resource=table.handle, indices=indices, updates=rows * 2.0)
+    with tf.control_dependencies([gradient, update]):
+        return table.read_value(), tf.convert_to_tensor(gradient)
+
+
+def labelled(labels):
+    logits = tf.sin(tf.reshape(tf.range(20.0), [4, 5]))
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits), logits
+
+
+BAD = np.array([1, 7, -2, 3], np.int32)
+BAD_INPUT = {
+    "rows of a matrix": lambda i: tf.gather(tf.reshape(tf.range(12.0), [4, 3]), i),
+    "columns of a matrix": lambda i: tf.gather(tf.reshape(tf.range(12.0), [3, 4]), i, axis=1),
+    "rows of a variable, and updates of them": embedding,
+    "labels": lambda i: labelled(i)[0],
+    "the gradient of labels": lambda i: tf.gradients(*labelled(i)),
+    "segments": lambda i: tf.math.unsorted_segment_sum(tf.range(4.0), i, 4),
+    "largest of segments": lambda i: tf.math.unsorted_segment_max(tf.range(4.0), i, 4),
+    "numbers that are none": lambda i: tf.debugging.check_numerics(tf.math.log(tf.cast(i, tf.float32)), "none"),
+}
+
+
+@pytest.mark.parametrize("indices", [BAD, np.array([2, 0, 3, 1], np.int32)], ids=["bad", "good"])
+@pytest.mark.parametrize("what", BAD_INPUT)
+def test_what_comes_of_bad_input_does_not_hang_on_the_way_that_is_chosen(monkeypatch, what, indices):
+    def execution(work):
+        return Execution("kernels", "for the test")
+
+    monkeypatch.setattr(entry, "choose", execution)
+    found = {}
+    for way in ("xla", "auto"):
+        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+        configure(1)
+        with tf.Graph().as_default(), v1.Session() as session:
+            fed = v1.placeholder(tf.int32, [4])
+            result = compiled(BAD_INPUT[what], fed)
+            session.run(v1.global_variables_initializer())
+            found[way] = session.run(result, {fed: indices})
+        config.reset_ipu_configuration()
+    for ours, theirs in zip(found["auto"], found["xla"], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)

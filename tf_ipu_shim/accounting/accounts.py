@@ -12,6 +12,7 @@ from tensorflow.python.framework import dtypes
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.storage import Storage, Stored
 from tf_ipu_shim.accounting.variable_kinds import WEIGHT, variable_kinds
+from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
@@ -45,6 +46,7 @@ class Accounts:
         coarse: XLA programs that were looked at op by op instead of in XLA's own form, with the reason.
         scopes: for an op's name the traced function that it is in.
         library: all functions by name.
+        work: what it computes.
     """
 
     def __init__(self, request: ProgramRequest, program: LoweredProgram, storage: Storage) -> None:
@@ -60,6 +62,7 @@ class Accounts:
         self.exchanges: dict[tuple[int, int], int] = {}
         self.coarse: dict[str, str] = {}
         self.scopes: dict[str, str] = {}
+        self.work = ProgramWork()
         self._variable_values: dict[tuple[int, int], int] = {}
         self._kinds: list[str] | None = None
 

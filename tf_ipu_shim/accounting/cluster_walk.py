@@ -49,6 +49,7 @@ def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -
         module = compiler_ir.shared().hlo(function, library, arguments)
     except compiler_ir.NoProgramError as error:
         return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
+    walk.walk.work.launch(function, module, library)
     return _read(walk, ipu, module, definition, library, fed)
 
 

@@ -48,7 +48,7 @@ class FunctionWalk(BlockWriter):
             return [self._exchange(node.attr["source"].i, node.attr["destination"].i, inputs[0])]
         loop = self.walk.planned_loop(node)
         if loop is not None:  # the chunks' own loop variable, which counts, is on the host
-            return [Held(Known(types_pb2.DT_INT32, ()), name=node.name), *self._loop(loop, inputs[1:])]
+            return [Held(Known(types_pb2.DT_INT32, ()), name=node.name), *self._loop(loop, inputs[1:], True)]
         called = op_types.called_functions(node)
         if called and self.walk.is_emitted(called):
             if node.op in vocabulary.CALLS:
@@ -88,7 +88,7 @@ class FunctionWalk(BlockWriter):
                     inner.blocks[ipu].results.append(number)
         return inner, arguments, results
 
-    def _loop(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held]) -> list[Held]:
+    def _loop(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], in_chunks: bool = False) -> list[Held]:
         pipeline = PipelineDescription.of(node)
         accumulators = self._accumulators(node, inputs) if pipeline is not None else frozenset[int]()
         remote = {
@@ -96,8 +96,10 @@ class FunctionWalk(BlockWriter):
             for index in accumulators
             if self.walk.storage.of("accumulator", bytes_of(inputs[index].known), 1).remote
         }
-        body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote)
-        test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
+        trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
+        with self.walk.work.repeated(trips, in_chunks):
+            body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote)
+            test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
         gives: dict[int, list[int]] = {}
         carried = []
         for index, (held, argument, result) in enumerate(zip(inputs, arguments, results)):

@@ -15,6 +15,7 @@ from tf_ipu_shim.accounting.hlo import mark_activations
 from tf_ipu_shim.accounting.memory_walk import Walk
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.accounting.storage import storage_of
+from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.memory import MemoryPlan, out_of_memory_text, plan_of
@@ -35,7 +36,7 @@ def enabled() -> bool:
 
 def plan_memory(
     request: ProgramRequest, program: LoweredProgram, device: IpuDevice, user_line: UserLine | None = None
-) -> MemoryPlan | None:
+) -> tuple[MemoryPlan | None, ProgramWork]:
     """Finds how much memory a program needs on each IPU, before it runs.
 
     A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
@@ -48,13 +49,14 @@ def plan_memory(
         user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
 
     Returns:
-        The plan; None where a bug of ours left none, which a warning reports.
+        The plan; None where a bug of ours left none, which a warning reports. And what the program computes, as far
+        as that was seen.
     """
 
-    def plan(counted: Callable[[Walk], None]) -> MemoryPlan:
+    def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork]:
         walk = Walk(request, program, storage_of(request.library, device.options, program.replicas))
         counted(walk)
-        return _plan_of(request, program, device, walk, user_line)
+        return _plan_of(request, program, device, walk, user_line), walk.work
 
     try:
         return plan(Walk.run)
@@ -67,7 +69,7 @@ def plan_memory(
         return plan(lambda walk: walk.variables_only(reason))
     except Exception as error:
         faults.warn(request, error, "not at all")
-        return None
+        return None, ProgramWork()
 
 
 def _plan_of(

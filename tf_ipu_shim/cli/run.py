@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "arguments",
         nargs=argparse.REMAINDER,
         metavar="...",
-        help="[--tf1] [--sdk VERSION] [--system NAME] (SCRIPT | -m MODULE) ARGS...",
+        help="[--tf1] [--sdk VERSION] [--system NAME] [--execution WAY] (SCRIPT | -m MODULE) ARGS...",
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import tf_ipu_shim
 from tf_ipu_shim import sdk
-from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine import systems, ways
 from tf_ipu_shim.names import one_keras
 
 PROGRAM = "python -m tf_ipu_shim"
@@ -25,8 +25,8 @@ def run(argv: Sequence[str]) -> int:
     it registered with `atexit`.
 
     Args:
-        argv: ``[--tf1] [--sdk VERSION] [--system NAME] (SCRIPT | -m MODULE) ARGS...``; a directory or zip file with a
-            `__main__.py` counts as a script.
+        argv: ``[--tf1] [--sdk VERSION] [--system NAME] [--execution WAY] (SCRIPT | -m MODULE) ARGS...``; a directory
+            or zip file with a `__main__.py` counts as a script.
 
     Returns:
         0, the status given to `sys.exit`, 1 after an uncaught exception, 2 for a wrong command line.
@@ -46,6 +46,8 @@ def run(argv: Sequence[str]) -> int:
         os.environ[sdk.ENVIRONMENT_VARIABLE] = options.sdk
     if options.system:
         os.environ[systems.ENVIRONMENT_VARIABLE] = options.system
+    if options.execution:
+        os.environ[ways.ENVIRONMENT_VARIABLE] = options.execution
     if options.tf1:
         from tf_ipu_shim.names import tensorflow1
 
@@ -66,7 +68,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Runs a script written for Graphcore's TensorFlow.",
-        usage="%(prog)s [-h] [--tf1] [--sdk VERSION] [--system NAME] (SCRIPT | -m MODULE) [ARGS ...]",
+        usage="%(prog)s [-h] [--tf1] [--sdk VERSION] [--system NAME] [--execution WAY] (SCRIPT | -m MODULE) [ARGS ...]",
     )
     parser.add_argument("--version", action="version", version=f"tf_ipu_shim {tf_ipu_shim.__version__}")
     parser.add_argument(
@@ -76,6 +78,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--sdk", metavar="VERSION", type=_sdk, help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4)")
     parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine, such as pod4")
+    parser.add_argument(
+        "--execution",
+        choices=ways.WAYS,
+        metavar="WAY",
+        help="how programs run on this host: by XLA (xla), by TensorFlow's kernels (kernels), or the better (auto)",
+    )
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")

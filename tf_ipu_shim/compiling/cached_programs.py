@@ -11,7 +11,6 @@ import functools
 import hashlib
 import itertools
 import json
-import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,9 +22,9 @@ from tensorflow.python.framework import versions as tensorflow_versions
 import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.lowering import execution, op_types
+from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.program import ProgramRequest
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine import flags, ways
 from tf_ipu_shim.machine.memory import MemoryPlan, kept
 from tf_ipu_shim.messages import cached_program_pb2
 from tf_ipu_shim.plugin.library import Library
@@ -110,7 +109,7 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
         "configuration": _configuration(device.options).hex(),
         "engine_options": sorted(device.engine_options.items()),
         "flags": flags.current().compilation_key,
-        "settings": [os.environ.get(execution.ENVIRONMENT_VARIABLE, "").lower(), memory_plan.enabled()],
+        "settings": [ways.asked_for(), memory_plan.enabled()],
         "sdk": str(sdk.current()),
         "tensorflow": [tensorflow_versions.VERSION, tensorflow_versions.GIT_VERSION],
         "tf_ipu_shim": [tf_ipu_shim.__version__, library.path.name, _sources()],

@@ -13,13 +13,15 @@ from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.compiling import applications, cached_programs, compilation
 from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
+from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
-from tf_ipu_shim.lowering.execution import XLA, execution_of, settled
+from tf_ipu_shim.lowering.execution import execution_of, settled
 from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.shared_statistics import check_shared_statistics
 from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import executable_cache, log
@@ -114,23 +116,31 @@ def _runs_as(
     library: Library, call: Call, request: ProgramRequest, device: IpuDevice
 ) -> tuple[LoweredProgram, LoweredProgram, MemoryPlan | None]:
     """A program as XLA launches, what runs (that, or the same by kernels), and its memory."""
-    execution, diagnostics = execution_of(device), Diagnostics(call)
-    by_xla = execution.way == XLA
+    asked, diagnostics = execution_of(device), Diagnostics(call)
     # Where nothing runs, the plan tells the shapes of results.
-    plans = memory_plan.enabled() or not by_xla or device.connection == PRE_COMPILE
-    # Kernels gain nothing from chunks.
-    program = runs = lower(library, call, request, device.num_ipus, plans, device.selection_order, chunks=by_xla)
+    plans = memory_plan.enabled() or asked.way != XLA or device.connection == PRE_COMPILE
+
+    def lowered(chunks: bool) -> LoweredProgram:
+        return lower(library, call, request, device.num_ipus, plans, device.selection_order, chunks)
+
+    program = lowered(chunks=asked.way != KERNELS)  # kernels gain nothing from chunks
     group_size = device.options.experimental_distributed_batch_norm_replica_group_size
     check_shared_statistics(request.library.values(), program.replicas, group_size)
     if not plans:
         return program, program, None
-    plan = memory_plan.plan_memory(request, program, device, diagnostics.user_line)
-    if not by_xla:
-        runs = by_kernels(program, request.library, diagnostics.describe if execution.is_checked else None)
-        unknown = dict(plan.coarse) if plan is not None else {program.node.name: "its memory could not be counted"}
+    plan, work = memory_plan.plan_memory(request, program, device, diagnostics.user_line)
+    unknown = dict(plan.coarse) if plan is not None else {program.node.name: "its memory could not be counted"}
+    execution = choose(work) if asked.way == AUTO else asked
+    runs = program
+    if execution.way == KERNELS:
+        alone = lowered(chunks=False) if program.has_chunks else program
+        describe = diagnostics.describe if execution.is_checked else None
+        runs = by_kernels(alone, request.library, describe, refuses=asked.way == KERNELS)
         execution = settled(execution, library, runs, unknown)
-        if execution.way == XLA:
-            program = runs = lower(library, call, request, device.num_ipus, plans, device.selection_order)
+        if execution.way == KERNELS:
+            program = alone
+        else:
+            program = runs = program if asked.way == AUTO else lowered(chunks=True)
     if plan is not None:
         plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
     return program, runs, plan

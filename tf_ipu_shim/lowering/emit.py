@@ -22,6 +22,7 @@ from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
 from tf_ipu_shim.lowering.placement import Placement
 from tf_ipu_shim.lowering.program import Cluster, Exchange
 from tf_ipu_shim.lowering.replicas import Replica
+from tf_ipu_shim.lowering.trip_count import trip_count
 from tf_ipu_shim.lowering.variants import loosen
 
 HOST_DEVICE = "/device:CPU:0"
@@ -275,6 +276,9 @@ class _FunctionEmitter:
         """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
         values = [self._ipus.get(text) for text in node.handed_on]
         emitting = self._all
+        trips = trip_count(self._graph, node, emitting.graphs) if node.op in vocabulary.LOOPS else None
+        if trips is not None:
+            proto.attr[vocabulary.TRIPS_ATTRIBUTE].i = trips
         if node.chunks is None:
             return run_functions(proto, self._placement, values, emitting.graphs, emitting.emit)
         single = node_def_pb2.NodeDef()

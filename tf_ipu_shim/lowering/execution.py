@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,12 @@ from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.program import LoweredProgram
+from tf_ipu_shim.machine import ways
+from tf_ipu_shim.machine.ways import KERNELS, XLA
 from tf_ipu_shim.plugin.library import Library
 
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
-
-ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_EXECUTION"
-XLA, KERNELS = "xla", "kernels"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Execution:
     """How a program runs.
 
     Args:
-        way: `"xla"` or `"kernels"`.
+        way: `"xla"` or `"kernels"`; `"auto"` while it is to be chosen.
         reason: why, for the report.
         is_checked: whether each op's results are looked at, for which each has to run by itself.
     """
@@ -40,14 +38,12 @@ def execution_of(device: IpuDevice) -> Execution:
     """The way that is asked for on a device.
 
     Raises:
-        ValueError: the environment variable is neither of the two ways.
+        ValueError: the environment variable names no way.
     """
     if device.float_checks:
         return Execution(KERNELS, "floating_point_behaviour: each op's results are checked", is_checked=True)
-    value = os.environ.get(ENVIRONMENT_VARIABLE, "").lower()
-    if value not in ("", XLA, KERNELS):
-        raise ValueError(f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {XLA!r}, {KERNELS!r} or empty.")
-    return Execution(value, f"{ENVIRONMENT_VARIABLE}={value}") if value else Execution(XLA, "the default")
+    way = ways.asked_for()
+    return Execution(way, f"{ways.ENVIRONMENT_VARIABLE}={way}")
 
 
 def settled(asked: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]) -> Execution:

@@ -18,6 +18,7 @@ from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
 from tensorflow.core.protobuf import config_pb2
 
 from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.program import LoweredProgram
 from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
@@ -38,6 +39,7 @@ def by_kernels(
     program: LoweredProgram,
     library: Mapping[str, function_pb2.FunctionDef],
     describe: Describe | None = None,
+    refuses: bool = True,
 ) -> LoweredProgram:
     """The program with its XLA launches replaced by calls of functions whose ops run one by one.
 
@@ -45,13 +47,14 @@ def by_kernels(
         program: what the lowering made; stays as it is.
         library: the functions of the request by name.
         describe: gives a text for each op, which the plugin's messages name it by; ops have none where left out.
+        refuses: whether kernels refuse bad input; else what comes of it is what XLA makes of it (see `bad_input`).
 
     Returns:
         What runs instead. Its `clusters` and `exchanges` are the same.
     """
     programs = set(program.programs)
     functions = {function.signature.name: function for function in program.functions}
-    copies = _Copies({**library, **functions}, program, describe)
+    copies = _Copies({**library, **functions}, program, describe, refuses)
     # What XLA programs and ops of the host call stays as it is: TensorFlow knows it since the lowering asked about it.
     called = [functions[name] for name in program.traced if name in functions]
     unlike = programs.union(program.traced)
@@ -89,11 +92,13 @@ class _Copies:
         library: Mapping[str, function_pb2.FunctionDef],
         program: LoweredProgram,
         describe: Describe | None,
+        refuses: bool,
     ) -> None:
         self._library = library
         self._traced = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
         self._device = program.node.device
         self._describe = describe
+        self._refuses = refuses
         self._names: dict[tuple[str, int], str] = {}
         self._launchers: dict[tuple[object, ...], str] = {}
         self.made: dict[str, function_pb2.FunctionDef] = {}
@@ -147,6 +152,9 @@ class _Copies:
             del copy.attr[attribute]
         orders = _orders(function)
         scope = self._traced.get(function.signature.name, function.signature.name)
+        if not self._refuses:
+            nodes = {node.name: node for node in copy.node_def}
+            copy.node_def.extend(added for node in nodes.values() for added in in_range(node, nodes))
         for node in copy.node_def:
             for attribute in [key for key in node.attr if _is_private(key)]:
                 del node.attr[attribute]

@@ -35,6 +35,8 @@ RESTARTING_ATTRIBUTE = "_ipu_restarts"
 REFUSED_ATTRIBUTE = "_ipu_refused"
 # On a loop of a session's graph: it runs what its values depend on, and nothing else.
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
+# How often an emitted loop runs, where that can be told.
+TRIPS_ATTRIBUTE = "_ipu_trips"
 # On a call in a model that was exported for serving: IPUs run it where there are some.
 SERVED_ATTRIBUTE = "_ipu_served"
 

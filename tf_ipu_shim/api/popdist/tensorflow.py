@@ -60,4 +60,3 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
         distribution = config.experimental.multi_replica_distribution
         distribution.process_count, distribution.process_index = here.instances, here.index
     return config
-

@@ -321,9 +321,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             value, update = found[first]
             with ops.control_dependencies([counted]):
                 found[first] = (value, control_flow_ops.group(update))
-        return stock_specs.EstimatorSpec(
-            ModeKeys.EVAL, loss=loss, eval_metric_ops=found, evaluation_hooks=hooks
-        )
+        return stock_specs.EstimatorSpec(ModeKeys.EVAL, loss=loss, eval_metric_ops=found, evaluation_hooks=hooks)
 
     def _prediction_spec(self, spec: Any, feeds: PredictionFeeds, sent: Any) -> Any:
         self._prediction_feeds = feeds

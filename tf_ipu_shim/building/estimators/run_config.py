@@ -70,9 +70,7 @@ class IPURunConfig(_Fields):
                 )
         else:
             _check_devices(ipu_options, needed, num_replicas, num_shards, ordinal)
-        return super().__new__(
-            cls, iterations_per_loop, ipu_options, num_replicas, num_shards, ordinal, prefetch_depth
-        )
+        return super().__new__(cls, iterations_per_loop, ipu_options, num_replicas, num_shards, ordinal, prefetch_depth)
 
 
 def _check_old_arguments(arguments: dict[str, Any]) -> None:

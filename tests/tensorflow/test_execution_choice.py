@@ -1,0 +1,232 @@
+"""How a program runs where nobody says: what it computes is counted, and the way follows from that."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU, check_function, configure
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes
+
+import tf_ipu_shim
+from tf_ipu_shim import ipu, plugin
+from tf_ipu_shim.accounting import work as work_module
+from tf_ipu_shim.accounting.work import ProgramWork, Work
+from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.compiling.execution_choice import choose
+from tf_ipu_shim.machine import ways
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture
+def counted(ipus, monkeypatch):
+    """What the programs compute that a test runs, in order."""
+    found = []
+
+    def noting(work):
+        found.append(work)
+        return choose(work)
+
+    monkeypatch.setattr(entry, "choose", noting)
+    ipus()
+    return found
+
+
+def run(function, *inputs, runs=1):
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = [v1.placeholder(value.dtype, value.shape) for value in inputs]
+        with scopes.ipu_scope(IPU):
+            result = ipu_compiler.compile(function, fed)
+        session.run(v1.global_variables_initializer())
+        return [session.run(result, dict(zip(fed, inputs))) for _ in range(runs)]
+
+
+def floats(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+# What is counted
+
+
+def test_a_product(counted):
+    run(lambda x, y: tf.nn.relu(x @ y), floats(4, 8), floats(8, 5))
+    (found,) = counted
+    assert found.work.products == 2 * 4 * 8 * 5
+    assert (found.launches, found.iterations, found.random) == (1, 0, 0)
+    assert found.work.ops == 2
+    assert found.work.passes == 4 * 5
+
+
+def test_a_convolution_and_the_gradient_of_a_pooling(counted):
+    def model(x, kernel):
+        made = tf.nn.max_pool2d(tf.nn.conv2d(x, kernel, 1, "SAME"), 2, 2, "VALID")
+        return tf.gradients(made, [kernel])
+
+    run(model, floats(2, 6, 6, 3), floats(3, 3, 3, 4))
+    (found,) = counted
+    one = 2 * (2 * 6 * 6 * 4) * (3 * 3 * 3)
+    assert one <= found.work.convolutions <= 3 * one
+    assert found.work.windows >= 2 * 6 * 6 * 4
+
+
+def test_a_loop_within_a_program(counted):
+    def model(x):
+        return tf.while_loop(lambda i, _: i < 7, lambda i, y: (i + 1, tf.tanh(y @ x)), [0, x])
+
+    run(model, floats(3, 3))
+    (found,) = counted
+    assert found.launches == 1
+    assert found.work.iterations == 7
+    assert found.work.products == 7 * 2 * 3 * 3 * 3
+
+
+def test_a_loop_whose_end_nobody_knows(counted):
+    run(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 10, lambda y: [y * 2], [x]), np.ones([4], np.float32))
+    assert counted[0].work.iterations == work_module.UNKNOWN_TRIPS
+
+
+def loop(steps, body, data):
+    """A loop with feeds: what it sends."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(data).repeat())
+        outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        with scopes.ipu_scope(IPU):
+            program = ipu_compiler.compile(
+                lambda: ipu.loops.repeat(steps, lambda x: outfeed.enqueue(body(x)), [], infeed)
+            )
+        dequeued = outfeed.dequeue()
+        session.run([v1.global_variables_initializer(), infeed.initializer])
+        session.run(program)
+        return session.run(dequeued)
+
+
+def test_a_loop_with_feeds(counted):
+    loop(12, lambda x: tf.reduce_sum(x @ x), floats(3, 5, 5))
+    (found,) = counted
+    assert found.iterations == 12
+    assert found.chunked_work.products == 12 * 2 * 5 * 5 * 5
+
+
+def test_a_loop_over_two_ipus(counted, ipus):
+    ipus(2)
+
+    def body(x):
+        with scopes.ipu_shard(0):
+            x = x @ x
+        with scopes.ipu_shard(1):
+            return tf.reduce_sum(x @ x)
+
+    loop(12, body, floats(3, 5, 5))
+    (found,) = counted
+    assert found.iterations == 0 and found.launches >= 24
+    assert found.work.products == 2 * 12 * 2 * 5 * 5 * 5
+
+
+def test_random_ops(counted):
+    run(lambda x: tf.nn.dropout(x, 0.5) + tf.random.normal([4]), floats(4))
+    assert counted[0].random == 2
+
+
+# What is chosen
+
+
+def a_step(**amounts):
+    return ProgramWork(Work(**amounts), launches=1.0, compiled={"program": int(amounts["ops"])})
+
+
+def test_convolutions_run_by_kernels():
+    assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e6)).way == ways.KERNELS
+
+
+def test_many_small_ops_run_by_xla():
+    assert choose(a_step(ops=300, passes=3e4)).way == ways.XLA
+
+
+def test_small_iterations_in_chunks_run_by_xla():
+    computed = Work(ops=20 * 1000, products=1e9, passes=1e7)
+    work = ProgramWork(chunked_work=computed, iterations=1000, compiled={"program": 60})
+    assert choose(work).way == ways.XLA
+
+
+def test_what_would_compile_for_minutes_runs_by_kernels():
+    work = a_step(ops=300, passes=3e4)
+    work.compiled["program"] = 20_000
+    assert choose(work).way == ways.KERNELS
+
+
+def test_what_runs_for_long_is_worth_compiling():
+    work = a_step(ops=300, passes=3e4)
+    work.compiled["program"] = 2_000
+    longer = ProgramWork(Work(ops=300 * 1e6, passes=3e10), launches=1, compiled=work.compiled)
+    assert (choose(work).way, choose(longer).way) == (ways.KERNELS, ways.XLA)
+
+
+def test_nothing_at_all():
+    assert choose(ProgramWork()).way in (ways.XLA, ways.KERNELS)
+
+
+def convolution(x, kernel):
+    made = tf.nn.max_pool2d(tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME")), 2, 2, "VALID")
+    return [tf.reduce_sum(made), *tf.gradients(made, [kernel])]
+
+
+def many_small(x, _):
+    for index in range(100):
+        x = tf.tanh(x * 1.5) if index % 2 else x + 0.25
+    return x
+
+
+@pytest.mark.parametrize(("model", "way"), [(convolution, ways.KERNELS), (many_small, ways.XLA)])
+def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
+    inputs = floats(4, 32, 32, 8), floats(3, 3, 8, 16)
+    results = {}
+    for asked in ways.WAYS:
+        monkeypatch.setenv(ways.ENVIRONMENT_VARIABLE, asked)
+        ipus()
+        (results[asked],) = run(model, *inputs)
+        (device,) = tf_ipu_shim.memory_report().devices
+        assert device.programs[-1].way == (way if asked == ways.AUTO else asked)
+        if asked == ways.AUTO:
+            assert "estimated" in device.programs[-1].way_reason
+            assert "by XLA, " in tf_ipu_shim.memory_report().to_text().replace("\n   ", "")
+    for ours, xla, kernels in zip(results[ways.AUTO], results[ways.XLA], results[ways.KERNELS]):
+        np.testing.assert_allclose(xla, kernels, rtol=1e-3, atol=1e-3)
+        np.testing.assert_array_equal(ours, xla if way == ways.XLA else kernels)
+
+
+def test_nothing_said_is_auto(ipus, monkeypatch):
+    monkeypatch.delenv(ways.ENVIRONMENT_VARIABLE, raising=False)
+    assert ways.asked_for() == ways.AUTO
+    check_function(lambda parts, x: tf.reduce_sum(x * parts.variable("w", np.ones([3]))), [floats(3)])
+    assert "estimated" in tf_ipu_shim.memory_report().devices[0].programs[-1].way_reason
+
+
+def test_without_a_memory_plan_the_choice_is_the_same(ipus, monkeypatch):
+    ways_taken = []
+    monkeypatch.setattr(entry, "choose", lambda work: ways_taken.append(choose(work)) or ways_taken[-1])
+    for planned in ("on", "off"):
+        monkeypatch.setenv("TF_IPU_SHIM_MEMORY", planned)
+        ipus()
+        run(convolution, floats(4, 32, 32, 8), floats(3, 3, 8, 16))
+    assert ways_taken[0] == ways_taken[1]
+
+
+def test_counters_are_the_same_in_all_ways(ipus, monkeypatch):
+    found = []
+    for asked in ways.WAYS:
+        monkeypatch.setenv(ways.ENVIRONMENT_VARIABLE, asked)
+        ipus()
+        library = plugin.load()
+        library.reset_counters(0)
+        loop(6, lambda x: tf.reduce_sum(x @ x), floats(3, 5, 5))
+        found.append((library.programs_lowered(0), library.programs_compiled(0), library.programs_run(0)))
+        config.reset_ipu_configuration()
+    assert found[0] == found[1] == found[2] and found[0][2] == 1
+
+
+def test_a_program_that_runs_by_kernels_is_lowered_for_them(ipus, monkeypatch):
+    """A loop that would run in chunks by XLA runs one iteration after the other by kernels."""
+    monkeypatch.setattr(entry, "choose", lambda work: choose(a_step(ops=10, convolutions=1e9)))
+    configure(1)
+    sent = loop(9, lambda x: x * 2.0, np.arange(12, dtype=np.float32))
+    np.testing.assert_array_equal(sent, 2.0 * np.arange(9))
+    assert tf_ipu_shim.memory_report().devices[0].programs[-1].way == ways.KERNELS

@@ -1,0 +1,265 @@
+"""What a program computes in a run: how many ops, of which kinds, on how many numbers, in how many XLA programs.
+
+It is read from XLA's form of each program, which the memory plan looks at anyway. The way in which a program runs is
+chosen by it (`compiling.execution_choice`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.lowering import same_numbers
+
+UNKNOWN_TRIPS = 16
+"""Iterations that a loop is taken to make where its form does not tell."""
+
+# Costs nothing in either way.
+_FREE = frozenset(
+    "add-dependency after-all bitcast constant domain get-tuple-element iota opt-barrier optimization-barrier "
+    "parameter partition-id replica-id reshape tuple".split()
+)
+_PASSES_ON = frozenset({"bitcast", "convert", "copy", "reshape"})
+_CALLS = frozenset({"call", "fusion"})
+
+
+@dataclasses.dataclass
+class Work:
+    """What is computed, loops counted as often as they run.
+
+    Args:
+        ops: TensorFlow ops that compute something.
+        passes: numbers that ops between the others give, element by element or by moving them: one each.
+        inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
+        products: multiplications and additions of matrix products.
+        convolutions: the same of convolutions.
+        looped_convolutions: the same of convolutions within a loop of an XLA program.
+        windows: numbers that gradients of pooling look at.
+        iterations: of loops within XLA programs.
+    """
+
+    ops: float = 0.0
+    passes: float = 0.0
+    inner: float = 0.0
+    products: float = 0.0
+    convolutions: float = 0.0
+    looped_convolutions: float = 0.0
+    windows: float = 0.0
+    iterations: float = 0.0
+
+    def add(self, other: Work, times: float = 1.0) -> None:
+        """Adds other work, so many times."""
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, getattr(self, field.name) + times * getattr(other, field.name))
+
+
+@dataclasses.dataclass
+class ProgramWork:
+    """What a whole program computes in a run.
+
+    Args:
+        work: of XLA programs that are launched for one iteration, or once.
+        chunked_work: of iterations that run in chunks, several in one XLA program.
+        launches: of XLA programs, but for those in chunks.
+        iterations: that run in chunks.
+        compiled: instructions of each XLA program, by its function.
+        random: random ops, which are XLA programs of one op each in both ways.
+    """
+
+    work: Work = dataclasses.field(default_factory=Work)
+    chunked_work: Work = dataclasses.field(default_factory=Work)
+    launches: float = 0.0
+    iterations: float = 0.0
+    compiled: dict[str, int] = dataclasses.field(default_factory=dict)
+    random: float = 0.0
+    _times: float = 1.0
+    _chunks: bool = False
+
+    def launch(self, function: str, module: Any, library: Iterable[function_pb2.FunctionDef]) -> None:
+        """Adds an XLA program where it is launched.
+
+        Args:
+            function: its name.
+            module: XLA's form of it.
+            library: the functions that it consists of.
+        """
+        hlo = HloWork(module)
+        self.compiled[function] = hlo.instructions
+        (self.chunked_work if self._chunks else self.work).add(hlo.count(), self._times)
+        drawn = sum(node.op in same_numbers.LAUNCHED for each in library for node in each.node_def)
+        self.random += self._times * drawn
+        if not self._chunks:
+            self.launches += self._times
+
+    @contextlib.contextmanager
+    def repeated(self, times: int | None, in_chunks: bool = False) -> Iterator[None]:
+        """What is launched within is in a loop.
+
+        Args:
+            times: how often it runs; None where that is not known.
+            in_chunks: whether XLA programs of several iterations run it.
+        """
+        before = self._times, self._chunks
+        self._times *= UNKNOWN_TRIPS if times is None else times
+        self._chunks |= in_chunks
+        self.iterations += self._times if in_chunks else 0
+        try:
+            yield
+        finally:
+            self._times, self._chunks = before
+
+
+class HloWork:
+    """Counts what an XLA program computes.
+
+    Args:
+        module: the program, as XLA gives it before it optimises it.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._computations = {computation.id: computation for computation in module.computations}
+        self._entry = self._computations[module.entry_computation_id]
+        self._counted: dict[int, Work] = {}
+
+    @property
+    def instructions(self) -> int:
+        """How many there are to compile: those in loops once, those of sums' own little programs not at all."""
+        waiting, seen = [self._entry.id], {self._entry.id}
+        count = 0
+        while waiting:
+            for instruction in self._computations[waiting.pop()].instructions:
+                count += instruction.opcode not in _FREE
+                if instruction.opcode in ("while", "conditional", *_CALLS):
+                    called = [number for number in instruction.called_computation_ids if number not in seen]
+                    seen.update(called)
+                    waiting.extend(called)
+        return count
+
+    def count(self) -> Work:
+        """What one run computes."""
+        return self._of(self._entry)
+
+    def _of(self, computation: Any) -> Work:
+        if computation.id not in self._counted:
+            self._counted[computation.id] = self._added_up(computation)
+        return self._counted[computation.id]
+
+    def _added_up(self, computation: Any) -> Work:
+        work, names = Work(), set()
+        by_id = {instruction.id: instruction for instruction in computation.instructions}
+        for instruction in computation.instructions:
+            opcode = instruction.opcode
+            if opcode in _FREE or _moves_nothing(instruction):
+                continue
+            names.add(instruction.metadata.op_name)
+            if opcode == "while":
+                body, condition = self._called(instruction)
+                trips = self.trips(by_id, instruction, condition)
+                inside = Work(iterations=1.0)
+                inside.add(self._of(body))
+                inside.add(self._of(condition))
+                inside.looped_convolutions += inside.convolutions
+                inside.convolutions = 0.0
+                work.add(inside, trips)
+            elif opcode == "conditional":
+                branches = [self._of(branch) for branch in self._called(instruction)]
+                work.add(max(branches, key=lambda branch: (branch.products, branch.passes)))
+            elif opcode in _CALLS:
+                for called in self._called(instruction):
+                    work.add(self._of(called))
+            else:
+                _add_plain(work, instruction, [by_id[number] for number in instruction.operand_ids])
+        work.ops += len(names)
+        return work
+
+    def _called(self, instruction: Any) -> list[Any]:
+        return [self._computations[number] for number in instruction.called_computation_ids]
+
+    def trips(self, around: Mapping[int, Any], loop: Any, condition: Any) -> float:
+        """How often a loop runs that counts up by ones to a constant; `UNKNOWN_TRIPS` for any other."""
+        condition, root = self._condition(condition)
+        tests = {instruction.id: instruction for instruction in condition.instructions}
+        bounds = [self._bound(around, loop, tests, number) for number in _joined(tests, root)]
+        return float(min([bound for bound in bounds if bound is not None], default=UNKNOWN_TRIPS))
+
+    def _condition(self, condition: Any) -> tuple[Any, int]:
+        """A loop's condition and what it gives: TensorFlow's own is called by another one that takes it apart."""
+        by_id = {instruction.id: instruction for instruction in condition.instructions}
+        root = by_id[condition.root_id]
+        if root.opcode == "get-tuple-element" and by_id[root.operand_ids[0]].opcode == "call":
+            (called,) = self._called(by_id[root.operand_ids[0]])
+            given = next(instruction for instruction in called.instructions if instruction.id == called.root_id)
+            if given.opcode == "tuple":
+                return called, given.operand_ids[root.tuple_index]
+        return condition, root.id
+
+    def _bound(self, around: Mapping[int, Any], loop: Any, tests: Mapping[int, Any], number: int) -> int | None:
+        """What one comparison allows; None where that is not known."""
+        test = tests[number]
+        if test.opcode != "compare" or test.comparison_direction != "LT":
+            return None
+        first, limit = (self._value(around, loop, tests, operand) for operand in test.operand_ids)
+        return max(0, limit - first) if first is not None and limit is not None else None
+
+    def _value(self, around: Mapping[int, Any], loop: Any, inside: Mapping[int, Any], number: int) -> int | None:
+        """A constant, or what a loop variable begins with."""
+        made = _source(inside, number)
+        if made.opcode == "get-tuple-element" and inside[made.operand_ids[0]].opcode == "parameter":
+            initial = around[loop.operand_ids[0]]
+            if initial.opcode != "tuple":
+                return None
+            made = _source(around, initial.operand_ids[made.tuple_index])
+        if made.opcode != "constant" or made.shape.dimensions:
+            return None
+        literal = [*made.literal.s32s, *made.literal.s64s]
+        return literal[0] if literal else None
+
+
+def _joined(by_id: Mapping[int, Any], number: int) -> Iterable[int]:
+    """The conditions that a condition joins by "and"."""
+    made = _source(by_id, number)
+    if made.opcode != "and":
+        return [made.id]
+    return [part for operand in made.operand_ids for part in _joined(by_id, operand)]
+
+
+def _source(by_id: Mapping[int, Any], number: int) -> Any:
+    made = by_id[number]
+    while made.opcode in _PASSES_ON:
+        made = by_id[made.operand_ids[0]]
+    return made
+
+
+def _moves_nothing(instruction: Any) -> bool:
+    return instruction.opcode == "transpose" and list(instruction.dimensions) == sorted(instruction.dimensions)
+
+
+def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
+    opcode, size = instruction.opcode, _elements(instruction.shape)
+    if opcode == "dot":
+        dimensions = instruction.dot_dimension_numbers.lhs_contracting_dimensions
+        work.products += 2.0 * size * math.prod(operands[0].shape.dimensions[axis] for axis in dimensions)
+    elif opcode == "convolution":
+        features = instruction.convolution_dimension_numbers.kernel_output_feature_dimension
+        work.convolutions += 2.0 * size * _elements(operands[1].shape) / max(1, operands[1].shape.dimensions[features])
+    elif opcode == "select-and-scatter":
+        work.windows += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
+    elif opcode == "reduce-window":
+        work.inner += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
+    elif opcode in ("dynamic-update-slice", "scatter"):
+        work.passes += _elements(operands[-1 if opcode == "scatter" else 1].shape)
+    elif opcode in ("reduce", "sort"):
+        work.inner += sum(_elements(operand.shape) for operand in operands)
+    elif opcode != "broadcast":  # which is part of what uses it
+        work.passes += size
+
+
+def _elements(shape: Any) -> int:
+    if shape.tuple_shapes:
+        return sum(_elements(part) for part in shape.tuple_shapes)
+    return math.prod(shape.dimensions)

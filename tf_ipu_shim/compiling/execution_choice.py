@@ -1,0 +1,153 @@
+"""Which way a program runs in where nobody says: the one that is estimated to take less time in all.
+
+The estimate is a sum over what the program computes (`accounting.work`), so that the same script always gets the same
+answer. How often a program will be called is not known when it is lowered: it is taken to run for `HORIZON_SECONDS` by
+the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes to compile counts for more, the less
+there is to gain.
+
+The constants are processor time on 2 cores, fitted to what `benchmarks/execution_ways.py` gave on TensorFlow 2.15.1 and
+2.21.0. What both ways take alike matters little; their differences decide.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensorflow.python.framework import versions
+
+from tf_ipu_shim.accounting.work import ProgramWork, Work
+from tf_ipu_shim.lowering.execution import Execution
+from tf_ipu_shim.machine.ways import KERNELS, XLA
+
+HORIZON_SECONDS = 30.0
+"""How long a program is taken to run in a process: an epoch or a few of a small model."""
+MOST_RUNS = 2000.0
+"""How often it is taken to run at most."""
+WIDE = 100_000
+"""Numbers of an op, on average, from which on its kernel runs on all cores; XLA's element-wise loops run on one."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What a way takes, in nanoseconds.
+
+    Args:
+        call: for a launch, or the call that stands for one.
+        iteration: for an iteration of a loop with feeds, in chunks where the way has them.
+        op: for an op.
+        inner_iteration: for an iteration of a loop within a program.
+        number: for a number that an op gives, or looks at besides.
+        wide_number: the same where ops have many.
+        chunked_number: the same in chunks.
+        window: for a number that the gradient of a pooling looks at.
+        product: for a multiplication or addition of matrix products.
+        convolution: the same of convolutions.
+        looped_convolution: the same of convolutions within a loop of a program.
+        random: for a random op.
+        start: once for each instruction of XLA's form.
+        start_squared: once for the square of their number in one XLA program.
+    """
+
+    call: float
+    iteration: float
+    op: float
+    inner_iteration: float
+    number: float
+    wide_number: float
+    chunked_number: float
+    window: float
+    product: float
+    convolution: float
+    looped_convolution: float
+    random: float
+    start: float
+    start_squared: float
+
+    def run(self, work: ProgramWork) -> float:
+        """Seconds of a run."""
+        wide = work.work.passes > WIDE * work.work.ops
+        return 1e-9 * (
+            self.call * work.launches
+            + self.iteration * work.iterations
+            + self.random * work.random
+            + self._computing(work.work, self.wide_number if wide else self.number)
+            + self._computing(work.chunked_work, self.chunked_number)
+        )
+
+    def begin(self, work: ProgramWork) -> float:
+        """Seconds before the first run: compiling, or making ops."""
+        return 1e-9 * sum(count * (self.start + self.start_squared * count) for count in work.compiled.values())
+
+    def _computing(self, work: Work, number: float) -> float:
+        return (
+            self.op * work.ops
+            + self.inner_iteration * work.iterations
+            + number * (work.passes + work.inner)
+            + self.window * work.windows
+            + self.product * work.products
+            + self.convolution * work.convolutions
+            + self.looped_convolution * work.looped_convolutions
+        )
+
+
+_KERNELS = Costs(
+    call=15_000,
+    iteration=90_000,
+    op=4_000,
+    inner_iteration=20_000,
+    number=1.2,
+    wide_number=0.6,
+    chunked_number=1.2,
+    window=3.0,
+    product=0.03,
+    convolution=0.022,
+    looped_convolution=0.022,
+    random=120_000,
+    start=300_000,
+    start_squared=0,
+)
+_XLA = Costs(
+    call=90_000,
+    iteration=5_000,
+    op=150,
+    inner_iteration=500,
+    number=1.1,
+    wide_number=1.1,
+    chunked_number=0.6,
+    window=5.0,
+    product=0.03,
+    convolution=0.035,
+    looped_convolution=0.35,
+    random=2_000,
+    start=2_500_000,
+    start_squared=1_500,
+)
+_COSTS = {XLA: _XLA, KERNELS: _KERNELS}
+# XLA's programs have other libraries since: faster convolutions and products, and twice as much to compile or more.
+_LATER_COSTS = {
+    XLA: dataclasses.replace(_XLA, window=3.0, product=0.028, convolution=0.022, start=10_000_000),
+    KERNELS: dataclasses.replace(_KERNELS, window=4.5),
+}
+_LATER = (2, 18)
+
+
+def costs() -> Mapping[str, Costs]:
+    """What the ways take on the installed TensorFlow."""
+    major, minor = versions.VERSION.split(".")[:2]
+    return _LATER_COSTS if (int(major), int(minor)) >= _LATER else _COSTS
+
+
+def choose(work: ProgramWork) -> Execution:
+    """The way for a program.
+
+    Args:
+        work: what it computes in a run.
+    """
+    each = costs()
+    runs = {way: each[way].run(work) for way in each}
+    begins = {way: each[way].begin(work) for way in each}
+    count = min(MOST_RUNS, max(1.0, HORIZON_SECONDS / max(min(runs.values()), 1e-6)))
+    way = min(each, key=lambda way: begins[way] + count * runs[way])
+    texts = [f"{runs[way] * 1e3:.3g} ms a run after {begins[way]:.2g} s" for way in (XLA, KERNELS)]
+    return Execution(way, f"estimated {texts[0]} by XLA, {texts[1]} by kernels")
