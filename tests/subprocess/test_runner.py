@@ -61,6 +61,8 @@ def test_module_and_directory(python):
 def test_options_reach_the_environment(python):
     script = python.script("import os; print(os.environ['TF_IPU_SHIM_SDK'], os.environ['TF_IPU_SHIM_SYSTEM'])")
     assert python.succeeds(*MODULE, "--sdk", "2.6.0", "--system", "pod16", script) == "2.6 pod16\n"
+    script = python.script("import os; print(os.environ['TF_IPU_SHIM_EXECUTION'])")
+    assert python.succeeds(*MODULE, "--execution", "kernels", script) == "kernels\n"
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,7 @@ def test_options_reach_the_environment(python):
         (["--sdk", "3.5", "x.py"], "SDK 3.5 is not emulated. Use one from 1.2 to 3.4"),
         (["--sdk", "newest", "x.py"], "'newest' is not of the form MAJOR.MINOR"),
         (["--system", "abacus", "x.py"], "There is no simulated system 'abacus'"),
+        (["--execution", "fast", "x.py"], "invalid choice: 'fast'"),
         (["no_such_file.py"], "can't open file 'no_such_file.py'"),
     ],
 )

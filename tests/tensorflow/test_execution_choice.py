@@ -9,7 +9,7 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
 from tf_ipu_shim.accounting import work as work_module
-from tf_ipu_shim.accounting.work import ProgramWork, Work
+from tf_ipu_shim.accounting.work import ProgramWork, Size, Work
 from tf_ipu_shim.compiling import entry
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.machine import ways
@@ -130,7 +130,7 @@ def test_random_ops(counted):
 
 
 def a_step(**amounts):
-    return ProgramWork(Work(**amounts), launches=1.0, compiled={"program": int(amounts["ops"])})
+    return ProgramWork(Work(**amounts), launches=1.0, compiled={"program": Size(int(amounts["ops"]), 0)})
 
 
 def test_convolutions_run_by_kernels():
@@ -143,19 +143,19 @@ def test_many_small_ops_run_by_xla():
 
 def test_small_iterations_in_chunks_run_by_xla():
     computed = Work(ops=20 * 1000, products=1e9, passes=1e7)
-    work = ProgramWork(chunked_work=computed, iterations=1000, compiled={"program": 60})
+    work = ProgramWork(chunked_work=computed, iterations=1000, compiled={"program": Size(60, 8)})
     assert choose(work).way == ways.XLA
 
 
 def test_what_would_compile_for_minutes_runs_by_kernels():
     work = a_step(ops=300, passes=3e4)
-    work.compiled["program"] = 20_000
+    work.compiled["program"] = Size(20_000, 1_000)
     assert choose(work).way == ways.KERNELS
 
 
 def test_what_runs_for_long_is_worth_compiling():
     work = a_step(ops=300, passes=3e4)
-    work.compiled["program"] = 2_000
+    work.compiled["program"] = Size(2_000, 100)
     longer = ProgramWork(Work(ops=300 * 1e6, passes=3e10), launches=1, compiled=work.compiled)
     assert (choose(work).way, choose(longer).way) == (ways.KERNELS, ways.XLA)
 

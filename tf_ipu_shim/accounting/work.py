@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
@@ -26,6 +26,8 @@ _FREE = frozenset(
 )
 _PASSES_ON = frozenset({"bitcast", "convert", "copy", "reshape"})
 _CALLS = frozenset({"call", "fusion"})
+# XLA makes each a piece of code of its own; element-wise work joins what is around it.
+_ALONE = frozenset("convolution dot gather reduce reduce-window scatter select-and-scatter sort while".split())
 
 
 @dataclasses.dataclass
@@ -58,6 +60,18 @@ class Work:
             setattr(self, field.name, getattr(self, field.name) + times * getattr(other, field.name))
 
 
+class Size(NamedTuple):
+    """What there is of an XLA program to compile.
+
+    Args:
+        instructions: those of loops once, those of sums' own little programs not at all.
+        alone: how many of them XLA compiles by themselves.
+    """
+
+    instructions: int
+    alone: int
+
+
 @dataclasses.dataclass
 class ProgramWork:
     """What a whole program computes in a run.
@@ -67,7 +81,7 @@ class ProgramWork:
         chunked_work: of iterations that run in chunks, several in one XLA program.
         launches: of XLA programs, but for those in chunks.
         iterations: that run in chunks.
-        compiled: instructions of each XLA program, by its function.
+        compiled: how large each XLA program is, by its function.
         random: random ops, which are XLA programs of one op each in both ways.
     """
 
@@ -75,7 +89,7 @@ class ProgramWork:
     chunked_work: Work = dataclasses.field(default_factory=Work)
     launches: float = 0.0
     iterations: float = 0.0
-    compiled: dict[str, int] = dataclasses.field(default_factory=dict)
+    compiled: dict[str, Size] = dataclasses.field(default_factory=dict)
     random: float = 0.0
     _times: float = 1.0
     _chunks: bool = False
@@ -89,7 +103,7 @@ class ProgramWork:
             library: the functions that it consists of.
         """
         hlo = HloWork(module)
-        self.compiled[function] = hlo.instructions
+        self.compiled[function] = hlo.size
         (self.chunked_work if self._chunks else self.work).add(hlo.count(), self._times)
         drawn = sum(node.op in same_numbers.LAUNCHED for each in library for node in each.node_def)
         self.random += self._times * drawn
@@ -127,18 +141,19 @@ class HloWork:
         self._counted: dict[int, Work] = {}
 
     @property
-    def instructions(self) -> int:
-        """How many there are to compile: those in loops once, those of sums' own little programs not at all."""
+    def size(self) -> Size:
+        """How much there is to compile."""
         waiting, seen = [self._entry.id], {self._entry.id}
-        count = 0
+        count = alone = 0
         while waiting:
             for instruction in self._computations[waiting.pop()].instructions:
                 count += instruction.opcode not in _FREE
+                alone += instruction.opcode in _ALONE
                 if instruction.opcode in ("while", "conditional", *_CALLS):
                     called = [number for number in instruction.called_computation_ids if number not in seen]
                     seen.update(called)
                     waiting.extend(called)
-        return count
+        return Size(count, alone)
 
     def count(self) -> Work:
         """What one run computes."""

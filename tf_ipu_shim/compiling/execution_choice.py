@@ -46,6 +46,7 @@ class Costs:
         looped_convolution: the same of convolutions within a loop of a program.
         random: for a random op.
         start: once for each instruction of XLA's form.
+        start_alone: once for each that XLA compiles by itself, besides.
         start_squared: once for the square of their number in one XLA program.
     """
 
@@ -62,6 +63,7 @@ class Costs:
     looped_convolution: float
     random: float
     start: float
+    start_alone: float
     start_squared: float
 
     def run(self, work: ProgramWork) -> float:
@@ -77,7 +79,10 @@ class Costs:
 
     def begin(self, work: ProgramWork) -> float:
         """Seconds before the first run: compiling, or making ops."""
-        return 1e-9 * sum(count * (self.start + self.start_squared * count) for count in work.compiled.values())
+        return 1e-9 * sum(
+            self.start * count + self.start_alone * alone + self.start_squared * count * count
+            for count, alone in work.compiled.values()
+        )
 
     def _computing(self, work: Work, number: float) -> float:
         return (
@@ -94,9 +99,9 @@ class Costs:
 _KERNELS = Costs(
     call=15_000,
     iteration=90_000,
-    op=4_000,
+    op=2_500,
     inner_iteration=20_000,
-    number=1.2,
+    number=0.9,
     wide_number=0.6,
     chunked_number=1.2,
     window=3.0,
@@ -105,6 +110,7 @@ _KERNELS = Costs(
     looped_convolution=0.022,
     random=120_000,
     start=300_000,
+    start_alone=0,
     start_squared=0,
 )
 _XLA = Costs(
@@ -116,17 +122,18 @@ _XLA = Costs(
     wide_number=1.1,
     chunked_number=0.6,
     window=5.0,
-    product=0.03,
+    product=0.029,
     convolution=0.035,
     looped_convolution=0.35,
     random=2_000,
-    start=2_500_000,
+    start=1_200_000,
+    start_alone=15_000_000,
     start_squared=1_500,
 )
 _COSTS = {XLA: _XLA, KERNELS: _KERNELS}
-# XLA's programs have other libraries since: faster convolutions and products, and twice as much to compile or more.
+# XLA's programs have other libraries since: faster convolutions and products, and several times as much to compile.
 _LATER_COSTS = {
-    XLA: dataclasses.replace(_XLA, window=3.0, product=0.028, convolution=0.022, start=10_000_000),
+    XLA: dataclasses.replace(_XLA, window=3.0, product=0.028, convolution=0.022, start_alone=60_000_000),
     KERNELS: dataclasses.replace(_KERNELS, window=4.5),
 }
 _LATER = (2, 18)
