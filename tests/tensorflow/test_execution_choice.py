@@ -10,7 +10,7 @@ import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
 from tf_ipu_shim.accounting import work as work_module
 from tf_ipu_shim.accounting.work import ProgramWork, Size, Work
-from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.compiling import entry, execution_choice
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.machine import ways
 
@@ -129,31 +129,44 @@ def test_random_ops(counted):
 # What is chosen
 
 
+@pytest.fixture(params=["2.15.1", "2.21.0"])
+def any_version(monkeypatch, request):
+    """What ways take on each TensorFlow, whatever is installed."""
+    monkeypatch.setattr(execution_choice.versions, "VERSION", request.param)
+
+
 def a_step(**amounts):
     return ProgramWork(Work(**amounts), launches=1.0, compiled={"program": Size(int(amounts["ops"]), 0)})
 
 
-def test_convolutions_run_by_kernels():
-    assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e6)).way == ways.KERNELS
+@pytest.mark.parametrize(("version", "way"), [("2.15.1", ways.KERNELS), ("2.21.0", ways.XLA)])
+def test_convolutions_run_by_kernels_where_those_of_xla_are_slow(monkeypatch, version, way):
+    monkeypatch.setattr(execution_choice.versions, "VERSION", version)
+    assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e7)).way == way
 
 
-def test_many_small_ops_run_by_xla():
+def test_small_stages_run_by_kernels(any_version):
+    work = ProgramWork(Work(ops=2000, passes=3e5, products=3e6), launches=600, compiled={"stage": Size(20, 4)})
+    assert choose(work).way == ways.KERNELS
+
+
+def test_many_small_ops_run_by_xla(any_version):
     assert choose(a_step(ops=300, passes=3e4)).way == ways.XLA
 
 
-def test_small_iterations_in_chunks_run_by_xla():
+def test_small_iterations_in_chunks_run_by_xla(any_version):
     computed = Work(ops=20 * 1000, products=1e9, passes=1e7)
     work = ProgramWork(chunked_work=computed, iterations=1000, compiled={"program": Size(60, 8)})
     assert choose(work).way == ways.XLA
 
 
-def test_what_would_compile_for_minutes_runs_by_kernels():
+def test_what_would_compile_for_minutes_runs_by_kernels(any_version):
     work = a_step(ops=300, passes=3e4)
     work.compiled["program"] = Size(20_000, 1_000)
     assert choose(work).way == ways.KERNELS
 
 
-def test_what_runs_for_long_is_worth_compiling():
+def test_what_runs_for_long_is_worth_compiling(any_version):
     work = a_step(ops=300, passes=3e4)
     work.compiled["program"] = Size(2_000, 100)
     longer = ProgramWork(Work(ops=300 * 1e6, passes=3e10), launches=1, compiled=work.compiled)
@@ -170,6 +183,7 @@ def convolution(x, kernel):
 
 
 def many_small(x, _):
+    x = x[0, 0, 0]
     for index in range(100):
         x = tf.tanh(x * 1.5) if index % 2 else x + 0.25
     return x
@@ -177,6 +191,7 @@ def many_small(x, _):
 
 @pytest.mark.parametrize(("model", "way"), [(convolution, ways.KERNELS), (many_small, ways.XLA)])
 def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
+    monkeypatch.setattr(execution_choice.versions, "VERSION", "2.15.1")
     inputs = floats(4, 32, 32, 8), floats(3, 3, 8, 16)
     results = {}
     for asked in ways.WAYS:

@@ -134,13 +134,16 @@ def _runs_as(
     runs = program
     if execution.way == KERNELS:
         alone = lowered(chunks=False) if program.has_chunks else program
+        alone.result_shapes = program.result_shapes
         describe = diagnostics.describe if execution.is_checked else None
         runs = by_kernels(alone, request.library, describe, refuses=asked.way == KERNELS)
         execution = settled(execution, library, runs, unknown)
         if execution.way == KERNELS:
             program = alone
         else:
-            program = runs = program if asked.way == AUTO else lowered(chunks=True)
+            runs = program if asked.way == AUTO else lowered(chunks=True)
+            runs.result_shapes = program.result_shapes
+            program = runs
     if plan is not None:
         plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
     return program, runs, plan
