@@ -1,5 +1,7 @@
 """How a program runs where nobody says: what it computes is counted, and the way follows from that."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -129,10 +131,14 @@ def test_random_ops(counted):
 # What is chosen
 
 
+def as_on(monkeypatch, version):
+    monkeypatch.setattr(execution_choice, "costs", functools.partial(execution_choice.costs, version))
+
+
 @pytest.fixture(params=["2.15.1", "2.21.0"])
 def any_version(monkeypatch, request):
     """What ways take on each TensorFlow, whatever is installed."""
-    monkeypatch.setattr(execution_choice.versions, "VERSION", request.param)
+    as_on(monkeypatch, request.param)
 
 
 def a_step(**amounts):
@@ -141,7 +147,7 @@ def a_step(**amounts):
 
 @pytest.mark.parametrize(("version", "way"), [("2.15.1", ways.KERNELS), ("2.21.0", ways.XLA)])
 def test_convolutions_run_by_kernels_where_those_of_xla_are_slow(monkeypatch, version, way):
-    monkeypatch.setattr(execution_choice.versions, "VERSION", version)
+    as_on(monkeypatch, version)
     assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e7)).way == way
 
 
@@ -191,7 +197,7 @@ def many_small(x, _):
 
 @pytest.mark.parametrize(("model", "way"), [(convolution, ways.KERNELS), (many_small, ways.XLA)])
 def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
-    monkeypatch.setattr(execution_choice.versions, "VERSION", "2.15.1")
+    as_on(monkeypatch, "2.15.1")
     inputs = floats(4, 32, 32, 8), floats(3, 3, 8, 16)
     results = {}
     for asked in ways.WAYS:

@@ -139,9 +139,9 @@ _LATER_COSTS = {
 _LATER = (2, 18)
 
 
-def costs() -> Mapping[str, Costs]:
-    """What the ways take on the installed TensorFlow."""
-    major, minor = versions.VERSION.split(".")[:2]
+def costs(version: str = versions.VERSION) -> Mapping[str, Costs]:
+    """What the ways take on a TensorFlow, the installed one if none is named."""
+    major, minor = version.split(".")[:2]
     return _LATER_COSTS if (int(major), int(minor)) >= _LATER else _COSTS
 
 
