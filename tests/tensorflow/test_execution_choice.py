@@ -58,6 +58,11 @@ def test_a_product(counted):
     assert found.work.passes == 4 * 5
 
 
+def test_a_product_of_16_bit_floats(counted):
+    run(lambda x, y: x @ y, floats(4, 8).astype(np.float16), floats(8, 5).astype(np.float16))
+    assert (counted[0].work.products, counted[0].work.narrow_products) == (0, 2 * 4 * 8 * 5)
+
+
 def test_a_convolution_and_the_gradient_of_a_pooling(counted):
     def model(x, kernel):
         made = tf.nn.max_pool2d(tf.nn.conv2d(x, kernel, 1, "SAME"), 2, 2, "VALID")
@@ -149,6 +154,10 @@ def a_step(**amounts):
 def test_convolutions_run_by_kernels_where_those_of_xla_are_slow(monkeypatch, version, way):
     as_on(monkeypatch, version)
     assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e7)).way == way
+
+
+def test_large_products_of_16_bit_floats_run_by_xla(any_version):
+    assert choose(a_step(ops=10, narrow_products=1e8)).way == ways.XLA
 
 
 def test_small_stages_run_by_kernels(any_version):

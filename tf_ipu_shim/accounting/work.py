@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 
 from tf_ipu_shim.lowering import same_numbers
 
@@ -30,6 +30,9 @@ _CALLS = frozenset({"call", "fusion"})
 _ALONE = frozenset("convolution dot gather reduce reduce-window scatter select-and-scatter sort while".split())
 
 
+_NARROW = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16})
+
+
 @dataclasses.dataclass
 class Work:
     """What is computed, loops counted as often as they run.
@@ -39,6 +42,7 @@ class Work:
         passes: numbers that ops between the others give, element by element or by moving them: one each.
         inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
         products: multiplications and additions of matrix products.
+        narrow_products: the same of programs that multiply 16-bit floats.
         convolutions: the same of convolutions.
         looped_convolutions: the same of convolutions within a loop of an XLA program.
         windows: numbers that gradients of pooling look at.
@@ -49,6 +53,7 @@ class Work:
     passes: float = 0.0
     inner: float = 0.0
     products: float = 0.0
+    narrow_products: float = 0.0
     convolutions: float = 0.0
     looped_convolutions: float = 0.0
     windows: float = 0.0
@@ -102,11 +107,14 @@ class ProgramWork:
             module: XLA's form of it.
             library: the functions that it consists of.
         """
-        hlo = HloWork(module)
+        hlo, nodes = HloWork(module), [node for each in library for node in each.node_def]
         self.compiled[function] = hlo.size
-        (self.chunked_work if self._chunks else self.work).add(hlo.count(), self._times)
-        drawn = sum(node.op in same_numbers.LAUNCHED for each in library for node in each.node_def)
-        self.random += self._times * drawn
+        work = hlo.count()
+        if any(_is_narrow_product(node) for node in nodes):
+            work.narrow_products = work.products + work.convolutions + work.looped_convolutions
+            work.products = work.convolutions = work.looped_convolutions = 0.0
+        (self.chunked_work if self._chunks else self.work).add(work, self._times)
+        self.random += self._times * sum(node.op in same_numbers.LAUNCHED for node in nodes)
         if not self._chunks:
             self.launches += self._times
 
@@ -233,6 +241,10 @@ class HloWork:
             return None
         literal = [*made.literal.s32s, *made.literal.s64s]
         return literal[0] if literal else None
+
+
+def _is_narrow_product(node: node_def_pb2.NodeDef) -> bool:
+    return ("MatMul" in node.op or "Conv" in node.op or node.op == "Einsum") and node.attr["T"].type in _NARROW
 
 
 def _joined(by_id: Mapping[int, Any], number: int) -> Iterable[int]:

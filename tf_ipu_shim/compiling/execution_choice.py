@@ -42,6 +42,7 @@ class Costs:
         chunked_number: the same in chunks.
         window: for a number that the gradient of a pooling looks at.
         product: for a multiplication or addition of matrix products.
+        narrow_product: the same of 16-bit floats, for which kernels have no library.
         convolution: the same of convolutions.
         looped_convolution: the same of convolutions within a loop of a program.
         random: for a random op.
@@ -59,6 +60,7 @@ class Costs:
     chunked_number: float
     window: float
     product: float
+    narrow_product: float
     convolution: float
     looped_convolution: float
     random: float
@@ -91,6 +93,7 @@ class Costs:
             + number * (work.passes + work.inner)
             + self.window * work.windows
             + self.product * work.products
+            + self.narrow_product * work.narrow_products
             + self.convolution * work.convolutions
             + self.looped_convolution * work.looped_convolutions
         )
@@ -106,6 +109,7 @@ _KERNELS = Costs(
     chunked_number=1.2,
     window=3.0,
     product=0.03,
+    narrow_product=1.0,
     convolution=0.022,
     looped_convolution=0.022,
     random=120_000,
@@ -123,6 +127,7 @@ _XLA = Costs(
     chunked_number=0.6,
     window=5.0,
     product=0.029,
+    narrow_product=0.1,
     convolution=0.035,
     looped_convolution=0.35,
     random=2_000,
