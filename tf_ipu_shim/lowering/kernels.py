@@ -153,8 +153,7 @@ class _Copies:
         orders = _orders(function)
         scope = self._traced.get(function.signature.name, function.signature.name)
         if not self._refuses:
-            nodes = {node.name: node for node in copy.node_def}
-            copy.node_def.extend(added for node in nodes.values() for added in in_range(node, nodes))
+            _bring_into_range(copy)
         for node in copy.node_def:
             for attribute in [key for key in node.attr if _is_private(key)]:
                 del node.attr[attribute]
@@ -193,6 +192,11 @@ class _Copies:
             node.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
         if node.op in vocabulary.LOOPS:
             node.attr["parallel_iterations"].i = 1  # as on an IPU: what an iteration does is done before the next one
+
+
+def _bring_into_range(function: function_pb2.FunctionDef) -> None:
+    nodes = {node.name: node for node in function.node_def}
+    function.node_def.extend([added for node in nodes.values() for added in in_range(node, nodes)])
 
 
 def _renamed(text: str, launches: Iterable[str]) -> str:
