@@ -84,6 +84,13 @@ def test_an_instance_that_fails_ends_the_others(python):
     assert ran.returncode == 3 and ran.stdout == "failing\n"
 
 
+def test_options_for_mpi_may_begin_with_dashes(python):
+    ran = poprun(python, "-vv", "--mpi-global-args", "--tag-output", "--mpi-local-args", "-x NAME", "--num-replicas", 1,
+                 "--tag-output=no", sys.executable, "-c", "print('here')")  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (0, "here\n")
+    assert "without effect on one machine: --mpi-global-args, --mpi-local-args" in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -1,7 +1,8 @@
 """The `tf-ipu` command.
 
-Each subcommand is a module with `add_arguments(parser)` and `run(arguments) -> exit status`. It is imported when it is
-asked for, so that no command waits for what another one needs.
+Each subcommand is a module with `add_arguments(parser)` and `run(arguments) -> exit status`, and `prepared(words)`
+where argparse could not read the words as they are. It is imported when it is asked for, so that no command waits for
+what another one needs.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"{PROGRAM} {name}", description=COMMANDS[name].help.capitalize() + ".")
     module.add_arguments(parser)
     try:
-        status = int(module.run(parser.parse_args(words[1:])))
+        prepared = getattr(module, "prepared", list)
+        status = int(module.run(parser.parse_args(prepared(words[1:]))))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has gone (`tf-ipu info -l | head`); the interpreter must not stumble over it again.

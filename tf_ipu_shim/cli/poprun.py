@@ -22,7 +22,31 @@ _WITHOUT_EFFECT = (
     "process-placement remove-partition reset-partition update-partition vipu-allocation vipu-cluster vipu-partition "
     "vipu-server-host vipu-server-port vipu-server-timeout"
 ).split()
+# Options whose value may itself begin with a dash, which argparse takes for an option of its own.
+_OPTIONS_OF_OTHERS = ("--mpi-global-args", "--mpi-local-args")
 _GRACE_SECONDS = 10
+
+
+def prepared(words: Sequence[str]) -> list[str]:
+    """The words of a command line, each option for MPI in one word with its value.
+
+    Args:
+        words: as they were given, `--mpi-global-args --tag-output` among them.
+
+    Returns:
+        The same for argparse.
+
+    Example:
+        >>> prepared(["--mpi-global-args", "--tag-output", "--num-replicas", "2", "a.py"])
+        ['--mpi-global-args=--tag-output', '--num-replicas', '2', 'a.py']
+    """
+    found: list[str] = []
+    for word in words:
+        if found and found[-1] in _OPTIONS_OF_OTHERS and word.startswith("-"):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +104,7 @@ def main() -> int:
     """The `poprun` command."""
     parser = argparse.ArgumentParser(prog="poprun", description="Starts the instances of a job on simulated IPUs.")
     add_arguments(parser)
-    return run(parser.parse_args())
+    return run(parser.parse_args(prepared(sys.argv[1:])))
 
 
 def _problem(arguments: argparse.Namespace) -> str | None:
