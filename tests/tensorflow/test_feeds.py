@@ -63,6 +63,29 @@ def test_a_session_runs_of_a_body_what_it_returns(graph):
         assert session.run(v1.global_variables()) == [1 + 2 + 3, 0]
 
 
+def test_a_session_leaves_out_what_the_script_does_not_wait_for(graph):
+    """TensorFlow has ops with side effects wait for each other, among them those of a Keras model's symbolic call."""
+    outfeed = IPUOutfeedQueue()
+
+    def model(x):
+        order = v1.get_variable("order", initializer=0.0, use_resource=True)
+
+        def body(total):
+            unfed = v1.placeholder(tf.float32, [2])
+            first = order.assign_add(1.0)
+            tf.cond(tf.reduce_any(unfed > 0.0), lambda: tf.random.uniform([2]), lambda: unfed)
+            with tf.control_dependencies([first]):
+                return total + tf.reduce_sum(x), outfeed.enqueue(order * 2.0)
+
+        return ipu.loops.repeat(3, body, [0.0])
+
+    total, sent = compiled(model, [tf.constant([1.0, 2.0])]), outfeed.dequeue()
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        assert session.run(total) == [9.0]
+        assert session.run(sent).tolist() == [2.0, 4.0, 6.0]
+
+
 @pytest.mark.parametrize("structure", ["tuple", "dict", "dict in a tuple"])
 def test_elements_keep_their_structure(graph, structure):
     pairs = tf.data.Dataset.zip((numbers(4), numbers(4, (2,)))).repeat()

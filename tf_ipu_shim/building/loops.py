@@ -126,6 +126,7 @@ def _loop(
     _check_arguments("body", body, len(values), infeed_queue)
     body, condition = autograph.converted(body), autograph.converted(condition)
     types = [value.dtype for value in values]
+    needed_only = _in_session_graph()
 
     def step(counter: Any, *current: Any) -> list[Any]:
         positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
@@ -141,14 +142,17 @@ def _loop(
                 "came in."
             )
         with ops.control_dependencies(operations):
-            return [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
+            carried = [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
+        if needed_only:
+            _note_what_waits(ops.get_default_graph())
+        return carried
 
     def goes_on(counter: Any, *current: Any) -> Any:
         return condition(counter, *current) if counted else condition(*current)
 
     counter = ops.convert_to_tensor(0, dtypes.int32)
     with accumulators.inside_loop(bound if counted else None) as traced:
-        with _side_effects():
+        with _side_effects(needed_only):
             results = while_v2.while_loop(
                 goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
             )
@@ -159,14 +163,27 @@ def _loop(
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _side_effects() -> Any:
+def _side_effects(needed_only: bool) -> Any:
     """In a `tf.function` all of them happen, in a session's graph those that a returned value or operation needs."""
+    if not needed_only:
+        return contextlib.nullcontext()
+    return tracing.attributes({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
+
+
+def _in_session_graph() -> bool:
     graph = ops.get_default_graph()
     while isinstance(graph, func_graph.FuncGraph):
         graph = graph.outer_graph
-    if graph.building_function or ops.executing_eagerly_outside_functions():
-        return contextlib.nullcontext()
-    return tracing.attributes({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
+    return not (graph.building_function or ops.executing_eagerly_outside_functions())
+
+
+def _note_what_waits(body: Any) -> None:
+    """Notes which ops wait for others so far: TensorFlow is about to have ops with side effects wait for each other."""
+    for op in body.get_operations():
+        names = [control.name.encode() for control in op.control_inputs]
+        if names:
+            waits = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))
+            op._set_attr(vocabulary.WAITS_ATTRIBUTE, waits)
 
 
 def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:

@@ -37,6 +37,8 @@ REFUSED_ATTRIBUTE = "_ipu_refused"
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
 # How often an emitted loop runs, where that can be told.
 TRIPS_ATTRIBUTE = "_ipu_trips"
+# On an op in the body of such a loop: the ops that the script has it wait for. TensorFlow adds others.
+WAITS_ATTRIBUTE = "_ipu_waits_for"
 # On a call in a model that was exported for serving: IPUs run it where there are some.
 SERVED_ATTRIBUTE = "_ipu_served"
 
