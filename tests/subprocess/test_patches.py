@@ -146,12 +146,15 @@ def test_tensorflow_1(python):
             """
             import sys
             import tensorflow as tf
+            import tensorflow.compat.v1 as v1
             from tf_ipu_shim import patches
             assert tf.__version__.startswith("1.15") and tf.placeholder
+            assert v1.__version__ == v1.VERSION == tf.VERSION
             assert "sys.modules['tensorflow']" in [patch.target for patch in patches.applied()]
             patches.undo()
             import tensorflow
             assert tensorflow.__version__.startswith("2.") and not hasattr(tensorflow, "placeholder")
+            assert v1.__version__ == v1.VERSION == tensorflow.__version__
             """
         )
     )

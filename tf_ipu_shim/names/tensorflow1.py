@@ -74,6 +74,8 @@ def activate() -> None:
         v1.disable_v2_behavior()
     if era.wanted():
         dimensions.install()
+        for name in ("__version__", "VERSION"):
+            patches.replace(v1, name, lambda _: VERSION, why="scripts that import compat.v1 assert their version (--tf1)")
     for library in _LIBRARIES:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(library)
