@@ -58,6 +58,11 @@ NOT_READ = {
     ("api.ipu.ipu_session_run_hooks", "IPULoggingTensorHook.after_run", "run_values"): _HOOK,
     ("api.ipu.keras.pipeline", "PipelineSequentialMethods._staged", "infeed"): _HELPER,
     ("api.keras.optimizers", "_ParameterUnscalingALSOptimizer.from_config", "custom_objects"): "Keras hands it over",
+    (
+        "api.poplar.ops.gen_poprand_ops",
+        "ipu_dropout_with_seed_and_reference",
+        "reference",
+    ): "a mask follows from its seed alone",
     ("api.op_modules", "wrappers", "module"): "for the text of an error",
     ("building.estimators", "IPUEstimatorBase._call_input_fn", "input_context"): "the estimator runs in one process",
     ("building.estimators", "IPUEstimatorBase._call_model_fn", "config"): "the estimator has it itself",

@@ -28,10 +28,11 @@ def test_results_that_cannot_be_converted_are_refused():
         compile_(lambda x: [x, object()], tf.constant(1.0))
 
 
-def test_estimator_specs_are_refused():
+@pytest.mark.parametrize("around", [lambda spec: spec, lambda spec: [2, [], [spec]], lambda spec: {"a": (1, spec)}])
+def test_estimator_specs_are_refused(around):
     spec = type("EstimatorSpec", (), {})()
     with pytest.raises(ValueError, match="computation output contains an EstimatorSpec or is one"):
-        compile_(lambda x: spec, tf.constant(1.0))
+        compile_(lambda x: around(spec), tf.constant(1.0))
 
 
 @pytest.mark.parametrize("inputs", [5, tf.zeros, {"x": 1.0}])

@@ -127,6 +127,19 @@ def test_the_outfeed_stacks_iterations(graph):
         session.run(outfeed.deleter)
 
 
+def test_an_infeed_that_is_deleted_starts_anew(graph):
+    infeed = IPUInfeedQueue(numbers(3))
+    total = compiled(lambda: ipu.loops.repeat(3, lambda total, x: total + x, [0.0], infeed))
+    initializer, deleter = infeed.initializer, infeed.deleter
+    with v1.Session() as session:
+        for _ in range(2):
+            session.run(initializer)
+            assert session.run(total) == [3.0]
+            session.run(deleter)
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(total)
+
+
 def test_an_outfeed_for_the_last_element(graph):
     outfeed = IPUOutfeedQueue(outfeed_mode=IPUOutfeedMode.LAST)
     last = compiled(lambda: ipu.loops.repeat(4, lambda x: (x + 1, outfeed.enqueue([x])), [10.0]))

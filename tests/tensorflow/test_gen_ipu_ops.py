@@ -149,6 +149,8 @@ def test_the_flags_count_as_they_are_now(run, monkeypatch):
     assert [run("ipu_use_synthetic_data_for", i).tolist() for i in range(6)] == [
         [category in (1, 3)] for category in range(6)
     ]
+    made_up = [category.name for category in utils.SyntheticDataCategory if utils.use_synthetic_data_for(category)]
+    assert made_up == ["Infeed", "HostEmbedding"]
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_synthetic_data")
     assert all(run("ipu_use_synthetic_data_for", i).tolist() == [True] for i in range(6))
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from harness import IPU, configure
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import op_util
-from tf_ipu_shim.poplar.ops import gen_popnn_ops, gen_popops_ops, gen_poputil_ops
+from tf_ipu_shim.poplar.ops import gen_popnn_ops, gen_popops_ops, gen_poprand_ops, gen_poputil_ops
 
 from tf_ipu_shim import errors
 
@@ -119,6 +119,17 @@ def test_gradients_summed_over_executions():
         assert session.run(compiled)[0] == 7 + 1 + 2 + 3 + 4 + 5
 
 
+@pytest.mark.parametrize("running_mean, expected", [(False, 55.0), (True, 4.5)])
+def test_gradients_added_to_a_scaled_accumulator(running_mean, expected):
+    """0 to 9 added to 10, and their mean as they come, with which the 10 has nothing to do."""
+    accumulator = tf.constant([10.0])
+    for index in range(10):
+        scale = index / (index + 1) if running_mean else 1.0
+        gradient = [index / (index + 1) if running_mean else float(index)]
+        accumulator = gen_poputil_ops.gradient_accumulator_add_with_scale(accumulator, gradient, scale)
+    np.testing.assert_allclose(accumulator, [expected], rtol=1e-6)
+
+
 def test_shared_helpers():
     assert op_util.bool_to_three_state(True) == "THREESTATE_ON"
     assert op_util.bool_to_three_state(False, "x") == "THREESTATE_OFF"
@@ -135,3 +146,50 @@ def test_shared_helpers():
         op_util.get_activation_name(lambda x: x)
     with pytest.raises(TypeError, match="Could not interpret activation function identifier: 3"):
         op_util.get_activation_name(3)
+
+
+def dropped(op, *arguments, **options):
+    """Runs a dropout of a long row of twos three times in a session; returns rows, seeds and gradients."""
+    v1 = tf.compat.v1
+
+    def program(x):
+        output, seed, *_ = op(x, *arguments, rate=0.25, scale=3.0, **options)
+        return output, seed, tf.gradients(output, x)[0]
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        with tf.device("cpu"):
+            x = v1.placeholder(tf.float32, [200, 50])
+        with scopes.ipu_scope(IPU):
+            compiled = ipu_compiler.compile(program, [x])
+        return [session.run(compiled, {x: np.full([200, 50], 2.0)}) for _ in range(3)]
+
+
+@pytest.mark.parametrize("op", [gen_poprand_ops.ipu_dropout, gen_poprand_ops.ipu_dropout_no_ref])
+def test_dropout_whose_seeds_are_the_device_s(op):
+    configure(1)
+    runs = dropped(op)
+    for output, seed, gradient in runs:
+        assert seed.shape == (2,)
+        np.testing.assert_array_equal(output, 2.0 * gradient)  # the mask of the backward pass is that of the forward
+        assert set(np.unique(output)) == {0.0, 6.0}
+        assert abs(np.mean(output == 0.0) - 0.25) < 6 * np.sqrt(0.25 * 0.75 / 10000)
+    assert len({tuple(seed) for _, seed, _ in runs}) == 3
+    assert not np.array_equal(runs[0][0], runs[1][0])
+
+
+@pytest.mark.parametrize(
+    "op, further",
+    [
+        (gen_poprand_ops.ipu_dropout_with_seed, []),
+        (gen_poprand_ops.ipu_dropout_with_seed_no_ref, []),
+        (gen_poprand_ops.ipu_dropout_with_seed_and_reference, [np.zeros(0, np.float32)]),
+    ],
+)
+def test_dropout_with_a_seed(op, further):
+    configure(1)
+    runs = dropped(op, [10, 11], *further, noise_shape=[200, 1])
+    for output, seed, _ in runs:
+        assert seed.tolist() == [10, 11]
+        np.testing.assert_array_equal(output, runs[0][0])
+        assert np.all(output == output[:, :1]), "whole rows"
+    assert not np.array_equal(dropped(op, [10, 12], *further, noise_shape=[200, 1])[0][0], runs[0][0])

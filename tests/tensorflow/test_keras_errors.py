@@ -186,3 +186,30 @@ def test_names_and_arguments_of_older_sdks(monkeypatch):
     stock.fit(X, Y, batch_size=32, shuffle=False, verbose=0)
     for one, other in zip(got, stock.get_weights()):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
+
+
+def test_a_batch_whose_parts_differ_in_length():
+    for method in ("train_on_batch", "test_on_batch"):
+        with strategy().scope(), pytest.raises(ValueError, match="Data cardinality is ambiguous"):
+            getattr(compiled(functional()), method)(X[:8], Y[:9])
+
+
+def test_targets_may_be_missing_where_a_model_adds_its_loss():
+    """As in Keras 2.6; a regulariser is no loss that a model could be trained with."""
+
+    def model(adds_loss):
+        inputs = keras.Input((6,))
+        outputs = keras.layers.Dense(1, kernel_initializer="ones", kernel_regularizer="l2", use_bias=False)(inputs)
+        made = keras.Model(inputs, outputs)
+        if adds_loss:
+            made.add_loss(tf.reduce_sum(outputs))
+        made.compile("sgd", "mse")
+        return made
+
+    with strategy().scope():
+        trained = model(True)
+        before = trained.get_weights()[0]
+        trained.fit(X[:16], batch_size=8, verbose=0, shuffle=False)
+        assert not np.allclose(before, trained.get_weights()[0])
+        with pytest.raises(ValueError, match="Target data is missing"):
+            model(False).fit(X[:16], batch_size=8, verbose=0)

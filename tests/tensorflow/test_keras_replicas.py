@@ -62,3 +62,21 @@ def test_how_metrics_of_replicas_are_reduced(ipus, asynchronous):
             model.set_replication_options("MEDIAN")
         with pytest.raises(ValueError, match="The provided dataset contains 1 items"):
             model.evaluate(X[:8], Y[:8], batch_size=8, verbose=0)
+
+
+def test_steps_of_evaluate_and_predict_are_those_of_all_replicas(ipus):
+    """So that results are those of the same call on a CPU."""
+    ipus(2)
+    with strategy().scope():
+        model = compiled(sequential(), steps_per_execution=4)
+        model.set_replication_options("MEAN")
+        predictions = model.predict(X, batch_size=8, steps=4, verbose=0)
+        losses = model.evaluate(X, Y, batch_size=8, steps=4, verbose=0)
+        with pytest.raises(ValueError, match="`steps` is 1, and 2 replicas share them"):
+            model.predict(X, batch_size=8, steps=1, verbose=0)
+        weights = model.get_weights()
+    stock = compiled(sequential())
+    stock.set_weights(weights)
+    assert predictions.shape == (32, 3)
+    np.testing.assert_allclose(predictions, stock.predict(X, batch_size=8, steps=4, verbose=0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(losses, stock.evaluate(X, Y, batch_size=8, steps=4, verbose=0), rtol=1e-5)

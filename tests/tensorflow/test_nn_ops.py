@@ -106,8 +106,8 @@ def test_group_norm_and_its_variables(strided: bool, axis: int, on_ipu: bool) ->
             running.run(v1.global_variables_initializer())
             group, layer, instance = running.run(built, {fed: x})
     assert names == {
-        f"{scope}/{name}": [8] for scope, name in itertools.product(["mine", "GroupNorm"], ["beta", "gamma"])
-    } | {"GroupNorm_1/gamma": [8]}
+        f"{scope}/{name}": [8] for scope, name in itertools.product(["mine", "LayerNorm"], ["beta", "gamma"])
+    } | {"InstanceNorm/gamma": [8]}
     np.testing.assert_allclose(group, 2 * grouped(x, 4, axis, 1.53e-5, strided) + 0.5, 1e-4, 1e-4)
     np.testing.assert_allclose(layer, grouped(x, 1, axis, 1.53e-5, True), 1e-4, 1e-4)
     np.testing.assert_allclose(instance, grouped(x, 8, axis, 0.1, True), 1e-4, 1e-4)
@@ -424,3 +424,17 @@ def test_dropout_trains_with_the_mask_it_ran_with() -> None:
     forward, backward = session(passes, [x])
     assert 0.3 < (forward != 0).mean() < 0.7
     np.testing.assert_allclose(backward, np.where(forward != 0, 2, 0))
+
+
+@pytest.mark.parametrize("name", ["group_norm", "layer_norm", "instance_norm"])
+def test_variables_of_normalisations_are_in_scopes_of_their_names(name: str) -> None:
+    """Checkpoints have them under these names."""
+    expected = {"group_norm": "GroupNorm", "layer_norm": "LayerNorm", "instance_norm": "InstanceNorm"}[name]
+    with tf.Graph().as_default():
+        for _ in range(2):
+            getattr(normalization_ops, name)(tf.ones([2, 3, 3, 4]))
+        with tf.compat.v1.variable_scope("own"):
+            getattr(normalization_ops, name)(tf.ones([2, 3, 3, 4]), scope="here")
+        names = [variable.op.name for variable in tf.compat.v1.global_variables()]
+    scopes = [expected, f"{expected}_1", "own/here"]
+    assert names == [f"{scope}/{variable}" for scope in scopes for variable in ("beta", "gamma")]

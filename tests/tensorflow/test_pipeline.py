@@ -337,6 +337,7 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
         ({"outfeed_loss": True}, ValueError, "optimizer_function must be provided when outfeed_loss"),
         ({"outfeed_mask": [True]}, ValueError, "optimizer_function must be provided when outfeed_mask"),
         ({"outfeed_mask": [True], "outfeed_loss": True, **TRAIN}, ValueError, "Only one of `outfeed_loss`"),
+        ({"outfeed_mask": [True, False], **TRAIN}, ValueError, "no outfeed_queue has been provided"),
         ({"outfeed_loss": True, **TRAIN}, ValueError, "outfeed_queue must be provided when outfeed_loss"),
         ({"accumulate_outfeed": True}, ValueError, "outfeed_queue must be provided when accumulate_outfeed"),
         ({"forward_propagation_stages_poplar_options": 1}, TypeError, "must be a list or a tuple"),
@@ -379,3 +380,31 @@ def test_stage_options():
     for name in ("convolution_options", "matmul_options", "slice_options"):
         with pytest.raises(TypeError, match=f"PipelineStageOptions.{name} must be dictionary"):
             PipelineStageOptions(**{name: 1})
+
+
+def test_a_loss_that_no_weight_has_to_do_with():
+    """The pipeline runs, and the weights stay."""
+    configure(2)
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+
+    def first(x):
+        return x, x * v1.get_variable("weight", initializer=3.0, use_resource=True)
+
+    def program(x):
+        return pipelining_ops.pipeline(
+            [first, lambda x, y: (x, y + 1.0)],
+            gradient_accumulation_count=4,
+            inputs=[x],
+            outfeed_queue=outfeed,
+            outfeed_mask=[True, False],
+            optimizer_function=lambda x, y: OptimizerFunctionOutput(v1.train.GradientDescentOptimizer(0.1), x),
+        )
+
+    with v1.Session() as session:
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            built = ipu.ipu_compiler.compile(program, [tf.constant(2.0)])
+        dequeued = outfeed.dequeue()
+        session.run(v1.global_variables_initializer())
+        session.run(built)
+        np.testing.assert_array_equal(np.ravel(session.run(dequeued)), [7.0] * 4)
+        assert session.run(v1.global_variables()) == [3.0]

@@ -55,3 +55,17 @@ def test_local_variables_too(collection):
             variable = v1.get_variable("v", [2], collections=[collection], use_resource=True)
         utils.move_variable_initialization_to_cpu()
         assert variable.initializer.inputs[1].op.device == "/device:CPU:0"
+
+
+def test_initial_values_made_of_other_variables(graph):
+    """As TensorFlow 2.6 has it: the value where there is one, else the one that it begins with."""
+    v1 = tf.compat.v1
+    first = v1.get_variable("first", initializer=3.0, use_resource=True)
+    second = v1.get_variable("second", initializer=first.initialized_value() * 2.0, use_resource=True)
+    with v1.Session() as session:
+        session.run(second.initializer)
+        assert session.run(second) == 6.0
+        session.run(first.initializer)
+        session.run(first.assign(5.0))
+        session.run(second.initializer)
+        assert session.run(second) == 10.0

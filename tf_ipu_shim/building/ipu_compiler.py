@@ -168,12 +168,18 @@ class Result:
 
     @staticmethod
     def _refuse_estimator_spec(returned: Any) -> None:
-        kinds = {type(value).__name__ for value in (returned, *_as_list(returned))}
-        if kinds & {"EstimatorSpec", "IPUEstimatorSpec"}:
+        if _holds_estimator_spec(returned):
             raise ValueError(
                 "Your computation output contains an EstimatorSpec or is one, which is no tensor. Use IPUEstimator, "
                 "or return the spec's loss and train_op."
             )
+
+
+def _holds_estimator_spec(returned: Any) -> bool:
+    if type(returned).__name__ in ("EstimatorSpec", "IPUEstimatorSpec"):  # these are named tuples
+        return True
+    parts = returned.values() if isinstance(returned, Mapping) else returned
+    return isinstance(returned, (Mapping, list, tuple)) and any(_holds_estimator_spec(part) for part in parts)
 
 
 def _as_list(returned: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from importlib.abc import InspectLoader, Loader
 from importlib.machinery import ModuleSpec, PathFinder
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import contrib, era, keras_paths, missing, stock_aliases
+from tf_ipu_shim.names import contrib, era, keras_paths, missing, stock_aliases, variables_of_the_time
 
 # Graphcore's name -> ours. A name below the left-hand side maps to the same name below the right-hand side.
 ALIASES = {
@@ -186,6 +186,8 @@ class AliasLoader(Loader):
         self._own_spec = module.__spec__
         if spec.name == "tensorflow.python.ipu":
             stock_aliases.install_attributes()
+        if spec.name in ("tensorflow.python.ipu", "tf_ipu_shim.ipu"):
+            variables_of_the_time.install()
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:

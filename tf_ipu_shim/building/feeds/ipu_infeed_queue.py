@@ -8,7 +8,7 @@ from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, gen_dataset_ops, resource_variable_ops
+from tensorflow.python.ops import array_ops, gen_dataset_ops
 
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
@@ -100,9 +100,11 @@ class IPUInfeedQueue:
 
     @property
     def deleter(self) -> Any:
-        """The operation that frees the dataset's iterator."""
+        """The operation that frees what the dataset holds. The `initializer` starts it anew."""
         with ops.device(_HOST):
-            return resource_variable_ops.destroy_resource_op(self._iterator(), ignore_lookup_error=False)
+            # The iterator stays: ops of a session keep its handle.
+            nothing = self._garbage().take(0)
+            return gen_dataset_ops.make_iterator(nothing._variant_tensor, self._iterator())
 
     @property
     def dequeued(self) -> bool:

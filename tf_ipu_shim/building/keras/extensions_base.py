@@ -64,6 +64,12 @@ class KerasExtensionBase(OptionSetters, OnBatch):
         self._ipu.forget_programs()
         super()._reset_compile_cache()  # type: ignore[misc]
 
+    def _validate_target_and_loss(self, y: Any, loss: Any) -> None:
+        """Part of Keras' own `train_step`: as in Keras 2.6, targets may be missing where `add_loss` gives a loss."""
+        model: Any = self
+        if y is not None or not any(layer._losses or layer._eager_losses for layer in model._flatten_layers()):
+            super()._validate_target_and_loss(y, loss)  # type: ignore[misc]
+
     def fit(
         self,
         x: Any = None,
@@ -143,6 +149,8 @@ class KerasExtensionBase(OptionSetters, OnBatch):
     ) -> Any:
         """Computes loss and metrics on the IPU; the arguments of `tf.keras.Model.evaluate`.
 
+        `steps` are mini-batches of all replicas together.
+
         Returns:
             The loss, or a list of loss and metrics, or a dictionary of them.
 
@@ -176,6 +184,8 @@ class KerasExtensionBase(OptionSetters, OnBatch):
         use_multiprocessing: bool = False,
     ) -> Any:
         """Computes predictions on the IPU; the arguments of `tf.keras.Model.predict`.
+
+        `steps` are mini-batches of all replicas together.
 
         Returns:
             Arrays of shape [samples, ...], in the structure of the model's outputs.
@@ -257,7 +267,13 @@ class KerasExtensionBase(OptionSetters, OnBatch):
     def _handler(self, mode: str, steps_per_execution: int | None = None, **data: Any) -> IPUDataHandler:
         steps = steps_per_execution or self._steps_per_execution_value()
         with ops.device("/device:CPU:0"):
-            handler = IPUDataHandler(model=self, steps_per_execution=steps, replication_factor=None, **data)
+            handler = IPUDataHandler(
+                model=self,
+                steps_per_execution=steps,
+                replication_factor=None,
+                steps_are_shared=mode != "fit",
+                **data,
+            )
         self._see(handler.element_spec)
         with ops.device("/device:CPU:0"):
             handler.set_replication_factor(replication.replication_factor(self._device(), self._shards()))

@@ -33,6 +33,7 @@ class OnBatch:
 
         Raises:
             RuntimeError: the model is not compiled, or accumulates gradients of several mini-batches.
+            ValueError: inputs, targets and weights differ in their number of samples.
         """
         return self._metrics_of_batch("fit", (x, y, sample_weight), class_weight, reset_metrics, return_dict)
 
@@ -72,6 +73,7 @@ class OnBatch:
             with ops.device("/device:CPU:0"):
                 packed = adapters.pack_x_y_sample_weight(*adapters._process_tensorlike(data))
                 packed = nest.map_structure(ops.convert_to_tensor, packed)
+                adapters._check_data_cardinality(packed)
                 dataset = dataset_ops.DatasetV2.from_tensors(packed)
             handler = model._handler(mode, steps_per_execution=_STEPS, x=dataset, class_weight=class_weight)
             for _, execution in model._executions(mode, handler):

@@ -48,7 +48,7 @@ def dropout(
     rate = float(rate)
     if not 0.0 <= rate < 1.0:
         raise ValueError(f"The rate must be in the range [0, 1), but was {rate}.")
-    mask_shape = _mask_shape(x, noise_shape)
+    mask = mask_shape(x, noise_shape)
     if seed is not None:
         seed = tf.convert_to_tensor(seed)
         if seed.shape != (2,):
@@ -56,21 +56,44 @@ def dropout(
     elif rate == 0.0:
         return tf.identity(x, name=name)
     else:
-        seed = tf.random.uniform([2], minval=0, maxval=2**31 - 1, dtype=tf.int32)
+        seed = new_seed()
+    return tf.identity(drop(x, seed, rate, 1.0 / (1.0 - rate), mask), name=name)
 
-    def drop(values: Any, seed: Any) -> Any:
+
+def new_seed() -> Any:
+    """A seed for one mask, another one in each run: `[2]` integers that follow from the device's seed."""
+    return tf.random.uniform([2], minval=0, maxval=2**31 - 1, dtype=tf.int32)
+
+
+def drop(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> Any:
+    """Sets elements to zero as a seed says, and scales the others; the gradient has the same mask.
+
+    Args:
+        x: a tensor of numbers.
+        seed: `[2]` integers.
+        rate: the share that is dropped.
+        scale: for what is left.
+        mask: the mask's shape, as `mask_shape` gives it.
+    """
+
+    def masked(values: Any, seed: Any) -> Any:
         # The algorithm is named: the default may differ between TensorFlow's own kernels and XLA's.
-        draws = tf.random.stateless_uniform(mask_shape, tf.stop_gradient(seed), alg="philox")
-        return tf.where(draws >= rate, values / tf.cast(1.0 - rate, values.dtype), tf.zeros_like(values))
+        draws = tf.random.stateless_uniform(mask, tf.stop_gradient(seed), alg="philox")
+        return tf.where(draws >= rate, values * tf.cast(scale, values.dtype), tf.zeros_like(values))
 
     @tf.custom_gradient
     def with_gradient(values: Any, seed: Any) -> Any:
-        return drop(values, seed), lambda upstream: (drop(upstream, seed), None)
+        return masked(values, seed), lambda upstream: (masked(upstream, seed), None)
 
-    return tf.identity(with_gradient(x, seed), name=name)
+    return with_gradient(x, seed)
 
 
-def _mask_shape(x: Any, noise_shape: Any) -> Any:
+def mask_shape(x: Any, noise_shape: Any) -> Any:
+    """The shape of a dropout's mask: that of the noise, where it fits the tensor, else the tensor's.
+
+    Raises:
+        ValueError: it does not fit.
+    """
     if not noise_shape:
         return tf.shape(x)
     shape, noise = x.shape.as_list(), [int(size) for size in noise_shape]

@@ -7,7 +7,8 @@ from typing import Any
 
 from tensorflow.python.eager import backprop
 from tensorflow.python.framework import ops, tensor_util
-from tensorflow.python.ops import gradients_impl
+from tensorflow.python.ops import array_ops, gradients_impl
+from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import optimizer as optimizer_v1
 
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedQueue
@@ -232,8 +233,8 @@ class OptimizerFunctionOutput:
         """Adds the backward pass of one mini-batch to the current graph.
 
         Returns:
-            Pairs of gradient and variable, for each variable that the loss depends on; and the captured gradients by
-            tag: tensors, or lists of them.
+            Pairs of gradient and variable, for each variable that the loss depends on, or, where it depends on none,
+            zeros for all; and the captured gradients by tag: tensors, or lists of them.
 
         Raises:
             RuntimeError: a Keras optimizer was given neither variables nor a tape.
@@ -242,6 +243,11 @@ class OptimizerFunctionOutput:
         with context:
             pairs = self._pairs()
         captured = dict(self._capturing.captured_gradients) if self._capturing is not None else {}
+        if pairs and all(gradient is None for gradient, _ in pairs):
+            # As Graphcore's: such a pipeline runs, and its weights stay.
+            names = [variable.name for _, variable in pairs]
+            tf_logging.warning(f"A pipeline's loss depends on none of the variables {names}: they are not trained.")
+            pairs = [(array_ops.zeros_like(variable), variable) for _, variable in pairs]
         return [(ops.convert_to_tensor(gradient), v) for gradient, v in pairs if gradient is not None], captured
 
     def _pairs(self) -> list[tuple[Any, Any]]:

@@ -3,6 +3,7 @@
 
 #include "device.h"
 #include "lowering_call.h"
+#include "op_programs.h"
 #include "program_messages.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -34,13 +35,15 @@ const char* KeepMessage(const Message& message, int64_t* size) {
   return kept.c_str();
 }
 
-const char* WithoutKernel(const char* device_type, const char* graph, int64_t size, int64_t* answer_size) {
+// The nodes that have no kernel of a device type, or that a predicate leaves to XLA.
+const char* WithoutKernel(const char* device_type, bool (*needs_xla)(const tensorflow::NodeDef&), const char* graph,
+                          int64_t size, int64_t* answer_size) {
   tensorflow::GraphDef nodes;
   NodeNames found;
   if (nodes.ParseFromArray(graph, static_cast<int>(size))) {
     for (const tensorflow::NodeDef& node : nodes.node()) {
-      if (tensorflow::FindKernelDef(tensorflow::DeviceType(device_type), node, nullptr, nullptr).ok()) continue;
-      found.names.push_back(node.name());
+      const bool runs = tensorflow::FindKernelDef(tensorflow::DeviceType(device_type), node, nullptr, nullptr).ok();
+      if (!runs || needs_xla(node)) found.names.push_back(node.name());
     }
   }
   return KeepMessage(found, answer_size);
@@ -54,12 +57,12 @@ extern "C" {
 // The nodes that XLA has no kernel for, as NodeNames. `graph` is a serialised GraphDef.
 const char* ipu_uncompilable(const char* graph, int64_t size, int64_t* answer_size) {
   tensorflow::XlaOpRegistry::RegisterCompilationKernels();
-  return tf_ipu_shim::WithoutKernel("XLA_CPU_JIT", graph, size, answer_size);
+  return tf_ipu_shim::WithoutKernel("XLA_CPU_JIT", [](const tensorflow::NodeDef&) { return false; }, graph, size, answer_size);
 }
 
 // The nodes that cannot run one by one on an IPU, as NodeNames.
 const char* ipu_without_kernel(const char* graph, int64_t size, int64_t* answer_size) {
-  return tf_ipu_shim::WithoutKernel(tf_ipu_shim::kDeviceType, graph, size, answer_size);
+  return tf_ipu_shim::WithoutKernel(tf_ipu_shim::kDeviceType, tf_ipu_shim::RunsAsProgram, graph, size, answer_size);
 }
 
 // The Python stack that made a node of a function, as a Stack; empty where TensorFlow keeps none. Touches Python objects:

@@ -1,9 +1,11 @@
-// Every CPU kernel becomes a kernel of the IPU: its factory makes the CPU kernel, and the chip's arena feeds it.
+// Every CPU kernel becomes a kernel of the IPU: its factory makes the CPU kernel, and the chip's arena feeds it. What
+// the CPU's kernel would refuse and XLA can do becomes a program (`op_programs`).
 #include <map>
 #include <set>
 #include <string>
 
 #include "device.h"
+#include "op_programs.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
@@ -59,7 +61,9 @@ class DelegateFactory : public kernel_factory::OpKernelFactory {
     const OpDef* op_def = nullptr;
     Status status = OpRegistry::Global()->LookUpOpDef(construction->def().op(), &op_def);
     OpKernel* kernel = nullptr;
-    if (status.ok()) {
+    if (status.ok() && RunsAsProgram(construction->def())) {
+      status = MakeOpProgram(construction, &kernel);
+    } else if (status.ok()) {
       NodeDef node = construction->def();
       const std::string one_dnn = OneDnnOp(node);
       if (!one_dnn.empty()) {
@@ -113,6 +117,10 @@ bool RegisterDelegates() {
 }  // namespace
 
 // Called once by the library's entry point, after TensorFlow's own kernels have registered.
-void RegisterKernels() { static const bool registered = RegisterDelegates(); (void)registered; }
+void RegisterKernels() {
+  static const bool registered = RegisterDelegates();
+  (void)registered;
+  RegisterOpPrograms();  // last: an op that has a kernel of the IPU's own is no delegate
+}
 
 }  // namespace tf_ipu_shim

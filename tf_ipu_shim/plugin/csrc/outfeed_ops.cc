@@ -143,8 +143,8 @@ class OutfeedDequeueOp : public OpKernel {
         return;
       }
       OP_REQUIRES(context, !last.empty(),
-                  errors::FailedPrecondition("Outfeed ", feed_id_,
-                                             " is empty: no program has enqueued to it yet. Run the program first."));
+                  errors::FailedPrecondition("Trying to get the last value from an outfeed queue that is empty: no ",
+                                             "program has enqueued to ", feed_id_, " yet. Run the program first."));
       for (const Element& element : last) OP_REQUIRES_OK(context, CheckTypes(context, element));
       for (int i = 0; i < context->num_outputs(); ++i) {
         if (last.size() == 1) {

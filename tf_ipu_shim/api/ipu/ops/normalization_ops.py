@@ -67,32 +67,23 @@ def group_norm(
         >>> group_norm(tf.ones([2, 4, 4, 8]), groups=4).shape
         TensorShape([2, 4, 4, 8])
     """
-    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
-    inputs = tf.convert_to_tensor(inputs)
-    rank = inputs.shape.rank
-    inside = rank is not None and -rank <= channels_axis < rank
-    channels = inputs.shape.as_list()[channels_axis] if inside else None
-    axis = group_normalisation.check_groups(rank, channels, channels_axis, groups, f"Inputs {_described(inputs)}")
-    initializers = param_initializers or {}
-    with v1.variable_scope(scope, "GroupNorm", [inputs], reuse=reuse):
-
-        def parameter(name: str, default: Any) -> Any:
-            named = (
-                variables_collections.get(name) if isinstance(variables_collections, dict) else variables_collections
-            )
-            return v1.get_variable(
-                name,
-                shape=[channels],
-                dtype=inputs.dtype.base_dtype,
-                initializer=initializers.get(name, default),
-                collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(named or ())],
-                trainable=trainable,
-                use_resource=True,
-            )
-
-        beta = parameter("beta", v1.zeros_initializer()) if center else None
-        gamma = parameter("gamma", v1.ones_initializer()) if scale else None
-        return group_normalisation.group_normalise(inputs, gamma, beta, groups, axis, epsilon, strided_channel_grouping)
+    return _normalised(
+        "GroupNorm",
+        inputs,
+        groups,
+        channels_axis,
+        center,
+        scale,
+        epsilon,
+        param_initializers,
+        reuse,
+        variables_collections,
+        training,
+        trainable,
+        scope,
+        strided_channel_grouping,
+        reduction_axes,
+    )
 
 
 def layer_norm(
@@ -124,7 +115,8 @@ def layer_norm(
         >>> layer_norm(tf.ones([2, 4, 4, 8])).shape
         TensorShape([2, 4, 4, 8])
     """
-    return group_norm(
+    return _normalised(
+        "LayerNorm",
         inputs,
         1,
         channels_axis,
@@ -137,7 +129,8 @@ def layer_norm(
         training,
         trainable,
         scope,
-        reduction_axes=reduction_axes,
+        True,
+        reduction_axes,
     )
 
 
@@ -176,7 +169,8 @@ def instance_norm(
         raise ValueError(f"Inputs {_described(inputs)} has undefined rank.")
     if not -rank <= channels_axis < rank:
         raise ValueError(f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}.")
-    return group_norm(
+    return _normalised(
+        "InstanceNorm",
         inputs,
         inputs.shape.as_list()[channels_axis] or 1,
         channels_axis,
@@ -189,8 +183,55 @@ def instance_norm(
         training,
         trainable,
         scope,
-        reduction_axes=reduction_axes,
+        True,
+        reduction_axes,
     )
+
+
+def _normalised(
+    default_scope: str,
+    inputs: Any,
+    groups: int,
+    channels_axis: int,
+    center: bool,
+    scale: bool,
+    epsilon: float,
+    param_initializers: dict[str, Any] | None,
+    reuse: Any,
+    variables_collections: Any,
+    training: bool,
+    trainable: bool,
+    scope: Any,
+    strided_channel_grouping: bool,
+    reduction_axes: Any,
+) -> Any:
+    """`group_norm` whose variables are in a scope of the caller's name."""
+    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
+    inputs = tf.convert_to_tensor(inputs)
+    rank = inputs.shape.rank
+    inside = rank is not None and -rank <= channels_axis < rank
+    channels = inputs.shape.as_list()[channels_axis] if inside else None
+    axis = group_normalisation.check_groups(rank, channels, channels_axis, groups, f"Inputs {_described(inputs)}")
+    initializers = param_initializers or {}
+    with v1.variable_scope(scope, default_scope, [inputs], reuse=reuse):
+
+        def parameter(name: str, default: Any) -> Any:
+            named = (
+                variables_collections.get(name) if isinstance(variables_collections, dict) else variables_collections
+            )
+            return v1.get_variable(
+                name,
+                shape=[channels],
+                dtype=inputs.dtype.base_dtype,
+                initializer=initializers.get(name, default),
+                collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(named or ())],
+                trainable=trainable,
+                use_resource=True,
+            )
+
+        beta = parameter("beta", v1.zeros_initializer()) if center else None
+        gamma = parameter("gamma", v1.ones_initializer()) if scale else None
+        return group_normalisation.group_normalise(inputs, gamma, beta, groups, axis, epsilon, strided_channel_grouping)
 
 
 def _described(inputs: Any) -> str:

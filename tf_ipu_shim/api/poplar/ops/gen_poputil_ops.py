@@ -104,3 +104,22 @@ def ipu_stateful_gradient_accumulate(
     writes = [total.assign(tf.where(due, nothing, summed)), count.assign(tf.where(due, 0, number))]
     with tf.control_dependencies([write for write in writes if write is not None]):
         return tf.where(due, summed, nothing)
+
+
+def gradient_accumulator_add_with_scale(accumulator: Any, grad: Any, scale: Any, name: Any = None) -> Any:
+    """An accumulator times a scale, plus a gradient.
+
+    Args:
+        accumulator: what was accumulated so far.
+        grad: of the same shape; it is not scaled.
+        scale: a scalar for the accumulator.
+        name: of the op.
+
+    Example:
+        >>> gradient_accumulator_add_with_scale([4.0], [1.0], 0.5).numpy().tolist()
+        [3.0]
+    """
+    with tf.name_scope(name or "GradientAccumulatorAddWithScale") as scope:
+        value = tf.convert_to_tensor(accumulator)
+        scaled = value * tf.cast(tf.convert_to_tensor(scale), value.dtype)
+        return tf.add(scaled, tf.convert_to_tensor(grad), name=scope)

@@ -1,0 +1,117 @@
+"""`gen_poprand_ops`: op wrappers with the arguments of Graphcore's, computed by `rand_ops`.
+
+An argument is an input of the op, then come attributes, then `name`. A mask follows from its seed alone here, so that
+the reference, which on an IPU keeps its layout, holds nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.building.ops import rand_ops
+
+
+class IpuDropout(NamedTuple):
+    """What is left of the input, the seed `[2]` that the mask was made of, and a tensor without elements."""
+
+    output: Any
+    seed: Any
+    reference: Any
+
+
+class IpuDropoutNoRef(NamedTuple):
+    """What is left of the input, and the seed `[2]` that the mask was made of."""
+
+    output: Any
+    seed: Any
+
+
+class IpuDropoutWithSeed(NamedTuple):
+    """What is left of the input, the seed that was given, and a tensor without elements."""
+
+    output: Any
+    output_seed: Any
+    reference: Any
+
+
+class IpuDropoutWithSeedNoRef(NamedTuple):
+    """What is left of the input, and the seed that was given."""
+
+    output: Any
+    output_seed: Any
+
+
+def ipu_dropout(input: Any, rate: float, scale: float, noise_shape: Any = (), name: Any = None) -> IpuDropout:
+    """Sets a share `rate` of the elements to zero at random, with another mask in each run, and scales the others.
+
+    Args:
+        input: what is dropped from.
+        rate: the share that becomes zero.
+        scale: for the others; `rand_ops.dropout` has `1 / (1 - rate)`.
+        noise_shape: as for `rand_ops.dropout`.
+        name: of the op.
+
+    Example:
+        >>> output, seed, _ = ipu_dropout(tf.ones([4]), rate=0.5, scale=2.0)
+        >>> seed.shape
+        TensorShape([2])
+    """
+    with tf.name_scope(name or "IpuDropout"):
+        return IpuDropout(*_dropped(input, rand_ops.new_seed(), rate, scale, noise_shape), _nothing())
+
+
+def ipu_dropout_no_ref(
+    input: Any, rate: float, scale: float, noise_shape: Any = (), name: Any = None
+) -> IpuDropoutNoRef:
+    """`ipu_dropout` without the reference."""
+    with tf.name_scope(name or "IpuDropoutNoRef"):
+        return IpuDropoutNoRef(*_dropped(input, rand_ops.new_seed(), rate, scale, noise_shape))
+
+
+def ipu_dropout_with_seed(
+    input: Any, seed: Any, rate: float, scale: float, noise_shape: Any = (), name: Any = None
+) -> IpuDropoutWithSeed:
+    """`ipu_dropout` with a mask that follows from a seed.
+
+    Args:
+        input: what is dropped from.
+        seed: `[2]` integers.
+        rate: the share that becomes zero.
+        scale: for the others.
+        noise_shape: as for `rand_ops.dropout`.
+        name: of the op.
+
+    Example:
+        >>> ipu_dropout_with_seed(tf.ones([4]), [1, 2], rate=0.0, scale=3.0).output.numpy().tolist()
+        [3.0, 3.0, 3.0, 3.0]
+    """
+    with tf.name_scope(name or "IpuDropoutWithSeed"):
+        return IpuDropoutWithSeed(*_dropped(input, seed, rate, scale, noise_shape), _nothing())
+
+
+def ipu_dropout_with_seed_no_ref(
+    input: Any, seed: Any, rate: float, scale: float, noise_shape: Any = (), name: Any = None
+) -> IpuDropoutWithSeedNoRef:
+    """`ipu_dropout_with_seed` without the reference."""
+    with tf.name_scope(name or "IpuDropoutWithSeedNoRef"):
+        return IpuDropoutWithSeedNoRef(*_dropped(input, seed, rate, scale, noise_shape))
+
+
+def ipu_dropout_with_seed_and_reference(
+    input: Any, seed: Any, reference: Any, rate: float, scale: float, noise_shape: Any = (), name: Any = None
+) -> IpuDropoutWithSeedNoRef:
+    """`ipu_dropout_with_seed` with the layout of an earlier mask, which changes no values."""
+    with tf.name_scope(name or "IpuDropoutWithSeedAndReference"):
+        return IpuDropoutWithSeedNoRef(*_dropped(input, seed, rate, scale, noise_shape))
+
+
+def _dropped(input: Any, seed: Any, rate: float, scale: float, noise_shape: Any) -> tuple[Any, Any]:
+    values, seed = tf.convert_to_tensor(input), tf.convert_to_tensor(seed, tf.int32)
+    mask = rand_ops.mask_shape(values, noise_shape)
+    return rand_ops.drop(values, seed, float(rate), float(scale), mask), tf.identity(seed)
+
+
+def _nothing() -> Any:
+    return tf.zeros([0])

@@ -1,0 +1,32 @@
+"""Methods that variables had at TensorFlow 2.6 and have lost since."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+
+
+def install() -> None:
+    """Gives resource variables `initialized_value` again, which initialisers of other variables are made of.
+
+    TensorFlow is imported already. Stock TensorFlow raises NotImplementedError for what `tf.compat.v1.get_variable`
+    makes with `use_resource=True`, where 2.6 gave the value.
+    """
+    module = sys.modules.get("tensorflow.python.ops.resource_variable_ops")
+    if module is not None:
+        why = "a variable's value from another one's initialiser, which variables of scripts' time had"
+        patches.replace(module.BaseResourceVariable, "initialized_value", _initialized_value, why)
+
+
+def _initialized_value(stock: Any) -> Callable[[Any], Any]:
+    def initialized_value(self: Any) -> Any:
+        import tensorflow as tf
+
+        with tf.init_scope():
+            is_initialized = tf.compat.v1.is_variable_initialized(self)
+            return tf.cond(is_initialized, self.read_value, lambda: self.initial_value)
+
+    return initialized_value
