@@ -267,6 +267,64 @@ def test_jit_compiled_functions_have_events_too():
     assert "product" in first[0].compile_begin.module_name
 
 
+def test_plain_ops_of_a_step_are_one_program(graph):
+    """As on a real system, which compiles what a step runs on a device; each set of fetches is another program."""
+    configured()
+    fed = placeholder()
+    with tf.device(IPU):
+        product = tf.matmul(fed, fed)
+        total = tf.reduce_sum(product)
+    trace_op = gen_ipu_ops.ipu_event_trace()
+    with v1.Session() as session:
+
+        def after(*fetches):
+            session.run(fetches, {fed: ONES})
+            return utils.extract_all_types_from_event_trace(session.run(trace_op))
+
+        assert after(product) == [BEGIN, END, LOAD, EXECUTE]
+        assert after(product) == [EXECUTE]
+        assert after(total) == [BEGIN, END, LOAD, EXECUTE]
+        assert after(product) == [LOAD, EXECUTE]
+        with tf.device("cpu"):
+            session.run(gen_ipu_ops.ipu_clear_all_xla_compilation_caches())
+        assert after(product) == [BEGIN, END, LOAD, EXECUTE]
+    with v1.Session() as session:
+        assert after(product) == [BEGIN, END, LOAD, EXECUTE]
+
+
+def test_plain_ops_that_need_no_engine_make_no_events(graph):
+    configured()
+    fed, weights = placeholder(), variable()
+    with tf.device(IPU):
+        handed_on, shape, scalar = (
+            tf.identity(fed),
+            tf.shape(fed),
+            tf.constant(2.0) + v1.placeholder_with_default(3.0, []),
+        )
+        assigned = weights.assign(tf.zeros([2, 2]))
+    with v1.Session() as session:
+        session.run([handed_on, shape, scalar, assigned], {fed: ONES})
+        weights.eval(session)
+        assert session.run(gen_ipu_ops.ipu_event_trace()).size == 0
+
+
+def test_plain_ops_make_events_where_they_are_wanted(graph):
+    fed = placeholder()
+    with tf.device(IPU):
+        product = tf.matmul(fed, fed)
+    for events, transfers, expected in (
+        (True, False, [BEGIN, END, EXECUTE]),
+        (False, False, []),
+        (True, True, [BEGIN, END, LOAD, EXECUTE]),
+    ):
+        devices.reset()
+        configured(events=events, transfers=transfers)
+        with v1.Session() as session:
+            session.run(product, {fed: ONES})
+            found = session.run(gen_ipu_ops.ipu_event_trace())
+        assert utils.extract_all_types_from_event_trace(found) == expected
+
+
 def test_a_cleared_cache_compiles_again(graph):
     configured()
     fed = placeholder()

@@ -90,6 +90,8 @@ class Library:
             ctypes.POINTER(ctypes.c_uint8),
             ctypes.c_int32,
         ]
+        self._c.ipu_set_plain_op_events.restype = ctypes.c_char_p
+        self._c.ipu_set_plain_op_events.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64]
         for function in (self._c.ipu_uncompilable, self._c.ipu_without_kernel):
             function.restype = ctypes.c_void_p
             function.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)]
@@ -118,6 +120,20 @@ class Library:
     def set_float_checks(self, ordinal: int, checks: int) -> None:
         """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""
         self._c.ipu_set_float_checks(ordinal, int(checks))
+
+    def set_plain_op_events(self, ordinal: int, events: bytes) -> None:
+        """Says which trace events the plain ops of a session's step make on a device, until the next epoch.
+
+        Args:
+            ordinal: of the device.
+            events: serialised `ProgramEvents`.
+
+        Raises:
+            ValueError: the plugin cannot read them.
+        """
+        problem = self._c.ipu_set_plain_op_events(ordinal, events, len(events))
+        if problem:
+            raise ValueError(problem.decode())
 
     def fail_application(self, engine: str, code: int, message: str, closes: bool) -> None:
         """Tells whoever waits for an embedded application that its run has failed.

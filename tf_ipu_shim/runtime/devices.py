@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
-from tf_ipu_shim.runtime import accepted, log
+from tf_ipu_shim.runtime import accepted, log, trace
 from tf_ipu_shim.runtime.device import ALWAYS, IpuDevice
 from tf_ipu_shim.runtime.requests import requested
 
@@ -210,11 +210,20 @@ def _start(options: Any) -> None:
                 device.attach()
         library.set_devices([device.num_ipus for device in devices], [device.float_checks for device in devices])
         library.new_epoch()
+        for device in devices:
+            _trace_plain_ops(library, device)
     except BaseException:
         for device in devices:
             device.close()
         raise
     _devices = tuple(devices)
+
+
+def _trace_plain_ops(library: Library, device: IpuDevice) -> None:
+    profiling = device.options.profiling
+    if profiling.enable_ipu_trace_events:
+        events = trace.events_of(device.ordinal, "cluster", profiling, [])
+        library.set_plain_op_events(device.ordinal, events.SerializeToString())
 
 
 def _release() -> None:

@@ -7,6 +7,7 @@
 #include "counters.h"
 #include "first_use.h"
 #include "float_checks.h"
+#include "plain_ops.h"
 #include "trace.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -192,6 +193,7 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
     OP_REQUIRES_OK(context, watch.End(context, ordinal_, index));
   }
   if (use == Use::kZeros && context->status().ok()) OP_REQUIRES_OK(context, ZeroOutputs(context));
+  if (TF_PREDICT_FALSE(PlainOpsTraced(ordinal_)) && use == Use::kRun) TracePlainOp(*kernel, context, ordinal_);
 }
 
 void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, AsyncOpKernel::DoneCallback done) {

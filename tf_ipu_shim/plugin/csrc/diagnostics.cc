@@ -5,22 +5,12 @@
 #include "lowering_call.h"
 #include "op_programs.h"
 #include "program_messages.h"
+#include "xla_kernels.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/graph/graph_debug_info_builder.h"
-
-namespace tensorflow {
-
-// Exported by TensorFlow, whose own header for it needs headers that the wheel leaves out: the one static function of
-// the class that is called here. Checked on 2.15.1 and 2.21.0.
-class XlaOpRegistry {
- public:
-  static void RegisterCompilationKernels();
-};
-
-}  // namespace tensorflow
 
 namespace tf_ipu_shim {
 namespace {
@@ -35,15 +25,19 @@ const char* KeepMessage(const Message& message, int64_t* size) {
   return kept.c_str();
 }
 
-// The nodes that have no kernel of a device type, or that a predicate leaves to XLA.
-const char* WithoutKernel(const char* device_type, bool (*needs_xla)(const tensorflow::NodeDef&), const char* graph,
-                          int64_t size, int64_t* answer_size) {
+bool RunsOnIpu(const tensorflow::NodeDef& node) {
+  return !RunsAsProgram(node) &&
+         tensorflow::FindKernelDef(tensorflow::DeviceType(kDeviceType), node, nullptr, nullptr).ok();
+}
+
+// The nodes that are not as a predicate says.
+const char* Others(bool (*has_kernel)(const tensorflow::NodeDef&), const char* graph, int64_t size,
+                   int64_t* answer_size) {
   tensorflow::GraphDef nodes;
   NodeNames found;
   if (nodes.ParseFromArray(graph, static_cast<int>(size))) {
     for (const tensorflow::NodeDef& node : nodes.node()) {
-      const bool runs = tensorflow::FindKernelDef(tensorflow::DeviceType(device_type), node, nullptr, nullptr).ok();
-      if (!runs || needs_xla(node)) found.names.push_back(node.name());
+      if (!has_kernel(node)) found.names.push_back(node.name());
     }
   }
   return KeepMessage(found, answer_size);
@@ -56,13 +50,12 @@ extern "C" {
 
 // The nodes that XLA has no kernel for, as NodeNames. `graph` is a serialised GraphDef.
 const char* ipu_uncompilable(const char* graph, int64_t size, int64_t* answer_size) {
-  tensorflow::XlaOpRegistry::RegisterCompilationKernels();
-  return tf_ipu_shim::WithoutKernel("XLA_CPU_JIT", [](const tensorflow::NodeDef&) { return false; }, graph, size, answer_size);
+  return tf_ipu_shim::Others(tf_ipu_shim::XlaHasKernel, graph, size, answer_size);
 }
 
 // The nodes that cannot run one by one on an IPU, as NodeNames.
 const char* ipu_without_kernel(const char* graph, int64_t size, int64_t* answer_size) {
-  return tf_ipu_shim::WithoutKernel(tf_ipu_shim::kDeviceType, tf_ipu_shim::RunsAsProgram, graph, size, answer_size);
+  return tf_ipu_shim::Others(tf_ipu_shim::RunsOnIpu, graph, size, answer_size);
 }
 
 // The Python stack that made a node of a function, as a Stack; empty where TensorFlow keeps none. Touches Python objects:

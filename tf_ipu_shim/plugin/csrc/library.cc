@@ -6,6 +6,7 @@
 #include "counters.h"
 #include "device.h"
 #include "lowering_call.h"
+#include "plain_ops.h"
 #include "python_call.h"
 #include "trace.h"
 #include "tensorflow/c/eager/immediate_execution_context.h"
@@ -70,6 +71,15 @@ void ipu_set_lower_function(LowerFunction function) { SetLowerFunction(function)
 void ipu_new_epoch() {
   NewEpoch();
   ResetTrace();
+  for (int device = 0; device < kMaxDevices; ++device) SetPlainOpEvents(device, std::nullopt);
+}
+
+// The events of plain ops on a device until the next epoch: serialised ProgramEvents. Returns null, or what went wrong.
+const char* ipu_set_plain_op_events(int32_t device, const char* bytes, int64_t size) {
+  ProgramEvents events;
+  const tensorflow::Status status = ReadMessage(std::string(bytes, static_cast<size_t>(size)), &events);
+  if (status.ok()) SetPlainOpEvents(device, std::move(events));
+  return Keep(status);
 }
 
 void ipu_set_python_function(PythonFunction function) { SetPythonFunction(function); }
