@@ -104,19 +104,84 @@ def test_softmax():
         np.testing.assert_allclose(op(x), tf.nn.softmax(x), rtol=1e-5)
 
 
-def test_gradients_summed_over_executions():
-    def step(total, w, x):
-        summed = gen_poputil_ops.ipu_stateful_gradient_accumulate(x, num_mini_batches=3)
-        return total + summed, w - 0.5 * summed, x + 1.0
-
+def accumulating(body, initial, iterations, ipus=1):
+    """Runs a loop in a program twice; returns what it gave, and the variables after each run."""
     v1 = tf.compat.v1
+    configure(ipus)
     with tf.Graph().as_default(), v1.Session() as session:
         with scopes.ipu_scope(IPU):
-            compiled = ipu_compiler.compile(lambda: loops.repeat(7, step, [0.0, 10.0, 1.0]), [])
+            compiled = ipu_compiler.compile(lambda: loops.repeat(iterations, body, initial), [])
         session.run(v1.global_variables_initializer())
-        assert session.run(compiled) == [1 + 2 + 3 + 4 + 5 + 6, 10 - 21 / 2, 8]
-        # The seventh waits for the next run's first two.
-        assert session.run(compiled)[0] == 7 + 1 + 2 + 3 + 4 + 5
+        return [(session.run(compiled), session.run(v1.global_variables())) for _ in range(2)]
+
+
+def test_gradients_summed_over_iterations():
+    """Each loop begins with nothing; the sum of three is given with the third."""
+
+    def step(total, times, x):
+        summed = gen_poputil_ops.ipu_stateful_gradient_accumulate(x, num_mini_batches=3, verify_usage=False)
+        return total + summed, times + tf.sign(summed), x + 1.0
+
+    for given, _ in accumulating(step, [0.0, 0.0, 1.0], 6):
+        assert given == [1 + 2 + 3 + 4 + 5 + 6, 2, 7]
+
+
+def test_gradients_that_update_a_variable():
+    def step(x):
+        w = tf.compat.v1.get_variable("w", [2], initializer=tf.compat.v1.ones_initializer(), use_resource=True)
+        summed = gen_poputil_ops.ipu_stateful_gradient_accumulate(tf.fill([2], x), num_mini_batches=2)
+        with tf.control_dependencies([w.assign_sub(summed)]):
+            return x + 1.0
+
+    runs = accumulating(step, [1.0], 4)
+    assert [values[0].tolist() for _, values in runs] == [[1 - 10] * 2, [1 - 20] * 2]
+
+
+@pytest.mark.parametrize("ipus", [1, 2])
+def test_gradients_summed_with_momentum(ipus):
+    """Two ones and 0.5 times the sum before them; replicas have equal sums, as each has all the gradients."""
+    v1 = tf.compat.v1
+
+    def step(total):
+        kept = v1.get_variable("kept", [1], initializer=v1.zeros_initializer(), use_resource=True)
+        gradient = tf.ones([1])
+        if ipus > 1:
+            gradient = gen_poputil_ops.ipu_replication_normalise(gen_popops_ops.ipu_cross_replica_sum(gradient))
+        return total + gen_poputil_ops.ipu_stateful_gradient_accumulate_with_momentum(kept.handle, gradient, 0.5, 2)
+
+    (first, after_first), (second, after_second) = accumulating(step, [np.zeros([1], np.float32)], 4, ipus)
+    assert (first[0].tolist(), after_first[0].tolist()) == ([2 + 3], [3])
+    assert (second[0].tolist(), after_second[0].tolist()) == ([3.5 + 3.75], [3.75])
+
+
+@pytest.mark.parametrize(
+    "iterations, options, message",
+    [
+        (10, {"verify_usage": False}, "operation with 4 number of mini batches inside a loop with 10 iterations"),
+        (8, {}, "The .*IpuStatefulGradientAccumulate op updates no variable"),
+    ],
+)
+def test_accumulations_that_cannot_be_meant(iterations, options, message):
+    def step(x):
+        return x + gen_poputil_ops.ipu_stateful_gradient_accumulate(x, num_mini_batches=4, **options)
+
+    with pytest.raises(tf.errors.FailedPreconditionError, match=message):
+        accumulating(step, [1.0], iterations)
+
+
+def test_accumulations_outside_loops():
+    def program():
+        return gen_poputil_ops.ipu_stateful_gradient_accumulate(tf.ones([2]), num_mini_batches=4, verify_usage=False)
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        with scopes.ipu_scope(IPU):
+            compiled = ipu_compiler.compile(program, [])
+        with pytest.raises(tf.errors.FailedPreconditionError, match="is in the body of no loop"):
+            session.run(compiled)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="is in no program"):
+        program()
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="has to be fully defined"):
+        gen_poputil_ops.ipu_stateful_gradient_accumulate(tf.compat.v1.placeholder(tf.float32, [None]), 4)
 
 
 @pytest.mark.parametrize("running_mean, expected", [(False, 55.0), (True, 4.5)])

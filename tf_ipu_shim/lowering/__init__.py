@@ -4,6 +4,7 @@
 
 pipelines       checks that schedules can run the mini-batches they were asked for
 needed          drops from loops of a session's graph what nothing returned needs
+accumulated     gives loops the sums of gradients that they accumulate (accumulated_gradients)
 handed_handles  has ops take variables from their source, not from a loop or call that hands them back
 known_results   makes constants of what calls, branches and lists give and is known beforehand (known_values)
 samplers        writes samplers of classes as ops that XLA has (candidate_samplers)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import (
+    accumulated_gradients,
     candidate_samplers,
     feeds,
     handed_handles,
@@ -65,6 +66,7 @@ def lower(
     feeds.check_outfeeds(functions)
     needed.drop_unneeded(functions)
     refuse_marked(Diagnostics(call), functions)
+    accumulated_gradients.keep_in_loops(functions)
     handed_handles.take_from_their_source(functions)
     known_results.make_constants(functions)
     candidate_samplers.replace(functions)

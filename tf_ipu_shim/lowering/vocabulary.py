@@ -82,21 +82,29 @@ REPLICATION_FACTOR = "IpuReplicationFactor"
 
 RANDOM_SEED = "IpuRandomSeed"
 
+# Sums of gradients over the iterations of a loop.
+MOMENTUM_ACCUMULATION = "IpuStatefulGradientAccumulateWithMomentum"
+GRADIENT_ACCUMULATIONS = frozenset({"IpuStatefulGradientAccumulate", MOMENTUM_ACCUMULATION})
+
 # All ops of programs that the plugin registers.
-PLUGIN_OPS = COLLECTIVES | {
-    PROGRAM,
-    INTER_COPY,
-    REPLICA_CALL,
-    COLLECTIVE,
-    INFEED_DEQUEUE,
-    OUTFEED_ENQUEUE,
-    OUTFEED_DEQUEUE,
-    CHUNK_BEGIN,
-    CHUNK_ENQUEUE,
-    REPLICATION_INDEX,
-    REPLICATION_FACTOR,
-    RANDOM_SEED,
-}
+PLUGIN_OPS = (
+    COLLECTIVES
+    | GRADIENT_ACCUMULATIONS
+    | {
+        PROGRAM,
+        INTER_COPY,
+        REPLICA_CALL,
+        COLLECTIVE,
+        INFEED_DEQUEUE,
+        OUTFEED_ENQUEUE,
+        OUTFEED_DEQUEUE,
+        CHUNK_BEGIN,
+        CHUNK_ENQUEUE,
+        REPLICATION_INDEX,
+        REPLICATION_FACTOR,
+        RANDOM_SEED,
+    }
+)
 # Ops that run on the host although no script says so.
 HOST_OPS = INFEEDS | {ITERATOR, OUTFEED_ENQUEUE, OUTFEED_DEQUEUE, CHUNK_BEGIN, CHUNK_ENQUEUE, RANDOM_SEED}
 # Those of the host whose kernels run on the IPU's TensorFlow device (see `feeds`).

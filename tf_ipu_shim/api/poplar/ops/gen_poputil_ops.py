@@ -76,34 +76,68 @@ def ipu_assume_equal_across_replicas(inputs: Any, name: Any = None) -> Any:
 def ipu_stateful_gradient_accumulate(
     input: Any, num_mini_batches: int, verify_usage: bool = True, name: Any = None
 ) -> Any:
-    """Sums what it is given over executions; gives the sum at each `num_mini_batches`-th, and zeros at the others.
+    """Sums what it is given over the iterations of the loop that it is in.
 
-    The sum and the number are variables: `global_variables_initializer` sets them to zero in a TensorFlow 1 graph.
+    The sum is zero when the loop begins. It belongs to the loop that a program runs: elsewhere the op is refused.
 
     Args:
-        input: what is summed; each call in a program's Python has a sum of its own.
-        num_mini_batches: how many make a sum.
-        verify_usage: Graphcore's check that the result goes into an update; recorded.
-        name: of the variables.
+        input: what is summed, of a fully defined shape.
+        num_mini_batches: how many make a sum, which is the result of every `num_mini_batches`-th iteration; the others
+            have zeros. The number of iterations has to be a multiple of it.
+        verify_usage: whether it is an error that the result updates no variable.
+        name: of the op.
+
+    Raises:
+        ValueError: the shape is not fully defined.
 
     Example:
-        >>> gradient = tf.constant([1.0])
-        >>> ipu_stateful_gradient_accumulate(gradient, num_mini_batches=1).numpy().tolist()
-        [1.0]
+        >>> def body(total):
+        ...     return total + ipu_stateful_gradient_accumulate(tf.ones([1]), num_mini_batches=5, verify_usage=False)
+        >>> step = tf.function(lambda: ipu.loops.repeat(10, body, [tf.zeros([1])]))
+        >>> strategy.run(step)[0].numpy().tolist()
+        [10.0]
+    """
+    value = tf.convert_to_tensor(input)
+    return plugin.load().ops.ipu_stateful_gradient_accumulate(
+        value, _shape_of(value), num_mini_batches=num_mini_batches, verify_usage=verify_usage, name=name
+    )
+
+
+def ipu_stateful_gradient_accumulate_with_momentum(
+    accum: Any, grad: Any, momentum: float, num_mini_batches: int, verify_usage: bool = True, name: Any = None
+) -> Any:
+    """`ipu_stateful_gradient_accumulate` whose sum is kept in a variable, and counts in the next one.
+
+    Args:
+        accum: the variable's handle.
+        grad: what is summed.
+        momentum: what of the last sum the next one begins with: 0.0 for nothing, 1.0 for all.
+        num_mini_batches: how many make a sum.
+        verify_usage: recorded; the variable that is updated is the accumulator itself.
+        name: of the op.
+
+    Raises:
+        ValueError: the shape is not fully defined.
+
+    Example:
+        >>> momentum = tf.Variable([0.0])
+        >>> def body(total):
+        ...     return total + ipu_stateful_gradient_accumulate_with_momentum(momentum.handle, tf.ones([1]), 0.5, 2)
+        >>> step = tf.function(lambda: ipu.loops.repeat(4, body, [tf.zeros([1])]))
+        >>> strategy.run(step)[0].numpy().tolist()
+        [5.0]
     """
     note_arguments("GradientAccumulationOptimizer", verify_usage=verify_usage)
-    value = tf.convert_to_tensor(input)
-    v1 = tf.compat.v1
-    with v1.variable_scope(None, name or "IpuStatefulGradientAccumulate", use_resource=True):
-        zeros = v1.zeros_initializer()
-        total = v1.get_variable("total", value.shape, value.dtype, zeros, trainable=False)
-        count = v1.get_variable("count", [], tf.int32, zeros, trainable=False)
-    summed, number = total.read_value() + value, count.read_value() + 1
-    due = tf.equal(number, num_mini_batches)
-    nothing = tf.zeros_like(summed)
-    writes = [total.assign(tf.where(due, nothing, summed)), count.assign(tf.where(due, 0, number))]
-    with tf.control_dependencies([write for write in writes if write is not None]):
-        return tf.where(due, summed, nothing)
+    value = tf.convert_to_tensor(grad)
+    return plugin.load().ops.ipu_stateful_gradient_accumulate_with_momentum(
+        accum, value, _shape_of(value), momentum=momentum, num_mini_batches=num_mini_batches, name=name
+    )
+
+
+def _shape_of(value: Any) -> Any:
+    if not value.shape.is_fully_defined():
+        raise ValueError(f"A gradient of shape {value.shape} cannot be accumulated: its shape has to be fully defined.")
+    return value.shape
 
 
 def gradient_accumulator_add_with_scale(accumulator: Any, grad: Any, scale: Any, name: Any = None) -> Any:
