@@ -235,6 +235,8 @@ def test_the_flag_forces_on_demand(monkeypatch):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_on_demand")
     configured(auto_select_ipus=4)
     assert not devices.get(0, attach=False).attached
+    assert devices.configured().device_connection_type == DeviceConnectionType.ON_DEMAND.value
+    configured(auto_select_ipus=4)  # the same configuration again
 
 
 def test_on_demand_waits(monkeypatch, logged):

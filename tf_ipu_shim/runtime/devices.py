@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tf_ipu_shim.machine import flags
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
 from tf_ipu_shim.runtime import accepted, log, trace
-from tf_ipu_shim.runtime.device import ALWAYS, IpuDevice
+from tf_ipu_shim.runtime.device import ALWAYS, ON_DEMAND, IpuDevice
 from tf_ipu_shim.runtime.requests import requested
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def configure(options: Any) -> None:
         24
     """
     global _options
+    options = _in_force(options)
     with _lock:
         if _options is not None:
             if _options == options:
@@ -76,7 +78,7 @@ def configure(options: Any) -> None:
             )
         _release()
         _start(_copy(options))
-        _options = _copy(options)
+        _options = options
 
 
 def reset() -> None:
@@ -217,6 +219,14 @@ def _start(options: Any) -> None:
             device.close()
         raise
     _devices = tuple(devices)
+
+
+def _in_force(options: Any) -> Any:
+    """A copy of options with the flag that changes them."""
+    copied = _copy(options)
+    if flags.current().use_on_demand:
+        copied.device_connection_type = ON_DEMAND
+    return copied
 
 
 def _trace_plain_ops(library: Library, device: IpuDevice) -> None:

@@ -16,7 +16,7 @@ CALLS = {
         },
     ),
     "GradientAccumulationOptimizer": Call(
-        "`GradientAccumulationOptimizer`, and the raw op behind it", {"verify_usage": recorded(_USAGE, True)}
+        "`GradientAccumulationOptimizer`, and the raw op with momentum", {"verify_usage": recorded(_USAGE, True)}
     ),
     "ALSOptimizer.apply_gradients": Call(
         "`ALSOptimizer.apply_gradients`", {"global_step": recorded("Keras counts `iterations`")}
