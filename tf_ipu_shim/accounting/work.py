@@ -244,7 +244,9 @@ class HloWork:
 
 
 def _is_narrow_product(node: node_def_pb2.NodeDef) -> bool:
-    return ("MatMul" in node.op or "Conv" in node.op or node.op == "Einsum") and node.attr["T"].type in _NARROW
+    if not ("MatMul" in node.op or "Conv" in node.op or node.op == "Einsum"):
+        return False
+    return "T" in node.attr and node.attr["T"].type in _NARROW
 
 
 def _joined(by_id: Mapping[int, Any], number: int) -> Iterable[int]:
