@@ -75,7 +75,8 @@ def activate() -> None:
     if era.wanted():
         dimensions.install()
         for name in ("__version__", "VERSION"):
-            patches.replace(v1, name, lambda _: VERSION, why="scripts that import compat.v1 assert their version (--tf1)")
+            why = "scripts that import compat.v1 assert their version (--tf1)"
+            patches.replace(v1, name, lambda _: VERSION, why=why)
     for library in _LIBRARIES:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(library)
