@@ -27,6 +27,8 @@ _SLOTS = "for optimizers of the script's own that are derived from this one"
 _HELPER = "other forms of this method need it"
 NOT_READ = {
     ("api.addons.saved_model_tool", "ConverterPipeline.__init__", "signatrue_key"): "errors name it",
+    ("api.addons.saved_model_tool", "PipelineConfLoader.configuration_file", "graph_def"): _HELPER,
+    ("api.addons.saved_model_tool", "PipelineConfLoader.configuration_file", "signature_def"): _HELPER,
     ("api.addons.saved_model_tool", "validate_pipeline_cfg", "kwargs"): "it checks, and does nothing else",
     **{
         ("api.addons.keras.layers", f"{layer}.call", "kwargs"): _KERAS

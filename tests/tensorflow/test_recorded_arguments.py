@@ -5,6 +5,7 @@ import tempfile
 import numpy as np
 import pytest
 import tensorflow as tf
+from ipu_tensorflow_addons.saved_model_tool.converter import auto_pipeline, manual_pipeline
 from keras_models import keras
 from option_runs import COMPILE_ONLY, keras_recurrent, norm, pipeline, recurrent
 from tf_ipu_shim.ipu.ops.experimental import popfloat_cast_to_gfloat
@@ -46,6 +47,35 @@ def fitted(**options):
 def accumulated(**options):
     with ipu.ipu_strategy.IPUStrategy().scope():
         keras_model().set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2, **options)
+
+
+def user_op(**options):
+    ipu.custom_ops.register_emulation("libsame.so", lambda x: x)
+    outs = {"output_types": [tf.float32], "output_shapes": [[2]]}
+    ipu.custom_ops.precompiled_user_op([tf.ones([2])], "libsame.so", outs=outs, **options)
+    ipu.custom_ops.register_emulation("libsame.so", None)
+
+
+def stages_found(ipu_model=True, profiling_root_dir="profiling", profiling_enable=False, fine_tune_iter=5, **options):
+    numbers = {"matmul_amp": 0.6, "matmul_partial_type": "float", "conv_amp": 0.6, "conv_partial_type": "float"}
+    common = {
+        **numbers,
+        **options,
+        "batch_size": 1,
+        "ipu_model": ipu_model,
+        "profiling_root_dir": profiling_root_dir,
+        "solution_dir": "solution",
+    }
+    auto_pipeline.AutoPipelineImpl(
+        fine_tune_iter=fine_tune_iter, max_ipu_quantity=4, min_ipu_quantity=2, priority="cycle", **common
+    )
+    manual_pipeline.ManualPipelineImpl(
+        num_ipus=2,
+        manual_pipeline_config=[["a"], ["b"]],
+        device_info=[0, 1],
+        profiling_enable=profiling_enable,
+        **common,
+    )
 
 
 def served(**options):
@@ -269,6 +299,15 @@ GIVEN = {
         {"indices_are_sorted": True, "one_hot_threshold": 3, "min_encoding_size": 5},
     ),
     "HostEmbedding": (host_embedding, {"partition_strategy": "ENCODING", "optimizer_name": "mine", "count": 2}),
+    "precompiled_user_op": (user_op, {"gp_path": "codelets.gp", "separate_gradients": True}),
+    "pipeline_cfg": (
+        stages_found,
+        {"ipu_model": False, "profiling_root_dir": "here", "profiling_enable": True, "fine_tune_iter": 1},
+    ),
+    "AutoPipelineImpl": (
+        stages_found,
+        {"matmul_amp": 0.2, "matmul_partial_type": "half", "conv_amp": 0.3, "conv_partial_type": "half"},
+    ),
     "cast_native_to_gfloat": (
         gfloat_cast,
         {

@@ -12,7 +12,7 @@ from ipu_tensorflow_addons.saved_model_tool import IpuConversionParams, IpuGraph
 from ipu_tensorflow_addons.saved_model_tool.converter import Converter, IPUPlacement, ManualSharding
 from saved_models import X, v1
 
-from tf_ipu_shim import errors, plugin
+from tf_ipu_shim import plugin
 
 
 @pytest.fixture
@@ -373,11 +373,6 @@ def test_files_that_are_wrong(tmp_path):
         IpuConversionParams().load_from_json_file(str(written(tmp_path, speed=1)))
 
 
-def test_what_is_not_there_is_refused(converted):
-    with pytest.raises(errors.MissingAttributeError, match="AutoPipeline"):
-        saved_model_tool.converter.AutoPipeline  # noqa: B018
-
-
 # The command line.
 
 
@@ -414,13 +409,3 @@ def test_runs_need_inputs(model):
     command = ["run", "--dir", model, "--tag_set", "serve", "--signature_def", "serving_default"]
     with pytest.raises(AttributeError, match="At least one of --inputs"):
         saved_model_tool.saved_model_cli.run(saved_model_tool.saved_model_cli.create_parser().parse_args(command))
-
-
-def test_a_batch_size_that_no_converter_would_follow_is_refused():
-    from tf_ipu_shim.addons.saved_model_tool.converter.converter_pipeline import ConverterPipeline
-    from tf_ipu_shim.addons.saved_model_tool.ipu_convert import IpuConversionParams
-
-    from tf_ipu_shim.errors import UnsupportedError
-
-    with pytest.raises(UnsupportedError, match=r"batch_size=4 is not emulated \(signature 'serving_default'\)"):
-        ConverterPipeline(IpuConversionParams(batch_size=4), "serving_default")

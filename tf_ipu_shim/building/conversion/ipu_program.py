@@ -1,8 +1,8 @@
-"""Makes one compiled program of the part of a graph that is on the IPU."""
+"""Makes one program of the part of a graph that is on the IPU."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as v1
@@ -10,15 +10,24 @@ import tensorflow.compat.v1 as v1
 from tf_ipu_shim.building import ipu_compiler, scopes
 from tf_ipu_shim.building.conversion import graph_nodes, host_part
 
+# Takes the part on the IPU, tensors for what it takes by their names, and the names of what it gives; puts what runs
+# the part into the current graph, and returns its results.
+Runner = Callable[[Any, dict[str, Any], Sequence[str]], Sequence[Any]]
+
 # What asks TensorFlow to compile single nodes; in a program they mean nothing.
 CLUSTER_ATTRIBUTES = ("_XlaCompile", "_XlaScope", "_XlaSeparateCompiledGradients")
 
 
 def merged(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-    """The graph with one program in the place of its nodes on the IPU.
+    """The graph with one compiled program in the place of its nodes on the IPU, see `replaced`."""
+    return replaced(graph_def, signature_def, _compiled)
 
-    What the host computes before the program and after it stays. Outputs keep their names; one that is not the first of
-    its node gets a new one, which the signature says.
+
+def replaced(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, Any]:
+    """The graph with something else in the place of its nodes on the IPU.
+
+    What the host computes before these nodes and after them stays. Outputs keep their names; one that is not the first
+    of its node gets a new one, which the signature says.
 
     Raises:
         ValueError: there is no node on the IPU, or the host computes something between two of them.
@@ -31,7 +40,7 @@ def merged(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
     host_part.refuse_incomplete(before, ipu)
     _refuse_between(after, ipu)
     outputs = _outputs(ipu, after, signature_def)
-    made, names = _built(before, ipu, after, outputs)
+    made, names = _built(before, ipu, after, outputs, runner)
     signature = type(signature_def)()
     signature.CopyFrom(signature_def)
     for info in signature.outputs.values():
@@ -39,18 +48,48 @@ def merged(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
     return made, signature
 
 
-def _built(before: Any, ipu: Any, after: Any, outputs: Sequence[str]) -> tuple[Any, dict[str, str]]:
+def _compiled(part: Any, given: dict[str, Any], outputs: Sequence[str]) -> Any:
+    with scopes.ipu_scope("/device:IPU:0"):
+        return ipu_compiler.compile(
+            lambda *arguments: run(part, dict(zip(given, arguments, strict=True)), outputs), list(given.values())
+        )
+
+
+def _built(before: Any, ipu: Any, after: Any, outputs: Sequence[str], runner: Runner) -> tuple[Any, dict[str, str]]:
     given = host_part.crossings(before, ipu)
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(before, name="")
-        tensors = [graph.get_tensor_by_name(name) for name in given]
-        with v1.control_dependencies(_controls(graph, before, ipu)), scopes.ipu_scope("/device:IPU:0"):
-            results = ipu_compiler.compile(lambda *arguments: run(ipu, dict(zip(given, arguments)), outputs), tensors)
+        tensors = {name: graph.get_tensor_by_name(name) for name in given}
+        with v1.control_dependencies(_controls(graph, before, ipu)):
+            results = runner(ipu, tensors, outputs)
         with v1.device("/device:CPU:0"):
             named = {name: _named(result, name) for name, result in zip(outputs, results)}
-        places = {name: graph.get_tensor_by_name(name) for name in host_part.crossings(before, after)}
-        run(after, {**places, **named}, [])
-        return graph.as_graph_def(), {name: tensor.name for name, tensor in named.items()}
+        names = {name: tensor.name for name, tensor in named.items()}
+        return _appended(graph.as_graph_def(), after, names), names
+
+
+def _appended(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
+    """A graph with what comes after it, whose nodes keep their names: TensorFlow's import would give some new ones.
+
+    Args:
+        graph_def: the graph; nodes are added to it.
+        after: what comes after it.
+        names: of tensors in it, by the names that `after` knows them by.
+    """
+    moved = {graph_nodes.tensor_of(name): graph_nodes.tensor_of(now) for name, now in names.items()}
+    there = {node.name for part in (graph_def, after) for node in part.node}
+    for node in after.node:
+        copy = graph_def.node.add()
+        copy.CopyFrom(node)
+        for attribute in CLUSTER_ATTRIBUTES:
+            copy.attr.pop(attribute, None)
+        data = [name for name in node.input if not graph_nodes.is_control(name)]
+        order = [name for name in node.input if graph_nodes.is_control(name) and name[1:] in there]
+        copy.input[:] = [
+            *(graph_nodes.input_of(moved.get(tensor, tensor)) for tensor in map(graph_nodes.tensor_of, data)),
+            *order,
+        ]
+    return graph_def
 
 
 def run(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[Any]:

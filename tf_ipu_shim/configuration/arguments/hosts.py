@@ -6,6 +6,7 @@ from tf_ipu_shim.configuration.arguments.call import Call, recorded
 
 _HOST = "there is no op of Graphcore's that a CPU device would run"
 _OPTIONS = "a dataset's options always count"
+_PROFILES = "no model is run to measure it; tf_ipu_shim.memory_report() has the memory"
 _FILES = "a file of exported variables is the same for both"
 
 CALLS = {
@@ -19,6 +20,27 @@ CALLS = {
     "export_dataset_to_file": Call(
         "`export_dataset_to_file`",
         {"apply_debug_options": recorded(_OPTIONS, True), "apply_options": recorded(_OPTIONS)},
+    ),
+    "pipeline_cfg": Call(
+        "`pipeline_cfg` of the SavedModel tool",
+        {
+            "ipu_model": recorded("all IPUs are simulated", True),
+            "profiling_root_dir": recorded(_PROFILES, "profiling"),
+            "profiling_enable": recorded(_PROFILES, False),
+            "fine_tune_iter": recorded("the stages that are found first are the best of these estimates", 5),
+        },
+    ),
+    "AutoPipelineImpl": Call(
+        "`AutoPipelineImpl` of the SavedModel tool",
+        {
+            name: recorded("which stage a node is in does not depend on it", default)
+            for name, default in (
+                ("matmul_amp", 0.6),
+                ("matmul_partial_type", "float"),
+                ("conv_amp", 0.6),
+                ("conv_partial_type", "float"),
+            )
+        },
     ),
     "export_variables": Call("`export_variables` and `import_variables`", {"is_input": recorded(_FILES, True)}),
     "HorovodBasics": Call("`HorovodBasics`", {"library_path": recorded("there is no library of Horovod's")}),

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from tf_ipu_shim.api.addons.saved_model_tool.converter.auto_pipeline import AutoPipeline
 from tf_ipu_shim.api.addons.saved_model_tool.converter.gelu_replacement import GeluReplacement
 from tf_ipu_shim.api.addons.saved_model_tool.converter.int64_to_int32_conversion import Int64Conversion
 from tf_ipu_shim.api.addons.saved_model_tool.converter.ipu_compiler_wrapper import IPUCompilerWrapper
 from tf_ipu_shim.api.addons.saved_model_tool.converter.ipu_placement import IPUPlacement
+from tf_ipu_shim.api.addons.saved_model_tool.converter.loop_repeat_wrapper import LoopRepeatWrapper
+from tf_ipu_shim.api.addons.saved_model_tool.converter.manual_pipeline import ManualPipeline
 from tf_ipu_shim.api.addons.saved_model_tool.converter.manual_shard import ManualSharding
+from tf_ipu_shim.api.addons.saved_model_tool.converter.pipeconf_loader import PipelineConfLoader
 from tf_ipu_shim.api.addons.saved_model_tool.converter.precision_conversion import PrecisionConversion
-from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.building.conversion import batch_size
 
 # What runs as it is named comes first: regular expressions mean the names that the model came with.
-_CONVERTERS = (GeluReplacement, PrecisionConversion, Int64Conversion, IPUPlacement, ManualSharding, IPUCompilerWrapper)
+_CONVERTERS = (
+    GeluReplacement,
+    PrecisionConversion,
+    Int64Conversion,
+    IPUPlacement,
+    ManualSharding,
+    IPUCompilerWrapper,
+    LoopRepeatWrapper,
+    ManualPipeline,
+    AutoPipeline,
+    PipelineConfLoader,
+)
+_BEHAVIORS = ("manual", "auto", "load")
 
 
 class ConverterPipeline:
@@ -24,13 +40,15 @@ class ConverterPipeline:
         signatrue_key: of the signature that is converted (spelt as Graphcore does).
 
     Raises:
-        UnsupportedError: what only the embedded runtime can run is asked for.
+        TypeError: a parameter is of another type.
+        ValueError: parameters do not go together.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.converter_pipeline.ConverterPipeline`.
     """
 
     def __init__(self, param: Any, signatrue_key: str) -> None:
-        _refuse_embedded(param, signatrue_key)
+        _check(param, signatrue_key)
+        self._batch_size = param.batch_size
         self._converters = [converter(param) for converter in _CONVERTERS]
 
     def ApplyConverters(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:  # noqa: N802
@@ -40,27 +58,25 @@ class ConverterPipeline:
             graph_def: a `GraphDef` without variables.
             signature_def: a `SignatureDef`.
         """
+        # A model is left open to any batch size where nothing but 1, the default, is asked for.
+        if self._batch_size != 1:
+            graph_def, signature_def = batch_size.fixed(graph_def, signature_def, self._batch_size)
         for converter in self._converters:
             graph_def, signature_def = converter.apply(graph_def, signature_def)
         return graph_def, signature_def
 
 
-def _refuse_embedded(param: Any, signature_key: str) -> None:
-    for name in ("embedded_runtime_save_config", "pipeline_cfg"):
-        if getattr(param, name):
-            raise UnsupportedError(
-                f"{name} is not emulated (signature {signature_key!r}): the converter makes no application "
-                "for the embedded runtime. Leave it out; "
-                "manual_sharding with merge_subgraphs=True spreads a model over several IPUs."
-            )
-    if param.batch_per_step > 1:
-        raise UnsupportedError(
-            f"batch_per_step={param.batch_per_step} is not emulated (signature {signature_key!r}): a loop over "
-            "batches needs an application for the "
-            "embedded runtime, which the converter does not make. Leave batch_per_step out."
+def _check(param: Any, signature_key: str) -> None:
+    where = f"signature {signature_key!r}"
+    if param.pipeline_cfg and str(param.pipeline_cfg.get("converter", "")).lower() not in _BEHAVIORS:
+        raise ValueError(
+            f'`pipeline_cfg` must contain a value for "converter" ({where}): {", ".join(map(repr, _BEHAVIORS))}, not '
+            f"{param.pipeline_cfg.get('converter')!r}."
         )
-    if param.batch_size != 1:
-        raise UnsupportedError(
-            f"batch_size={param.batch_size} is not emulated (signature {signature_key!r}): no converter changes the "
-            "shapes of a model. Leave batch_size out, and save the model with the batch size that it is to have."
+    if param.batch_per_step and not param.embedded_runtime_save_config:
+        raise ValueError(
+            f"batch_per_step={param.batch_per_step} ({where}) is a loop over batches in an application for the "
+            "embedded runtime. Give embedded_runtime_save_config too, or leave batch_per_step out."
         )
+    if not isinstance(param.batch_size, int) or param.batch_size < 1:
+        raise ValueError(f"batch_size ({where}) should be an integer, and greater than 0, not {param.batch_size!r}.")

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as v1
 from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import dtypes
 
-from tf_ipu_shim.building.conversion import graph_nodes, host_part, system_options
+from tf_ipu_shim.building.conversion import application, graph_nodes, host_part, system_options
 
 ATTR_TYPE_LIST = ["dtype", "T", "Tparams", "DstT", "SrcT"]
 NODES_TYPE_LIST = ["T", "Tparams", "dtype", "SrcT"]
@@ -21,7 +21,6 @@ DEFAULT_BATCH_PER_STEP = 1
 DEFAULT_EMBEDDED_RUNTIME_CACHEDIR = "poplar_exec"
 DEFAULT_RUNTIME_API_TIMEOUT_US = 5000
 
-_APPLICATION = "application.poplar_exec"
 _PRECISIONS = {"FP16": types_pb2.DT_HALF, "FP32": types_pb2.DT_FLOAT}
 _EMBEDDED_KEYS = ("embedded_runtime_exec_cachedir", "runtime_api_timeout_us")
 
@@ -254,7 +253,26 @@ def extract_emb_setting_from_param(param: Any) -> tuple[str, str, int, int]:
     config = param.embedded_runtime_save_config or {}
     directory = config.get("embedded_runtime_exec_cachedir", DEFAULT_EMBEDDED_RUNTIME_CACHEDIR)
     timeout = config.get("runtime_api_timeout_us", DEFAULT_RUNTIME_API_TIMEOUT_US)
-    return directory, os.path.join(directory, _APPLICATION), timeout, param.batch_per_step or DEFAULT_BATCH_PER_STEP
+    return directory, os.path.join(directory, application.FILE), timeout, param.batch_per_step or DEFAULT_BATCH_PER_STEP
+
+
+def application_settings(param: Any, num_ipus: int | None = None) -> application.Settings:
+    """What a conversion says of the application that it makes.
+
+    Args:
+        param: an `IpuConversionParams`.
+        num_ipus: that the application runs on; as many as the conversion says when left out.
+    """
+    directory, _, timeout, _ = extract_emb_setting_from_param(param)
+    return application.Settings(
+        directory=directory,
+        timeout_us=timeout,
+        num_ipus=num_ipus or param.num_ipus,
+        matmul_amp=param.matmul_amp,
+        conv_amp=param.conv_amp,
+        matmul_partial_type=param.matmul_partial_type,
+        conv_partial_type=param.conv_partial_type,
+    )
 
 
 def validate_embedded_runtime_save_config(param: Any) -> None:

@@ -204,7 +204,7 @@ class TFv1Graph(Graph):
             ValueError: a node needs one of a later stage.
             AttributeError: a node has no stage.
         """
-        stages = self._stages()
+        stages = self.stages()
         graph_def = self.graph.as_graph_def()
         parts = stage_functions.parts(graph_def, stages, self._inputs, self._outputs)
         return [stage_functions.function(graph_def, part) for part in parts]
@@ -244,7 +244,7 @@ class TFv1Graph(Graph):
         Raises:
             AttributeError: a node has no stage.
         """
-        stages = self._stages()
+        stages = self.stages()
         for name in self._constants:  # where it is read first
             node = self.nxg.nodes[name]["node"]
             readers = [stages[reader] for reader in self._readers(name) if reader in stages]
@@ -290,7 +290,7 @@ class TFv1Graph(Graph):
         found = {vars(node).get("pipeline_stage") for name, node in self.nodes.items() if name not in fed}
         return sorted(stage for stage in found if stage is not None)
 
-    def _stages(self) -> dict[str, int]:
+    def stages(self) -> dict[str, int]:
         """The stage of each node that has one of its own."""
         fed = {graph_nodes.node_of(name) for name in self._inputs}
         for name, node in self.nodes.items():

@@ -1,0 +1,200 @@
+"""`ipu_tensorflow_addons.saved_model_tool.converter.auto_pipeline`: a pipeline whose stages are found."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tf_ipu_shim.api.addons.saved_model_tool.converter import pipelines
+from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph.strategies import find_opt
+from tf_ipu_shim.building.conversion import stage_costs
+from tf_ipu_shim.configuration.arguments import note_arguments
+
+_FILE = "auto.pipeconfig"
+_PRIORITIES = ("cycle", "memory")
+# A cut between any two of more pieces than this would hardly be better, and takes the square of their number to find.
+_PIECES = 400
+
+
+class AutoPipelineImpl:
+    """Finds in which stage each node of a graph is best, and writes that.
+
+    Graphcore's profiles runs of the model. Here what nodes cost is estimated from their shapes: the stages of a
+    pipeline are as equal as can be, on the fewest IPUs on whose tiles the constants and the largest value of each stage
+    have room.
+
+    Args:
+        batch_size: see `IpuConversionParams` for all that are not named here.
+        matmul_amp: of matrix multiplications; recorded.
+        matmul_partial_type: of matrix multiplications; recorded.
+        conv_amp: of convolutions; recorded.
+        conv_partial_type: of convolutions; recorded.
+        fine_tune_iter: how often Graphcore's tries to do better; recorded.
+        ipu_model: of Graphcore's profiles; recorded.
+        max_ipu_quantity: the most IPUs that are tried.
+        min_ipu_quantity: the fewest.
+        priority: `"cycle"` for stages of equal arithmetic, `"memory"` for stages of equal memory.
+        profiling_root_dir: of Graphcore's profiles; recorded.
+        solution_dir: where the file is written.
+        logger: gets a line for each number of IPUs.
+
+    Raises:
+        ValueError: the priority is another, or the numbers of IPUs are no range.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.auto_pipeline.AutoPipelineImpl`.
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        matmul_amp: float,
+        matmul_partial_type: str,
+        conv_amp: float,
+        conv_partial_type: str,
+        fine_tune_iter: int,
+        ipu_model: bool,
+        max_ipu_quantity: int,
+        min_ipu_quantity: int,
+        priority: str,
+        profiling_root_dir: str,
+        solution_dir: str,
+        logger: Any = None,
+    ) -> None:
+        note_arguments(
+            "pipeline_cfg", fine_tune_iter=fine_tune_iter, ipu_model=ipu_model, profiling_root_dir=profiling_root_dir
+        )
+        note_arguments(
+            "AutoPipelineImpl",
+            matmul_amp=matmul_amp,
+            matmul_partial_type=matmul_partial_type,
+            conv_amp=conv_amp,
+            conv_partial_type=conv_partial_type,
+        )
+        if priority not in _PRIORITIES:
+            raise ValueError(f"`priority` in `pipeline_cfg` is {priority!r}: it can be {' or '.join(_PRIORITIES)}.")
+        if not 2 <= min_ipu_quantity <= max_ipu_quantity:
+            raise ValueError(
+                f"`pipeline_cfg` asks for {min_ipu_quantity} to {max_ipu_quantity} IPUs: a pipeline has two or more, "
+                "and min_ipu_quantity is no larger than max_ipu_quantity."
+            )
+        self._batch_size = batch_size
+        self._quantities = [n for n in (1 << power for power in range(1, 31)) if min_ipu_quantity <= n]
+        self._most = max_ipu_quantity
+        self._priority = priority
+        self._directory = solution_dir
+        self._logger = logger
+
+    def apply(self, graph_def: Any, signature: Any) -> str:
+        """Finds the stages, and writes the file.
+
+        Args:
+            graph_def: a `GraphDef` without variables, whose inputs have the batch size.
+            signature: its `SignatureDef`.
+
+        Returns:
+            The path of `auto.pipeconfig` in the directory for solutions.
+
+        Raises:
+            ValueError: there is no number of IPUs that would do.
+        """
+        graph = pipelines.stages_of(graph_def, signature)
+        fed = {name.split(":")[0] for name in graph.inputs}
+        order = [node for node in graph.topology_sort() if node.name not in fed]
+        costs = stage_costs.of_nodes(graph.graph, [node.name for node in order])
+        pieces = _pieces([cost.of(self._priority) for cost in costs])
+        for ipus in self._quantities:
+            if ipus > min(self._most, len(pieces)):
+                break
+            stages = _stages([sum(cost.of(self._priority) for cost in costs[a:b]) for a, b in pieces], pieces, ipus)
+            room = [stage_costs.bytes_on_chip([costs[index] for index in one]) for one in stages]
+            fits = max(room) <= stage_costs.chip_bytes()
+            if self._logger is not None:
+                self._logger.info("%d IPUs: stages of %s bytes%s", ipus, room, "" if fits else ", too many")
+            if fits:
+                for stage, one in enumerate(stages):
+                    for index in one:
+                        order[index].add_attr(pipeline_stage=stage)
+                return self._written(graph, ipus)
+        raise ValueError(
+            f"(IPU-END) Can not find the optimal solution. With batch_size={self._batch_size}, {len(order)} nodes do "
+            f"not make pipelines of {self._quantities[0]} to {self._most} stages that have room on as many IPUs. "
+            "Change min_ipu_quantity and max_ipu_quantity in `pipeline_cfg`, or batch_size."
+        )
+
+    def _written(self, graph: Any, ipus: int) -> str:
+        graph.set_pipeline_device_info(list(range(ipus)))
+        os.makedirs(self._directory, exist_ok=True)
+        path = os.path.join(self._directory, _FILE)
+        graph.save_pipeline_config(path)
+        return path
+
+
+class AutoPipeline(pipelines.PipelineConverter):
+    """Makes a pipeline whose stages are found, where `pipeline_cfg` has the converter `"auto"`.
+
+    `pipeline_cfg` has `min_ipu_quantity` (2) and `max_ipu_quantity` (64), powers of two between which are tried;
+    `priority` (`"cycle"`) or `"memory"`; `solution_dir` (`"solution"`), the directory of the file that keeps the
+    stages, which the converter `"load"` reads. See `AutoPipelineImpl` for how they are found.
+
+    Args:
+        param: see `PipelineConverter`.
+
+    Raises:
+        ValueError: see `PipelineConverter`.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.auto_pipeline.AutoPipeline`.
+    """
+
+    behavior = "auto"
+    keys = (
+        "fine_tune_iter",
+        "ipu_model",
+        "max_ipu_quantity",
+        "min_ipu_quantity",
+        "priority",
+        "profiling_root_dir",
+        "solution_dir",
+    )
+
+    def configuration_file(self, graph_def: Any, signature_def: Any) -> str:
+        """Finds the stages and writes them."""
+        param = self.param
+        return AutoPipelineImpl(
+            param.batch_size,
+            param.matmul_amp,
+            param.matmul_partial_type,
+            param.conv_amp,
+            param.conv_partial_type,
+            self.cfg.get("fine_tune_iter", 5),
+            self.cfg.get("ipu_model", True),
+            self.cfg.get("max_ipu_quantity", 64),
+            self.cfg.get("min_ipu_quantity", 2),
+            self.cfg.get("priority", "cycle"),
+            self.cfg.get("profiling_root_dir", "profiling"),
+            self.cfg.get("solution_dir", "solution"),
+        ).apply(graph_def, signature_def)
+
+
+def _pieces(costs: list[int]) -> list[tuple[int, int]]:
+    """Neighbouring nodes together, so that there are not too many to cut between; dear ones are by themselves."""
+    share = sum(costs) / _PIECES
+    pieces: list[tuple[int, int]] = []
+    start, total = 0, 0
+    for index, cost in enumerate(costs):
+        if len(costs) <= _PIECES or (index > start and total + cost > share):
+            if index > start:
+                pieces.append((start, index))
+            start, total = index, 0
+        total += cost
+    return [*pieces, (start, len(costs))] if costs else []
+
+
+def _stages(costs: list[int], pieces: list[tuple[int, int]], count: int) -> list[list[int]]:
+    """The indices of the nodes of each stage."""
+    (groups,) = find_opt(costs, count)
+    stages, piece = [], 0
+    for group in groups:
+        inside = pieces[piece : piece + len(group)]
+        piece += len(group)
+        stages.append(list(range(inside[0][0], inside[-1][1])))
+    return stages

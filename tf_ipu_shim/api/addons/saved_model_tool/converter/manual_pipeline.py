@@ -1,0 +1,150 @@
+"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: a pipeline whose stages patterns say."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tf_ipu_shim.api.addons.saved_model_tool.converter import pipelines
+from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph.options import RunConfig
+from tf_ipu_shim.api.addons.saved_model_tool.converter.autograph.strategies import ManualPipelineStrategy
+from tf_ipu_shim.building.conversion import graph_nodes
+from tf_ipu_shim.configuration.arguments import note_arguments
+
+_FILE = "manual.pipeconfig"
+
+
+class ManualPipelineImpl:
+    """Writes which stage each node of a graph is in.
+
+    Args:
+        batch_size: see `IpuConversionParams` for all that are not named here.
+        matmul_amp: of matrix multiplications.
+        num_ipus: that the pipeline runs on.
+        matmul_partial_type: of matrix multiplications.
+        conv_amp: of convolutions.
+        conv_partial_type: of convolutions.
+        ipu_model: of the profile that Graphcore's makes; recorded.
+        profiling_root_dir: of that profile; recorded.
+        solution_dir: where the file is written.
+        manual_pipeline_config: for each stage a list of regular expressions.
+        device_info: which IPU each stage is on.
+        profiling_enable: whether there is a profile; recorded.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline.ManualPipelineImpl`.
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        matmul_amp: float,
+        num_ipus: int,
+        matmul_partial_type: str,
+        conv_amp: float,
+        conv_partial_type: str,
+        ipu_model: bool,
+        profiling_root_dir: str,
+        solution_dir: str,
+        manual_pipeline_config: list[list[str]],
+        device_info: list[int],
+        profiling_enable: bool,
+    ) -> None:
+        note_arguments(
+            "pipeline_cfg",
+            ipu_model=ipu_model,
+            profiling_root_dir=profiling_root_dir,
+            profiling_enable=profiling_enable,
+        )
+        self._config = RunConfig(
+            num_required_ipus=num_ipus,
+            num_pipeline_stages=len(manual_pipeline_config),
+            batch_size=batch_size,
+            matmul_amp=matmul_amp,
+            conv_amp=conv_amp,
+            matmul_partial_type=matmul_partial_type,
+            conv_partial_type=conv_partial_type,
+        )
+        self._patterns = manual_pipeline_config
+        self._devices = device_info
+        self._directory = solution_dir
+
+    def apply(self, graph_def: Any, signature: Any) -> str:
+        """Writes the file.
+
+        Args:
+            graph_def: a `GraphDef` without variables.
+            signature: its `SignatureDef`.
+
+        Returns:
+            The path of `manual.pipeconfig` in the directory for solutions.
+
+        Raises:
+            ValueError: another number of stages was placed.
+        """
+        graph = pipelines.stages_of(graph_def, signature)
+        ManualPipelineStrategy(self._config).chop(graph, self._patterns)
+        graph.set_pipeline_device_info(self._devices)
+        os.makedirs(self._directory, exist_ok=True)
+        path = os.path.join(self._directory, _FILE)
+        graph.save_pipeline_config(path)
+        return path
+
+
+class ManualPipeline(pipelines.PipelineConverter):
+    """Makes a pipeline whose stages regular expressions say, where `pipeline_cfg` has the converter `"manual"`.
+
+    `pipeline_cfg` has `manual_pipeline_config`, for each stage a list of regular expressions; `device_info`, the IPU of
+    each stage; `solution_dir`, the directory of the file that keeps them. A node is in the stage whose list has the
+    first expression that is found in its name, one that none names in the first.
+
+    Args:
+        param: see `PipelineConverter`.
+
+    Raises:
+        TypeError: `manual_pipeline_config` is no list of lists of strings.
+        ValueError: see `PipelineConverter`.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline.ManualPipeline`.
+    """
+
+    behavior = "manual"
+    keys = (
+        "ipu_model",
+        "profiling_root_dir",
+        "solution_dir",
+        "manual_pipeline_config",
+        "device_info",
+        "profiling_enable",
+    )
+    required = ("manual_pipeline_config", "device_info")
+
+    def check_values(self) -> None:
+        """Checks the patterns."""
+        config = self.cfg["manual_pipeline_config"]
+        if not isinstance(config, list):
+            raise TypeError(f"`manual_pipeline_config` must be a list, not {type(config).__name__}.")
+        for patterns in config:
+            if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+                raise TypeError(f"`manual_pipeline_config` must only contain lists of strings, but has {patterns!r}.")
+            graph_nodes.checked_patterns(patterns, "manual_pipeline_config")
+
+    def configuration_file(self, graph_def: Any, signature_def: Any) -> str:
+        """Writes the stages."""
+        return self._do_manual_pipline(graph_def, signature_def)
+
+    def _do_manual_pipline(self, graph_def: Any, signature_def: Any) -> str:  # Graphcore's own tests call it
+        param = self.param
+        return ManualPipelineImpl(
+            param.batch_size,
+            param.matmul_amp,
+            param.num_ipus,
+            param.matmul_partial_type,
+            param.conv_amp,
+            param.conv_partial_type,
+            self.cfg.get("ipu_model", True),
+            self.cfg.get("profiling_root_dir", "profiling"),
+            self.cfg.get("solution_dir", "solution"),
+            self.cfg["manual_pipeline_config"],
+            self.cfg["device_info"],
+            self.cfg.get("profiling_enable", False),
+        ).apply(graph_def, signature_def)

@@ -1,0 +1,41 @@
+"""`ipu_tensorflow_addons.saved_model_tool.converter.pipeconf_loader`: a pipeline whose stages a file says."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tf_ipu_shim.api.addons.saved_model_tool.converter import pipelines
+
+
+class PipelineConfLoader(pipelines.PipelineConverter):
+    """Makes a pipeline as a file says, where `pipeline_cfg` has the converter `"load"`.
+
+    `pipeline_cfg` has `solution_path`: a file that `TFv1Graph.save_pipeline_config`, or a conversion with `"manual"` or
+    `"auto"`, has written.
+
+    Args:
+        param: see `PipelineConverter`.
+
+    Raises:
+        ValueError: see `PipelineConverter`; there is no such file.
+
+    Source: `ipu_tensorflow_addons.saved_model_tool.converter.pipeconf_loader.PipelineConfLoader`.
+    """
+
+    behavior = "load"
+    keys = ("ipu_model", "profiling_root_dir", "solution_path", "profiling_enable")
+    required = ("solution_path",)
+
+    def check_values(self) -> None:
+        """Checks the file."""
+        path = self.cfg["solution_path"]
+        if not os.path.isfile(path):
+            raise ValueError(
+                f"`solution_path` in `pipeline_cfg` is {path!r}, and there is no such file. Write it with the "
+                "converter 'manual' or 'auto'."
+            )
+
+    def configuration_file(self, graph_def: Any, signature_def: Any) -> str:
+        """The file that the conversion names."""
+        return str(self.cfg["solution_path"])

@@ -1,0 +1,253 @@
+"""Starts and calls engines from a graph on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tensorflow.python.framework import dtypes, ops, tensor_shape, tensor_util
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.messages import poplar_executable_pb2
+from tf_ipu_shim.runtime import application_file
+
+_HOST = "/device:CPU:0"
+_TIMEOUT_MICROSECONDS = 5000
+
+
+class RuntimeContext:
+    """What calls need to know of an engine: its name, what it takes and gives, and that it was started.
+
+    Args:
+        name: of the engine.
+        executable_file: the application's file.
+        executable_proto: its `PoplarExecutableProto`.
+        start_output: the tensor that says that the engine was started.
+
+    Source: `tensorflow.python.ipu.ops.embedded_runtime.RuntimeContext`.
+
+    Example:
+        >>> infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.zeros([2])).repeat())
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        >>> double = lambda: ipu.loops.repeat(16, lambda x: outfeed.enqueue(2.0 * x), [], infeed)
+        >>> compiled = ipu.application_compile_op.experimental_application_compile_op(double)
+        >>> context = embedded_runtime_start(compiled, [], "named")
+        >>> context.name(), context.output_types()
+        ('named', [tf.float32])
+    """
+
+    def __init__(self, name: str, executable_file: Any, executable_proto: Any, start_output: Any) -> None:
+        self._name = name
+        self._executable_file = executable_file
+        self._executable_proto = executable_proto
+        self._start_output = start_output
+
+    def __repr__(self) -> str:
+        return f"<RuntimeContext of engine {self._name!r}, which runs {self._executable_file!r}>"
+
+    def name(self) -> str:
+        """The engine's name."""
+        return self._name
+
+    def signature(self) -> Any:
+        """What it takes and gives: an `EmbeddedRuntimeSignature`."""
+        return self._executable_proto.embedded_runtime_config.signature
+
+    def output_types(self) -> list[Any]:
+        """The dtype of each result of a call."""
+        return [dtypes.as_dtype(tensor.data_type) for tensor in self.signature().streamed_outputs]
+
+    def start_output(self) -> Any:
+        """The tensor that a call depends on: the engine is started when it is computed."""
+        return self._start_output
+
+
+def embedded_runtime_start(
+    executable_file: Any, inputs: Sequence[Any] | Mapping[str, Any], name: str, timeout: int | None = None
+) -> RuntimeContext:
+    """Starts an engine that runs an application, where there is none of this name.
+
+    The engine attaches to IPUs of its own, beside those that the process has configured, and runs in a thread that
+    outlives sessions. It keeps what it was first started with.
+
+    Args:
+        executable_file: what `experimental_application_compile_op` has written: a path, or the tensor of one whose
+            value is known.
+        inputs: the application's inputs: a list of tensors in the order of the signature, or a dictionary by their
+            names, `"XLA_Args/<variable>"`.
+        name: of the engine. One name is one engine in the process.
+        timeout: in microseconds: how long batches wait in a replicated application for others behind them before
+            made-up ones push them on; 5000 when left out.
+
+    Returns:
+        What `embedded_runtime_call` takes.
+
+    Raises:
+        ValueError: `inputs` is no list or dictionary, or there are more or fewer than expected, or one is missing or
+            has another shape.
+        TypeError: an input has another dtype.
+        tf.errors.NotFoundError: there is no such file.
+        tf.errors.InvalidArgumentError: it is no application.
+        tf.errors.AlreadyExistsError: when the op runs: an engine of this name runs something else.
+        tf.errors.InternalError: when the op runs: no IPUs are free.
+
+    Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_start`.
+
+    Example:
+        >>> infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.zeros([2])).repeat())
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        >>> double = lambda: ipu.loops.repeat(16, lambda x: outfeed.enqueue(2.0 * x), [], infeed)
+        >>> path = ipu.application_compile_op.experimental_application_compile_op(double)
+        >>> context = embedded_runtime_start(path, [], "started")
+        >>> embedded_runtime_call([tf.constant([1.0, 2.0])], context)[0].numpy().tolist()
+        [2.0, 4.0]
+    """
+    file = ops.convert_to_tensor(executable_file, dtypes.string)
+    executable = poplar_executable_pb2.PoplarExecutableProto.FromString(_find_opaque_blob(file))
+    expected = executable.embedded_runtime_config.signature.inputs
+    if isinstance(inputs, Mapping):
+        given = [_named(inputs, tensor.name) for tensor in expected]
+    elif isinstance(inputs, list):
+        given = inputs
+    else:
+        raise ValueError(
+            f"Expected the inputs to be a list. Received a {type(inputs).__name__}: give a list of tensors, or a "
+            "dictionary by their names."
+        )
+    if len(given) != len(expected):
+        raise ValueError(
+            f"Embedded application runtime expects {len(expected)} inputs, but {len(given)} were provided. They are: "
+            f"{', '.join(tensor.name for tensor in expected) or 'none'}."
+        )
+    given = _checked(given, expected)
+    with ops.device(_HOST):
+        start_output = plugin.load().ops.application_runtime(
+            inputs=given,
+            filename=file,
+            engine_name=name,
+            timeout_us=_TIMEOUT_MICROSECONDS if timeout is None else timeout,
+        )
+    return RuntimeContext(name, executable_file, executable, start_output)
+
+
+def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any:
+    """Hands a batch to an engine and gives what the application sends for it.
+
+    Calls from several threads and sessions are answered in the order in which they come.
+
+    Args:
+        inputs: a tensor for each of the signature's `streamed_inputs`: one element of each infeed.
+        context: of the engine.
+
+    Returns:
+        A list of tensors, one for each of the signature's `streamed_outputs`; an operation where there are none.
+
+    Raises:
+        ValueError: there are more or fewer inputs than expected, or one has another shape.
+        TypeError: an input has another dtype.
+        tf.errors.InternalError: when the op runs: the application failed, as by a floating-point exception. Batches
+            that it had then fail too; the IPUs are reset for those that come later.
+
+    Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_call`.
+
+    Example:
+        >>> infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.zeros([2])).repeat())
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        >>> double = lambda: ipu.loops.repeat(16, lambda x: outfeed.enqueue(2.0 * x), [], infeed)
+        >>> path = ipu.application_compile_op.experimental_application_compile_op(double)
+        >>> context = embedded_runtime_start(path, [], "called")
+        >>> embedded_runtime_call([tf.constant([1.0, 2.0])], context)[0].numpy().tolist()
+        [2.0, 4.0]
+    """
+    signature = context.signature()
+    if len(inputs) != len(signature.streamed_inputs):
+        raise ValueError(
+            f"Embedded application call expects {len(signature.streamed_inputs)} inputs, but {len(inputs)} were "
+            "provided: give one element of each infeed."
+        )
+    with ops.device(_HOST):
+        results = plugin.load().ops.application_call(
+            infeeds=_checked(inputs, signature.streamed_inputs),
+            anchor=context.start_output(),
+            outfeed_types=context.output_types(),
+            engine_name=context.name(),
+        )
+    if not signature.streamed_outputs:
+        return results
+    for result, tensor in zip(results, signature.streamed_outputs):
+        result.set_shape(tensor_shape.as_shape(tensor.shape))
+    return results
+
+
+def embedded_runtime_start_and_call(
+    executable_file: Any, startup_inputs: Sequence[Any] | Mapping[str, Any], call_inputs: Sequence[Any], name: str
+) -> Any:
+    """Starts an engine and calls it.
+
+    Args:
+        executable_file: as for `embedded_runtime_start`.
+        startup_inputs: `inputs` of `embedded_runtime_start`.
+        call_inputs: `inputs` of `embedded_runtime_call`.
+        name: of the engine.
+
+    Returns:
+        As `embedded_runtime_call`.
+
+    Raises:
+        ValueError: as the two.
+        TypeError: as the two.
+
+    Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_start_and_call`.
+
+    Example:
+        >>> infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.zeros([2])).repeat())
+        >>> outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+        >>> double = lambda: ipu.loops.repeat(16, lambda x: outfeed.enqueue(2.0 * x), [], infeed)
+        >>> path = ipu.application_compile_op.experimental_application_compile_op(double)
+        >>> embedded_runtime_start_and_call(path, [], [tf.constant([1.0, 2.0])], "both")[0].numpy().tolist()
+        [2.0, 4.0]
+    """
+    return embedded_runtime_call(call_inputs, embedded_runtime_start(executable_file, startup_inputs, name))
+
+
+def _find_opaque_blob(executable_file: Any) -> bytes:
+    """The serialised `PoplarExecutableProto` in a file, whose path is a string tensor with a known value."""
+    path = tensor_util.constant_value(executable_file)
+    if path is None:
+        raise ValueError(
+            "The application's path must be known when the graph is built: its signature is read from the file. Give "
+            "a string, or compile in a session of its own first and give what it returns."
+        )
+    name = path if isinstance(path, bytes) else path.item()
+    executable = application_file.read_executable(name.decode())
+    blob: bytes = executable.SerializeToString()
+    return blob
+
+
+def _named(inputs: Mapping[str, Any], name: str) -> Any:
+    if name not in inputs:
+        raise ValueError(
+            f"Failed to find input tensor with name '{name}' in input dictionary. It has: {', '.join(inputs)}."
+        )
+    return inputs[name]
+
+
+def _checked(given: Sequence[Any], expected: Any) -> list[Any]:
+    tensors = []
+    for position, (value, tensor) in enumerate(zip(given, expected)):
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            value = ops.convert_to_tensor(value)
+        where = f"at position {position} ('{tensor.name}')"
+        shape = tensor_shape.as_shape(tensor.shape)
+        if not shape.is_compatible_with(tensor_shape.as_shape(value.shape)):
+            raise ValueError(
+                f"Mismatched input shape {where}. Expected {shape.as_list()}, but input {position} has shape "
+                f"{list(value.shape)}."
+            )
+        dtype = dtypes.as_dtype(tensor.data_type)
+        if dtypes.as_dtype(value.dtype).base_dtype != dtype:
+            raise TypeError(
+                f"Mismatched input dtype {where}. Expected {dtype}, but input {position} has dtype {value.dtype}."
+            )
+        tensors.append(ops.convert_to_tensor(value))
+    return tensors

@@ -1,0 +1,87 @@
+"""What the nodes of a graph cost a stage, estimated from their shapes.
+
+Uses TensorFlow's statistics of floating-point operations; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  # registers the statistics
+
+from tf_ipu_shim.machine import systems
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What one node costs.
+
+    Args:
+        operations: floating-point operations, and one for each element of its results.
+        constants: bytes of the constants that it reads.
+        results: bytes of its results.
+    """
+
+    operations: int
+    constants: int
+    results: int
+
+    def of(self, priority: str) -> int:
+        """What stages are to have the same of: operations for `"cycle"`, bytes for `"memory"`."""
+        return self.operations if priority == "cycle" else self.constants + self.results
+
+
+def of_nodes(graph: Any, names: Sequence[str]) -> list[Cost]:
+    """The costs of some nodes of a `tf.Graph`."""
+    return [_cost(graph, graph.get_operation_by_name(name)) for name in names]
+
+
+def bytes_on_chip(costs: Sequence[Cost]) -> int:
+    """What a stage of some nodes has on its chip: the constants, and the largest results.
+
+    Example:
+        >>> bytes_on_chip([Cost(0, 100, 8), Cost(0, 20, 16)])
+        136
+    """
+    return sum(cost.constants for cost in costs) + max((cost.results for cost in costs), default=0)
+
+
+def chip_bytes() -> int:
+    """The memory of one chip of the simulated system."""
+    return systems.current().chip.total_bytes
+
+
+def _cost(graph: Any, operation: Any) -> Cost:
+    constants = [tensor for tensor in operation.inputs if _is_constant(tensor.op)]
+    elements = sum(_elements(tensor) for tensor in operation.outputs)
+    return Cost(
+        _operations(graph, operation) + elements,
+        sum(_bytes(tensor) for tensor in constants),
+        sum(_bytes(tensor) for tensor in operation.outputs),
+    )
+
+
+def _is_constant(operation: Any) -> bool:
+    while operation.type == "Identity":
+        operation = operation.inputs[0].op
+    return bool(operation.type == "Const")
+
+
+def _operations(graph: Any, operation: Any) -> int:
+    try:
+        return int(ops.get_stats_for_node_def(graph, operation.node_def, "flops").value or 0)
+    except ValueError:  # a shape that the statistics need is not known
+        return 0
+
+
+def _elements(tensor: Any) -> int:
+    known = tensor.shape.rank is not None
+    return math.prod(1 if axis is None else axis for axis in tensor.shape.as_list()) if known else 1
+
+
+def _bytes(tensor: Any) -> int:
+    return _elements(tensor) * int(tensor.dtype.size)
