@@ -122,7 +122,6 @@ NOT_READ = {
     ): "the table notes it",
     ("building.ops", "HostEmbeddingOptimizerSpec._update", "slots"): _SLOTS,
     ("building.ops", "HostEmbedding.register", "session"): "a session that is missing is an error",
-    ("building.ops", "fifo", "depth"): _REFUSED,
     ("building.ops", "popnn_group_norm_inference", "epsilon"): "it is in `inv_std_dev`",
     ("building.ops", "popnn_group_norm_grad", "epsilon"): "it is in `inv_std_dev`",
     **{

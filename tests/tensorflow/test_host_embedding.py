@@ -8,6 +8,7 @@ import tensorflow as tf
 from harness import IPU, configure
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import embedding_ops
+from tf_ipu_shim.poplar.ops import gen_pop_datastream_ops
 
 from tf_ipu_shim import ipu
 
@@ -200,3 +201,43 @@ def test_arguments_are_checked():
     with tf.Graph().as_default(), pytest.raises(ValueError, match="HostEmbedding.register requires a session when"):
         with table.register():
             pass
+
+
+def test_ops_know_tables_by_their_ids():
+    ops = gen_pop_datastream_ops
+    ids = np.int32([1, 4, 1])
+    with tf.Graph().as_default(), v1.Session() as session:
+        table = make_table(None)
+        dummy = v1.get_variable("dummy", [], tf.float32, v1.zeros_initializer(), use_resource=True)
+
+        def step():
+            rows = ops.ipu_device_embedding_lookup_trainable(dummy, ids, "table", TABLE.shape, "SGD", 0.5)
+            (moved,) = v1.gradients(tf.reduce_sum(rows * rows), [dummy])
+            with tf.control_dependencies([moved]):
+                added = ops.ipu_device_embedding_update_add(rows, tf.ones([1, 2]), [0], "table", TABLE.shape)
+            with tf.control_dependencies([added, ops.ipu_device_embedding_notify("table")]):
+                return ops.ipu_device_embedding_lookup(ids, "table", TABLE.shape, tf.float32) * 2.0
+
+        with scopes.ipu_scope(IPU):
+            (rows,) = ipu_compiler.compile(step, [])
+        session.run(v1.global_variables_initializer())
+        expected = TABLE.copy()
+        np.add.at(expected, ids, -0.5 * 2 * TABLE[ids])
+        expected[0] += 1
+        np.testing.assert_allclose(session.run(rows), 2 * expected[ids], rtol=1e-6)
+        np.testing.assert_allclose(session.run(table.get_embedding_tensor()), expected, rtol=1e-6)
+
+
+def test_variables_registered_by_an_id():
+    ops, table = gen_pop_datastream_ops, tf.Variable(TABLE)
+    np.testing.assert_array_equal(ops.ipu_host_embedding_register(table, "mine"), TABLE)
+    np.testing.assert_array_equal(ops.ipu_device_embedding_lookup([2], "mine", [6, 2], tf.float32), TABLE[[2]])
+    with pytest.raises(ValueError, match=r"is float32 of the shape \(6, 2\), and the op is told float16"):
+        ops.ipu_device_embedding_lookup([2], "mine", [6, 2], tf.float16)
+    np.testing.assert_array_equal(ops.ipu_host_embedding_deregister(table, "mine"), TABLE)
+    with pytest.raises(ValueError, match="There is no host embedding 'mine'"):
+        ops.ipu_device_embedding_notify("mine")
+    with pytest.raises(ValueError, match="there is 'SGD' alone"):
+        ops.ipu_host_embedding_register(table, "mine", "Adam")
+    with pytest.raises(ValueError, match="give a resource variable"):
+        ops.ipu_host_embedding_register(tf.ones([2, 2]), "mine")

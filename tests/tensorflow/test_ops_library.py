@@ -293,3 +293,55 @@ def test_reports_in_summaries_are_gone():
         ipu.summary_ops.get_ipu_reports()
     with tf.Graph().as_default(), pytest.raises(ValueError, match="Eager execution mode should be used"):
         ipu.summary_ops.get_ipu_reports()
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_queues_keep_their_values_between_runs(depth):
+    given = [np.float32([i, -i]) for i in range(1, 6)]
+    expected = [np.zeros(2, np.float32)] * depth + given
+    delayed = tf.function(lambda x: ipu.internal_ops.fifo(x, depth) + 0.0)
+    strategy = ipu.ipu_strategy.IPUStrategyV1()
+    for index, value in enumerate(given):
+        np.testing.assert_array_equal(strategy.run(delayed, args=[tf.constant(value)]), expected[index])
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, [2])
+        with scopes.ipu_scope(IPU):
+            (one,) = ipu_compiler.compile(lambda x: ipu.internal_ops.fifo(x, depth), [fed])
+        session.run(v1.global_variables_initializer())
+        for index, value in enumerate(given):
+            np.testing.assert_array_equal(session.run(one, {fed: value}), expected[index])
+
+
+def test_iterations_of_a_loop_are_executions_of_a_queue():
+    def body(number, total):
+        return number + 1.0, total + ipu.internal_ops.fifo(number, 2)
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        with scopes.ipu_scope(IPU):
+            outputs = ipu_compiler.compile(lambda: ipu.loops.repeat(5, body, [1.0, 0.0]), [])
+        session.run(v1.global_variables_initializer())
+        assert session.run(outputs) == [6.0, 0 + 0 + 1 + 2 + 3]
+        assert session.run(outputs)[1] == 4 + 5 + 1 + 2 + 3
+
+
+def test_queues_that_cannot_be():
+    fifo = ipu.internal_ops.fifo
+    with pytest.raises(ValueError, match="between the executions of a program"):
+        fifo(tf.ones([]), 2)
+    with pytest.raises(ValueError, match="expected a number of executions"):
+        fifo(tf.ones([]), -1)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="room for one known shape"):
+        fifo(v1.placeholder(tf.float32, [None]), 1)
+
+
+def test_what_poplar_would_refuse_of_a_multi_conv():
+    image, kernel = tf.ones([1, 4, 4, 1]), tf.ones([2, 2, 1, 1])
+
+    @ipu.nn_ops.multi_conv(options={"availableMemoryProportion": "-0.1"})
+    def both(x):
+        return tf.nn.conv2d(x, kernel, 1, "SAME"), tf.nn.conv2d(x, kernel, 1, "VALID")
+
+    with pytest.raises(tf.errors.InternalError, match="greater than or equal to 0"):
+        both(image)
+    with pytest.raises(tf.errors.InternalError, match="greater than or equal to 0"):
+        run_function(lambda parts, x: list(both(x)), [image.numpy()], mode="compile")

@@ -56,6 +56,13 @@ def user_op(**options):
     ipu.custom_ops.register_emulation("libsame.so", None)
 
 
+def embedding_by_id(**options):
+    table, ops = tf.Variable(tf.ones([4, 2])), gen_pop_datastream_ops
+    ordinal = options.pop("device_ordinal", 0)
+    ops.ipu_host_embedding_register(table, "recorded", device_ordinal=ordinal)
+    ops.ipu_device_embedding_lookup([1], "recorded", [4, 2], tf.float32, **options)
+
+
 def stages_found(ipu_model=True, profiling_root_dir="profiling", profiling_enable=False, fine_tune_iter=5, **options):
     numbers = {"matmul_amp": 0.6, "matmul_partial_type": "float", "conv_amp": 0.6, "conv_partial_type": "float"}
     common = {
@@ -300,6 +307,7 @@ GIVEN = {
     ),
     "HostEmbedding": (host_embedding, {"partition_strategy": "ENCODING", "optimizer_name": "mine", "count": 2}),
     "precompiled_user_op": (user_op, {"gp_path": "codelets.gp", "separate_gradients": True}),
+    "device_embeddings": (embedding_by_id, {"partition_strategy": "TOKEN", "device_ordinal": 1}),
     "pipeline_cfg": (
         stages_found,
         {"ipu_model": False, "profiling_root_dir": "here", "profiling_enable": True, "fine_tune_iter": 1},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,9 @@ from tf_ipu_shim.machine import flags
 
 v1 = tf.compat.v1
 _STRATEGIES = ("TOKEN", "ENCODING")
+
+# The tables that there are by their names, which Graphcore's ops know them by.
+tables: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
 class HostEmbeddingOptimizerSpec:
@@ -68,25 +72,27 @@ class HostEmbeddingOptimizerSpec:
             Shape [*indices.shape, encoding]. The gradient reaches a dummy variable, which optimizers of the script
             see: with its update the table's happens.
         """
+        return self.trainable_lookup(embedding_tensor, indices, slot_vars, _dummy(embedding_tensor, name))
+
+    def trainable_lookup(self, embedding_tensor: Any, indices: Any, slot_vars: Any, dummy: Any) -> tf.Tensor:
+        """Looks rows up on the host, which updates the table when the gradient of `dummy`, a scalar, is computed."""
 
         @tf.custom_gradient
         def trainable(rows: Any, indices: Any, trigger: Any) -> Any:
             def backward(gradient: Any) -> Any:
                 with host_ops.on_host("host_embedding_update"):
-                    update = _call(self._update, embedding_tensor, slot_vars, indices, gradient)
+                    update = updated(self._update, embedding_tensor, slot_vars, indices, gradient)
                 with tf.control_dependencies([] if update is None else [update]):
                     return None, None, tf.zeros_like(trigger)
 
             return tf.identity(rows), backward
 
-        return trainable(
-            _gather(embedding_tensor, indices), indices, tf.convert_to_tensor(_dummy(embedding_tensor, name))
-        )
+        return trainable(gather_rows(embedding_tensor, indices), indices, tf.convert_to_tensor(dummy))
 
     def _update(self, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
         rows = tf.reshape(gradient, [-1, table.shape[1]])
         step = rows * tf.constant(-self._learning_rate, rows.dtype)
-        return _scatter_add(table, tf.reshape(indices, [-1]), step)
+        return add_rows(table, tf.reshape(indices, [-1]), step)
 
 
 class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
@@ -123,7 +129,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
     def _update(self, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
         accumulator, count = slots
         rows = tf.reshape(gradient, [-1, table.shape[1]])
-        added = _scatter_add(accumulator, tf.reshape(indices, [-1]), rows)
+        added = add_rows(accumulator, tf.reshape(indices, [-1]), rows)
         with tf.control_dependencies([] if added is None else [added]):
             number = _read(count) + 1
             total = _read(accumulator)
@@ -180,6 +186,7 @@ class HostEmbedding:
         if partition_strategy not in _STRATEGIES:
             raise ValueError(f"Unknown partition strategy {partition_strategy!r}. Choose 'TOKEN' or 'ENCODING'.")
         note_arguments("HostEmbedding", partition_strategy=partition_strategy)
+        tables[name] = embedding_tensor
         self._name = name
         self._embedding_tensor = embedding_tensor
         self._partition_strategy = partition_strategy
@@ -251,7 +258,7 @@ class HostEmbedding:
         if clip_indices:
             rows = tf.clip_by_value(rows, 0, table.shape[0] - 1)
         if self._optimizer_spec is None:
-            return _gather(table, rows)
+            return gather_rows(table, rows)
         return self._optimizer_spec.create_lookup_instruction(
             table, rows, self._slots, self._partition_strategy, self._name
         )
@@ -307,16 +314,18 @@ def _dummy(table: Any, name: str) -> Any:
     return table._ipu_dummy
 
 
-def _gather(table: Any, indices: Any) -> tf.Tensor:
+def gather_rows(table: Any, indices: Any) -> tf.Tensor:
+    """Rows of a table, read on the host."""
     with host_ops.on_host("host_embedding_lookup"):
         if not _is_out_of_reach(table):
-            return gen_resource_variable_ops.resource_gather(_handle(table), indices, table.dtype)
+            return gen_resource_variable_ops.resourcegather_rows(_handle(table), indices, table.dtype)
         rows = tf.py_function(lambda wanted: tf.gather(table, wanted), [indices], table.dtype)
         rows.set_shape([*indices.shape, table.shape[1]])
         return rows
 
 
-def _call(update: Any, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
+def updated(update: Any, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
+    """Calls what updates a table: `update(table, slots, indices, gradient)`."""
     if not _is_out_of_reach(table):
         return update(table, slots, indices, gradient)
     return tf.py_function(lambda *given: update(table, slots, *given), [indices, gradient], [])
@@ -341,8 +350,9 @@ def _handle(variable: Any) -> tf.Tensor:
     )
 
 
-def _scatter_add(table: Any, indices: Any, rows: Any) -> Any:
-    return gen_resource_variable_ops.resource_scatter_add(_handle(table), indices, rows)
+def add_rows(table: Any, indices: Any, rows: Any) -> Any:
+    """Adds rows to those of a table; indices of shape [n]."""
+    return gen_resource_variable_ops.resourceadd_rows(_handle(table), indices, rows)
 
 
 def _read(variable: Any) -> tf.Tensor:

@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim import errors
 from tf_ipu_shim.building import host_ops, loops
+from tf_ipu_shim.building.ops.program_state import program_state
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 
@@ -37,33 +37,52 @@ def print_tensor(input: Any, name: str = "") -> Any:
 
 
 def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tensor:
-    """A queue inside a program: refused.
+    """A queue inside a program: each execution puts a tensor in and takes out what one `depth` executions ago put in.
+
+    The queue is a variable that belongs to the program, begins with zeros and is kept between its runs; each replica
+    has its own. In a TensorFlow 1 graph `global_variables_initializer` sets it to zeros. Iterations of a loop are
+    executions.
 
     Args:
-        x: the tensor.
+        x: the tensor, of a shape that is known.
         depth: of the queue, in executions.
         offload: whether the queue is in remote memory; recorded.
         name: of the op.
 
     Returns:
-        The tensor of `depth` executions ago; the tensor itself for depth 0.
+        The tensor of `depth` executions ago; the tensor itself for depth 0. It has no gradient but for depth 0: it does
+        not depend on what is put in.
 
     Raises:
-        UnsupportedError: the depth is above 0.
+        ValueError: the depth is below 0, a size of the shape is open, or there is no program that could keep a queue.
 
     Source: `tensorflow.python.ipu.ops.internal_ops.fifo`.
 
     Example:
-        >>> float(fifo(tf.constant(1.5), 0))  # of depth 0: no queue at all
-        1.5
+        >>> delayed = tf.function(lambda x: fifo(x, 2))
+        >>> [float(strategy.run(delayed, args=[tf.constant(float(i))])) for i in range(4)]
+        [0.0, 0.0, 0.0, 1.0]
     """
-    if depth:
-        raise errors.UnsupportedError(
-            f"internal_ops.fifo(depth={depth}) keeps values between executions in Graphcore's runtime, which is not "
-            "emulated. Hold them in a tf.Variable of the shape [depth, ...], or carry them through the loop's state."
-        )
     note_arguments("fifo", offload=offload)
-    return tf.identity(x, name=name)
+    if depth < 0:
+        raise ValueError(f"internal_ops.fifo(depth={depth}): expected a number of executions, 0 or more.")
+    if depth == 0:
+        return tf.identity(x, name=name)
+    value = tf.convert_to_tensor(x)
+    if not value.shape.is_fully_defined():
+        raise ValueError(f"internal_ops.fifo was given the shape {value.shape}: a queue has room for one known shape.")
+    if tf.executing_eagerly():
+        raise ValueError(
+            "internal_ops.fifo keeps values between the executions of a program, and there is none here. Call it in a "
+            "tf.function that runs on the IPU, or in ipu_compiler.compile."
+        )
+    with tf.name_scope(name or "fifo") as scope:
+        queue = program_state([depth, *value.shape], value.dtype, "fifo")
+        waiting = queue.read_value()
+        with tf.control_dependencies([waiting]):
+            written = queue.assign(tf.concat([waiting[1:], value[tf.newaxis]], 0), read_value=False)
+        with tf.control_dependencies([written]):
+            return tf.identity(waiting[0], name=scope)
 
 
 def remap(x: Any, name: Any = None) -> tf.Tensor:

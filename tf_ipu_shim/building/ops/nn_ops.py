@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.ops import activations
+from tf_ipu_shim.building.ops import activations, planner_options
 from tf_ipu_shim.building.ops.ctc_decoders import ctc_beam_search_decoder, ctc_beam_search_decoder_with_log_probs
 from tf_ipu_shim.building.ops.ctc_losses import ctc_loss_v2, ctc_loss_with_log_probs
 from tf_ipu_shim.building.ops.sampled_losses import nce_loss, sampled_softmax_loss
@@ -130,6 +130,7 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
 
     Raises:
         TypeError: when called, if the options are no dictionary.
+        InternalError: when the program runs, if Poplar would refuse the options.
 
     Source: `tensorflow.python.ipu.nn_ops.multi_conv`.
 
@@ -146,7 +147,7 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
         def multi_conv_wrapper(*args: Any, **kwargs: Any) -> Any:
             if not isinstance({} if options is None else options, dict):
                 raise TypeError(f"Expected the multi_conv `options` to be a `dict`, but got {options!r} instead.")
-            return inner(*args, **kwargs)
+            return planner_options.check(inner(*args, **kwargs), options)
 
         return multi_conv_wrapper
 

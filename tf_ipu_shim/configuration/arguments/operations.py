@@ -19,9 +19,7 @@ CALLS = {
         "`internal_ops.get_current_iteration_counter`",
         {name: recorded("the counter is computed, and not bounded") for name in ("lower_bound", "upper_bound")},
     ),
-    "fifo": Call(
-        "`internal_ops.fifo`", {"offload": recorded("a queue of depth 0, the only one there is, keeps nothing", False)}
-    ),
+    "fifo": Call("`internal_ops.fifo`", {"offload": recorded("the queue is a variable of the program", False)}),
     "nn_ops.softmax": Call(
         "`nn_ops.softmax`", {"stable": recorded("the largest element is always subtracted first", False)}
     ),
@@ -47,6 +45,13 @@ CALLS = {
             "partition_strategy": recorded("rows are read where they are; replicas share no transfer", "TOKEN"),
             "optimizer_name": recorded("what the optimizer does is in its class"),
             "count": recorded("of no effect since SDK 1.4", 1),
+        },
+    ),
+    "device_embeddings": Call(
+        "embeddings of `gen_pop_datastream_ops`",
+        {
+            "partition_strategy": recorded("rows are read where they are; replicas share no transfer", "ENCODING"),
+            "device_ordinal": recorded("an id names one table for all devices", 0),
         },
     ),
     "cast_native_to_gfloat": Call(

@@ -1,6 +1,7 @@
-"""`gen_pop_datastream_ops`: the ops behind infeeds and outfeeds, with the arguments of Graphcore's.
+"""`gen_pop_datastream_ops`: the ops behind feeds and host embeddings, with the arguments of Graphcore's.
 
-Scripts use `IPUInfeedQueue` and `IPUOutfeedQueue`; these wrappers reach the same iterators and queues by their feed id.
+Scripts use `IPUInfeedQueue` and `IPUOutfeedQueue`; these wrappers reach the same iterators and queues by their feed id,
+and the tables of `create_host_embedding` by their names.
 Names that are not here are refused by name.
 """
 
@@ -12,6 +13,7 @@ import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import gen_dataset_ops, resource_variable_ops
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.building.ops import embedding_ids
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _HOST = "/device:CPU:0"
@@ -121,6 +123,78 @@ def ipu_delete_outfeed(feed_id: str, device_ordinal: int = 0, asynchronous: bool
     note_arguments("gen_pop_datastream_ops", asynchronous=asynchronous)
     with tf.device(_HOST):
         return plugin.load().ops.ipu_delete_outfeed(feed_id=feed_id, device_ordinal=device_ordinal, name=name)
+
+
+def ipu_host_embedding_register(
+    ref: Any, embedding_id: str, optimizer: str = "SGD", device_ordinal: int = 0, name: Any = None
+) -> Any:
+    """Has the ops below find a resource variable on the host by an id; gives its value."""
+    note_arguments("device_embeddings", device_ordinal=device_ordinal)
+    with tf.name_scope(name or "IpuHostEmbeddingRegister"):
+        return embedding_ids.register(embedding_id, ref, optimizer)
+
+
+def ipu_host_embedding_deregister(ref: Any, embedding_id: str, device_ordinal: int = 0, name: Any = None) -> Any:
+    """Has the ops below find no table by an id any more; gives the table's value, after `ref`."""
+    note_arguments("device_embeddings", device_ordinal=device_ordinal)
+    with tf.name_scope(name or "IpuHostEmbeddingDeregister"), tf.control_dependencies([tf.convert_to_tensor(ref)]):
+        return embedding_ids.deregister(embedding_id)
+
+
+def ipu_device_embedding_lookup(
+    indices: Any,
+    embedding_id: str,
+    embedding_shape: Any,
+    dtype: Any,
+    partition_strategy: str = "ENCODING",
+    name: Any = None,
+) -> Any:
+    """Rows of a host table, which have no gradient: shape [*indices.shape, encoding]."""
+    note_arguments("device_embeddings", partition_strategy=partition_strategy)
+    with tf.name_scope(name or "IpuDeviceEmbeddingLookup"):
+        return embedding_ids.lookup(embedding_id, embedding_shape, dtype, indices)
+
+
+def ipu_device_embedding_lookup_trainable(
+    dummy: Any,
+    indices: Any,
+    embedding_id: str,
+    embedding_shape: Any,
+    optimizer: str,
+    learning_rate: float,
+    partition_strategy: str = "ENCODING",
+    name: Any = None,
+) -> Any:
+    """Rows of a host table; computing the gradient of `dummy`, a scalar of the table's dtype, updates it."""
+    note_arguments("device_embeddings", partition_strategy=partition_strategy)
+    with tf.name_scope(name or "IpuDeviceEmbeddingLookupTrainable"):
+        value = tf.convert_to_tensor(dummy)
+        return embedding_ids.lookup_trainable(
+            embedding_id, embedding_shape, value.dtype, indices, value, optimizer, learning_rate
+        )
+
+
+def ipu_device_embedding_update_add(
+    ins: Any,
+    grads: Any,
+    indices: Any,
+    embedding_id: str,
+    embedding_shape: Any,
+    partition_strategy: str = "ENCODING",
+    name: Any = None,
+) -> Any:
+    """Adds `grads` to rows of a host table, after `ins`; an operation."""
+    note_arguments("device_embeddings", partition_strategy=partition_strategy)
+    with tf.name_scope(name or "IpuDeviceEmbeddingUpdateAdd"):
+        rows = tf.convert_to_tensor(grads)
+        return embedding_ids.update_add(embedding_id, embedding_shape, rows.dtype, ins, rows, indices)
+
+
+def ipu_device_embedding_notify(embedding_id: str, device_ordinal: int = 0, name: Any = None) -> Any:
+    """Says that a program has done with a host table, which must be there; an operation."""
+    note_arguments("device_embeddings", device_ordinal=device_ordinal)
+    with tf.name_scope(name or "IpuDeviceEmbeddingNotify"):
+        return embedding_ids.notify(embedding_id)
 
 
 def _iterator(feed_id: str, types: Any, shapes: Any) -> Any:

@@ -1,0 +1,33 @@
+"""Variables that ops of a program keep between its runs, and that the script does not see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+from tensorflow.python.framework import ops
+
+v1 = tf.compat.v1
+_KEPT = "_ipu_program_state"
+
+
+def program_state(shape: Any, dtype: Any, name: str) -> Any:
+    """A new variable of zeros for the program that is being built.
+
+    Args:
+        shape: of it.
+        dtype: of it.
+        name: of it, which is made unique.
+
+    Returns:
+        A variable that lives as long as the program. In a TensorFlow 1 graph it is one of the graph's, and
+        `global_variables_initializer` sets it.
+    """
+    if not ops.executing_eagerly_outside_functions():
+        with v1.variable_scope(None, name, use_resource=True):
+            return v1.get_variable("state", shape, dtype, v1.zeros_initializer(), trainable=False)
+    with tf.init_scope():
+        state = tf.Variable(tf.zeros(shape, dtype), trainable=False, name=name)
+    graph = ops.get_default_graph()  # functions hold their variables weakly
+    setattr(graph, _KEPT, (*getattr(graph, _KEPT, ()), state))
+    return state
