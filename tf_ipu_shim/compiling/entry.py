@@ -77,6 +77,9 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
         _keep(request, device, program_kept.plan, "hit")
         return program_kept, "hit"
     program = _lowered(library, call, request, device)
+    if not program.needs_engine:  # there is nothing that Graphcore would have compiled
+        _keep(request, device, program.plan)
+        return program, ""
     _keep(request, device, program.plan, "miss")
     path = directory.write(key.text, cached_programs.written(key, program))
     kept = f"is kept in {path}" if path is not None else "cannot be kept"
@@ -94,12 +97,13 @@ def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device:
     """A program that is not run here; a process that runs it finds it in the executable cache."""
     by_xla, runs, plan = _runs_as(library, call, request, device)
     program, cache = Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan), ""
-    directory = None if device.float_checks else executable_cache.current()
+    directory = None if device.float_checks or not program.needs_engine else executable_cache.current()
     if directory is not None:
         key = cached_programs.key_of(library, request, device)
         cache = "miss" if directory.read(key.text) is None else "hit"
-        if cache == "miss":
-            directory.write(key.text, cached_programs.written(key, program))
+        path = directory.write(key.text, cached_programs.written(key, program)) if cache == "miss" else None
+        if path is not None:
+            log.info(f"A pre-compiled Poplar program has been saved to {path}")
     _keep(request, device, plan, cache)
     _add_zeros(program.answer, by_xla)
     return program, cache

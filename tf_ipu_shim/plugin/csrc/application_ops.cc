@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "application.h"
+#include "output_shapes.h"
 #include "python_call.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
@@ -57,16 +58,7 @@ REGISTER_OP("IpuApplicationInfeed")
     .Attr("engine: string")
     .Attr("feed: int >= 0")
     .SetIsStateful()
-    .SetShapeFn([](shape_inference::InferenceContext* context) {
-      std::vector<PartialTensorShape> shapes;
-      TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
-      for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
-        shape_inference::ShapeHandle shape;
-        TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shapes[i], &shape));
-        context->set_output(i, shape);
-      }
-      return OkStatus();
-    });
+    .SetShapeFn(OutputShapesOfAttribute);
 
 REGISTER_OP("IpuApplicationBegin").Attr("engine: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
 

@@ -20,6 +20,12 @@ bool Known(int ordinal, int64_t epoch, Use* use) {
   return true;
 }
 
+// Datasets and iterators made under a strategy's scope: they are the host's, whatever device they are placed on.
+bool IsOfDatasets(const tensorflow::OpKernel& kernel) {
+  const std::string& op = kernel.def().op();
+  return op.find("Dataset") != std::string::npos || op.find("Iterator") != std::string::npos;
+}
+
 }  // namespace
 
 std::atomic<int64_t> known_uses[kMaxDevices] = {};  // of epoch 0, which never is
@@ -57,7 +63,7 @@ bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
       "If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "IpuProgram", "IpuApplicationCompile",
       // Inside a program, which has asked already.
       "XlaLaunch", "IpuInterCopy"};
-  return ops->count(kernel.def().op()) > 0;
+  return ops->count(kernel.def().op()) > 0 || IsOfDatasets(kernel);
 }
 
 tensorflow::Status CompileOnlyError(const tensorflow::OpKernel& kernel) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "output_shapes.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -41,16 +42,7 @@ REGISTER_OP("IpuUserReadWriteOp")
     .Attr("attributes: string = ''")
     .Attr("gradient_attributes: string = ''")
     .SetIsStateful()
-    .SetShapeFn([](shape_inference::InferenceContext* context) {
-      std::vector<PartialTensorShape> shapes;
-      TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
-      for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
-        shape_inference::ShapeHandle shape;
-        TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shapes[i], &shape));
-        context->set_output(i, shape);
-      }
-      return OkStatus();
-    });
+    .SetShapeFn(OutputShapesOfAttribute);
 
 // A loaded library. It stays loaded, as TensorFlow's own do: code of it may be on any thread's stack.
 struct UserLibrary {

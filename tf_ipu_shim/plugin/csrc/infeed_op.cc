@@ -8,6 +8,7 @@
 
 #include "arena.h"
 #include "infeed_source.h"
+#include "output_shapes.h"
 #include "program_runs.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -33,16 +34,7 @@ REGISTER_OP("IpuInfeedDequeue")
     .Attr("replicas: int >= 1 = 1")
     .Attr("run_group: string = ''")
     .SetIsStateful()
-    .SetShapeFn([](shape_inference::InferenceContext* context) {
-      std::vector<PartialTensorShape> shapes;
-      TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
-      for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
-        shape_inference::ShapeHandle shape;
-        TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shapes[i], &shape));
-        context->set_output(i, shape);
-      }
-      return OkStatus();
-    });
+    .SetShapeFn(OutputShapesOfAttribute);
 
 // Deals the elements of one iterator out to the replicas of one run.
 class Dealer {

@@ -11,13 +11,9 @@
 #include "lowered_program.h"
 #include "lowering_call.h"
 #include "outfeeds.h"
+#include "output_shapes.h"
 #include "program_answer.h"
 #include "program_request.h"
-#include "tensorflow/core/framework/cancellation.h"
-#include "tensorflow/core/framework/common_shape_fns.h"
-#include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/shape_inference.h"
 #include "trace.h"
 
 namespace tf_ipu_shim {
@@ -42,13 +38,7 @@ REGISTER_OP("IpuProgram")
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
       TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
-      if (shapes.empty()) return shape_inference::UnknownShape(context);
-      for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
-        shape_inference::ShapeHandle shape;
-        TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shapes[i], &shape));
-        context->set_output(i, shape);
-      }
-      return OkStatus();
+      return shapes.empty() ? shape_inference::UnknownShape(context) : OutputShapesOfAttribute(context);
     });
 
 class IpuProgramOp : public AsyncOpKernel {

@@ -1,0 +1,25 @@
+// The shape function of ops that are told the shapes of their outputs.
+#ifndef TF_IPU_SHIM_OUTPUT_SHAPES_H_
+#define TF_IPU_SHIM_OUTPUT_SHAPES_H_
+
+#include <vector>
+
+#include "tensorflow/core/framework/shape_inference.h"
+
+namespace tf_ipu_shim {
+
+// Gives the outputs the shapes of the attribute `output_shapes`; those that it has none for are left as they are.
+inline tensorflow::Status OutputShapesOfAttribute(tensorflow::shape_inference::InferenceContext* context) {
+  std::vector<tensorflow::PartialTensorShape> shapes;
+  TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
+  for (int i = 0; i < context->num_outputs() && i < static_cast<int>(shapes.size()); ++i) {
+    tensorflow::shape_inference::ShapeHandle shape;
+    TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shapes[i], &shape));
+    context->set_output(i, shape);
+  }
+  return tensorflow::OkStatus();
+}
+
+}  // namespace tf_ipu_shim
+
+#endif  // TF_IPU_SHIM_OUTPUT_SHAPES_H_
