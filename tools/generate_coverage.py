@@ -106,6 +106,8 @@ def era() -> list[str]:
         "| `tf.python`, `Dimension` of a whole float | 1.15 | as it was |",
         "| `libpvti` | SDK 1.2-3.4 | its tracepoints are spans of TensorFlow's profiler |",
         "| `gcprofile` | SDK 1.2-2.1 | writes our own report |",
+        "| `gcipuinfo` | SDK 1.2-3.4 | the simulated devices and their attributes; nothing is measured |",
+        "| `horovod.tensorflow` | SDK 1.2-3.4 | collectives, optimizers and hooks over the processes of a job |",
     ]
     lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]
     lines += [f"| `{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in stock_aliases.MODULES.items()]

@@ -156,6 +156,7 @@ def test_api_has_graphcore_names_only():
     machinery.add("tf_ipu_shim.api.ipu.test_utils.hardware_test_utils")  # Graphcore's tests import it, no page lists it
     machinery |= {"tf_ipu_shim.api.popdist", "tf_ipu_shim.api.popdist.tensorflow"}  # beside Graphcore's TensorFlow
     machinery |= {"tf_ipu_shim.api.gcprofile", "tf_ipu_shim.api.libpvti"}  # the SDK's, outside TensorFlow
+    machinery |= {"tf_ipu_shim.api.gcipuinfo", "tf_ipu_shim.api.horovod", "tf_ipu_shim.api.horovod.tensorflow"}
     # `python -m`, and what Graphcore's tests of its tool import.
     tool = "tf_ipu_shim.api.addons.saved_model_tool"
     machinery |= {f"{tool}.__main__", f"{tool}.saved_model_test_utils"}

@@ -2,6 +2,7 @@
 
 import tempfile
 
+import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -354,6 +355,10 @@ GIVEN = {
     "dataset_benchmark": (benchmark, {"apply_debug_options": False, "apply_options": False}),
     "export_dataset_to_file": (exported, {"apply_debug_options": False, "apply_options": False}),
     "export_variables": (exported_variable, {"is_input": False}),
+    "horovod.DistributedOptimizer": (
+        lambda **options: hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1), **options),
+        {"sparse_as_dense": False},
+    ),
     "HorovodBasics": (horovod, {"library_path": "libmpi.so"}),
     "PopDistExtendedV1": (processes, {"cluster_resolver": object()}),
 }

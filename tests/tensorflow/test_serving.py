@@ -9,6 +9,7 @@ from tf_ipu_shim.ipu import ipu_strategy, scopes, serving
 from tf_ipu_shim.ipu.ops import pipelining_ops, replication_ops
 
 from tf_ipu_shim import errors, plugin
+from tf_ipu_shim.building.serving import argument_order
 
 v1 = tf.compat.v1
 SPEC = tf.TensorSpec([3], tf.float32, name="x")
@@ -397,3 +398,22 @@ def test_marks_of_shards_are_kept(directory):
     before = plugin.load().exchange(0, 1, 0).bytes
     np.testing.assert_allclose(run(DATA)[0], DATA**2 + 1)
     assert plugin.load().exchange(0, 1, 0).bytes - before == DATA.nbytes
+
+
+def test_both_orders_of_positional_arguments():
+    def export(step, directory, output_names=None, preprocessing_step=None, *more, **named):
+        return {"output_names": output_names, "preprocessing_step": preprocessing_step, "more": more, **named}
+
+    either = argument_order.either_order(before=2)(export)
+    start, step, signature = (lambda session: None), (lambda x: x), [tf.TensorSpec([1])]
+    assert either("f", "d", "y", step, signature) == export("f", "d", "y", step, signature)
+    assert either("f", "d", None, step) == export("f", "d", None, step)
+    in_order = {"variable_initializer": start, "output_names": "y", "preprocessing_step": step, "more": ()}
+    assert either("f", "d", start, "y", step) == in_order
+    assert either("f", "d", None, ["y"]) == {**export("f", "d", ["y"]), "variable_initializer": None}
+    assert either("f", "d", None, None, step)["preprocessing_step"] is step
+    assert either("f", "d", start, output_names="y")["output_names"] == "y"
+    with pytest.raises(TypeError, match="multiple values for argument 'variable_initializer'"):
+        either("f", "d", start, variable_initializer=start)
+    with pytest.raises(TypeError, match="takes 10 positional"):
+        either("f", "d", start, *[None] * 8)

@@ -20,6 +20,7 @@ _V1 = "tensorflow.compat.v1"
 _XLA = "tensorflow.python.compiler.xla.xla"
 _CHECKPOINTS = "tensorflow.python.training.checkpoint_utils"
 _INITIALIZERS = "tf_ipu_shim.names.contrib_layers"
+_OPTIMIZERS = "tf_ipu_shim.building.optimizers.contrib_lars"
 
 # Module below `tensorflow.contrib` -> the names it has here, by the module that they are in today.
 TABLE = {
@@ -45,6 +46,10 @@ TABLE = {
         _INITIALIZERS: "l1_regularizer l2_regularizer variance_scaling_initializer xavier_initializer "
         "xavier_initializer_conv2d",
     },
+    "opt": {_OPTIMIZERS: "LARSOptimizer"},
+    "opt.python": {},
+    "opt.python.training": {},
+    "opt.python.training.lars_optimizer": {_OPTIMIZERS: "LARSOptimizer"},
     "rnn": {
         f"{_V1}.nn.rnn_cell": "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCell LSTMStateTuple "
         "MultiRNNCell RNNCell ResidualWrapper",

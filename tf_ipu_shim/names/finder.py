@@ -26,6 +26,8 @@ ALIASES = {
     "popef": "tf_ipu_shim.api.popef",
     "gcprofile": "tf_ipu_shim.api.gcprofile",
     "libpvti": "tf_ipu_shim.api.libpvti",
+    "gcipuinfo": "tf_ipu_shim.api.gcipuinfo",
+    "horovod": "tf_ipu_shim.api.horovod",
     # What this package's own users write.
     "tf_ipu_shim.ipu": "tf_ipu_shim.api.ipu",
     "tf_ipu_shim.poplar.driver": "tf_ipu_shim.messages",

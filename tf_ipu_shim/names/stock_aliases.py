@@ -26,6 +26,7 @@ EMPTY_PACKAGES = (
 # Old module -> where it is now. Names below an entry map to the same names below its target.
 MODULES = {
     "ipu_tensorflow_addons.util._dependency_versions": "tf_ipu_shim.names.dependency_versions",
+    "tensorflow.tools.graph_transforms": "tf_ipu_shim.building.conversion.graph_transforms",
     "tensorflow.python.keras.applications": "tensorflow.keras.applications",
     "tensorflow.python.keras.datasets": "tensorflow.keras.datasets",
     "tensorflow.python.keras.preprocessing": "tensorflow.keras.preprocessing",

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tf_ipu_shim.building.serving import exporting
+from tf_ipu_shim.building.serving.argument_order import either_order
 
 
+@either_order(before=5)
 def export_single_step(
     predict_step: Callable[..., Any],
     export_dir: str,
@@ -88,6 +90,7 @@ def export_single_step(
     )
 
 
+@either_order(before=10)
 def export_pipeline(
     computational_stages: Sequence[Any],
     export_dir: str,

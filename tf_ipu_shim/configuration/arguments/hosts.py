@@ -43,6 +43,10 @@ CALLS = {
         },
     ),
     "export_variables": Call("`export_variables` and `import_variables`", {"is_input": recorded(_FILES, True)}),
+    "horovod.DistributedOptimizer": Call(
+        "`horovod.tensorflow.DistributedOptimizer` and `DistributedGradientTape`",
+        {"sparse_as_dense": recorded("gradients of embeddings are always made dense", True)},
+    ),
     "HorovodBasics": Call("`HorovodBasics`", {"library_path": recorded("there is no library of Horovod's")}),
     "PopDistExtendedV1": Call(
         "`PopDistExtendedV1`",

@@ -1,0 +1,82 @@
+"""`horovod.tensorflow` in a job of one process; `tests/subprocess/test_poprun.py` has two."""
+
+import gcipuinfo
+import horovod.tensorflow as hvd
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.machine import systems
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture(autouse=True)
+def joined():
+    hvd.init()
+    yield
+    hvd.shutdown()
+
+
+def test_places_and_collectives():
+    assert (hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()) == (0, 1, 0, 1)
+    assert hvd.is_initialized()
+    x = tf.constant([1.0, 2.0])
+    for result in (hvd.allreduce(x), hvd.allreduce(x, op=hvd.Sum), hvd.broadcast(x, 0), hvd.allgather(x)):
+        np.testing.assert_array_equal(result, x)
+
+
+def test_training_in_a_session(graph):
+    w = v1.get_variable("w", initializer=[1.0, 2.0], use_resource=True)
+    optimizer = hvd.DistributedOptimizer(v1.train.MomentumOptimizer(0.5, 0.9), compression=hvd.Compression.none)
+    step = optimizer.minimize(tf.reduce_sum(w * w))
+    with v1.train.MonitoredTrainingSession(hooks=[hvd.BroadcastGlobalVariablesHook(0)]) as session:
+        session.run(step)
+        np.testing.assert_allclose(session.run(w), [0.0, 0.0], atol=1e-7)
+    assert optimizer.get_slot_names() == ["momentum"] and len(optimizer.variables()) == 1
+
+
+def test_training_in_eager_mode():
+    w = tf.Variable(3.0)
+    with hvd.DistributedGradientTape(tf.GradientTape(persistent=True)) as tape:
+        loss = w * w
+    assert float(tape.gradient(loss, w)) == 6.0 and tape.gradient(tf.constant(1.0), [w]) == [None]
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.legacy.SGD(0.5), name="mine")
+    assert isinstance(optimizer, tf.keras.optimizers.legacy.SGD) and optimizer.get_config()["name"] == "mine"
+    optimizer.apply_gradients([(tf.constant(2.0), w)])
+    assert float(w) == 2.0
+    hvd.broadcast_variables([w, *optimizer.variables()], root_rank=0)
+    assert float(w) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"compression": "fp16"}, errors.UnsupportedError, "with compression='fp16' is not emulated"),
+        ({"backward_passes_per_step": 4}, errors.UnsupportedError, "GradientAccumulationOptimizerV2"),
+        ({"speed": 1}, TypeError, "have no argument speed"),
+        ({"op": hvd.Adasum}, NotImplementedError, "Adasum"),
+    ],
+)
+def test_what_is_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1), **options)
+    with pytest.raises(error, match=message):
+        hvd.DistributedGradientTape(tf.GradientTape(), **options)
+
+
+def test_other_optimizers_and_modes_are_refused():
+    with pytest.raises(ValueError, match="doesn't inherit from either"):
+        hvd.DistributedOptimizer(object())
+    with pytest.raises(RuntimeError, match="does not support eager execution"):
+        hvd.broadcast_global_variables(0)
+
+
+def test_devices_of_gcipuinfo():
+    inventory = gcipuinfo.gcipuinfo()
+    system = systems.current()
+    assert len(inventory.getDevices()) == len(system.devices)
+    assert inventory.getNamedAttributeForAll("id") == [str(device.id) for device in system.devices]
+    assert set(inventory.getNamedAttributeForAll(gcipuinfo.IpuPower)) == {"N/A"}
+    assert inventory.getNamedAttributeForAll(gcipuinfo.IpuArchitecture)[0] == system.chip.target

@@ -1,0 +1,313 @@
+"""`horovod.tensorflow`: collectives between the processes of a job, and what applies them to training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as v1
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.api.ipu import distributed
+from tf_ipu_shim.api.ipu.distributed import (
+    Adasum,
+    Average,
+    Sum,
+    allgather,
+    allreduce,
+    broadcast,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    init,
+    is_homogeneous,
+    local_rank,
+    local_size,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rank,
+    shutdown,
+    size,
+)
+from tf_ipu_shim.building.strategies import host_collectives
+from tf_ipu_shim.configuration.arguments import note_arguments
+
+__all__ = [
+    "Adasum",
+    "Average",
+    "BroadcastGlobalVariablesHook",
+    "Compression",
+    "DistributedGradientTape",
+    "DistributedOptimizer",
+    "Sum",
+    "allgather",
+    "allreduce",
+    "broadcast",
+    "broadcast_global_variables",
+    "broadcast_variables",
+    "ddl_built",
+    "gloo_built",
+    "gloo_enabled",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "rank",
+    "shutdown",
+    "size",
+]
+
+# Arguments of Horovod's that change what is sent where, and the values of each with which they change nothing.
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "compression": (None,),
+    "device_dense": ("", "/cpu:0"),
+    "device_sparse": ("", "/cpu:0"),
+    "backward_passes_per_step": (1,),
+    "gradient_predivide_factor": (1.0,),
+    "num_groups": (0,),
+    "groups": (None,),
+}
+
+
+def is_initialized() -> bool:
+    """Whether `init` has been called, and `shutdown` not since."""
+    try:
+        return bool(size())
+    except ValueError:
+        return False
+
+
+def broadcast_variables(variables: Iterable[Any], root_rank: int) -> Any:
+    """Gives variables the values that they have in one process.
+
+    Args:
+        variables: the same in every process.
+        root_rank: the process whose values they are.
+
+    Returns:
+        In a graph, the operation that does it. None where ops run at once.
+
+    Source: `horovod.tensorflow.broadcast_variables`.
+
+    Example:
+        >>> init()
+        >>> broadcast_variables([tf.Variable(1.0)], root_rank=0)
+    """
+    writes: list[Any] = []
+    for variable in variables:
+        # One after another: each holds a thread until all processes have come to it.
+        with tf.control_dependencies([] if tf.executing_eagerly() else writes[-1:]):
+            writes.append(variable.assign(broadcast(tf.convert_to_tensor(variable), root_rank)))
+    return None if tf.executing_eagerly() else tf.group(*writes)
+
+
+def broadcast_global_variables(root_rank: int) -> Any:
+    """Gives all variables of a TensorFlow 1 graph the values that they have in one process.
+
+    Args:
+        root_rank: the process whose values they are.
+
+    Returns:
+        The operation that does it.
+
+    Raises:
+        RuntimeError: ops run at once: there is no such collection of variables.
+
+    Source: `horovod.tensorflow.broadcast_global_variables`.
+    """
+    if tf.executing_eagerly():
+        raise RuntimeError(
+            "hvd.broadcast_global_variables() does not support eager execution. Please use "
+            "hvd.broadcast_variables(<model/optimizer variables>) instead."
+        )
+    return broadcast_variables(v1.global_variables(), root_rank)
+
+
+class BroadcastGlobalVariablesHook(v1.train.SessionRunHook):  # type: ignore[misc]
+    """Gives all variables the values of one process when a session begins, so that all train the same model.
+
+    Args:
+        root_rank: the process whose values they are.
+
+    Source: `horovod.tensorflow.BroadcastGlobalVariablesHook`.
+    """
+
+    def __init__(self, root_rank: int) -> None:
+        self.root_rank = root_rank
+        self._broadcast: Any = None
+
+    def begin(self) -> None:
+        """Adds the operation to the graph."""
+        self._broadcast = broadcast_global_variables(self.root_rank)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Runs it."""
+        session.run(self._broadcast)
+
+
+class Compression:
+    """What gradients are compressed with on their way: nothing.
+
+    Source: `horovod.tensorflow.Compression`.
+    """
+
+    none = None
+
+
+class _Reduction:
+    """How the gradients of all processes become one."""
+
+    def __init__(self, op: Any, options: dict[str, Any]) -> None:
+        asked = {name: value for name, value in options.items() if value not in _DEFAULTS.get(name, ())}
+        unknown = sorted(set(options) - set(_DEFAULTS))
+        if unknown:
+            raise TypeError(f"Horovod's distributed gradients have no argument {', '.join(unknown)}.")
+        if asked:
+            given = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+            raise errors.UnsupportedError(
+                f"horovod.tensorflow with {given} is not emulated: gradients are reduced on the host, as they are, in "
+                "each step. Leave it out; ipu.optimizers.GradientAccumulationOptimizerV2 accumulates gradients."
+            )
+        self._mean = distributed._is_mean(op)
+
+    def __call__(self, gradients: Sequence[Any]) -> list[Any]:
+        # A gradient is None in all processes or in none: they train the same model.
+        dense = [tf.convert_to_tensor(one) for one in gradients if one is not None]
+        reduced = iter(host_collectives.all_reduce(dense, self._mean) if dense else [])
+        return [None if one is None else next(reduced) for one in gradients]
+
+
+class _Optimizer(v1.train.Optimizer):  # type: ignore[misc]
+    """A TensorFlow 1 optimizer that is given the gradients of all processes as one."""
+
+    def __init__(self, optimizer: Any, name: str | None, use_locking: bool, reduction: _Reduction) -> None:
+        super().__init__(use_locking, name or f"Distributed{type(optimizer).__name__}")
+        self._optimizer = optimizer
+        self._reduction = reduction
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        pairs = self._optimizer.compute_gradients(*args, **kwargs)
+        gradients = self._reduction([gradient for gradient, _ in pairs])
+        return list(zip(gradients, [variable for _, variable in pairs], strict=True))
+
+    def apply_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        return self._optimizer.apply_gradients(*args, **kwargs)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
+        return self._optimizer.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> Any:
+        return self._optimizer.variables()
+
+
+def DistributedOptimizer(  # noqa: N802  # Horovod's name
+    optimizer: Any,
+    name: str | None = None,
+    use_locking: bool = False,
+    *,
+    sparse_as_dense: bool = True,
+    op: Any = None,
+    **options: Any,
+) -> Any:
+    """An optimizer that applies the gradients of all processes, reduced to one.
+
+    Args:
+        optimizer: of TensorFlow 1, or of Keras.
+        name: of the optimizer.
+        use_locking: whether TensorFlow 1 locks variables while it updates them.
+        sparse_as_dense: gradients of embeddings are always made dense; recorded.
+        op: `Average` (when left out) or `Sum`.
+        **options: others of Horovod's, such as `compression`: refused, but for the values they have by default.
+
+    Returns:
+        An optimizer of the same kind.
+
+    Raises:
+        TypeError: an option is none of Horovod's.
+        UnsupportedError: what is refused is asked for.
+        ValueError: `optimizer` is of no kind that is known.
+
+    Source: `horovod.tensorflow.DistributedOptimizer`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     optimizer = DistributedOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1))
+        ...     optimizer.get_name()
+        'DistributedGradientDescentOptimizer'
+    """
+    note_arguments("horovod.DistributedOptimizer", sparse_as_dense=sparse_as_dense)
+    reduction = _Reduction(op, options)
+    if isinstance(optimizer, v1.train.Optimizer):
+        return _Optimizer(optimizer, name, use_locking, reduction)
+    if not hasattr(optimizer, "apply_gradients") or not hasattr(optimizer, "get_config"):
+        raise ValueError(
+            "Provided optimizer doesn't inherit from either legacy TensorFlow or Keras optimizer: "
+            f"{type(optimizer).__name__}."
+        )
+    kind = type(optimizer)
+
+    def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = list(grads_and_vars)
+        gradients = reduction([gradient for gradient, _ in pairs])
+        whole = list(zip(gradients, [variable for _, variable in pairs], strict=True))
+        return kind.apply_gradients(self, whole, *args, **kwargs)
+
+    made = type(kind.__name__, (kind,), {"apply_gradients": apply_gradients})
+    return made.from_config({**optimizer.get_config(), **({} if name is None else {"name": name})})  # type: ignore[attr-defined]
+
+
+class DistributedGradientTape:
+    """A gradient tape whose gradients are those of all processes, reduced to one.
+
+    Args:
+        gradtape: a `tf.GradientTape`.
+        sparse_as_dense: gradients of embeddings are always made dense; recorded.
+        op: `Average` (when left out) or `Sum`.
+        **options: as of `DistributedOptimizer`.
+
+    Raises:
+        TypeError: an option is none of Horovod's.
+        UnsupportedError: what is refused is asked for.
+
+    Source: `horovod.tensorflow.DistributedGradientTape`.
+
+    Example:
+        >>> init()
+        >>> w = tf.Variable(3.0)
+        >>> with DistributedGradientTape(tf.GradientTape()) as tape:
+        ...     loss = w * w
+        >>> float(tape.gradient(loss, w))
+        6.0
+    """
+
+    def __init__(self, gradtape: Any, *, sparse_as_dense: bool = True, op: Any = None, **options: Any) -> None:
+        note_arguments("horovod.DistributedOptimizer", sparse_as_dense=sparse_as_dense)
+        self._tape = gradtape
+        self._reduction = _Reduction(op, options)
+
+    def __enter__(self) -> DistributedGradientTape:
+        self._tape.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> Any:
+        return self._tape.__exit__(*exception)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tape, name)
+
+    def gradient(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
+        """The gradients of all processes, reduced to one; see `tf.GradientTape.gradient`."""
+        gradients = self._tape.gradient(target, sources, output_gradients)
+        flat = tf.nest.flatten(gradients)
+        return tf.nest.pack_sequence_as(gradients, self._reduction(flat))

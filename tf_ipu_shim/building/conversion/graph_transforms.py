@@ -1,0 +1,170 @@
+"""`tensorflow.tools.graph_transforms` of TensorFlow 1.15: the transforms that scripts for IPUs use.
+
+Uses `graph_util` and grappler; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as v1
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
+from tensorflow.python.grappler import tf_optimizer
+
+from tf_ipu_shim import errors
+
+__all__ = ["TransformGraph"]
+
+_CALL = re.compile(r"\s*([a-z_0-9]+)\s*(?:\((.*)\))?\s*$", re.DOTALL)
+
+
+def TransformGraph(  # noqa: N802  # TensorFlow's name
+    input_graph_def: Any, inputs: Sequence[str], outputs: Sequence[str], transforms: Sequence[str]
+) -> Any:
+    """Applies transforms to a graph, one after another.
+
+    Args:
+        input_graph_def: a `GraphDef` without variables; it stays as it is.
+        inputs: nodes or tensors that are fed.
+        outputs: nodes or tensors that are fetched.
+        transforms: `strip_unused_nodes`, `fold_constants`, `remove_nodes(op=Identity, op=...)` and
+            `sort_by_execution_order`; arguments of all but the third make no difference.
+
+    Returns:
+        The transformed `GraphDef`.
+
+    Raises:
+        UnsupportedError: a transform is another one of TensorFlow's.
+        ValueError: a transform cannot be read.
+
+    Source: `tensorflow.tools.graph_transforms.TransformGraph`.
+
+    Example:
+        >>> with tf.Graph().as_default() as graph:
+        ...     x = tf.compat.v1.placeholder(tf.float32, [], name="x")
+        ...     y = tf.add(tf.identity(x), 1.0, name="y")
+        >>> transforms = ["remove_nodes(op=Identity)", "strip_unused_nodes"]
+        >>> made = TransformGraph(graph.as_graph_def(), ["x"], ["y"], transforms)
+        >>> sorted(node.op for node in made.node)
+        ['AddV2', 'Const', 'Placeholder']
+    """
+    graph_def = type(input_graph_def)()
+    graph_def.CopyFrom(input_graph_def)
+    fed, fetched = ([name.split(":")[0] for name in names] for names in (inputs, outputs))
+    for text in transforms:
+        found = _CALL.match(text)
+        if found is None:
+            raise ValueError(f"{text!r} is no transform: expected a name, and its arguments in brackets.")
+        name, options = found.group(1), _options(found.group(2) or "", text)
+        if name not in _TRANSFORMS:
+            raise errors.UnsupportedError(
+                f"TransformGraph: {name!r} is not emulated, only {', '.join(sorted(_TRANSFORMS))}, which published "
+                "scripts for IPUs use. Do it before, with the TensorFlow 1.15 that made the graph."
+            )
+        graph_def = _TRANSFORMS[name](graph_def, fed, fetched, options)
+    return graph_def
+
+
+def _options(text: str, transform: str) -> list[tuple[str, str]]:
+    pairs = []
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"{transform!r}: {part!r} is no argument, which would be name=value.")
+        pairs.append((key.strip(), value.strip().strip("\"'")))
+    return pairs
+
+
+def _strip_unused(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
+    """Only what the outputs need, up to the inputs."""
+    nodes = {node.name: node for node in graph_def.node}
+    kept: set[str] = set()
+    waiting = list(fetched)
+    while waiting:
+        name = waiting.pop()
+        if name in kept:
+            continue
+        kept.add(name)
+        if name not in fed:
+            waiting += [_node_of(given) for given in nodes[name].input]
+    return _only(graph_def, kept)
+
+
+def _remove(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
+    """Without the nodes of some ops that hand on their only input."""
+    ops = {value for key, value in options if key == "op"}
+    passing = {
+        node.name: data[0]
+        for node in graph_def.node
+        if node.op in ops
+        and node.name not in {*fed, *fetched}
+        and len(data := [name for name in node.input if not name.startswith("^")]) == 1
+        and len(node.input) == 1
+    }
+    # Something that only runs after such a node still has to: the node stays.
+    for node in graph_def.node:
+        for name in node.input:
+            if name.startswith("^"):
+                passing.pop(name[1:], None)
+    made = _only(graph_def, {node.name for node in graph_def.node} - set(passing))
+    for node in made.node:
+        for index, name in enumerate(node.input):
+            while _node_of(name) in passing:
+                name = passing[_node_of(name)]
+            node.input[index] = name
+    return made
+
+
+def _fold(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
+    """With constants in the place of what constants alone say."""
+    with v1.Graph().as_default() as graph:
+        v1.import_graph_def(graph_def, name="")
+        meta = v1.train.export_meta_graph(graph_def=graph.as_graph_def(add_shapes=True), graph=graph)
+    kept = meta.collection_def["train_op"].node_list.value
+    kept.extend(dict.fromkeys([*fed, *fetched]))
+    config = config_pb2.ConfigProto()
+    rewriter = config.graph_options.rewrite_options
+    rewriter.optimizers.append("constfold")
+    rewriter.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
+    rewriter.min_graph_nodes = -1
+    return tf_optimizer.OptimizeGraph(config, meta)
+
+
+def _sort(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
+    """With each node after those that it needs."""
+    nodes = {node.name: node for node in graph_def.node}
+    order: dict[str, None] = {}
+    for first in nodes:
+        waiting = [(first, False)]
+        while waiting:
+            name, ready = waiting.pop()
+            if ready:
+                order[name] = None
+            elif name not in order:
+                waiting.append((name, True))
+                waiting += [(_node_of(given), False) for given in nodes[name].input if _node_of(given) not in order]
+    made = _only(graph_def, set())
+    made.node.extend(nodes[name] for name in order)
+    return made
+
+
+def _only(graph_def: Any, names: set[str]) -> Any:
+    made = type(graph_def)()
+    made.CopyFrom(graph_def)
+    del made.node[:]
+    made.node.extend(node for node in graph_def.node if node.name in names)
+    return made
+
+
+def _node_of(name: str) -> str:
+    return name.lstrip("^").split(":")[0]
+
+
+_TRANSFORMS: dict[str, Callable[[Any, list[str], list[str], list[tuple[str, str]]], Any]] = {
+    "strip_unused_nodes": _strip_unused,
+    "remove_nodes": _remove,
+    "fold_constants": _fold,
+    "sort_by_execution_order": _sort,
+}

@@ -1,0 +1,67 @@
+"""Positional arguments of exports in the order of Graphcore's TensorFlow 1, which has one between others."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+# What follows the arguments that both have in one order. The other order has the third last in front.
+_TENSORFLOW_1 = (
+    "variable_initializer",
+    "output_names",
+    "preprocessing_step",
+    "preprocessing_step_signature",
+    "postprocessing_step",
+    "postprocessing_step_signature",
+    "purge_export_dir",
+    "checkpoint_restore_dir",
+)
+
+
+def either_order(
+    before: int,
+) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """Has a function with the order of TensorFlow 2 take positional arguments in that of TensorFlow 1 too.
+
+    Which order it is shows in what the arguments are: `variable_initializer` is a function where `output_names` is
+    text, and so on with the two behind them.
+
+    Args:
+        before: how many positional arguments come before, the same in both.
+
+    Returns:
+        A decorator.
+
+    Example:
+        >>> @either_order(before=1)
+        ... def export(step, output_names=None, preprocessing_step=None, *, variable_initializer=None):
+        ...     return output_names, variable_initializer
+        >>> export("step", "y"), export("step", None, "y"), export("step", len, "y") == ("y", len)
+        (('y', None), ('y', None), True)
+    """
+
+    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        @functools.wraps(function)
+        def either(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+            rest = args[before:]
+            if not _is_tensorflow_1(rest):
+                return function(*args, **kwargs)
+            if len(rest) > len(_TENSORFLOW_1):
+                raise TypeError(f"{function.__name__}() takes {before + len(_TENSORFLOW_1)} positional arguments.")
+            named = dict(zip(_TENSORFLOW_1, rest, strict=False))
+            for name in named:
+                if name in kwargs:
+                    raise TypeError(f"{function.__name__}() got multiple values for argument {name!r}")
+            return function(*args[:before], **named, **kwargs)  # type: ignore[arg-type]
+
+        return either
+
+    return decorate
+
+
+def _is_tensorflow_1(rest: tuple[Any, ...]) -> bool:
+    first, second, third = (*rest, None, None, None)[:3]
+    return callable(first) or isinstance(second, (str, list)) or callable(third)
