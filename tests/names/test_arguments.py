@@ -54,6 +54,8 @@ NOT_READ = {
     },
     ("api.addons.keras.optimizers", "IpuOptimizerBase.get_slot_dtype", "slot_name"): _HELPER,
     ("api.addons.keras.optimizers", "SGDIpuOptimizer.get_slot_dtype", "slot_name"): "there is one kind of slot",
+    ("api.gcipuinfo", "gcipuinfo.setUpdateMode", "update"): "attributes are always read anew",
+    ("api.horovod", "BroadcastGlobalVariablesHook.after_create_session", "coord"): _HOOK,
     ("api.ipu.dataset_extractor", "export_variables", "metadata"): _REFUSED,
     ("api.ipu.dataset_extractor", "import_variables", "strict"): "it says what is refused",
     ("api.ipu.distributed", "HorovodBasics.init", "comm"): _REFUSED,
@@ -66,6 +68,18 @@ NOT_READ = {
         "reference",
     ): "a mask follows from its seed alone",
     ("api.op_modules", "wrappers", "module"): "for the text of an error",
+    **{
+        ("building.conversion.graph_transforms", transform, name): _HELPER
+        for transform, names in (
+            ("_strip_unused", ["options"]),
+            ("_fold", ["options"]),
+            ("_sort", ["fed", "fetched", "options"]),
+        )
+        for name in names
+    },
+    ("building.ops.embedding_ids", "register", "optimizer"): _REFUSED,
+    ("building.ops.embedding_ids", "lookup_trainable", "optimizer"): _REFUSED,
+    ("building.ops.embedding_ids", "_add", "slots"): _HELPER,
     ("building.estimators", "IPUEstimatorBase._call_input_fn", "input_context"): "the estimator runs in one process",
     ("building.estimators", "IPUEstimatorBase._call_model_fn", "config"): "the estimator has it itself",
     ("building.estimators", "Feeds.after_create_session", "coord"): _HOOK,

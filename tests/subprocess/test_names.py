@@ -257,3 +257,16 @@ def test_moved_tensorflow_names(python):
             """
         ),
     )
+
+
+def test_horovod_is_found_by_scripts_that_use_ipu_alone(python):
+    script = """
+import importlib.util
+import tf_ipu_shim
+assert importlib.util.find_spec("horovod") is None
+from tensorflow.python import ipu
+import horovod.tensorflow as hvd
+hvd.init()
+assert hvd.size() == 1
+"""
+    python.succeeds(python.script(script))

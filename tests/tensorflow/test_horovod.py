@@ -1,10 +1,12 @@
 """`horovod.tensorflow` in a job of one process; `tests/subprocess/test_poprun.py` has two."""
 
 import gcipuinfo
-import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python import ipu  # noqa: F401  # Horovod's name is served where this one is used
+
+import horovod.tensorflow as hvd  # isort: skip
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine import systems

@@ -2,7 +2,6 @@
 
 import tempfile
 
-import horovod.tensorflow as hvd
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -224,6 +223,12 @@ def processes(cluster_resolver=None):
     return PopDistExtendedV1(PopDistStrategy(), cluster_resolver, IPU, True)
 
 
+def horovods_optimizer(**options):
+    import horovod.tensorflow as hvd  # found only where `ipu` is used
+
+    hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1), **options)
+
+
 def horovod(**options):
     from tf_ipu_shim.ipu.distributed.basics import HorovodBasics
 
@@ -355,10 +360,7 @@ GIVEN = {
     "dataset_benchmark": (benchmark, {"apply_debug_options": False, "apply_options": False}),
     "export_dataset_to_file": (exported, {"apply_debug_options": False, "apply_options": False}),
     "export_variables": (exported_variable, {"is_input": False}),
-    "horovod.DistributedOptimizer": (
-        lambda **options: hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1), **options),
-        {"sparse_as_dense": False},
-    ),
+    "horovod.DistributedOptimizer": (horovods_optimizer, {"sparse_as_dense": False}),
     "HorovodBasics": (horovod, {"library_path": "libmpi.so"}),
     "PopDistExtendedV1": (processes, {"cluster_resolver": object()}),
 }

@@ -22,6 +22,8 @@ FIRST_PREFIXES = (
     "popef",
     "gcprofile",
     "libpvti",
+    "gcipuinfo",
+    "horovod",
     # Modules in packages that stock TensorFlow has moved as a whole.
     "tensorflow_core.",
     "tensorflow.python.keras.applications.",

@@ -42,6 +42,8 @@ OLDER_NAMES = {
         "cross_replica_optimizer gradient_accumulation_optimizer ipu_optimizer map_gradient_optimizer sharded_optimizer"
     ).split()
 }
+# Names of others: a stock script that looks whether they are installed must not find ours.
+_OF_OTHERS = ("horovod",)
 # Packages that stock TensorFlow lacks and that hold nothing but names served here.
 EMPTY_PACKAGES = ("tensorflow.compiler.plugin", *stock_aliases.EMPTY_PACKAGES)
 
@@ -74,6 +76,8 @@ def find_own(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
     A Graphcore wheel that really has the module wins: where Python finds a file for it, this finder stays away.
     """
+    if fullname.partition(".")[0] in _OF_OTHERS and not era.active():
+        return None
     theirs = graphcore_name(fullname)
     if theirs is not None:
         return _find_under_own_name(fullname, theirs, path)
