@@ -464,21 +464,3 @@ def test_arguments_of_older_sdks(graph, ipus):
         IPUOutfeedQueue("losses", outfeed_mode=IPUOutfeedMode.LAST, device_ordinal=-1)
     with pytest.raises(TypeError, match="'outfeed_mode' was given twice. With SDK 2.3 and older they are feed_"):
         IPUOutfeedQueue("losses", IPUOutfeedMode.LAST, outfeed_mode=IPUOutfeedMode.ALL)
-
-
-def test_elements_with_a_dimension_of_zero(ipus):
-    ipus()
-
-    def body(total, empty, full):
-        return total + tf.reduce_sum(empty) + tf.reduce_sum(full), outfeed.enqueue((empty, full))
-
-    with tf.Graph().as_default(), v1.Session() as session:
-        infeed = IPUInfeedQueue(tf.data.Dataset.from_tensors((tf.zeros([0, 3]), tf.ones([2]))).repeat())
-        outfeed = IPUOutfeedQueue()
-        with ipu.scopes.ipu_scope("/device:IPU:0"):
-            (total,) = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(3, body, [0.0], infeed), [])
-        dequeued = outfeed.dequeue()
-        session.run(infeed.initializer)
-        assert session.run(total) == 6.0
-        empty, full = session.run(dequeued)
-    assert empty.shape == (3, 0, 3) and full.shape == (3, 2)

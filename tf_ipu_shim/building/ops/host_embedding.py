@@ -318,7 +318,7 @@ def gather_rows(table: Any, indices: Any) -> tf.Tensor:
     """Rows of a table, read on the host."""
     with host_ops.on_host("host_embedding_lookup"):
         if not _is_out_of_reach(table):
-            return gen_resource_variable_ops.resourcegather_rows(_handle(table), indices, table.dtype)
+            return gen_resource_variable_ops.resource_gather(_handle(table), indices, table.dtype)
         rows = tf.py_function(lambda wanted: tf.gather(table, wanted), [indices], table.dtype)
         rows.set_shape([*indices.shape, table.shape[1]])
         return rows
@@ -352,7 +352,7 @@ def _handle(variable: Any) -> tf.Tensor:
 
 def add_rows(table: Any, indices: Any, rows: Any) -> Any:
     """Adds rows to those of a table; indices of shape [n]."""
-    return gen_resource_variable_ops.resourceadd_rows(_handle(table), indices, rows)
+    return gen_resource_variable_ops.resource_scatter_add(_handle(table), indices, rows)
 
 
 def _read(variable: Any) -> tf.Tensor:

@@ -1,4 +1,7 @@
-"""Variables that ops of a program keep between its runs, and that the script does not see."""
+"""Variables that ops of a program keep between its runs, and that the script does not see.
+
+Uses `ResourceVariable` and `executing_eagerly_outside_functions`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 from tensorflow.python.framework import ops
+from tensorflow.python.ops import resource_variable_ops
 
 v1 = tf.compat.v1
 _KEPT = "_ipu_program_state"
@@ -27,7 +31,8 @@ def program_state(shape: Any, dtype: Any, name: str) -> Any:
         with v1.variable_scope(None, name, use_resource=True):
             return v1.get_variable("state", shape, dtype, v1.zeros_initializer(), trainable=False)
     with tf.init_scope():
-        state = tf.Variable(tf.zeros(shape, dtype), trainable=False, name=name)
+        # Not `tf.Variable`: a tf.function lets its own variables be made in its first trace alone.
+        state = resource_variable_ops.ResourceVariable(tf.zeros(shape, dtype), trainable=False, name=name)
     graph = ops.get_default_graph()  # functions hold their variables weakly
     setattr(graph, _KEPT, (*getattr(graph, _KEPT, ()), state))
     return state

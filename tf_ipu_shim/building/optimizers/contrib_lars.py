@@ -97,5 +97,5 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
         )
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
-        whole = v1.scatter_nd(indices[:, v1.newaxis], grad, v1.shape(var, indices.dtype))
+        whole = v1.scatter_nd(indices[:, v1.newaxis], grad, v1.shape(var, out_type=indices.dtype))
         return self._resource_apply_dense(whole, var)
