@@ -72,7 +72,7 @@ def test_what_is_missing_is_refused_by_name(python):
                 assert isinstance(error, ImportError) and not isinstance(error, errors.ShimError), (statement, error)
                 assert "nonsense" in str(error) or "nobody_has" in str(error)
 
-            for module in ("ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline",
+            for module in ("ipu_tensorflow_addons.saved_model_tool.converter.autograph.profile",
                            "ipu_tensorflow_addons.keras.experimental",
                            "tensorflow.compiler.plugin.poplar.ops.gen_sendrecv_ops"):
                 error = refusal(f"import {module}")

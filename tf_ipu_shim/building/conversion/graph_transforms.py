@@ -95,19 +95,13 @@ def _strip_unused(graph_def: Any, fed: list[str], fetched: list[str], options: l
 def _remove(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
     """Without the nodes of some ops that hand on their only input."""
     ops = {value for key, value in options if key == "op"}
-    passing = {
-        node.name: data[0]
-        for node in graph_def.node
-        if node.op in ops
-        and node.name not in {*fed, *fetched}
-        and len(data := [name for name in node.input if not name.startswith("^")]) == 1
-        and len(node.input) == 1
-    }
     # Something that only runs after such a node still has to: the node stays.
-    for node in graph_def.node:
-        for name in node.input:
-            if name.startswith("^"):
-                passing.pop(name[1:], None)
+    waited_for = {name[1:] for node in graph_def.node for name in node.input if name.startswith("^")}
+    kept = waited_for.union(fed, fetched)
+    removed = [node for node in graph_def.node if node.op in ops and node.name not in kept]
+    passing = {
+        node.name: node.input[0] for node in removed if len(node.input) == 1 and not node.input[0].startswith("^")
+    }
     made = _only(graph_def, {node.name for node in graph_def.node} - set(passing))
     for node in made.node:
         for index, name in enumerate(node.input):

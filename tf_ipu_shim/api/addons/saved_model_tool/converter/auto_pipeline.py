@@ -105,21 +105,26 @@ class AutoPipelineImpl:
         for ipus in self._quantities:
             if ipus > min(self._most, len(pieces)):
                 break
-            stages = _stages([sum(cost.of(self._priority) for cost in costs[a:b]) for a, b in pieces], pieces, ipus)
-            room = [stage_costs.bytes_on_chip([costs[index] for index in one]) for one in stages]
-            fits = max(room) <= stage_costs.chip_bytes()
-            if self._logger is not None:
-                self._logger.info("%d IPUs: stages of %s bytes%s", ipus, room, "" if fits else ", too many")
-            if fits:
-                for stage, one in enumerate(stages):
-                    for index in one:
-                        order[index].add_attr(pipeline_stage=stage)
+            stages = self._fitting(costs, pieces, ipus)
+            if stages is not None:
+                for index, stage in enumerate(stages):
+                    order[index].add_attr(pipeline_stage=stage)
                 return self._written(graph, ipus)
         raise ValueError(
             f"(IPU-END) Can not find the optimal solution. With batch_size={self._batch_size}, {len(order)} nodes do "
             f"not make pipelines of {self._quantities[0]} to {self._most} stages that have room on as many IPUs. "
             "Change min_ipu_quantity and max_ipu_quantity in `pipeline_cfg`, or batch_size."
         )
+
+    def _fitting(self, costs: list[Any], pieces: list[tuple[int, int]], ipus: int) -> list[int] | None:
+        """The stage of each node on so many IPUs; None where a stage has no room."""
+        sums = [sum(cost.of(self._priority) for cost in costs[start:end]) for start, end in pieces]
+        stages = _stages(sums, pieces, ipus)
+        room = [stage_costs.bytes_on_chip([costs[index] for index in one]) for one in stages]
+        fits = max(room) <= stage_costs.chip_bytes()
+        if self._logger is not None:
+            self._logger.info("%d IPUs: stages of %s bytes%s", ipus, room, "" if fits else ", too many")
+        return [stage for stage, one in enumerate(stages) for _ in one] if fits else None
 
     def _written(self, graph: Any, ipus: int) -> str:
         graph.set_pipeline_device_info(list(range(ipus)))
