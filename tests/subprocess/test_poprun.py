@@ -120,34 +120,3 @@ def test_a_configuration_that_contradicts_poprun(python):
 
 def test_without_poprun_there_is_one_instance(python):
     python.succeeds("-m", "tf_ipu_shim", python.script(ALONE))
-
-
-HOROVOD = """
-import json
-import numpy as np
-import tensorflow as tf
-import horovod.tensorflow as hvd
-from tensorflow.python import ipu
-
-hvd.init()
-rank = hvd.rank()
-with tf.Graph().as_default():
-    w = tf.compat.v1.get_variable("w", initializer=[float(rank), 5.0], use_resource=True)
-    loss = tf.reduce_sum(w * tf.constant([1.0 + rank, 3.0]))
-    step = hvd.DistributedOptimizer(tf.compat.v1.train.GradientDescentOptimizer(1.0)).minimize(loss)
-    hooks = [hvd.BroadcastGlobalVariablesHook(1)]
-    with tf.compat.v1.train.MonitoredTrainingSession(hooks=hooks) as session:
-        begun = session.run(w).tolist()
-        session.run(step)
-        trained = session.run(w).tolist()
-print(json.dumps({"size": hvd.size(), "begun": begun, "trained": trained}))
-"""
-
-
-def test_horovod_trains_one_model(python):
-    ran = poprun(python, "--num-replicas", 2, "--num-instances=2", sys.executable, "-m", "tf_ipu_shim",
-                 python.script(HOROVOD))  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    found = [json.loads(line[line.index("{") :]) for line in ran.stdout.splitlines() if "{" in line]
-    # The mean gradient is [(1 + 2) / 2, 3]; all begin with what process 1 has.
-    assert found == [{"size": 2, "begun": [1.0, 5.0], "trained": [-0.5, 2.0]}] * 2

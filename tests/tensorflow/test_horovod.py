@@ -1,4 +1,4 @@
-"""`horovod.tensorflow` in a job of one process; `tests/subprocess/test_poprun.py` has two."""
+"""`horovod.tensorflow` in a job of one process; its collectives are those of `tests/subprocess/test_jobs.py`."""
 
 import gcipuinfo
 import numpy as np
