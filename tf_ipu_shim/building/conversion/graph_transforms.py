@@ -104,11 +104,15 @@ def _remove(graph_def: Any, fed: list[str], fetched: list[str], options: list[tu
     }
     made = _only(graph_def, {node.name for node in graph_def.node} - set(passing))
     for node in made.node:
-        for index, name in enumerate(node.input):
-            while _node_of(name) in passing:
-                name = passing[_node_of(name)]
-            node.input[index] = name
+        node.input[:] = [_source(name, passing) for name in node.input]
     return made
+
+
+def _source(name: str, passing: dict[str, str]) -> str:
+    """What an input names once the nodes that only hand on are gone."""
+    while _node_of(name) in passing:
+        name = passing[_node_of(name)]
+    return name
 
 
 def _fold(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
