@@ -61,7 +61,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python import ipu
 from tensorflow.python.ipu import distributed
-from tensorflow.python.ipu.distributed import ipu_horovod_strategy, popdist_strategy
+from tensorflow.python.ipu.distributed import host_collective_ops, ipu_horovod_strategy, popdist_strategy
 
 distributed.init()
 rank = distributed.rank()
@@ -124,6 +124,13 @@ with tf.GradientTape(persistent=True) as tape:
     summed = distributed.allreduce(x * x, op=distributed.Sum)
     gathered = tf.reduce_sum(distributed.allgather(tf.stack([x, 2 * x])) * [1.0, 2.0, 3.0, 4.0])
     sent = distributed.broadcast(3 * x, 0)
+stacked = host_collective_ops.allgather(tf.constant([rank, 7]))
+graphs = tf.function(lambda x: host_collective_ops.allgather(x, "in_a_graph"))(tf.constant(2.0 * rank))
+found["stacked"] = [stacked.numpy().tolist(), graphs.numpy().tolist(), graphs.shape.as_list()]
+try:
+    tf.function(lambda: host_collective_ops.allreduce(tf.zeros([rank + 1]), tf.distribute.ReduceOp.SUM))()
+except tf.errors.UnknownError as error:
+    found["layouts"] = "Tensor layouts did not match on all instances" in error.message
 found["gradients"] = [float(tape.gradient(y, x)) for y in (summed, gathered, sent)]
 print(json.dumps(found))
 """
@@ -173,7 +180,8 @@ def check_collectives(ranks):
         assert found["concurrent"] == {name: 3 * ord(name) for name in "xyz"}
         assert found["many"] == [6000, 3.0 * (2000 + 2 * 3000)]
         assert found["weights"] == 5000 and found["order"] == 1.0
-        assert "rank 0 has" in found["mismatch"] and "Mismatched" in found["mismatch"]
+        assert "Mismatched" in found["mismatch"] and "Tensor layouts did not match on all" in found["mismatch"]
+        assert "Rank 0 has" in found["mismatch"]
         assert found["after"] == 3
         if rank != 1:
             assert "rank 1 has ended" in found["gone"] and "rank 1 has ended" in found["later"]
@@ -237,5 +245,7 @@ def test_training_over_two_processes_is_training_on_both_parts_of_the_data(pytho
     np.testing.assert_allclose(first["horovod"], trained(data.reshape(4, 2, 2, 4)), rtol=1e-5)
     twice = np.concatenate([data, data]).reshape(4, 4, 2, 4)
     np.testing.assert_allclose(first["replicas"], trained(twice), rtol=1e-4)
+    for found in (first, second):
+        assert found["stacked"] == [[[0, 7], [1, 7]], [0.0, 2.0], [2]] and found["layouts"]
     assert first["gradients"] == [4.0, 2 + 4 * 2, 6.0]
     assert second["gradients"] == [8.0, 6 + 8 * 2, 0.0]

@@ -134,7 +134,10 @@ def disagreement(calls: Sequence[dict[str, Any]]) -> str:
     first = _form(calls[0])
     for rank, call in enumerate(calls):
         if _form(call) != first:
-            return f"Mismatched collective operation {call['name']}: rank 0 has {first}, rank {rank} has {_form(call)}."
+            return (
+                f"Mismatched collective operation {call['name']}: Tensor layouts did not match on all instances. "
+                f"Rank 0 has {first}, rank {rank} has {_form(call)}."
+            )
     return ""
 
 

@@ -36,8 +36,11 @@ _TASKS = "instance"
 _TARGET = re.compile(rf"remote target /job:{_TASKS}/replica:0/task:(\d+)")
 
 
-class CollectiveError(RuntimeError):
+class CollectiveError(errors_impl.UnknownError):
     """A collective operation that cannot complete: a process ended, or they do not agree on what is done."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(None, None, message)
 
 
 class Peers:

@@ -76,6 +76,26 @@ def all_gather(tensor: Any, name: str | None = None) -> Any:
     return gathered(ops.convert_to_tensor(tensor))
 
 
+def all_stacked(tensor: Any, name: str | None = None) -> Any:
+    """The tensors of all processes along a new first axis, in the order of ranks.
+
+    Args:
+        tensor: of the same shape in every process.
+        name: the same in every process.
+
+    Returns:
+        Shape [processes, ...].
+
+    Example:
+        >>> all_stacked(tf.constant(1.0)).numpy().tolist()  # in a job of one process
+        [1.0]
+    """
+    given = ops.convert_to_tensor(tensor)
+    stacked = all_gather(given[None], name)
+    stacked.set_shape([job.current().size, *given.shape] if given.shape.rank is not None else None)
+    return stacked
+
+
 def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
     """The tensor of one process, in all of them.
 

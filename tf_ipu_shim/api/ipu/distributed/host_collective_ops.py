@@ -31,22 +31,25 @@ def allreduce(value: Any, reduce_op: Any, tensor_name: str | None = None) -> Any
 
 
 def allgather(value: Any, tensor_name: str | None = None) -> Any:
-    """Concatenates the tensors of all instances along their first axis.
+    """The tensors of all instances along a new first axis.
 
     Args:
-        value: a tensor, of the same shape in every instance but for the first axis.
+        value: a tensor, of the same shape in every instance.
         tensor_name: the same in every instance; made up when left out.
 
     Returns:
-        The tensors in the order of instances.
+        The tensors in the order of instances, shape [instances, ...].
+
+    Raises:
+        UnknownError: another instance has a tensor of another shape or type.
 
     Source: `tensorflow.python.ipu.distributed.host_collective_ops.allgather`.
 
     Example:
         >>> allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
-        [1.0]
+        [[1.0]]
     """
-    return host_collectives.all_gather(value, tensor_name)
+    return host_collectives.all_stacked(value, tensor_name)
 
 
 def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) -> Any:

@@ -34,18 +34,18 @@ def popdist_all_reduce(tensor: Any, reduce_op: str, tensor_name: str, name: str 
 
 
 def popdist_all_gather(tensor: Any, tensor_name: str, name: str | None = None) -> Any:
-    """Concatenates the tensors of all instances along their first axis.
+    """The tensors of all instances along a new first axis.
 
     Args:
-        tensor: of the same shape in every instance but for the first axis.
+        tensor: of the same shape in every instance.
         tensor_name: the same in every instance.
         name: of the scope around the ops.
 
     Returns:
-        The tensors in the order of instances.
+        The tensors in the order of instances, shape [instances, ...].
     """
     with ops.name_scope(name or "PopdistAllGather"):
-        return host_collectives.all_gather(tensor, tensor_name)
+        return host_collectives.all_stacked(tensor, tensor_name)
 
 
 def popdist_broadcast(tensor: Any, tensor_name: str, name: str | None = None) -> Any:
