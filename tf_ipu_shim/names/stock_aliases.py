@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import dimensions, era
+from tf_ipu_shim.names import dimensions, era, half_batch_norm
 
 # Packages whose modules have gone to several places; nothing else was in them.
 EMPTY_PACKAGES = (
@@ -127,6 +127,7 @@ def install_attributes() -> None:
     if era.wanted():
         _add_python()
         dimensions.install()
+        half_batch_norm.install()
 
 
 def _add_python() -> None:

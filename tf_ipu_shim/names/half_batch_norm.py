@@ -1,0 +1,38 @@
+"""`tf.nn.fused_batch_norm` with a scale of half precision, which Graphcore's TensorFlow takes and stock TensorFlow not.
+
+What is computed is the same: the statistics are summed as float32 either way. Checked on 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+
+
+def install() -> None:
+    """Lets scale, offset, mean and variance be float16."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import gen_nn_ops, math_ops
+
+    why = "scales of half precision, as on IPUs"
+    patches.replace(gen_nn_ops, "fused_batch_norm_v3", lambda stock: _of_halves(stock, dtypes, math_ops), why=why)
+
+
+def _of_halves(stock: Callable[..., Any], dtypes: Any, math_ops: Any) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def fused_batch_norm_v3(
+        x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        if getattr(scale, "dtype", None) != dtypes.float16:
+            return stock(x, scale, offset, mean, variance, *args, **kwargs)
+        full = [math_ops.cast(value, dtypes.float32) for value in (scale, offset, mean, variance)]
+        made = stock(x, *full, *args, **kwargs)
+        return made._replace(
+            batch_mean=math_ops.cast(made.batch_mean, dtypes.float16),
+            batch_variance=math_ops.cast(made.batch_variance, dtypes.float16),
+        )
+
+    return fused_batch_norm_v3
