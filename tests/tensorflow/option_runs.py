@@ -7,7 +7,16 @@ import json
 
 import numpy as np
 import tensorflow as tf
-from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, normalization_ops, rnn_ops, scopes
+from keras_models import keras
+from tf_ipu_shim.ipu import (
+    ipu_compiler,
+    ipu_infeed_queue,
+    ipu_outfeed_queue,
+    ipu_strategy,
+    normalization_ops,
+    rnn_ops,
+    scopes,
+)
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
@@ -89,6 +98,16 @@ def pipeline(stages=STAGES, count=2 * STAGES, width=WIDTH, **options):
         sent = [value.tolist() for value in tf.nest.flatten(session.run(taken))]
         kinds = [tensor.dtype.name for tensor in tf.nest.flatten(taken)]
         return sent, kinds, [value.tolist() for value in session.run(v1.trainable_variables())]
+
+
+def keras_accumulation(width, **options):
+    """Fits a model, on each IPU a replica, with two mini-batches to an update."""
+    with ipu_strategy.IPUStrategy().scope():
+        model = keras.Sequential([keras.layers.Dense(width, input_shape=(width,))])
+        model.set_gradient_accumulation_options(2, **options)
+        model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse", steps_per_execution=2)
+        data = np.ones((2 * STAGES * ROWS, width), "f")
+        model.fit(data, data, batch_size=ROWS, verbose=0)
 
 
 def norm(**options):

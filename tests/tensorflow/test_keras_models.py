@@ -61,7 +61,7 @@ def test_data_of_all_kinds(ipus):
     assert_close(*in_both(run))
 
 
-@pytest.mark.parametrize("steps", [1000, tf.constant(8, tf.int64)])
+@pytest.mark.parametrize("steps", [1000, tf.constant(8, tf.int64), tf.Variable(8)])
 def test_executions_as_long_as_an_epoch(ipus, caplog, steps):
     """An execution of more steps than there are takes those there are, and says so; `dataset.cardinality()` counts."""
     ipus(1)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from keras_models import X, Y, assert_same, compiled, functional, keras, on_the_cpu, sequential, strategy, trained
 
+from tf_ipu_shim import memory_report
+
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 HALF = functools.partial(keras.optimizers.SGD, 0.05)
 
@@ -30,6 +32,32 @@ def test_replicas_that_accumulate(ipus):
         model.set_replication_options("MEAN")
         got = trained(model)
     assert_same(got, on_the_cpu(sequential, 32))
+
+
+def test_replicas_share_the_optimizer_s_state(ipus):
+    """For the memory model: losses are those of an optimizer whose state is whole on each replica."""
+    momentum = functools.partial(keras.optimizers.SGD, 0.05, momentum=0.9)
+    first, middle, last, others = 4 * 6 * 8, 4 * (8 * 8 + 8 * 8), 4 * 8 * 3, 4 * (8 + 8 + 8 + 3) + 8  # bytes
+    whole = first + middle + last + others
+    share, offload = {"replicated_optimizer_state_sharding": True}, {"offload_weight_update_variables": True}
+    losses = []
+    for options, kept, remote in (
+        ({}, whole, {}),
+        (share, whole - middle // 2, {}),  # 128 bytes for each replica: those of the middle ones have as many
+        ({**share, **offload}, whole - middle, {"optimizer_state": middle // 2}),
+        (offload, last + others, {"optimizer_state": first + middle}),
+    ):
+        ipus(2)
+        with strategy().scope():
+            model = compiled(sequential(), momentum, steps_per_execution=4)
+            model.set_gradient_accumulation_options(2, **options)
+            losses.append(model.fit(X, Y, batch_size=8, shuffle=False, verbose=0).history["loss"])
+            for plan in memory_report().devices[0].programs[-1].ipus:
+                assert plan.categories["optimizer_state"] == kept
+                assert plan.remote == remote
+            with pytest.raises(ValueError, match="optimizer state must be offloaded"):
+                model.set_gradient_accumulation_options(2, offload_weight_update_variables=False, **share)
+    np.testing.assert_allclose(losses, losses[:1] * 4)
 
 
 def test_replicas_that_are_pipelined(ipus):

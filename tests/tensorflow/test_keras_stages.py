@@ -273,6 +273,33 @@ def test_saved_models_keep_their_stages(tmp_path, make, name):
     np.testing.assert_allclose(keras.models.load_model(path).predict(X, verbose=0).shape, (64, 3))
 
 
+@pytest.mark.parametrize("make", [functional, nested, sequential])
+def test_a_saved_model_and_clones_keep_their_stages(tmp_path, make):
+    with strategy().scope():
+        model = pipelined(make())
+        stages = [0, 0, 1, 1, 1] if make is functional else [0, 0, 1, 1]
+        assign(model, stages)
+        model.save(tmp_path / "model", save_format="tf")
+        others = [
+            keras.models.load_model(tmp_path / "model"),
+            keras.models.clone_model(model),
+            keras.models.clone_model(model, input_tensors=keras.Input((6,))),
+            keras.models.clone_model(model, clone_function=lambda layer: type(layer).from_config(layer.get_config())),
+        ]
+        for one in others:
+            assert [each.pipeline_stage for each in flat(one.get_pipeline_stage_assignment())] == stages
+            assert one._ipu.options == model._ipu.options
+        if make is sequential:
+            fitted = [
+                one.fit(X, Y, batch_size=8, shuffle=False, verbose=0).history["loss"]
+                for one in (model, compiled(others[0], steps_per_execution=8))
+            ]
+            np.testing.assert_allclose(*fitted, rtol=1e-5)
+        assert not keras.models.clone_model(functional())._is_pipelined()
+    outside = keras.models.load_model(tmp_path / "model")
+    assert not hasattr(outside, "_ipu") and outside.predict(X, verbose=0).shape == (64, 3)
+
+
 def test_a_changed_sequential_model_forgets_its_stages():
     with strategy().scope():
         model = sequential()

@@ -12,7 +12,7 @@ import tempfile
 
 import pytest
 import tensorflow as tf
-from option_runs import COMPILE_ONLY, STAGES, WIDTH, keras_recurrent, norm, pipeline, recurrent
+from option_runs import COMPILE_ONLY, STAGES, WIDTH, keras_accumulation, keras_recurrent, norm, pipeline, recurrent
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
 from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
@@ -26,8 +26,9 @@ from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PIPELINE, NORM, RNN, KERAS_RNN = (
-    arguments.CALLS[call].heading for call in ("pipeline", "group_norm", "PopnnLSTM", "keras PopnnLSTM")
+PIPELINE, NORM, RNN, KERAS_RNN, ACCUMULATION = (
+    arguments.CALLS[call].heading
+    for call in ("pipeline", "group_norm", "PopnnLSTM", "keras PopnnLSTM", "Model.set_gradient_accumulation_options")
 )
 SECTIONS = all_options.sections()
 ENTRIES = {(section, entry.name): entry for section, entries in SECTIONS.items() for entry in entries}
@@ -41,8 +42,8 @@ def plan():
 # What is looked at, for each effect. Each takes the settings of one exercise.
 
 
-def memory(environment, config=None, flags="", engine=None, ipus=STAGES, tiles=None, **options):
-    """The modelled bytes of a training pipeline by IPU; or that it is out of memory."""
+def memory(environment, config=None, flags="", engine=None, ipus=STAGES, tiles=None, call=pipeline, **options):
+    """The modelled bytes of a training pipeline, or of another call, by IPU; or that it is out of memory."""
     config = {**COMPILE_ONLY, **(config or {})}
     if tiles:
         flags, config = "--use_ipu_model", {**config, "ipu_model.tiles_per_ipu": tiles}
@@ -50,7 +51,7 @@ def memory(environment, config=None, flags="", engine=None, ipus=STAGES, tiles=N
         config["device_connection.type"] = DeviceConnectionType.ALWAYS
     environment(config, flags, engine, ipus)
     try:
-        pipeline(**options, width=512 if tiles else WIDTH)  # a megabyte of weights, for a tile of 624 KiB
+        call(**options, width=512 if tiles else WIDTH)  # a megabyte of weights, for a tile of 624 KiB
     except tf.errors.InternalError as error:
         assert "ut of memory" in str(error)
         return "out of memory"
@@ -258,6 +259,10 @@ EXERCISES = {
     ),
     (PIPELINE, "outfeed_mask"): ({}, {"outfeed_mask": [True, False]}),
     (PIPELINE, "reduction_method"): ({}, {"reduction_method": "mean"}),
+    **{
+        (ACCUMULATION, option): ({"call": keras_accumulation}, {option: True})
+        for option in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
+    },
     (NORM, "groups"): ({"call": norm}, {"groups": 4}),
     (NORM, "channels_axis"): ({"call": norm}, {"channels_axis": 1}),
     (NORM, "center"): ({"call": norm}, {"center": False}),

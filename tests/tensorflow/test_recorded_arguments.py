@@ -271,7 +271,6 @@ GIVEN = {
         accumulated,
         {
             "use_v2_gradient_accumulation_optimizer": True,
-            "offload_weight_update_variables": True,
             "verify_usage": False,
             "name": "accumulation",
         },

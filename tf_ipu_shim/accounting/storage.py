@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.accounting import variable_kinds
 from tf_ipu_shim.lowering import vocabulary
@@ -107,8 +107,9 @@ def storage_of(library: Mapping[str, function_pb2.FunctionDef], options: Any, re
                     choose(variable_kinds.WEIGHT, found.offload_weights, found.replicated_weight_sharding)
                     choose(variable_kinds.ACCUMULATOR, found.offload_gradient_accumulation_buffers, False)
             elif node.op == vocabulary.ASSIGN_VARIABLE and vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr:
-                state, sharing = json.loads(node.attr[vocabulary.ACCUMULATOR_ATTRIBUTE].s)
-                choose(variable_kinds.STATE, state, sharing, remote_by_default)
+                choose(variable_kinds.STATE, *_of_state(node, vocabulary.ACCUMULATOR_ATTRIBUTE), remote_by_default)
+            elif vocabulary.UPDATE_ATTRIBUTE in node.attr:
+                choose(variable_kinds.STATE, *_of_state(node, vocabulary.UPDATE_ATTRIBUTE), remote_by_default)
     return Storage(
         replicas=replicas,
         minimum_bytes=options.minimum_remote_tensor_size,
@@ -116,3 +117,9 @@ def storage_of(library: Mapping[str, function_pb2.FunctionDef], options: Any, re
         offloaded=frozenset(offloaded),
         shared=frozenset(shared),
     )
+
+
+def _of_state(node: node_def_pb2.NodeDef, attribute: str) -> tuple[bool | None, bool | None]:
+    """Whether optimizer state is offloaded, and whether replicas share it; None where the script left it open."""
+    state, sharing = json.loads(node.attr[attribute].s)
+    return state, sharing

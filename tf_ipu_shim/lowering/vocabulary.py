@@ -29,6 +29,8 @@ CHECKPOINT_ATTRIBUTE = "_ipu_recomputation_checkpoint"
 ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
 # On an assignment: its variable holds accumulated gradients, kept as these options say.
 ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"
+# On the loop over the mini-batches of an update whose gradients are its values: how optimizer state is kept.
+UPDATE_ATTRIBUTE = "_ipu_update"
 # On a random op with a seed of its own: every run of the program begins with the same numbers.
 RESTARTING_ATTRIBUTE = "_ipu_restarts"
 # On an op that Poplar would refuse when it compiles: its message.

@@ -6,18 +6,67 @@ are installed: then only names that they lack are served.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 
 from tf_ipu_shim import errors
 
-ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_ERA"
 # Each is imported first by whatever makes a process one of ours.
 _MARKS = ("tf_ipu_shim.api.ipu", "tf_ipu_shim.cli.runner")
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Switch:
+    """An environment variable with two values: what names meant, or what they mean in the installed packages.
+
+    Args:
+        variable: the environment variable.
+        default: its value for what the names meant; the other one is "stock".
+        meaning: what that is, for the error.
+        stock: what "stock" is, for the error.
+
+    Example:
+        >>> NAMES.is_on()
+        True
+    """
+
+    variable: str
+    default: str
+    meaning: str
+    stock: str
+
+    def is_on(self) -> bool:
+        """Whether the user has left the names with their old meaning.
+
+        Raises:
+            UnsupportedError: the variable has a value that is not known.
+        """
+        value = os.environ.get(self.variable, "")
+        if value not in ("", self.default, "stock"):
+            raise errors.UnsupportedError(
+                f"{self.variable} is {value!r}. It is {self.default!r}, the default: {self.meaning}; or 'stock': "
+                f"{self.stock}."
+            )
+        return value != "stock"
+
+
+NAMES = Switch(
+    variable="TF_IPU_SHIM_ERA",
+    default="graphcore",
+    meaning="names of TensorFlow 1.15 to 2.6 mean what they meant",
+    stock="TensorFlow and Keras as they are installed",
+)
+OPTIMIZERS = Switch(
+    variable="TF_IPU_SHIM_KERAS_OPTIMIZERS",
+    default="legacy",
+    meaning="`tf.keras.optimizers` has the classes of Graphcore's TensorFlow",
+    stock="those of the installed Keras",
+)
+
+
 def wanted() -> bool:
-    """Whether the user has left it on.
+    """Whether the user has left on that names mean what they meant.
 
     Raises:
         UnsupportedError: the variable has a value that is not known.
@@ -26,13 +75,7 @@ def wanted() -> bool:
         >>> wanted()
         True
     """
-    value = os.environ.get(ENVIRONMENT_VARIABLE, "")
-    if value not in ("", "graphcore", "stock"):
-        raise errors.UnsupportedError(
-            f"{ENVIRONMENT_VARIABLE} is {value!r}. It is 'graphcore', the default: names of TensorFlow 1.15 to 2.6 "
-            "mean what they meant; or 'stock': TensorFlow and Keras as they are installed."
-        )
-    return value != "stock"
+    return NAMES.is_on()
 
 
 def active() -> bool:

@@ -125,9 +125,7 @@ def inside_loop(iterations: int | None) -> Iterator[Callable[[Any], None]]:
 def _begin_anew(loop: _Loop, result: Any) -> None:
     if context.executing_eagerly() or not (loop.new or loop.counters):
         return
-    operation = result.op
-    while operation.type not in vocabulary.LOOPS:
-        operation = operation.inputs[0].op
+    operation = _loop_of(result)
     operation._add_control_inputs([state.write(state.zeros()) for state in loop.new])
     if loop.iterations is None:
         for counter in loop.counters:
@@ -140,6 +138,25 @@ def _begin_anew(loop: _Loop, result: Any) -> None:
             vocabulary.ACCUMULATION_ATTRIBUTE,
             attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=counts)),
         )
+
+
+def say_where_state_is(result: Any, offload: bool | None, sharding: bool | None) -> None:
+    """Tells the memory model how the optimizer keeps its state that a loop's gradients are for.
+
+    Args:
+        result: of the loop over the mini-batches of an update.
+        offload: whether optimizer state is in remote memory; None where the script left it open.
+        sharding: whether replicas each have a part of it.
+    """
+    options = json.dumps([offload, sharding]).encode()
+    _loop_of(result)._set_attr(vocabulary.UPDATE_ATTRIBUTE, attr_value_pb2.AttrValue(s=options))
+
+
+def _loop_of(result: Any) -> Any:
+    operation = result.op
+    while operation.type not in vocabulary.LOOPS:
+        operation = operation.inputs[0].op
+    return operation
 
 
 class _State:

@@ -13,8 +13,10 @@ from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.framework import tensor
+from tensorflow.python.ops import variables
 
 from tf_ipu_shim import keras2, patches
+from tf_ipu_shim.building.keras import kept_options
 
 # The classes that models are made of, below the `engine` of a Keras package.
 MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
@@ -33,7 +35,9 @@ def install() -> None:
             if kind is None:
                 continue
             if "from_config" in vars(kind):
-                patches.replace(kind, "from_config", _reading, why="a saved model keeps its options for the IPU")
+                patches.replace(
+                    kind, "from_config", kept_options.reading, why="a saved model keeps its options for the IPU"
+                )
             if kind_name == "Model":
                 patches.replace(
                     kind,
@@ -75,24 +79,7 @@ def _steps_of(keywords: dict[str, Any]) -> dict[str, Any]:
 
 def _number(steps: Any) -> Any:
     """The number a tensor holds, such as `dataset.cardinality()`: Keras 2.15 compares it with a text, 2.6 did not."""
-    return int(steps) if isinstance(steps, tensor.Tensor) and hasattr(steps, "numpy") else steps
-
-
-def _reading(bound: Any) -> Any:
-    """Lets a class of Keras' own, where it has a `from_config`, read what `saved_options` wrote."""
-    stock = bound.__func__
-
-    @functools.wraps(stock)
-    def from_config(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        model = stock(cls, config, custom_objects)
-        from tf_ipu_shim.building.keras import saved_options
-
-        entry = config.get(saved_options.ENTRY)
-        if entry is not None and hasattr(model, "_ipu"):  # outside a strategy's scope it has no extensions
-            saved_options.restore(model, entry)
-        return model
-
-    return classmethod(from_config)
+    return int(steps) if isinstance(steps, (tensor.Tensor, variables.Variable)) and hasattr(steps, "numpy") else steps
 
 
 def extended(made: Any) -> Any:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.building.keras import names_of_the_time, optimizers_of_the_time
-from tf_ipu_shim.names import after_loading, finder, one_keras, stock_aliases
+from tf_ipu_shim.building.keras import kept_options, names_of_the_time, optimizers_of_the_time
+from tf_ipu_shim.names import after_loading, era, finder, one_keras, stock_aliases
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
 _PACKAGES = (
@@ -34,6 +34,8 @@ _MODELS = tuple(
 _NAMES = {
     *_PACKAGES,
     *_MODELS,
+    *kept_options.CLONING,
+    *kept_options.LOADING,
     *names_of_the_time.PUBLIC,
     *names_of_the_time.INTERNAL,
     *optimizers_of_the_time.PUBLIC,
@@ -67,7 +69,7 @@ def install() -> None:
         why="Keras is changed, as the rest of this list says, when a script imports it",
         undone="the finder is removed",
     )
-    optimizers_of_the_time.wanted()  # refuses a wrong value of its variable at once
+    era.OPTIMIZERS.is_on()  # refuses a wrong value of its variable at once
     one_keras.install()
     for name in _NAMES:
         if name in sys.modules:
@@ -80,6 +82,8 @@ def _loaded(name: str, module: Any) -> None:
         optimizers_of_the_time.loaded(module)
     elif name in names_of_the_time.PUBLIC or name in names_of_the_time.INTERNAL:
         names_of_the_time.loaded(name, module)
+    elif name in kept_options.CLONING or name in kept_options.LOADING:
+        kept_options.loaded(name, module)
     elif name in _PACKAGES:
         if not hasattr(module, "ipu"):
             ours = importlib.import_module(finder.ALIASES["keras.ipu"])

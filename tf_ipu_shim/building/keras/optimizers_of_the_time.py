@@ -12,13 +12,12 @@ Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from typing import Any
 
-from tf_ipu_shim import errors, patches
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import era
 
-ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_KERAS_OPTIMIZERS"
 NAMES = ("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "Optimizer", "RMSprop", "SGD")
 PUBLIC = (
     "keras.optimizers",
@@ -33,25 +32,6 @@ _meant: dict[int, tuple[Any, Any]] = {}
 _WHY = "`tf.keras.optimizers` has the classes of TensorFlow 2.6, which scripts subclass and wrap"
 
 
-def wanted() -> bool:
-    """Whether the names are to mean what they meant.
-
-    Raises:
-        UnsupportedError: the variable has a value that is not known.
-
-    Example:
-        >>> wanted()
-        True
-    """
-    value = os.environ.get(ENVIRONMENT_VARIABLE, "")
-    if value not in ("", "legacy", "stock"):
-        raise errors.UnsupportedError(
-            f"{ENVIRONMENT_VARIABLE} is {value!r}. It is 'legacy', as in Graphcore's TensorFlow, which is the default, "
-            "or 'stock': the classes of the installed Keras."
-        )
-    return value != "stock"
-
-
 def loaded(module: Any) -> None:
     """Changes one of `PUBLIC` that has been loaded.
 
@@ -59,7 +39,9 @@ def loaded(module: Any) -> None:
         module: the module.
     """
     legacy: Any = getattr(module, "legacy", None)
-    if not wanted() or not getattr(getattr(legacy, "Optimizer", None), "__module__", "").endswith(_OF_THE_TIME):
+    if not era.OPTIMIZERS.is_on() or not getattr(getattr(legacy, "Optimizer", None), "__module__", "").endswith(
+        _OF_THE_TIME
+    ):
         return  # Keras 3, or not loaded to its end
     for name in NAMES:
         patches.replace(module, name, functools.partial(_of_the_time, getattr(legacy, name)), why=_WHY)

@@ -42,7 +42,6 @@ class OptionSetters:
         note_arguments(
             "Model.set_gradient_accumulation_options",
             use_v2_gradient_accumulation_optimizer=use_v2_gradient_accumulation_optimizer,
-            offload_weight_update_variables=further.get("offload_weight_update_variables"),
             verify_usage=further.get("verify_usage"),
             name=further.get("name"),
         )

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tf_ipu_shim import errors, sdk
+from tf_ipu_shim import sdk
+from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import check_options
 
 _OUTFEED = "outfeed_mode"
 _INFEED_AUTOMATIC = ("dataset",)
@@ -78,7 +79,7 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
 
     Raises:
         TypeError: it is no dictionary, or has a key that the optimizer does not take.
-        ValueError: a key is set elsewhere.
+        ValueError: a key is set elsewhere, or optimizer state is to be sharded but not offloaded.
     """
     name = "gradient_accumulation_optimizer_kwargs"
     if not isinstance(kwargs, Mapping):
@@ -100,6 +101,8 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
                 f"The gradient accumulation optimizer takes no argument {key!r}. It takes "
                 f"{', '.join(_ACCUMULATOR_OPTIONS)}."
             )
+    if kwargs.get("replicated_optimizer_state_sharding"):
+        check_options(1, kwargs.get("offload_weight_update_variables"), True)
 
 
 def check_device_mapping(mapping: Any) -> None:
@@ -147,19 +150,6 @@ def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
         ValueError: a key cannot be set.
     """
     _refuse_keys(kwargs, "kwargs", (), _OUTFEED_INVALID)
-
-
-def check_accumulation_options_emulated(kwargs: Mapping[str, Any]) -> None:
-    """Refuses options that change what a program does and are not emulated for Keras models.
-
-    Raises:
-        UnsupportedError: one of them is asked for.
-    """
-    if kwargs.get("replicated_optimizer_state_sharding"):
-        raise errors.UnsupportedError(
-            "replicated_optimizer_state_sharding is not emulated for Keras models. Leave it out: weights are the same "
-            "without it."
-        )
 
 
 def _refuse_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str], invalid: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from tf_ipu_shim.building import loops
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import model_step
-from tf_ipu_shim.building.keras.options import ModelOptions, check_accumulation_options_emulated
+from tf_ipu_shim.building.keras.options import ModelOptions
 
 STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 
@@ -106,7 +106,10 @@ def accumulating_program(
     """
     number = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
-    check_accumulation_options_emulated(options.accumulation_kwargs)
+    keeping = [
+        options.accumulation_kwargs.get(name)
+        for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
+    ]
 
     def program() -> None:
         variables: list[Any] = []
@@ -129,7 +132,8 @@ def accumulating_program(
                 array_ops.zeros(v.shape, accumulators.accumulator_dtype(options.accumulation_kwargs.get("dtype"), v))
                 for v in model.trainable_variables
             ]
-            _, *totals = loops.repeat(number, mini_batch, [ops.convert_to_tensor(0, dtypes.int32), *zeros], infeed)
+            done, *totals = loops.repeat(number, mini_batch, [ops.convert_to_tensor(0, dtypes.int32), *zeros], infeed)
+            accumulators.say_where_state_is(done, *keeping)
             pairs = [
                 (math_ops.cast(total, variable.dtype.base_dtype), variable)
                 for total, variable in zip(totals, model.trainable_variables)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tf_ipu_shim.configuration.arguments.call import Call, recorded
+from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
 from tf_ipu_shim.machine import reasons
+from tf_ipu_shim.machine.effects import MEMORY
 
+_STATE = "the part of optimizer state that is kept on the chip"
 _THREADS = "`tf.data` has threads of its own"
 _MEAN = "what is reported is the mean over mini-batches with and without it"
 
@@ -23,7 +25,8 @@ CALLS = {
             "use_v2_gradient_accumulation_optimizer": recorded(
                 "both of Graphcore's optimizers give the same weights", False
             ),
-            "offload_weight_update_variables": recorded("the memory model has optimizer state on the chip"),
+            "offload_weight_update_variables": Argument(MEMORY, _STATE),
+            "replicated_optimizer_state_sharding": Argument(MEMORY, _STATE),
             "verify_usage": recorded("all optimizers train as they should", True),
             "name": recorded("nothing is named after it"),
         },
