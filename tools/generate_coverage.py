@@ -93,7 +93,7 @@ def page() -> str:
 
 def era() -> list[str]:
     """The names around a script that TensorFlow, Keras and the SDK of its time had, from the tables that serve them."""
-    from tf_ipu_shim.names import contrib, keras_paths, stock_aliases
+    from tf_ipu_shim.names import contrib, keras_paths, removed_names, stock_aliases
 
     lines = [
         "\n## The era around a script\n",
@@ -104,6 +104,10 @@ def era() -> list[str]:
         "| `tensorflow.python.keras` | 1.15-2.6 | the Keras 2 of `tf.keras`, not TensorFlow's copy |",
         "| `tf.keras.optimizers` | 2.2-2.6 | the classes of OptimizerV2 (`TF_IPU_SHIM_KERAS_OPTIMIZERS=stock`) |",
         "| `tf.python`, `Dimension` of a whole float | 1.15 | as it was |",
+        f"| `numpy`, in scripts: {_names(removed_names.BUILTIN)}, {_names(removed_names.KEPT)}, `NINF` | 1.15-2.6 | "
+        "where NumPy has removed them, as they were |",
+        "| `collections.Mapping` and the like, in scripts | 1.15-2.6 | `collections.abc` |",
+        "| `trainable` of a layer, of any type | 1.15-2.6 | whether it is true |",
         "| `libpvti` | SDK 1.2-3.4 | its tracepoints are spans of TensorFlow's profiler |",
         "| `gcprofile` | SDK 1.2-2.1 | writes our own report |",
         "| `gcipuinfo` | SDK 1.2-3.4 | the simulated devices and their attributes; nothing is measured |",
@@ -115,6 +119,10 @@ def era() -> list[str]:
         names = ", ".join(f"`{name}`" for name in contrib.places(module))
         lines.append(f"| `{contrib.NAME}.{module}` | 1.15 | {names} |")
     return lines
+
+
+def _names(table: dict[str, str]) -> str:
+    return ", ".join(f"`{name}`" for name in table)
 
 
 def _targets(names: str) -> str:

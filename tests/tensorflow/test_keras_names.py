@@ -55,3 +55,22 @@ def test_optimizers_of_tensorflow_1(ipus, name):
     expected = trained(compiled(sequential(), make))
     with strategy().scope():
         assert_same(trained(compiled(sequential(), make, steps_per_execution=8)), expected)
+
+
+def test_a_layer_takes_its_name_for_trainable():
+    """`super().__init__(name)` is a mistake that Keras 2.6 lets pass: the first argument is `trainable`."""
+
+    class Scaled(keras.layers.Layer):
+        def __init__(self, name=None):
+            super().__init__(name)
+            self.scale = self.add_weight("scale", [2], initializer="ones")
+
+        def call(self, x):
+            return x * self.scale
+
+    for name, trained_ones in ((None, 0), ("own", 1)):
+        layer = Scaled(name)
+        assert layer(tf.ones([3, 2])).shape == (3, 2)
+        assert len(layer.trainable_weights) == trained_ones and layer.name.startswith("scaled")
+    assert keras.layers.Dense(2, trainable=False).get_config()["trainable"] is False
+    assert keras.layers.Layer().trainable is True

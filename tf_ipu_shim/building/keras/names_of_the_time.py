@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import tensor
+from tensorflow.python.ops import variables
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.names import era, keras_paths, one_keras
@@ -28,7 +30,8 @@ PUBLIC = {
     for part in _PARTS.split()
 }
 _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"
-INTERNAL = tuple(f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY))
+_LAYER = "engine.base_layer"
+INTERNAL = tuple(f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY, _LAYER))
 
 
 def loaded(name: str, module: Any) -> None:
@@ -44,6 +47,10 @@ def loaded(name: str, module: Any) -> None:
             patches.replace(module, "__getattr__", lambda _: looks_into, why="names that are internal now")
     elif name.endswith(_LOSS_SCALING):
         patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy has it")
+    elif name.endswith(_LAYER):
+        if era.wanted():
+            why = "`super().__init__(name)`: `trainable` was taken for what it is"
+            patches.replace(module.Layer, "__init__", _of_any_trainable, why=why)
     else:
         patches.replace(module, "set_policy", lambda _: _set_policy(module), why="the name in Keras 2.6")
 
@@ -62,6 +69,17 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     return __getattr__
+
+
+def _of_any_trainable(stock: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(stock)
+    def __init__(  # Keras reads the arguments' names
+        self: Any, trainable: Any = True, name: Any = None, dtype: Any = None, dynamic: Any = False, **kwargs: Any
+    ) -> None:
+        is_kept = isinstance(trainable, (bool, tensor.Tensor, variables.Variable))
+        stock(self, trainable if is_kept else bool(trainable), name, dtype, dynamic, **kwargs)
+
+    return __init__
 
 
 def _set_policy(module: Any) -> Callable[[Any], None]:

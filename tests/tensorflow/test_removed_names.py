@@ -1,0 +1,35 @@
+"""Names that NumPy and Python have removed are there for scripts, and for nobody else."""
+
+import collections
+import collections.abc
+
+import numpy as np
+import pytest
+
+from tf_ipu_shim import ipu, patches
+
+INSTALLED = "/usr/lib/python3/dist-packages/some/package.py"
+
+
+def test_a_script_has_them():
+    assert ipu and (np.int, np.float, np.object, np.unicode) == (int, float, object, str)
+    assert (np.float_, np.bool8, np.int0, np.NINF) == (np.float64, np.bool_, np.intp, -np.inf)
+    assert np.zeros(2, np.int).dtype == np.int64 and np.product([2, 3]) == 6
+    assert np.int64 is np.dtype("int64").type
+    assert collections.Mapping is collections.abc.Mapping and collections.Callable is collections.abc.Callable
+    exec("from collections import MutableMapping\nfrom numpy import long", {})
+
+
+@pytest.mark.parametrize("text", ["np.int", "np.unicode", "collections.Mapping"])
+def test_an_installed_package_has_what_is_installed(text):
+    names = {"np": np, "collections": collections}
+    with pytest.raises(AttributeError, match="has no attribute"):
+        eval(compile(text, INSTALLED, "eval"), names)
+    eval(compile(text, "/home/user/train.py", "eval"), names)
+    for module in (np, collections):
+        with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+            _ = module.nonsense
+
+
+def test_they_are_registered():
+    assert {"numpy.__getattr__", "collections.__getattr__"} <= {patch.target for patch in patches.applied()}

@@ -1,0 +1,88 @@
+"""Names that NumPy and Python's `collections` had in the time of TensorFlow 1.15 to 2.6, for scripts alone.
+
+Installed packages ask for some of them to learn which version they run with, so they are answered as by the installed
+version; so is every name that it has. Checked on NumPy 1.26 and 2.4, and Python 3.11.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import collections.abc
+import pathlib
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tf_ipu_shim import patches
+
+# Name of the time -> what it was: of Python's own, or NumPy's under the name that it has kept.
+BUILTIN = {
+    "bool": "bool",
+    "complex": "complex",
+    "float": "float",
+    "int": "int",
+    "long": "int",
+    "object": "object",
+    "str": "str",
+    "unicode": "str",
+}
+KEPT = {
+    "Inf": "inf",
+    "Infinity": "inf",
+    "NaN": "nan",
+    "PINF": "inf",
+    "alltrue": "all",
+    "bool8": "bool_",
+    "cfloat": "complex128",
+    "complex_": "complex128",
+    "cumproduct": "cumprod",
+    "float_": "float64",
+    "infty": "inf",
+    "int0": "intp",
+    "longfloat": "longdouble",
+    "object0": "object_",
+    "product": "prod",
+    "singlecomplex": "complex64",
+    "sometrue": "any",
+    "string_": "bytes_",
+    "uint0": "uintp",
+    "unicode_": "str_",
+}
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
+def install() -> None:
+    """Serves the names to modules that are no installed package's."""
+    import numpy
+
+    gone = {name: getattr(builtins, meant) for name, meant in BUILTIN.items()}
+    gone.update({name: getattr(numpy, meant) for name, meant in KEPT.items()})
+    gone["NINF"] = -numpy.inf
+    patches.replace(numpy, "__getattr__", lambda stock: _serving("numpy", gone, stock), why="`np.int` and the like")
+    moved = {name: getattr(collections.abc, name) for name in collections.abc.__all__}
+    patches.replace(
+        collections,
+        "__getattr__",
+        lambda stock: _serving("collections", moved, stock),
+        why="`collections.Mapping` and the like",
+    )
+
+
+def _serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    def __getattr__(name: str) -> Any:
+        if name in names and _is_script(sys._getframe(1).f_code.co_filename):
+            return names[name]
+        if stock is not None:
+            return stock(name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return __getattr__
+
+
+def _is_script(file: str) -> bool:
+    path = pathlib.PurePath(file)
+    return not file.startswith("<frozen ") and not (
+        _INSTALLED.intersection(path.parts) or path.is_relative_to(sysconfig.get_path("stdlib"))
+    )
