@@ -93,6 +93,20 @@ def test_models_that_cannot_be_run():
             model.evaluate(X, Y, verbose=0)
 
 
+@pytest.mark.parametrize("wrap", [lambda made: made, keras.mixed_precision.LossScaleOptimizer])
+def test_accumulation_with_an_optimizer_that_minimizes_by_itself(wrap):
+    class Own(keras.optimizers.legacy.SGD):
+        def minimize(self, *args, **kwargs):
+            return super().minimize(*args, **kwargs)
+
+    with strategy().scope():
+        model = compiled(sequential(), lambda: wrap(Own(0.1)), steps_per_execution=8)
+        model.fit(X, Y, batch_size=8, verbose=0)
+        model.set_gradient_accumulation_options(4)
+        with pytest.raises(ValueError, match="must not override OptimizerV2.minimize.*`Own.minimize`"):
+            model.fit(X, Y, batch_size=8, verbose=0)
+
+
 def test_a_model_from_outside_has_no_extensions():
     model = compiled(subclassed())
     with strategy().scope(), pytest.raises(AttributeError, match="set_pipelining_options"):

@@ -5,6 +5,8 @@ import pytest
 import tensorflow as tf
 from keras_models import X, Y, assert_same, compiled, keras, sequential, strategy, trained
 
+from tf_ipu_shim import errors
+
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 
 
@@ -74,3 +76,23 @@ def test_a_layer_takes_its_name_for_trainable():
         assert len(layer.trainable_weights) == trained_ones and layer.name.startswith("scaled")
     assert keras.layers.Dense(2, trainable=False).get_config()["trainable"] is False
     assert keras.layers.Layer().trainable is True
+
+
+def test_experimental_mixed_precision():
+    """As in TensorFlow 2.1 to 2.6, under the names by which scripts import it."""
+    from tensorflow.keras.mixed_precision import experimental
+    from tensorflow.keras.mixed_precision.experimental import LossScaleOptimizer, Policy
+
+    assert experimental is tf.keras.mixed_precision.experimental and experimental.Policy is Policy
+    policy = Policy("mixed_float16", loss_scale="dynamic")
+    assert (policy.compute_dtype, policy.variable_dtype) == ("float16", "float32")
+    try:
+        experimental.set_policy("mixed_float16")
+        assert experimental.global_policy().name == keras.layers.Dense(1).dtype_policy.name == "mixed_float16"
+    finally:
+        experimental.set_policy("float32")
+    with pytest.raises(errors.UnsupportedError, match="LossScaleOptimizer"):
+        Policy("mixed_float16", loss_scale=128)
+    scales = (128, "dynamic", tf.compat.v1.mixed_precision.FixedLossScale(16))
+    made = [LossScaleOptimizer(keras.optimizers.SGD(0.1), scale) for scale in scales]
+    assert [(one.dynamic, float(one.loss_scale)) for one in made] == [(False, 128), (True, 2**15), (False, 16)]

@@ -288,7 +288,7 @@ def test_a_saved_model_and_clones_keep_their_stages(tmp_path, make):
         ]
         for one in others:
             assert [each.pipeline_stage for each in flat(one.get_pipeline_stage_assignment())] == stages
-            assert one._ipu.options == model._ipu.options
+            assert one.get_config()["ipu_extension"] == model.get_config()["ipu_extension"]
         if make is sequential:
             fitted = [
                 one.fit(X, Y, batch_size=8, shuffle=False, verbose=0).history["loss"]

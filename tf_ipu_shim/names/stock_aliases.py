@@ -27,6 +27,8 @@ EMPTY_PACKAGES = (
 MODULES = {
     "ipu_tensorflow_addons.util._dependency_versions": "tf_ipu_shim.names.dependency_versions",
     "tensorflow.tools.graph_transforms": "tf_ipu_shim.building.conversion.graph_transforms",
+    "keras.mixed_precision.experimental": "tf_ipu_shim.building.keras.mixed_precision_of_the_time",
+    "tensorflow.keras.mixed_precision.experimental": "tf_ipu_shim.building.keras.mixed_precision_of_the_time",
     "tensorflow.python.keras.applications": "tensorflow.keras.applications",
     "tensorflow.python.keras.datasets": "tensorflow.keras.datasets",
     "tensorflow.python.keras.preprocessing": "tensorflow.keras.preprocessing",

@@ -48,6 +48,13 @@ class FunctionalExtension(SavedOptions, NetworkExtension):
         if not networks.is_sequential(self):
             self._check_remembered_stages()
 
+    def get_config(self) -> dict[str, Any]:
+        """As Keras', with an entry for what the model was told about accumulation and pipelining."""
+        return super().get_config()
+
+    # Keras asks whether the user's class has one of its own, and clones the model in another way then.
+    get_config._is_default = True  # type: ignore[attr-defined]
+
     def _network(self) -> networks.Network:
         return networks.functional_network(self)
 

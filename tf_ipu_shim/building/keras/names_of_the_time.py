@@ -14,13 +14,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import tensor
-from tensorflow.python.ops import variables
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.building.keras import layer_construction
 from tf_ipu_shim.names import era, keras_paths, one_keras
 
-_PARTS = "activations backend callbacks constraints initializers layers losses metrics models regularizers utils"
+_PARTS = (
+    "activations backend callbacks constraints initializers layers losses metrics mixed_precision models regularizers "
+    "utils"
+)
 _ROOTS = ("keras", "tf_keras")
 # Public modules that look into internal ones: `tf.keras.losses` is a module of `keras.api`.
 PUBLIC = {
@@ -30,6 +32,7 @@ PUBLIC = {
     for part in _PARTS.split()
 }
 _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"
+_EXPERIMENTAL = "mixed_precision.experimental"
 _LAYER = "engine.base_layer"
 INTERNAL = tuple(f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY, _LAYER))
 
@@ -48,9 +51,7 @@ def loaded(name: str, module: Any) -> None:
     elif name.endswith(_LOSS_SCALING):
         patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy has it")
     elif name.endswith(_LAYER):
-        if era.wanted():
-            why = "`super().__init__(name)`: `trainable` was taken for what it is"
-            patches.replace(module.Layer, "__init__", _of_any_trainable, why=why)
+        layer_construction.install(module.Layer)
     else:
         patches.replace(module, "set_policy", lambda _: _set_policy(module), why="the name in Keras 2.6")
 
@@ -59,9 +60,11 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
         if not name.startswith("_") and internal.startswith(_ROOTS):
             path = f"{internal.partition('.src.')[2]}.{name}"
+            if path == _EXPERIMENTAL and era.wanted():
+                return importlib.import_module("tf_ipu_shim.building.keras.mixed_precision_of_the_time")
             if keras_paths.is_moved(path) and era.wanted():
                 return importlib.import_module(f"{one_keras.NAME}.{path}")
-            found = importlib.import_module(internal)
+            found = importlib.import_module(internal) if importlib.util.find_spec(internal) else None  # in Keras 3
             if hasattr(found, name):
                 return getattr(found, name)
             if hasattr(found, "__path__") and importlib.util.find_spec(f"{internal}.{name}") is not None:
@@ -69,17 +72,6 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     return __getattr__
-
-
-def _of_any_trainable(stock: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(stock)
-    def __init__(  # Keras reads the arguments' names
-        self: Any, trainable: Any = True, name: Any = None, dtype: Any = None, dynamic: Any = False, **kwargs: Any
-    ) -> None:
-        is_kept = isinstance(trainable, (bool, tensor.Tensor, variables.Variable))
-        stock(self, trainable if is_kept else bool(trainable), name, dtype, dynamic, **kwargs)
-
-    return __init__
 
 
 def _set_policy(module: Any) -> Callable[[Any], None]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.util import nest, tf_decorator
+from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, patches
-
-_ATTRIBUTE = "_pipeline_stage"
+from tf_ipu_shim.building.keras import layer_construction
+from tf_ipu_shim.building.keras.layer_construction import ATTRIBUTE
 
 
 class PipelineStage:
@@ -45,45 +44,23 @@ class PipelineStage:
             raise RuntimeError(
                 "PipelineStage may only be used from within an IPUStrategy context: with strategy.scope()."
             )
-        if _current.stage is not None:
+        if layer_construction.current.stage is not None:
             raise RuntimeError("Pipeline stages must not be nested. Leave one before entering the next.")
         for root in _loaded_packages():
-            for kind in (keras2.module("engine.base_layer", root).Layer, keras2.module("engine.node", root).Node):
-                patches.replace(
-                    kind, "__init__", _stamping, why="what is made in a `PipelineStage`, in its thread, remembers it"
-                )
-        _current.stage = self._stage
-        _current.entered += 1
+            layer_construction.install(keras2.module("engine.base_layer", root).Layer)
+            why = "what is made in a `PipelineStage`, in its thread, remembers it"
+            patches.replace(keras2.module("engine.node", root).Node, "__init__", layer_construction.stamping, why=why)
+        layer_construction.current.stage = self._stage
+        layer_construction.current.entered += 1
         return self
 
     def __exit__(self, _exception_type: Any, _value: Any, _traceback: Any) -> None:
-        _current.stage = None
-
-
-class _Current(threading.local):
-    """The stage that this thread is in, and how many it has entered."""
-
-    stage: int | None = None
-    entered = 0
-
-
-_current = _Current()
+        layer_construction.current.stage = None
 
 
 def entered() -> int:
     """How many stages this thread has entered: tells whether a model's own code does."""
-    return _current.entered
-
-
-def _stamping(stock: Callable[..., None]) -> Callable[..., None]:
-    def init(made: Any, *args: Any, **kwargs: Any) -> None:
-        stage = _current.stage  # before: a layer's constructor may enter stages itself
-        stock(made, *args, **kwargs)
-        if stage is not None:
-            object.__setattr__(made, _ATTRIBUTE, stage)
-
-    # Keras reads the constructor's arguments for the configuration of a layer; this keeps them as they read.
-    return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
+    return layer_construction.current.entered
 
 
 class _LayerAssignment:
@@ -244,7 +221,7 @@ class FunctionalNestedModelPipelineStageAssignment(NestedModelPipelineStageAssig
 
 def stage_of(thing: Any) -> int | None:
     """The stage in which a layer or node was made; None outside stages."""
-    return vars(thing).get(_ATTRIBUTE)
+    return vars(thing).get(ATTRIBUTE)
 
 
 def _loaded_packages() -> list[str]:

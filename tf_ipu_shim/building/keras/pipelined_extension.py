@@ -23,8 +23,6 @@ class SavedOptions:
         entry = saved_options.to_config(self) if networks.has_own_graph(self) else None
         return config if entry is None else {**config, saved_options.ENTRY: entry}
 
-    get_config._is_default = True  # type: ignore[attr-defined]  # Keras asks: a class of the user's has none of its own
-
 
 class PipelinedExtension(KerasExtensionBase):
     """Stages that were set, stages that layers remember, programs of models with stages, and models for serving."""

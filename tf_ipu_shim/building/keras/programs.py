@@ -106,6 +106,7 @@ def accumulating_program(
     """
     number = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
+    _refuse_own_minimize(model.optimizer)
     keeping = [
         options.accumulation_kwargs.get(name)
         for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
@@ -146,6 +147,22 @@ def accumulating_program(
             count(model, "fit", steps)
 
     return compiled(program)
+
+
+def _refuse_own_minimize(optimizer: Any) -> None:
+    """Refuses an optimizer whose own way to an update would not be gone.
+
+    Raises:
+        ValueError: the user's class, or that of the optimizer inside, has its own `minimize`.
+    """
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    found = next((kind for kind in type(optimizer).__mro__ if "minimize" in vars(kind)), object)
+    if found.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras"):
+        raise ValueError(
+            "With gradient accumulation an optimizer must not override OptimizerV2.minimize: gradients of several "
+            f"mini-batches are applied by one `apply_gradients`, so `{found.__name__}.minimize` would not be called. "
+            "Put what it does into `apply_gradients`."
+        )
 
 
 def compiled(program: Callable[[], None]) -> Callable[[], None]:

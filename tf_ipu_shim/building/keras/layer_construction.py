@@ -1,0 +1,75 @@
+"""What constructors of Keras' layers and nodes do here: remember their pipeline stage, and take any `trainable`.
+
+`super().__init__(name)` is a mistake that Keras 2.6 let pass: the first argument is `trainable`. Checked on `keras`
+2.15.0 and `tf_keras` 2.21.0.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.framework import tensor
+from tensorflow.python.ops import variables
+from tensorflow.python.util import tf_decorator
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import era
+
+ATTRIBUTE = "_pipeline_stage"  # of a layer or node
+_TRAINABLE = "trainable"
+
+
+class _Current(threading.local):
+    """The stage that this thread is in, and how many it has entered."""
+
+    stage: int | None = None
+    entered = 0
+
+
+current = _Current()
+
+
+def install(layer: type) -> None:
+    """Lets the layers of a Keras package take any `trainable`, and remember their stage.
+
+    Args:
+        layer: its base class of layers.
+    """
+    why = "what is made in a `PipelineStage`, in its thread, remembers it; `trainable` of any type"
+    patches.replace(
+        layer, "__init__", lambda stock: _any_trainable(stamping(stock)) if era.wanted() else stamping(stock), why=why
+    )
+
+
+def stamping(stock: Callable[..., None]) -> Callable[..., None]:
+    """A constructor whose objects remember the stage in which they were made.
+
+    Args:
+        stock: Keras' constructor.
+    """
+
+    def init(made: Any, *args: Any, **kwargs: Any) -> None:
+        stage = current.stage  # before: a layer's constructor may enter stages itself
+        stock(made, *args, **kwargs)
+        if stage is not None:
+            object.__setattr__(made, ATTRIBUTE, stage)
+
+    # Keras reads the constructor's arguments for the configuration of a layer; this keeps them as they read.
+    return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
+
+
+def _any_trainable(stock: Callable[..., None]) -> Callable[..., None]:
+    def init(made: Any, *args: Any, **kwargs: Any) -> None:
+        if args:
+            args = (_truth(args[0]), *args[1:])
+        elif _TRAINABLE in kwargs:
+            kwargs[_TRAINABLE] = _truth(kwargs[_TRAINABLE])
+        stock(made, *args, **kwargs)
+
+    return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
+
+
+def _truth(trainable: Any) -> Any:
+    return trainable if isinstance(trainable, (tensor.Tensor, variables.Variable)) else bool(trainable)
