@@ -9,5 +9,7 @@ model_step, programs, pipelined_programs   what is compiled
 running, polling_thread     executions and callbacks
 replication                 replicas and their metrics
 construction, import_hook   how models get their extension
-names_of_the_time, optimizers_of_the_time   names of Keras 2.6, and what they meant
+layer_construction          what layers remember when they are made
+saved_options, kept_options what a model was told goes into its configuration, and over to clones and loaded models
+names_of_the_time, optimizers_of_the_time, mixed_precision_of_the_time   names of Keras 2.6, and what they meant
 """
