@@ -103,8 +103,11 @@ def test_accumulation_with_an_optimizer_that_minimizes_by_itself(wrap):
         model = compiled(sequential(), lambda: wrap(Own(0.1)), steps_per_execution=8)
         model.fit(X, Y, batch_size=8, verbose=0)
         model.set_gradient_accumulation_options(4)
-        with pytest.raises(ValueError, match="must not override OptimizerV2.minimize.*`Own.minimize`"):
-            model.fit(X, Y, batch_size=8, verbose=0)
+        staged = compiled(functional([0, 0, 1, 1]), lambda: wrap(Own(0.1)), steps_per_execution=8)
+        staged.set_pipelining_options(4, device_mapping=[0, 0])
+        for one in (model, staged):
+            with pytest.raises(ValueError, match="must not override OptimizerV2.minimize.*`Own.minimize`"):
+                one.fit(X, Y, batch_size=8, verbose=0)
 
 
 def test_a_model_from_outside_has_no_extensions():

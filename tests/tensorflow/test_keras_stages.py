@@ -36,6 +36,9 @@ def nested(stages=None):
     return keras.Model(inputs, back(front(inputs)))
 
 
+BIG, NAMES = 1e5, ("one", "other")  # metrics too big for float16
+
+
 def assign(model, stages):
     """Gives the layers stages, in order."""
     left = iter(stages)
@@ -134,10 +137,38 @@ def test_options_of_the_pipeline():
     assert_same(got, on_the_cpu(functional))
     stock = compiled(functional())
     stock.set_weights(weights)
-    losses = []
-    for batch in range(8):  # running means, whose mean over the mini-batches is sent
-        losses.append(stock.evaluate(X[: 8 * batch + 8], Y[: 8 * batch + 8], batch_size=8, verbose=0)[0])
-    np.testing.assert_allclose([before[0], history["loss"][0]], np.mean(losses), rtol=1e-4)
+    expected = stock.evaluate(X, Y, batch_size=8, verbose=0)[0]  # as without accumulating what is sent
+    np.testing.assert_allclose([before[0], history["loss"][0]], expected, rtol=1e-4)
+
+
+def test_dtypes_of_what_is_sent_by_the_names_of_tensors():
+    """The last stage's outputs are those of `PipelineStage`: the loss, then the metrics by name."""
+    asked = []
+
+    def dtype(tensor):
+        asked.append(tensor.name.rpartition("/")[2])
+        return tf.float16 if tensor.name.endswith("PipelineStage:2") else tensor.dtype
+
+    with strategy().scope():
+        model = functional([0, 0, 1, 1])
+        metrics = [keras.metrics.MeanMetricWrapper(lambda y, p: tf.fill([8], BIG), name=name) for name in NAMES]
+        model.compile(keras.optimizers.SGD(0.1), keras.losses.mse, metrics=metrics, steps_per_execution=8)
+        model.set_pipelining_options(8, accumulate_outfeed=True, accumulate_outfeed_dtype=dtype)
+        targets = np.zeros((64, 3), "f")
+        history = model.fit(X, targets, batch_size=8, verbose=0).history
+    assert sorted(set(asked)) == ["PipelineStage:1", "PipelineStage:2", "PipelineStage:3"]
+    assert (history["one"], history["other"]) == ([np.inf], [BIG])
+
+
+def test_moving_statistics_in_a_pipeline_are_warned_of(caplog):
+    with strategy().scope():
+        inputs = keras.Input((6,))
+        with PipelineStage(0):
+            hidden = keras.layers.BatchNormalization(name="normal")(inputs)
+        with PipelineStage(1):
+            model = pipelined(keras.Model(inputs, keras.layers.Dense(3)(hidden)))
+        model.fit(X, Y, batch_size=8, verbose=0)
+    assert "The moving statistics of normal" in caplog.text
 
 
 def test_summaries():

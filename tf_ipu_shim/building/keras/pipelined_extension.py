@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
+from tf_ipu_shim import keras2
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.keras import networks, pipelined_programs, programs, saved_options, served_model
+from tf_ipu_shim.building.keras import model_step, networks, pipelined_programs, programs, saved_options, served_model
 from tf_ipu_shim.building.keras.extensions_base import KerasExtensionBase
 
 _STEP = programs.STEP_METHODS
@@ -137,6 +139,8 @@ class PipelinedExtension(KerasExtensionBase):
         if not self._is_pipelined():
             return super()._program(mode, infeed, outfeed, steps)
         programs.refuse_overridden(self, (_STEP[mode],), "for pipelined models")
+        if mode == "fit":
+            self._warn_of_moving_statistics()
         programs.prime(self, mode, infeed)
         staged = self._staged(infeed)
         if staged.stages == 1:
@@ -145,6 +149,17 @@ class PipelinedExtension(KerasExtensionBase):
                 "Assign layers to stage 1, or call reset_pipeline_stage_assignment()."
             )
         return pipelined_programs.pipelined_program(staged, mode, infeed, outfeed, steps, self._ipu.options)
+
+    def _warn_of_moving_statistics(self) -> None:
+        kinds = keras2.module("layers", model_step.package_of(self)).BatchNormalization
+        model: Any = self
+        names = [layer.name for layer in model._flatten_layers() if isinstance(layer, kinds) and layer.trainable]
+        if names:
+            tf_logging.warn(
+                f"The moving statistics of {', '.join(names)} are updated with each mini-batch here. On IPUs a "
+                "pipeline writes variables once for all mini-batches of an update, so they are others there. Use group "
+                "or layer normalization in pipelined models."
+            )
 
     def _accumulates_outfeed(self, mode: str) -> bool:
         return self._is_pipelined() and bool(self._ipu.options.accumulate_outfeed) and mode != "predict"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.python.ops import math_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.keras import model_step, programs, stage_plan
 from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.building.keras.stage_plan import Key, Step
 from tf_ipu_shim.building.pipelines import pipelining_ops
+from tf_ipu_shim.building.pipelines.arguments import AccumulatedOutfeed
 
 
 class StagedModel:
@@ -97,22 +97,19 @@ def pipelined_program(
     """
     model = staged.model
     training = mode == "fit"
+    if training:
+        programs.refuse_own_minimize(model.optimizer)
     serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
     number = (options.pipelining_steps or 1) if training else steps // serialised
     accumulated = bool(options.accumulate_outfeed) and mode != "predict"
 
-    def averaged(metrics: Any) -> Any:
-        if not accumulated:
-            return metrics
-        return nest.map_structure(lambda value: value / math_ops.cast(number * serialised, value.dtype), metrics)
-
     def finish_training(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
         loss = model_step.scaled(model.optimizer, model_step.loss_of(model, x, y, predicted, weights))
-        return [loss, averaged(model_step.metrics_of(model, x, y, predicted, weights))]
+        return [loss, model_step.metrics_of(model, x, y, predicted, weights)]
 
     def finish_testing(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
         model_step.loss_of(model, x, y, predicted, weights)
-        return [averaged(model_step.metrics_of(model, x, y, predicted, weights))]
+        return [model_step.metrics_of(model, x, y, predicted, weights)]
 
     def finish_predicting(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
         return list(nest.flatten(predicted))
@@ -130,7 +127,7 @@ def pipelined_program(
             further.update(optimizer_function=optimizer_function, outfeed_mask=[True, False])
             further["reduction_method"] = options.pipelining_reduction
         if accumulated:
-            further["accumulate_outfeed"] = True
+            further["accumulate_outfeed"] = AccumulatedOutfeed.LAST
         with programs.in_replica(model):
             pipelining_ops.pipeline(
                 staged.functions(infeed, training, finish),

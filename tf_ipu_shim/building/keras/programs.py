@@ -106,7 +106,7 @@ def accumulating_program(
     """
     number = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
-    _refuse_own_minimize(model.optimizer)
+    refuse_own_minimize(model.optimizer)
     keeping = [
         options.accumulation_kwargs.get(name)
         for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
@@ -149,8 +149,11 @@ def accumulating_program(
     return compiled(program)
 
 
-def _refuse_own_minimize(optimizer: Any) -> None:
+def refuse_own_minimize(optimizer: Any) -> None:
     """Refuses an optimizer whose own way to an update would not be gone.
+
+    Args:
+        optimizer: of a model that accumulates gradients or is pipelined.
 
     Raises:
         ValueError: the user's class, or that of the optimizer inside, has its own `minimize`.
@@ -159,8 +162,9 @@ def _refuse_own_minimize(optimizer: Any) -> None:
     found = next((kind for kind in type(optimizer).__mro__ if "minimize" in vars(kind)), object)
     if found.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras"):
         raise ValueError(
-            "With gradient accumulation an optimizer must not override OptimizerV2.minimize: gradients of several "
-            f"mini-batches are applied by one `apply_gradients`, so `{found.__name__}.minimize` would not be called. "
+            "With gradient accumulation and pipelines an optimizer must not override OptimizerV2.minimize: gradients "
+            "of several mini-batches are applied by one `apply_gradients`, and "
+            f"`{found.__name__}.minimize` would not be called. "
             "Put what it does into `apply_gradients`."
         )
 
@@ -222,4 +226,5 @@ __all__ = [
     "loop_program",
     "prime",
     "refuse_overridden",
+    "refuse_own_minimize",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,12 @@ from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.building.pipelines.options import PipelineSchedule, PipelineStageOptions, RecomputationMode
 
 ALL_IPUS = -1  # in a device mapping
+
+
+class AccumulatedOutfeed(enum.Enum):
+    """What takes the place of the sum, where a pipeline sends one element an execution."""
+
+    LAST = "the last mini-batch's, where that is of all before it: a metric of Keras"
 
 
 @dataclasses.dataclass
@@ -34,7 +41,7 @@ class PipelineArguments:
     accumulator_dtype: Any
     outfeed_loss: bool
     outfeed_mask: Sequence[bool] | None
-    accumulate_outfeed: bool
+    accumulate_outfeed: bool | AccumulatedOutfeed
     accumulate_outfeed_dtype: Any
     reduction_method: GradientAccumulationReductionMethod
     accumulates_captured: bool

@@ -13,7 +13,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.pipelines.arguments import PipelineArguments
+from tf_ipu_shim.building.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
 from tf_ipu_shim.building.pipelines.options import PipelineSchedule, RecomputationMode, multiple_of
 from tf_ipu_shim.building.pipelines.step import PipelineStep
 from tf_ipu_shim.lowering import pipelines, vocabulary
@@ -71,7 +71,9 @@ def _parts(arguments: PipelineArguments, step: PipelineStep) -> list[_Part]:
         _Part(
             sent,
             [accumulators.accumulator_dtype(arguments.accumulate_outfeed_dtype, tensor) for tensor in sent],
-            GradientAccumulationReductionMethod.SUM,
+            None
+            if arguments.accumulate_outfeed is AccumulatedOutfeed.LAST
+            else GradientAccumulationReductionMethod.SUM,
         ),
         _Part(kept, [value.dtype for value in kept], None),
     ]
@@ -130,7 +132,7 @@ class _Part:
     def add(self, before: list[Any], new: list[Any], number: Any, count: Any) -> list[Any]:
         """The values after mini-batch `number`."""
         if self.method is None:
-            return new
+            return [math_ops.cast(value, total.dtype) for total, value in zip(before, new)]
         return [
             accumulators.accumulate(total, math_ops.cast(value, total.dtype), number, count, self.method)
             for total, value in zip(before, new)

@@ -9,7 +9,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.pipelines.arguments import PipelineArguments, check_stage_options
+from tf_ipu_shim.building.pipelines.arguments import AccumulatedOutfeed, PipelineArguments, check_stage_options
 from tf_ipu_shim.building.pipelines.build import build
 from tf_ipu_shim.building.pipelines.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.building.pipelines.options import (
@@ -45,7 +45,7 @@ def pipeline(
     offload_weights: bool | None = None,
     continuous_weight_updates: bool = False,
     outfeed_loss: bool = False,
-    accumulate_outfeed: bool = False,
+    accumulate_outfeed: bool | AccumulatedOutfeed = False,
     accumulate_outfeed_dtype: Any = None,
     outfeed_mask: Sequence[bool] | None = None,
     reduction_method: Any = GradientAccumulationReductionMethod.SUM,

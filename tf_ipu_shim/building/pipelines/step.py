@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensorflow.python.framework import ops, tensor_util
+from tensorflow.python.ops import array_ops
+from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import autograph, scopes, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import element_arguments
@@ -100,6 +102,8 @@ class PipelineStep:
 
     def _feed_out(self, outputs: list[Any]) -> None:
         arguments = self._arguments
+        if arguments.accumulate_outfeed_dtype is not None:
+            outputs = _named(outputs)
         sent: Any = outputs
         if arguments.outfeed_loss and self.optimizer is not None:
             sent = self.optimizer.loss
@@ -176,3 +180,9 @@ class PipelineStep:
         if not any(groups):
             return [list(results)]
         return [[next(results) for _ in group] for group in groups]
+
+
+def _named(outputs: list[Any]) -> list[Any]:
+    """Outputs under names as in Graphcore's graph, by which a function from tensor to dtype tells them apart."""
+    named = array_ops.identity_n(nest.flatten(outputs), name="PipelineStage")
+    return nest.pack_sequence_as(outputs, named)  # type: ignore[no-any-return]
