@@ -14,7 +14,7 @@ INSTALLED = "/usr/lib/python3/dist-packages/some/package.py"
 def test_a_script_has_them():
     assert ipu and (np.int, np.float, np.object, np.unicode) == (int, float, object, str)
     assert (np.float_, np.bool8, np.int0, np.NINF) == (np.float64, np.bool_, np.intp, -np.inf)
-    assert np.zeros(2, np.int).dtype == np.int64 and np.product([2, 3]) == 6
+    assert np.zeros(2, np.int).dtype == np.int64
     assert np.int64 is np.dtype("int64").type
     assert collections.Mapping is collections.abc.Mapping and collections.Callable is collections.abc.Callable
     exec("from collections import MutableMapping\nfrom numpy import long", {})
