@@ -96,6 +96,7 @@ NOT_READ = {
         for name in ("typ", "value", "traceback")
     },
     ("building.keras", "KerasExtensionBase.evaluate", "kwargs"): _REFUSED,
+    ("building.keras.mixed_precision_of_the_time", "Policy", "loss_scale"): _REFUSED,
     ("building.keras", "KerasExtensionBase._accumulates_outfeed", "mode"): _HELPER,
     ("building.keras", "KerasExtensionBase._unpacked", "mode"): _HELPER,
     ("building.keras", "NetworkExtension._staged", "infeed"): _HELPER,

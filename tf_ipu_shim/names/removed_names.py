@@ -12,6 +12,7 @@ import collections.abc
 import pathlib
 import sys
 import sysconfig
+import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -51,6 +52,7 @@ KEPT = {
     "unicode_": "str_",
 }
 _INSTALLED = {"site-packages", "dist-packages"}
+_IMPORTING = "<frozen importlib"  # `from numpy import long` asks from there first
 
 
 def install() -> None:
@@ -72,8 +74,12 @@ def install() -> None:
 
 def _serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] | None) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
-        if name in names and _is_script(sys._getframe(1).f_code.co_filename):
-            return names[name]
+        if name in names:
+            frame: types.FrameType | None = sys._getframe(1)
+            while frame is not None and frame.f_code.co_filename.startswith(_IMPORTING):
+                frame = frame.f_back
+            if frame is not None and _is_script(frame.f_code.co_filename):
+                return names[name]
         if stock is not None:
             return stock(name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -83,6 +89,4 @@ def _serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] 
 
 def _is_script(file: str) -> bool:
     path = pathlib.PurePath(file)
-    return not file.startswith("<frozen ") and not (
-        _INSTALLED.intersection(path.parts) or path.is_relative_to(sysconfig.get_path("stdlib"))
-    )
+    return not (_INSTALLED.intersection(path.parts) or path.is_relative_to(sysconfig.get_path("stdlib")))
