@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
 from typing import Any
+
+
+class Finder:
+    """Has the other finders find a module, and calls a function with it when it has been loaded.
+
+    Args:
+        wanted: tells whether a module, by its full name, is one of them.
+        loaded: is called with each.
+    """
+
+    def __init__(self, wanted: Callable[[str], bool], loaded: Callable[[types.ModuleType], None]) -> None:
+        self._wanted, self._loaded = wanted, loaded
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """As finders of `sys.meta_path` answer."""
+        if not self._wanted(fullname):
+            return None
+        for other in sys.meta_path:
+            spec = other.find_spec(fullname, path, target) if other is not self else None
+            if spec is not None:
+                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
+                    call(spec.loader, self._loaded)
+                return spec
+        return None
 
 
 def call(loader: Any, loaded: Callable[[types.ModuleType], None]) -> None:

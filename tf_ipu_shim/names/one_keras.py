@@ -51,21 +51,9 @@ class _CopyLoader(Loader):
         return None
 
 
-class _WithTensorFlow:
-    """Installs it when TensorFlow has been imported, whose own modules are to have the copy."""
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        if fullname != "tensorflow":
-            return None
-        for other in sys.meta_path:
-            spec = other.find_spec(fullname, path, target) if other is not self else None
-            if spec is not None and spec.loader is not None:
-                after_loading.call(spec.loader, lambda _: install())
-                return spec
-        return None
-
-
-_finder, _with_tensorflow = _Finder(), _WithTensorFlow()
+_finder = _Finder()
+# TensorFlow's own modules are to have the copy: so it is when TensorFlow has been imported.
+_with_tensorflow = after_loading.Finder(lambda name: name == "tensorflow", lambda _: install())
 
 
 def install_with_tensorflow() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from tf_ipu_shim import patches
@@ -42,22 +41,7 @@ _NAMES = {
 }
 
 
-class _Finder:
-    """Lets the other finders find a module of Keras, and adds to what its loader does."""
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        if fullname not in _NAMES:
-            return None
-        for other in sys.meta_path:
-            spec = other.find_spec(fullname, path, target) if other is not self else None
-            if spec is not None:
-                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    after_loading.call(spec.loader, lambda module: _loaded(module.__name__, module))
-                return spec
-        return None
-
-
-_finder = _Finder()
+_finder = after_loading.Finder(_NAMES.__contains__, lambda module: _loaded(module.__name__, module))
 
 
 def install() -> None:
