@@ -107,6 +107,8 @@ def era() -> list[str]:
         f"| `numpy`, in scripts: {_names(removed_names.BUILTIN)}, {_names(removed_names.KEPT)}, `NINF` | 1.15-2.6 | "
         "where NumPy has removed them, as they were |",
         "| `collections.Mapping` and the like, in scripts | 1.15-2.6 | `collections.abc` |",
+        "| `yaml.load(file)` without a loader, in scripts | 1.15-2.6 | PyYAML's `FullLoader` |",
+        "| `tf.nn.fused_batch_norm` with a scale of half precision | 1.15-2.6 | as on IPUs |",
         "| `trainable` of a layer, of any type | 1.15-2.6 | whether it is true |",
         "| `libpvti` | SDK 1.2-3.4 | its tracepoints are spans of TensorFlow's profiler |",
         "| `gcprofile` | SDK 1.2-2.1 | writes our own report |",

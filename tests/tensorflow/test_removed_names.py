@@ -5,6 +5,7 @@ import collections.abc
 
 import numpy as np
 import pytest
+import yaml
 
 from tf_ipu_shim import ipu, patches
 
@@ -31,5 +32,17 @@ def test_an_installed_package_has_what_is_installed(text):
             _ = module.nonsense
 
 
+@pytest.mark.parametrize(("call", "expected"), [("load", {"steps": 3}), ("load_all", [{"steps": 3}])])
+def test_yaml_is_loaded_without_a_loader_by_scripts(call, expected):
+    load = getattr(yaml, call)
+    found = load("steps: 3")
+    assert (found if call == "load" else list(found)) == expected
+    assert yaml.load("steps: 3", yaml.BaseLoader) == yaml.load("steps: 3", Loader=yaml.BaseLoader) == {"steps": "3"}
+    with pytest.raises(TypeError, match="Loader"):
+        eval(compile("load('steps: 3')", INSTALLED, "eval"), {"load": load})
+
+
 def test_they_are_registered():
-    assert {"numpy.__getattr__", "collections.__getattr__"} <= {patch.target for patch in patches.applied()}
+    assert {"numpy.__getattr__", "collections.__getattr__", "yaml.load"} <= {
+        patch.target for patch in patches.applied()
+    }

@@ -78,7 +78,7 @@ def _serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] 
             frame: types.FrameType | None = sys._getframe(1)
             while frame is not None and frame.f_code.co_filename.startswith(_IMPORTING):
                 frame = frame.f_back
-            if frame is not None and _is_script(frame.f_code.co_filename):
+            if frame is not None and is_script(frame.f_code.co_filename):
                 return names[name]
         if stock is not None:
             return stock(name)
@@ -87,6 +87,15 @@ def _serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] 
     return __getattr__
 
 
-def _is_script(file: str) -> bool:
+def is_script(file: str) -> bool:
+    """Whether a file is a script's own: neither an installed package's nor Python's.
+
+    Args:
+        file: its path.
+
+    Example:
+        >>> is_script("train.py"), is_script(collections.__file__)
+        (True, False)
+    """
     path = pathlib.PurePath(file)
     return not (_INSTALLED.intersection(path.parts) or path.is_relative_to(sysconfig.get_path("stdlib")))

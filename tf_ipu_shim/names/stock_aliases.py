@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import dimensions, era, half_batch_norm, removed_names
+from tf_ipu_shim.names import dimensions, era, half_batch_norm, removed_names, yaml_loader
 
 # Packages whose modules have gone to several places; nothing else was in them.
 EMPTY_PACKAGES = (
@@ -131,6 +131,7 @@ def install_attributes() -> None:
         dimensions.install()
         half_batch_norm.install()
         removed_names.install()
+        yaml_loader.install()
 
 
 def _add_python() -> None:

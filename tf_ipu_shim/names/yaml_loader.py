@@ -1,0 +1,52 @@
+"""`yaml.load` without a loader, as scripts of the time call it; PyYAML has asked for one since its version 6.
+
+Such a call gets the loader that PyYAML 5 took for it. Checked on PyYAML 6.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import after_loading, removed_names
+
+_NAME = "yaml"
+_LOADS = ("load", "load_all")
+
+
+def install() -> None:
+    """Gives a loader to calls of scripts, in PyYAML as it is loaded or will be."""
+    module = sys.modules.get(_NAME)
+    if module is not None:
+        _loaded(module)
+    else:
+        patches.change(
+            "sys.meta_path: yaml",
+            lambda: sys.meta_path.insert(0, _finder),  # type: ignore[arg-type]
+            lambda: sys.meta_path.remove(_finder),  # type: ignore[arg-type]
+            why="yaml.load without a loader, when a script imports PyYAML",
+            undone="the finder is removed",
+        )
+
+
+def _loaded(module: types.ModuleType) -> None:
+    for name in _LOADS:
+        if hasattr(module, name):
+            patches.replace(module, name, lambda stock: _with_loader(stock, module), why="`yaml.load(file)` of scripts")
+
+
+_finder = after_loading.Finder(_NAME.__eq__, _loaded)
+
+
+def _with_loader(stock: Callable[..., Any], module: Any) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def load(stream: Any, *loader: Any, **named: Any) -> Any:
+        if not loader and not named and removed_names.is_script(sys._getframe(1).f_code.co_filename):
+            loader = (module.FullLoader,)
+        return stock(stream, *loader, **named)
+
+    return load
