@@ -2,10 +2,12 @@
 
 import concurrent.futures
 import json
+import tempfile
 
 import numpy as np
+import pytest
 
-from tf_ipu_shim.runtime import meeting_place
+from tf_ipu_shim.runtime import job, meeting_place
 
 COLLECTIVES = """
 import json, sys, threading
@@ -214,15 +216,23 @@ def test_a_process_that_does_not_come_is_named_with_the_time_that_was_waited(pyt
     assert "Start the job again, with more time in TF_IPU_SHIM_COLLECTIVE_SECONDS" in first[0]
 
 
-def test_processes_of_the_same_rank_are_an_error(python):
-    path = python.script(
-        "import numpy as np\nfrom tf_ipu_shim.runtime import collectives\ncollectives.run('sum', 'a', [np.zeros(1)])"
-    )
-    job = {"TF_IPU_SHIM_SIZE": "2", "TF_IPU_SHIM_JOB": str(python.directory)}
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        processes = list(pool.map(lambda rank: python(path, environment={**job, "TF_IPU_SHIM_RANK": rank}), "011"))
-    failed = [process.stderr for process in processes if process.returncode]
-    assert len(failed) == 1 and "Two processes of this job have rank 1" in failed[0]
+def test_processes_of_the_same_rank_are_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    alone = job.Job("a job of one", rank=0, size=1, local_rank=0, local_size=1)
+    (address,) = meeting_place.meet(alone)
+    assert address.startswith("127.0.0.1:")
+    with pytest.raises(meeting_place.MeetingError, match="Two processes of this job have rank 0"):
+        meeting_place.meet(alone)
+
+
+def test_what_an_ended_job_has_left_counts_for_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(meeting_place, "WAIT_SECONDS", 0.1)
+    here = job.Job("a job of two", rank=0, size=2, local_rank=0, local_size=2)
+    left = meeting_place._directory(here.name) / "1"
+    left.write_text("127.0.0.1:9\n")
+    with pytest.raises(meeting_place.MeetingError, match="those of rank 1 were not found"):
+        meeting_place.meet(here)
 
 
 def test_training_over_two_processes_is_training_on_both_parts_of_the_data(python):

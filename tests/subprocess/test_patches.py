@@ -95,7 +95,8 @@ def test_all_is_as_it_was(python):
             registered = {patch.target for patch in patches.applied()}
             assert all(patch.why and patch.undone and patch.checked for patch in patches.applied())
             beyond = {
-                "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: yaml", "sys.modules['tensorflow.python.keras']",
+                "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: yaml",
+                "sys.modules['tensorflow.python.keras']",
                 "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
             }
             # What a finder serves is set on the package around it; all else is one entry of the register each.

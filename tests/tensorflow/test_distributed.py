@@ -99,10 +99,10 @@ def test_collectives_of_one_process():
         distributed.allgather(x, name="gathered"),
         distributed.broadcast(x, 0),
         host_collective_ops.allreduce(x, tf.distribute.ReduceOp.SUM, "y"),
-        host_collective_ops.allgather(x),
+        host_collective_ops.allgather(x)[0],
         host_collective_ops.broadcast(x),
         gen_popdist_ops.popdist_all_reduce(x, reduce_op="SUM", tensor_name="x"),
-        gen_popdist_ops.popdist_all_gather(x, tensor_name="x"),
+        gen_popdist_ops.popdist_all_gather(x, tensor_name="x")[0],
         gen_popdist_ops.popdist_broadcast(x, tensor_name="x"),
     ):
         np.testing.assert_array_equal(result, x)
@@ -136,7 +136,8 @@ def test_the_processes_of_a_job(monkeypatch):
     with pytest.raises(errors.UnsupportedError, match="4 processes, 2 of them on this machine"):
         distributed.init()
     monkeypatch.setenv("TF_IPU_SHIM_RANK", "7")
-    with pytest.raises(ValueError, match="from 0 to 3, but 7"):
+    monkeypatch.setenv("TF_IPU_SHIM_SIZE", "4")
+    with pytest.raises(ValueError, match="from 0 to 3, but TF_IPU_SHIM_RANK is 7"):
         distributed.init()
 
 

@@ -9,7 +9,7 @@ from tf_ipu_shim import plugin
 from tf_ipu_shim.lowering import op_types, vocabulary
 
 SOURCES = pathlib.Path(plugin.__file__).with_name("csrc")
-# What is registered and in no program: Graphcore's driver ops, and what runs eagerly only.
+# What is registered and in no program, or in one as any op of the host is: Graphcore's driver ops, users' own.
 NOT_IN_PROGRAMS = {
     "ApplicationCall",
     "ApplicationRuntime",
@@ -28,6 +28,7 @@ NOT_IN_PROGRAMS = {
     "IpuResetSeed",
     "IpuShape",
     "IpuUseSyntheticDataFor",
+    "IpuUserReadWriteOp",
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
-from tf_ipu_shim.lowering import candidate_samplers, op_types, vocabulary
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.lowering.functions import Functions
 
@@ -153,12 +153,12 @@ class _Seeder:
 
     def _explicit_seed(self, name: str) -> int:
         """A number that follows from the seeds a script gave its ops; 0 where it gave none."""
-        source = self._functions[name].source
         seeds: list[int] = []
-        for node in source.node_def if source is not None else ():
-            if node.op in _STATELESS or node.op in candidate_samplers.OPS:
-                seeds.extend((node.attr["seed"].i, node.attr["seed2"].i))
-            seeds.extend(self._explicit_seed(called) for called in op_types.called_functions(node) if called != name)
+        for node in self._functions[name].nodes:
+            if node.op in _STATELESS:
+                seeds.extend(node.proto.attr[seed].i if seed in node.proto.attr else 0 for seed in ("seed", "seed2"))
+            called = op_types.called_functions(node.proto)
+            seeds.extend(self._explicit_seed(function) for function in called if function != name)
         return zlib.crc32(repr(seeds).encode()) | 1 if any(seeds) else 0
 
 

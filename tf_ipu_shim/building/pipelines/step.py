@@ -104,18 +104,7 @@ class PipelineStep:
         arguments = self._arguments
         if arguments.accumulate_outfeed_dtype is not None:
             outputs = _named(outputs)
-        sent: Any = outputs
-        if arguments.outfeed_loss and self.optimizer is not None:
-            sent = self.optimizer.loss
-        elif arguments.outfeed_mask:
-            if len(arguments.outfeed_mask) != len(outputs):
-                raise ValueError(
-                    f"The last computational stage has {len(outputs)} outputs, but the outfeed_mask has "
-                    f"{len(arguments.outfeed_mask)} entries. Give one for each output."
-                )
-            sent = [output for output, masked in zip(outputs, arguments.outfeed_mask) if not masked]
-        elif len(outputs) == 1 and not arguments.training and not arguments.accumulate_outfeed:
-            sent = outputs[0]  # as Graphcore's: an inference pipeline's outfeed gives the tensor or the dictionary
+        sent = self._what_is_sent(outputs)
         if isinstance(sent, list) and not sent:
             return
         if arguments.outfeed_queue is None:
@@ -127,6 +116,21 @@ class PipelineStep:
             self.outfeed = sent
         else:
             self._operations.append(arguments.outfeed_queue.enqueue(sent))
+
+    def _what_is_sent(self, outputs: list[Any]) -> Any:
+        arguments = self._arguments
+        if arguments.outfeed_loss and self.optimizer is not None:
+            return self.optimizer.loss
+        if arguments.outfeed_mask:
+            if len(arguments.outfeed_mask) != len(outputs):
+                raise ValueError(
+                    f"The last computational stage has {len(outputs)} outputs, but the outfeed_mask has "
+                    f"{len(arguments.outfeed_mask)} entries. Give one for each output."
+                )
+            return [output for output, masked in zip(outputs, arguments.outfeed_mask) if not masked]
+        if len(outputs) == 1 and not arguments.training and not arguments.accumulate_outfeed:
+            return outputs[0]  # as Graphcore's: an inference pipeline's outfeed gives the tensor or the dictionary
+        return outputs
 
     def _refuse_captures(self) -> None:
         given = {id(tensor) for tensor in self._arguments.inputs}

@@ -94,7 +94,7 @@ def ipu_stateful_gradient_accumulate(
         >>> def body(total):
         ...     return total + ipu_stateful_gradient_accumulate(tf.ones([1]), num_mini_batches=5, verify_usage=False)
         >>> step = tf.function(lambda: ipu.loops.repeat(10, body, [tf.zeros([1])]))
-        >>> strategy.run(step)[0].numpy().tolist()
+        >>> strategy.run(step).numpy().tolist()
         [10.0]
     """
     value = tf.convert_to_tensor(input)
@@ -124,7 +124,7 @@ def ipu_stateful_gradient_accumulate_with_momentum(
         >>> def body(total):
         ...     return total + ipu_stateful_gradient_accumulate_with_momentum(momentum.handle, tf.ones([1]), 0.5, 2)
         >>> step = tf.function(lambda: ipu.loops.repeat(4, body, [tf.zeros([1])]))
-        >>> strategy.run(step)[0].numpy().tolist()
+        >>> strategy.run(step).numpy().tolist()
         [5.0]
     """
     note_arguments("GradientAccumulationOptimizer", verify_usage=verify_usage)
