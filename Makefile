@@ -1,7 +1,9 @@
 # Every target sets up what it needs: Python 3.10 or 3.11 with venv, and g++, are enough.
 #   make demo          runs the sharding tutorial with its memory table
-#   make test          checks style and runs all tests on TensorFlow 2.15.1
+#   make test          checks style and runs all tests on TensorFlow 2.15.1 but the slow ones
+#   make test-slow     runs those: random models at length, every benchmark once
 #   make test-221      runs the tests that need no Estimator on TensorFlow 2.21.0 (Python 3.10 to 3.13)
+#   make test-221-ci   runs as much of that as CI has time for
 #   make test-pythons  does that on each promised Python that is installed, one after another
 #   make asan          runs the tests of the C++ plugin under AddressSanitizer
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
@@ -23,18 +25,29 @@ GENERATORS := tools/generate_coverage.py tools/generate_options.py
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-221 test-pythons asan lint wheel bench coverage options clean
+.PHONY: demo test test-slow test-221 test-221-ci test-pythons asan lint wheel bench coverage options clean
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
 
 test: lint
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+
+test-slow: $(BIN)/.ready
+	$(BIN)/python -m pytest tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # The rooms without TensorFlow have nothing that a second TensorFlow could change.
 test-221: $(BIN_221)/.ready
 	TF_USE_LEGACY_KERAS=1 $(BIN_221)/python -m pytest -m "not estimator" \
 	    --ignore tests/machine --ignore tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+
+# CI has 20 minutes for both versions. On the second one it looks at what touches TensorFlow, and leaves out what takes
+# long: random programs again, and scripts in processes of their own but for those about names and patches.
+CI_LEAVES_OUT := $(addprefix --ignore tests/tensorflow/test_,differential.py pipeline_worlds.py memory_random.py)
+CI_SCRIPTS := $(addprefix tests/subprocess/test_,names.py patches.py one_keras.py runner.py jobs.py)
+test-221-ci: $(BIN_221)/.ready
+	TF_USE_LEGACY_KERAS=1 $(BIN_221)/python -m pytest -m "not estimator and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS) \
+	    tests/tensorflow $(CI_LEAVES_OUT) $(CI_SCRIPTS)
 
 test-pythons:
 	for version in $(PYTHONS); do \
