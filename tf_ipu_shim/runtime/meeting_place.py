@@ -41,7 +41,8 @@ def meet(here: job.Job) -> tuple[str, ...]:
         MeetingError: another process has this rank, or one does not come.
 
     Example:
-        >>> len(meet(job.Job("documentation", rank=0, size=1, local_rank=0, local_size=1)))
+        >>> import uuid
+        >>> len(meet(job.Job(uuid.uuid4().hex, rank=0, size=1, local_rank=0, local_size=1)))
         1
     """
     directory = _directory(here.name)
