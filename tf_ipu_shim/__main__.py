@@ -7,4 +7,4 @@ import sys
 from tf_ipu_shim.cli import runner
 
 if __name__ == "__main__":
-    sys.exit(runner.run(sys.argv[1:]))
+    sys.exit(runner.main(sys.argv[1:]))

@@ -28,7 +28,7 @@ one that is not. What TensorFlow and Keras hand to every layer or hook is listed
 
 def page() -> str:
     """The whole page as Markdown."""
-    from tf_ipu_shim.configuration import all_options
+    from tf_ipu_shim.configuration import all_options, environment
     from tf_ipu_shim.machine.effects import MEANINGS
 
     lines = ["| effect | what differs |", "|---|---|"]
@@ -42,6 +42,9 @@ def page() -> str:
             "|---|---|---|",
         ]
         lines += [f"| `{entry.name}` | {entry.effect} | {entry.what} |" for entry in entries]
+    lines += ["", "## Environment variables", "", "`tf-ipu env` shows them with their values now.", ""]
+    lines += ["| variable | where it is not set | what |", "|---|---|---|"]
+    lines += [f"| `{variable.name}` | {variable.default} | {variable.what} |" for variable in environment.VARIABLES]
     return HEADER + "\n".join(lines) + "\n"
 
 

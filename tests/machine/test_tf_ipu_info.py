@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import tf_ipu_shim
 from tf_ipu_shim import cli
 from tf_ipu_shim.machine import attach, listing, systems
 from tf_ipu_shim.machine.locks import Holder
@@ -38,6 +39,14 @@ def test_machine_listing(monkeypatch, capsys):
     monkeypatch.setenv("TF_IPU_SHIM_SYSTEM", "m2000")
     assert cli.main(["info", "-l"]) == 0
     assert capsys.readouterr().out == PUBLISHED_M2000
+
+
+def test_another_system_and_the_version(capsys):
+    assert cli.main(["info", "--system", "m2000", "-l"]) == 0
+    assert capsys.readouterr().out == PUBLISHED_M2000
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert (stop.value.code, capsys.readouterr().out) == (0, f"tf_ipu_shim {tf_ipu_shim.__version__}\n")
 
 
 def test_card_listing(capsys):
@@ -135,6 +144,10 @@ def test_json(capsys):
     [
         (["info", "-d", "31"], "ipu16", "no IPU device with id 31.*ids are 0 to 30"),
         (["info", "-i"], "ipu16", "-i needs the device to describe: -d ID"),
+        (["info", "--system", "ipu61"], "ipu16", "no simulated system 'ipu61'"),
+        (["schedule", "--svg", "/no/such/directory/x.svg"], "ipu16", "^tf-ipu schedule: /no/such/directory/x.svg: "),
+        (["poprun", "--num-replicas=1", "no-such-program"], "ipu16", "there is no command 'no-such-program'"),
+        (["poprun", "--num-replicas=1", "no-such.py"], "ipu16", "can't open file 'no-such.py'"),
         (["info"], "ipu61", "no simulated system 'ipu61'. Did you mean 'ipu16'"),
     ],
 )
@@ -142,7 +155,7 @@ def test_refused(monkeypatch, capsys, words, system, message):
     monkeypatch.setenv("TF_IPU_SHIM_SYSTEM", system)
     assert cli.main(words) == 2
     captured = capsys.readouterr()
-    assert captured.out == ""
+    assert (captured.out == "") == (words[0] != "schedule")
     assert re.search(message, captured.err)
 
 

@@ -1,12 +1,16 @@
-"""`python -m tf_ipu_shim`: what the script sees, and what its user sees."""
+"""`python -m tf_ipu_shim` and `tf-ipu run`: what the script sees, and what its user sees."""
 
+import re
+import sys
 import textwrap
 
 import pytest
 
+from tf_ipu_shim import cli
 from tf_ipu_shim.cli import runner
 
 MODULE = ("-m", "tf_ipu_shim")
+COMMAND = ("-m", "tf_ipu_shim.cli", "run")
 
 
 def test_script_sees_what_python_would_give_it(python):
@@ -58,11 +62,12 @@ def test_module_and_directory(python):
     assert python.succeeds(*MODULE, "package", "a") == python.succeeds("package", "a")
 
 
-def test_options_reach_the_environment(python):
-    script = python.script("import os; print(os.environ['TF_IPU_SHIM_SDK'], os.environ['TF_IPU_SHIM_SYSTEM'])")
-    assert python.succeeds(*MODULE, "--sdk", "2.6.0", "--system", "pod16", script) == "2.6 pod16\n"
-    script = python.script("import os; print(os.environ['TF_IPU_SHIM_EXECUTION'])")
-    assert python.succeeds(*MODULE, "--execution", "kernels", script) == "kernels\n"
+@pytest.mark.parametrize("spelling", [MODULE, COMMAND], ids=["module", "command"])
+def test_options_reach_the_environment(python, spelling):
+    names = ("SDK", "SYSTEM", "EXECUTION")
+    script = python.script(f"import os, sys; print(*(os.environ['TF_IPU_SHIM_' + n] for n in {names}), sys.argv[1:])")
+    options = ("--sdk", "2.6.0", "--system", "pod16", "--execution", "kernels")
+    assert python.succeeds(*spelling, *options, script, "--tf1") == "2.6 pod16 kernels ['--tf1']\n"
 
 
 @pytest.mark.parametrize(
@@ -70,16 +75,34 @@ def test_options_reach_the_environment(python):
     [
         ([], "a SCRIPT or -m MODULE is needed"),
         (["-m"], "a SCRIPT or -m MODULE is needed"),
+        (["-m", "no_such_module"], "No module named no_such_module"),
         (["--sdk", "3.5", "x.py"], "SDK 3.5 is not emulated. Use one from 1.2 to 3.4"),
         (["--sdk", "newest", "x.py"], "'newest' is not of the form MAJOR.MINOR"),
         (["--system", "abacus", "x.py"], "There is no simulated system 'abacus'"),
         (["--execution", "fast", "x.py"], "invalid choice: 'fast'"),
-        (["no_such_file.py"], "can't open file 'no_such_file.py'"),
+        (["no_such_file.py"], "can't open file 'no_such_file.py': there is no such file in "),
+        (["empty"], "the directory has no __main__.py"),
+        (["--memory-json", "nowhere/m.json", __file__], "--memory-json: there is no directory 'nowhere'"),
+        (["--memory-svg", "empty", __file__], "--memory-svg: 'empty' is a directory"),
     ],
 )
-def test_wrong_command_line(arguments, message, capsys):
-    assert runner.run(arguments) == 2
-    assert message in capsys.readouterr().err
+def test_wrong_command_line(arguments, message, capsys, tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", ["", *sys.path])
+    assert runner.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert status_of_command(["run", *arguments]) == 2
+    # The same words but for the name of the program, which may break lines of the usage elsewhere.
+    assert said.splitlines()[-1].partition(": ")[2] == capsys.readouterr().err.splitlines()[-1].partition(": ")[2]
+
+
+def status_of_command(words):
+    try:
+        return cli.main(words)
+    except SystemExit as stop:
+        return stop.code
 
 
 def test_tensorflow_1(python):
@@ -145,3 +168,12 @@ def test_tensorflow_1_has_an_estimator_that_works(python):
         )
     )
     python.succeeds(*MODULE, "--tf1", script)
+
+
+def test_doctor_on_this_installation(capsys):
+    """Whether the plugin is built already is this machine's affair."""
+    status = cli.main(["doctor"])
+    shown = capsys.readouterr().out
+    assert f"[ok] Python: {sys.version_info[0]}.{sys.version_info[1]} on linux" in shown
+    assert re.search(r"^\[ok\] import tensorflow: TensorFlow 2\.", shown, re.M)
+    assert status == int("[PROBLEM]" in shown)

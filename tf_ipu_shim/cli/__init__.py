@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import tf_ipu_shim
+
 PROGRAM = "tf-ipu"
 
 
@@ -25,9 +27,11 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
+    "doctor": Command("tf_ipu_shim.cli.doctor", "check this installation, and say what to do"),
+    "env": Command("tf_ipu_shim.cli.env", "list environment variables, flags and engine options with their values"),
     "info": Command("tf_ipu_shim.machine.info", "list the simulated IPUs, and who uses them"),
     "poprun": Command("tf_ipu_shim.cli.poprun", "start a job of several processes on this machine"),
-    "run": Command("tf_ipu_shim.cli.run", "run a script, with a report on its memory"),
+    "run": Command("tf_ipu_shim.cli.run", "run a script"),
     "schedule": Command("tf_ipu_shim.machine.schedule_picture", "draw the schedule of a pipeline"),
 }
 """All subcommands by name."""
@@ -50,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="commands:\n" + "\n".join(f"  {name:<10} {command.help}" for name, command in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    chooser.add_argument("--version", action="version", version=f"tf_ipu_shim {tf_ipu_shim.__version__}")
     chooser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="what to do; COMMAND -h tells more")
     if not words:
         chooser.print_help()
@@ -66,4 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone (`tf-ipu info -l | head`); the interpreter must not stumble over it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"{PROGRAM} {name}: {what}", file=sys.stderr)
+        return 2
     return status

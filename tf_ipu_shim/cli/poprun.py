@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -115,6 +116,11 @@ def _problem(arguments: argparse.Namespace) -> str | None:
         return f"--num-replicas {replicas} is no multiple of --num-instances {instances}; all have as many replicas."
     if not arguments.command:
         return "no command is given. Write it behind the options: poprun --num-replicas 2 python3 train.py"
+    program = _command(arguments.command)
+    if shutil.which(program[0]) is None:
+        return f"there is no command {program[0]!r}. Write a script or a program behind the options."
+    if program[0] == sys.executable and program[1].endswith(".py") and not os.path.isfile(program[1]):
+        return f"can't open file {program[1]!r}: there is no such file in {os.getcwd()}"
     others = [host for host in _hosts(arguments) if not _is_here(host)]
     if others:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import runpy
 import sys
@@ -11,43 +12,98 @@ from collections.abc import Sequence
 
 import tf_ipu_shim
 from tf_ipu_shim import sdk
+from tf_ipu_shim.cli import report
 from tf_ipu_shim.machine import systems, ways
 from tf_ipu_shim.names import one_keras
 
 PROGRAM = "python -m tf_ipu_shim"
+USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
 
 
-def run(argv: Sequence[str]) -> int:
-    """Runs what the command line `argv` names and returns the exit status `python` would have ended with.
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of the runner, and everything after them for the script."""
+    parser.usage = USAGE
+    parser.set_defaults(program=parser.prog)
+    parser.add_argument(
+        "--tf1",
+        action="store_true",
+        help="for scripts written for TensorFlow 1.15: `import tensorflow` gives the version 1 API in graph mode",
+    )
+    parser.add_argument("--sdk", metavar="VERSION", type=_sdk, help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4)")
+    parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine, such as pod4")
+    parser.add_argument(
+        "--execution",
+        choices=ways.WAYS,
+        metavar="WAY",
+        help="how programs run on this host: by XLA (xla), by TensorFlow's kernels (kernels), or the better (auto)",
+    )
+    report.add_arguments(parser)
+    parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
+    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
+
+
+def main(argv: Sequence[str], program: str = PROGRAM) -> int:
+    """Runs what a command line names.
+
+    Args:
+        argv: ``[OPTIONS] (SCRIPT | -m MODULE) ARGS...``, as `add_arguments` declares; a directory or zip file with a
+            `__main__.py` counts as a script.
+        program: the words before them, for messages.
+
+    Returns:
+        As `run`; 2 for a wrong command line.
+
+    Example:
+        >>> main(["train.py", "--steps", "10"])
+        0
+    """
+    parser = argparse.ArgumentParser(prog=program, description="Runs a script written for Graphcore's TensorFlow.")
+    parser.add_argument("--version", action="version", version=f"tf_ipu_shim {tf_ipu_shim.__version__}")
+    add_arguments(parser)
+    try:
+        options = parser.parse_args(argv)
+    except SystemExit as stop:  # argparse has printed what it has to say.
+        return _status(stop)
+    return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs a script and returns the exit status `python` would have ended with.
 
     The script sees its own `sys.argv` and `sys.path[0]`, is `__main__`, and an uncaught exception prints the traceback
     of the script alone. `sys.argv`, `sys.path` and the environment keep the script's values afterwards, for whatever
     it registered with `atexit`.
 
     Args:
-        argv: ``[--tf1] [--sdk VERSION] [--system NAME] [--execution WAY] (SCRIPT | -m MODULE) ARGS...``; a directory
-            or zip file with a `__main__.py` counts as a script.
+        options: as `add_arguments` declares.
 
     Returns:
-        0, the status given to `sys.exit`, 1 after an uncaught exception, 2 for a wrong command line.
+        0, the status given to `sys.exit`, 1 after an uncaught exception, 2 where there is no such script, or the
+        report could not be written.
 
     Raises:
         KeyboardInterrupt: the user stopped the script.
-
-    Example:
-        >>> run(["train.py", "--steps", "10"])
-        0
     """
-    try:
-        options = _parse(argv)
-    except SystemExit as stop:  # argparse has printed the usage.
-        return _status(stop)
+    if options.module:
+        options.module, *options.arguments = options.module
+    problem = _problem(options) or report.problem(options)
+    if problem:
+        print(f"{options.program}: {problem}", file=sys.stderr)
+        return 2
     if options.sdk:
         os.environ[sdk.ENVIRONMENT_VARIABLE] = options.sdk
     if options.system:
         os.environ[systems.ENVIRONMENT_VARIABLE] = options.system
     if options.execution:
         os.environ[ways.ENVIRONMENT_VARIABLE] = options.execution
+    try:
+        return _run(options)
+    finally:
+        report.write(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.tf1:
         from tf_ipu_shim.names import tensorflow1
 
@@ -64,35 +120,29 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description="Runs a script written for Graphcore's TensorFlow.",
-        usage="%(prog)s [-h] [--tf1] [--sdk VERSION] [--system NAME] [--execution WAY] (SCRIPT | -m MODULE) [ARGS ...]",
-    )
-    parser.add_argument("--version", action="version", version=f"tf_ipu_shim {tf_ipu_shim.__version__}")
-    parser.add_argument(
-        "--tf1",
-        action="store_true",
-        help="for scripts written for TensorFlow 1.15: `import tensorflow` gives the version 1 API in graph mode",
-    )
-    parser.add_argument("--sdk", metavar="VERSION", type=_sdk, help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4)")
-    parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine, such as pod4")
-    parser.add_argument(
-        "--execution",
-        choices=ways.WAYS,
-        metavar="WAY",
-        help="how programs run on this host: by XLA (xla), by TensorFlow's kernels (kernels), or the better (auto)",
-    )
-    parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
-    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
-    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
-    options = parser.parse_args(argv)
-    if options.module is not None and options.script is None and options.module:
-        options.module, *options.arguments = options.module
-    elif options.module is not None or options.script is None:
-        parser.error("a SCRIPT or -m MODULE is needed")
-    return options
+def _problem(options: argparse.Namespace) -> str | None:
+    """What is wrong with the script's name, before anything of it has run."""
+    if options.module:
+        return None if _has_module(options.module) else f"No module named {options.module}"
+    if options.script is None:
+        return "a SCRIPT or -m MODULE is needed"
+    try:
+        if os.path.isdir(options.script):
+            if not os.path.exists(os.path.join(options.script, "__main__.py")):
+                return f"can't run {options.script!r}: the directory has no __main__.py. Name a script in it."
+            return None
+        with open(options.script, "rb"):
+            return None
+    except FileNotFoundError:
+        return f"can't open file {options.script!r}: there is no such file in {os.getcwd()}"
+    except OSError as error:
+        return f"can't open file {options.script!r}: {error.strerror}"
+
+
+def _has_module(name: str) -> bool:
+    """Whether there is such a module, or package that it is in: importing the latter now could be too early."""
+    sys.path[0] = os.getcwd()
+    return importlib.util.find_spec(name.partition(".")[0]) is not None
 
 
 def _sdk(text: str) -> str:
@@ -116,9 +166,6 @@ def _execute(options: argparse.Namespace) -> None:
         runpy.run_module(options.module, run_name="__main__", alter_sys=True)
         return
     sys.argv = [options.script, *options.arguments]
-    if not os.path.exists(options.script):
-        print(f"{PROGRAM}: can't open file {options.script!r}: there is no such file", file=sys.stderr)
-        raise SystemExit(2)
     if os.path.isfile(options.script):
         sys.path[0] = os.path.dirname(os.path.realpath(options.script))
     runpy.run_path(options.script, run_name="__main__")

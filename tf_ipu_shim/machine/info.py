@@ -14,8 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-l", "--list-devices", action="store_true", help="list all devices, as `gc-info -l` does")
     parser.add_argument("-d", "--device-id", type=int, metavar="ID", help="speak of this device only")
     parser.add_argument("-i", "--device-info", action="store_true", help="attributes of the device given with -d")
+    parser.add_argument("--system", metavar="NAME", help="speak of this system instead of the one in use")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.epilog = f"{systems.ENVIRONMENT_VARIABLE} chooses the system: {', '.join(systems.SYSTEMS)}."
+    parser.epilog = f"{systems.ENVIRONMENT_VARIABLE} chooses the system in use: {', '.join(systems.SYSTEMS)}."
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -30,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.device_info and arguments.device_id is None:
         return _refuse("-i needs the device to describe: -d ID.")
     try:
-        system = systems.current()
+        system = systems.named(arguments.system) if arguments.system else systems.current()
         chosen = None if arguments.device_id is None else (system.device(arguments.device_id),)
         holders = attach.in_use(system)
     except (ValueError, attach.LockDirectoryError) as error:

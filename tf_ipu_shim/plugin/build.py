@@ -83,22 +83,34 @@ def ensure_built(
     """
     files = _source_files(sources)
     tensorflow = tensorflow or TensorFlowBuild.installed()
-    stem = f"ipu-plugin-tf{tensorflow.version}-{_digest(tensorflow, files)}"
     command = compiler.find()
-    if command is None:
-        found = None if rebuild else cache.find_any_compiler(stem)
-        if found is None:
-            raise errors.PluginError(compiler.missing_message())
-        return found
-    name = f"{stem}-{command.digest}.so"
     if not rebuild:
-        found = cache.find(name)
+        found = _found(tensorflow, files, command)
         if found is not None:
             return found
+    if command is None:
+        raise errors.PluginError(compiler.missing_message())
+    name = f"{_stem(tensorflow, files)}-{command.digest}.so"
     directory = cache.writable_directory([directory] if directory else cache.directories())
     with cache.lock(directory, name, lambda: _say("Waiting for another process to build the IPU plugin ...\n")):
         found = None if rebuild else cache.find(name)  # Another process may have built it while this one waited.
         return found or _build(files, tensorflow, command, directory / name)
+
+
+def found() -> pathlib.Path | None:
+    """The library that `ensure_built` would return without building it; None where there is none."""
+    return _found(TensorFlowBuild.installed(), _source_files(None), compiler.find())
+
+
+def _found(
+    tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], command: compiler.Compiler | None
+) -> pathlib.Path | None:
+    stem = _stem(tensorflow, files)
+    return cache.find_any_compiler(stem) if command is None else cache.find(f"{stem}-{command.digest}.so")
+
+
+def _stem(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path]) -> str:
+    return f"ipu-plugin-tf{tensorflow.version}-{_digest(tensorflow, files)}"
 
 
 def _build(

@@ -1,0 +1,327 @@
+"""`tf-ipu doctor`: looks at everything an installation needs, and says what was found, expected, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.metadata
+import importlib.util
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import tf_ipu_shim
+from tf_ipu_shim import errors, keras2
+from tf_ipu_shim.configuration import environment
+from tf_ipu_shim.machine import attach, engine_options, flags, listing, systems
+from tf_ipu_shim.plugin import cache, compiler
+
+PYTHONS = ((3, 10), (3, 13))
+"""The first and the last Python that setup.cfg promises."""
+TENSORFLOWS = ((2, 15, 1), (2, 22))
+"""The first TensorFlow that is supported, and the first one again that is not."""
+OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
+
+# In a process of its own: a TensorFlow made for other processors ends the process that imports it.
+_PROBE = """
+import json, sys
+import tensorflow as tf
+from tf_ipu_shim.plugin import build
+found = build.found()
+print(json.dumps({"version": tf.version.VERSION, "plugin": found and str(found)}))
+"""
+_PROBE_SECONDS = 300
+_SHOWN_LINES = 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Check:
+    """What one look has shown.
+
+    Args:
+        name: of what was looked at.
+        state: `OK`, `NOTE` or `PROBLEM`.
+        found: what is there.
+        expected: what should be there.
+        cure: what to do; empty where nothing is to be done.
+    """
+
+    name: str
+    state: str
+    found: str
+    expected: str
+    cure: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Looks, and prints what it sees.
+
+    Args:
+        arguments: as `add_arguments` declares.
+
+    Returns:
+        0, or 1 where something keeps scripts from running.
+    """
+    checks = list(_checks())
+    if arguments.json:
+        print(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
+    else:
+        for check in checks:
+            _show(check)
+    return int(any(check.state == PROBLEM for check in checks))
+
+
+def _show(check: Check) -> None:
+    print(f"[{check.state}] {check.name}: {check.found}")
+    if check.state != OK:
+        print(f"    expected: {check.expected}")
+    if check.cure:
+        print(f"    do:       {check.cure}")
+
+
+def _checks() -> Iterator[Check]:
+    yield python(sys.version_info[:2])
+    yield names()
+    installed = installed_tensorflows()
+    yield tensorflow(installed)
+    probe = _probe() if installed else {"error": "TensorFlow is not installed"}
+    if installed:
+        yield loads(probe)
+        yield keras(probe.get("version") or next(iter(installed.values())))
+    yield plugin(probe.get("plugin"), compiler.find() is not None)
+    yield plugin_directory()
+    yield from variables()
+    yield ipus()
+
+
+def python(version: tuple[int, ...]) -> Check:
+    """Whether this is a Python that the package is for, on Linux.
+
+    Args:
+        version: such as `(3, 11)`.
+    """
+    first, last = (".".join(map(str, bound)) for bound in PYTHONS)
+    fits = PYTHONS[0] <= version[:2] <= PYTHONS[1] and sys.platform == "linux" and bool(platform.libc_ver()[0])
+    return Check(
+        name="Python",
+        state=OK if fits else PROBLEM,
+        found=f"{'.'.join(map(str, version[:2]))} on {sys.platform} {platform.machine()}, {sys.executable}",
+        expected=f"Python {first} to {last} on Linux with glibc",
+        cure="" if fits else "make an environment with Python 3.11: TensorFlow 2.15 is made for it",
+    )
+
+
+def names() -> Check:
+    """Whether plain `python` knows Graphcore's module names."""
+    site = any(pathlib.Path(entry, "tf_ipu_shim.pth").is_file() for entry in sys.path if entry)
+    place = pathlib.Path(tf_ipu_shim.__file__).parent
+    return Check(
+        name="tf_ipu_shim",
+        state=OK if site else NOTE,
+        found=f"{tf_ipu_shim.__version__} in {place}" + ("" if site else ", not installed by pip"),
+        expected="tf_ipu_shim.pth in site-packages, so that plain `python script.py` knows Graphcore's names",
+        cure="" if site else f"run scripts with `{sys.executable} -m tf_ipu_shim script.py`, or `pip install` it",
+    )
+
+
+def installed_tensorflows() -> dict[str, str]:
+    """The installed packages that bring a module `tensorflow`, with their versions."""
+    found = {}
+    for name in ("tensorflow-cpu", "tensorflow", "tensorflow-cpu-aws", "tf-nightly", "tf-nightly-cpu"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def tensorflow(installed: dict[str, str]) -> Check:
+    """Whether there is one TensorFlow, of a version that is supported.
+
+    Args:
+        installed: versions by package, as `installed_tensorflows` finds them.
+
+    Example:
+        >>> tensorflow({"tensorflow-cpu": "2.15.1"}).state
+        'ok'
+        >>> tensorflow({"tensorflow-cpu": "2.9.0"}).state
+        'PROBLEM'
+    """
+    first, end = (".".join(map(str, bound)) for bound in TENSORFLOWS)
+    fitting = "2.15.1" if sys.version_info < (3, 12) else "2.21.0"
+    found = ", ".join(f"{name} {version}" for name, version in installed.items()) or "none"
+    state, cure = OK, ""
+    if not installed or any(not TENSORFLOWS[0] <= _numbers(version) < TENSORFLOWS[1] for version in installed.values()):
+        state, cure = PROBLEM, f"pip install tensorflow-cpu=={fitting}"
+    elif len(set(installed.values())) > 1:
+        state = PROBLEM
+        cure = f"pip uninstall -y {' '.join(installed)}; pip install tensorflow-cpu=={fitting}"
+    elif len(installed) > 1:
+        state, cure = NOTE, "nothing while both have one version: they share their files"
+    expected = f"one package, {first} <= version < {end}"
+    return Check(name="TensorFlow", state=state, found=found, expected=expected, cure=cure)
+
+
+def loads(probe: dict[str, str]) -> Check:
+    """Whether TensorFlow can be imported.
+
+    Args:
+        probe: what a process that tried has said.
+    """
+    error = probe.get("error", "")
+    return Check(
+        name="import tensorflow",
+        state=PROBLEM if error else OK,
+        found=error or f"TensorFlow {probe['version']}",
+        expected="it can be imported",
+        cure="install TensorFlow again in a new environment; on a processor without AVX it cannot run" if error else "",
+    )
+
+
+def keras(version: str) -> Check:
+    """Whether the Keras of `tf.keras` is Keras 2.
+
+    Args:
+        version: of TensorFlow.
+    """
+    expected = "Keras 2, which Graphcore's scripts are written for"
+    try:
+        root = keras2.root()
+    except errors.UnsupportedError:
+        return Check(
+            name="Keras",
+            state=PROBLEM,
+            found="no Keras 2",
+            expected=expected,
+            cure=f"pip install --no-deps tf_keras=={'.'.join(version.split('.')[:2])}.*",
+        )
+    package = root.partition(".")[0]
+    found = f"{package} {importlib.metadata.version(package)}"
+    chosen = os.environ.get("TF_USE_LEGACY_KERAS")
+    if package == "tf_keras" and _numbers(importlib.metadata.version(package))[:2] != _numbers(version)[:2]:
+        cure = f"pip install --no-deps tf_keras=={'.'.join(version.split('.')[:2])}.*"
+        return Check(name="Keras", state=PROBLEM, found=found, expected="tf_keras of TensorFlow's version", cure=cure)
+    if package == "tf_keras" and chosen not in (None, "", "1", "true", "True"):
+        return Check(
+            name="Keras",
+            state=NOTE,
+            found=f"{found}, and TF_USE_LEGACY_KERAS={chosen}: tf.keras is Keras 3",
+            expected=expected,
+            cure="unset TF_USE_LEGACY_KERAS: it is then set to 1 by itself",
+        )
+    return Check(name="Keras", state=OK, found=found, expected=expected)
+
+
+def plugin(library: str | None, has_compiler: bool) -> Check:
+    """Whether the C++ part is built, or can be.
+
+    Args:
+        library: where it is, if it is built.
+        has_compiler: whether there is a C++ compiler.
+    """
+    expected = "the plugin for this TensorFlow, or a C++ compiler that makes it at first use"
+    if library:
+        return Check(name="plugin", state=OK, found=library, expected=expected)
+    if has_compiler:
+        found = f"not built yet; {compiler.find().command[0]} builds it at first use"  # type: ignore[union-attr]
+        cure = "python -m tf_ipu_shim.plugin.build builds it now (15 to 60 s)"
+        return Check(name="plugin", state=OK, found=found, expected=expected, cure=cure)
+    found, cure = "not built, and no compiler", compiler.missing_message()
+    return Check(name="plugin", state=PROBLEM, found=found, expected=expected, cure=cure)
+
+
+def plugin_directory() -> Check:
+    """Whether the plugin can be kept between processes."""
+    expected = "a directory that this user alone can write"
+    try:
+        found = str(cache.writable_directory(cache.directories()))
+    except errors.PluginError as error:
+        return Check(
+            name="cache",
+            state=NOTE,
+            found=" ".join(str(error).splitlines()[1:-1]).strip(),
+            expected=expected,
+            cure=str(error).splitlines()[-1],
+        )
+    return Check(name="cache", state=OK, found=found, expected=expected)
+
+
+def variables() -> Iterator[Check]:
+    """Whether what is set in the environment can be read."""
+    problems = []
+    checks: list[Callable[[], object]] = [variable.check for variable in environment.VARIABLES if variable.check]
+    for check in [*checks, flags.current, engine_options.current]:
+        try:
+            check()
+        except (ValueError, NotImplementedError) as error:
+            problems.append(str(error))
+    for problem in problems:
+        yield Check(
+            name="environment",
+            state=PROBLEM,
+            found=problem,
+            expected="values that can be read",
+            cure="correct or unset the variable",
+        )
+    if not problems:
+        given = [variable.name for variable in environment.VARIABLES if os.environ.get(variable.name)]
+        yield Check(
+            name="environment", state=OK, found=", ".join(given) or "nothing set", expected="values that can be read"
+        )
+
+
+def ipus() -> Check:
+    """Whether other processes hold IPUs of the simulated machine."""
+    expected = "IPUs that nobody else holds"
+    try:
+        system = systems.current()
+        holders = attach.in_use(system)
+    except (ValueError, attach.LockDirectoryError) as error:
+        return Check(
+            name="IPUs", state=PROBLEM, found=str(error), expected=expected, cure="set the variable that it names"
+        )
+    found = f"{system.name}, {system.num_ipus} x {system.chip.title}, {system.num_ipus - len(holders)} free"
+    if not holders:
+        return Check(name="IPUs", state=OK, found=found, expected=expected)
+    table = listing.processes(holders).splitlines()[1:]
+    return Check(
+        name="IPUs",
+        state=NOTE,
+        found="\n".join([found, *table]),
+        expected=expected,
+        cure="wait for these processes or end them, or give yours IPUs of its own: TF_IPU_SHIM_LOCK_DIR=$(mktemp -d)",
+    )
+
+
+def _probe() -> dict[str, str]:
+    root = str(pathlib.Path(tf_ipu_shim.__file__).parent.parent)
+    variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    try:
+        process = subprocess.run(
+            [sys.executable, "-c", _PROBE], capture_output=True, text=True, env=variables, timeout=_PROBE_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"the import has not ended within {_PROBE_SECONDS} s"}
+    if process.returncode == 0:
+        return dict(json.loads(process.stdout.splitlines()[-1]))
+    lines = process.stderr.strip().splitlines()[-_SHOWN_LINES:] or [f"the process ended with {process.returncode}"]
+    return {"error": " ".join(lines)}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version: `(2, 21, 0)` of "2.21.0rc1"."""
+    numbers = []
+    for part in version.split(".")[:3]:
+        digits = "".join(character for character in part if character.isdigit())
+        numbers.append(int(part) if part.isdigit() else int(digits[:1] or 0))
+    return tuple(numbers)

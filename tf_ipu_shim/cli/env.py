@@ -1,0 +1,109 @@
+"""`tf-ipu env`: what is set from outside, and what could be, with the values that are in force."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Iterable
+
+from tf_ipu_shim.configuration import environment
+from tf_ipu_shim.machine import engine_options, flags
+
+# TensorFlow's own, which change what users of this package see.
+TENSORFLOW = {
+    "TF_CPP_MIN_LOG_LEVEL": "0 for all log lines, 1 without information, 2 errors alone, 3 none",
+    "TF_USE_LEGACY_KERAS": "1 for Keras 2 on TensorFlow 2.16 and later; set by itself where tf_keras is installed",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("--set", action="store_true", help="list only what is set")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the lists.
+
+    Args:
+        arguments: as `add_arguments` declares.
+
+    Returns:
+        0, or 2 with a sentence on stderr for each variable whose value makes no sense.
+
+    Example:
+        >>> run(argparse.Namespace(set=True))
+        0
+    """
+    problems: list[str] = []
+    _section("Environment variables", _variables(problems), arguments.set)
+    for variable, rows in ((flags.ENVIRONMENT_VARIABLE, _flags), (engine_options.ENVIRONMENT_VARIABLE, _options)):
+        try:
+            _section(f"{variable} ({os.environ.get(variable) or 'not set'})", rows(), arguments.set)
+        except ValueError as error:
+            problems.append(str(error))
+    for problem in problems:
+        print(f"tf-ipu env: {problem}", file=sys.stderr)
+    return 2 if problems else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Row:
+    name: str
+    value: str
+    is_set: bool
+    what: str
+
+
+def _variables(problems: list[str]) -> Iterable[_Row]:
+    for variable in environment.VARIABLES:
+        value = os.environ.get(variable.name, "")
+        try:
+            if variable.check:
+                variable.check()
+        except (ValueError, NotImplementedError) as error:
+            problems.append(str(error))
+        yield _Row(variable.name, value or f"({variable.default})", bool(value), variable.what)
+    for name, what in TENSORFLOW.items():
+        value = os.environ.get(name, "")
+        yield _Row(name, value or "(not set)", bool(value), f"TensorFlow's own: {what}")
+
+
+def _flags() -> Iterable[_Row]:
+    in_force, default = flags.current(), flags.PoplarFlags()
+    for entry in flags.effects():
+        if not hasattr(in_force, entry.name):
+            continue
+        value = getattr(in_force, entry.name)
+        yield _Row(
+            f"--{entry.name}", _shown(value), value != getattr(default, entry.name), f"{entry.effect}: {entry.what}"
+        )
+
+
+def _options() -> Iterable[_Row]:
+    in_force = engine_options.current()
+    known = {entry.name: entry for entry in engine_options.effects()}
+    other = known.pop("any other")
+    for name in [*known, *(name for name in in_force if name not in known)]:
+        entry = known.get(name, other)
+        yield _Row(name, in_force.get(name, "(not set)"), name in in_force, f"{entry.effect}: {entry.what}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (set, frozenset)):
+        return ",".join(sorted(value)) or "(none)"
+    return str(value).lower() if isinstance(value, bool) else str(value) or "(none)"
+
+
+def _section(title: str, rows: Iterable[_Row], only_set: bool) -> None:
+    shown = [row for row in rows if row.is_set or not only_set]
+    print(f"{title}:")
+    if not shown:
+        print("  nothing is set\n")
+        return
+    names, values = (max(len(getattr(row, field)) for row in shown) for field in ("name", "value"))
+    for row in shown:
+        mark = "*" if row.is_set else " "
+        print(f"{mark} {row.name:<{names}}  {row.value:<{min(values, 30)}}  {row.what}")
+    print()

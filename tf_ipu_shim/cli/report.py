@@ -1,0 +1,63 @@
+"""The memory report of a script that the runner ran: printed, or written to files, when it ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import sys
+
+_FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of the report."""
+    parser.add_argument("--memory", action="store_true", help="print the memory report when the script ends, or fails")
+    parser.add_argument("--memory-json", metavar="FILE", help="write the memory report as JSON")
+    parser.add_argument("--memory-svg", metavar="FILE", help="write the memory report as a picture")
+
+
+def problem(options: argparse.Namespace) -> str | None:
+    """Why a report could not be written, told before the script runs for hours; None where it can.
+
+    Args:
+        options: as `add_arguments` declares.
+
+    Example:
+        >>> problem(argparse.Namespace(memory_json="no/such/directory/m.json", memory_svg=None))
+        "--memory-json: there is no directory 'no/such/directory'"
+    """
+    for option, name in _FILES.items():
+        file = getattr(options, name)
+        if file is None:
+            continue
+        folder = os.path.dirname(file) or "."
+        if not os.path.isdir(folder):
+            return f"{option}: there is no directory {folder!r}"
+        if os.path.isdir(file):
+            return f"{option}: {file!r} is a directory"
+        if not os.access(file if os.path.exists(file) else folder, os.W_OK):
+            return f"{option}: {file!r} cannot be written"
+    return None
+
+
+def write(options: argparse.Namespace) -> None:
+    """Gives the report of this process where one was asked for.
+
+    Args:
+        options: as `add_arguments` declares.
+    """
+    if not (options.memory or options.memory_json or options.memory_svg):
+        return
+    if "tensorflow" not in sys.modules:
+        print("The script never imported TensorFlow: there is no memory to report on.", file=sys.stderr)
+        return
+    from tf_ipu_shim.profile import memory_report
+
+    made = memory_report()
+    if options.memory:
+        print(made.to_text(), flush=True)
+    if options.memory_json:
+        pathlib.Path(options.memory_json).write_text(made.to_json() + "\n")
+    if options.memory_svg:
+        pathlib.Path(options.memory_svg).write_text(made.to_svg())

@@ -1,0 +1,102 @@
+"""The environment variables of this project's own: what `tf-ipu env` shows and `docs/options.md` lists.
+
+Each is read where it is needed; `tests/config/test_environment.py` finds one that is read and not in this table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.machine import systems, ways
+from tf_ipu_shim.names import era
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Variable:
+    """One environment variable.
+
+    Args:
+        name: of the variable.
+        default: what holds where it is not set, in words.
+        what: what it changes.
+        check: reads it as it is now, and raises `ValueError` or `NotImplementedError` where that makes no sense.
+    """
+
+    name: str
+    default: str
+    what: str
+    check: Callable[[], object] | None = None
+
+
+VARIABLES = (
+    Variable(
+        name=sdk.ENVIRONMENT_VARIABLE,
+        default="3.4, and names of all releases",
+        what="the Poplar SDK that is emulated, 1.2 to 3.4",
+        check=sdk.current,
+    ),
+    Variable(
+        name=systems.ENVIRONMENT_VARIABLE,
+        default=systems.DEFAULT,
+        what="the simulated machine, such as pod4; `tf-ipu info -h` lists them",
+        check=systems.current,
+    ),
+    Variable(
+        name=ways.ENVIRONMENT_VARIABLE,
+        default=ways.AUTO,
+        what="how programs run on the host: xla, kernels or auto (`docs/execution.md`)",
+        check=ways.asked_for,
+    ),
+    Variable(
+        name=era.NAMES.variable,
+        default=era.NAMES.default,
+        what=f"{era.NAMES.default}: {era.NAMES.meaning}; stock: {era.NAMES.stock}",
+        check=era.NAMES.is_on,
+    ),
+    Variable(
+        name=era.OPTIMIZERS.variable,
+        default=era.OPTIMIZERS.default,
+        what=f"{era.OPTIMIZERS.default}: {era.OPTIMIZERS.meaning}; stock: {era.OPTIMIZERS.stock}",
+        check=era.OPTIMIZERS.is_on,
+    ),
+    Variable(
+        name="TF_IPU_SHIM_MEMORY",
+        default="on",
+        what="off: no memory figures, and nothing is refused for its memory",
+    ),
+    Variable(
+        name="TF_IPU_SHIM_FAULTS",
+        default="none",
+        what="a directory for the graphs of programs whose memory could not be told",
+    ),
+    Variable(
+        name="TF_IPU_SHIM_CACHE",
+        default="the user's cache directory",
+        what="the directory of the compiled plugin",
+    ),
+    Variable(
+        name="TF_IPU_SHIM_LOCK_DIR",
+        default="the temporary directory",
+        what="the directory of the files that keep two processes from the same IPU",
+    ),
+    Variable(
+        name="TF_IPU_SHIM_COLLECTIVE_SECONDS",
+        default="600",
+        what="how long processes of a job wait for each other",
+    ),
+    Variable(name="TF_IPU_SHIM_JOB", default="the launcher's", what="the name of a job of several processes"),
+    Variable(name="TF_IPU_SHIM_RANK", default="the launcher's", what="the number of this process in its job, from 0"),
+    Variable(name="TF_IPU_SHIM_SIZE", default="the launcher's", what="how many processes the job has"),
+    Variable(name="TF_IPU_SHIM_LOCAL_RANK", default="the launcher's", what="its number on its machine, from 0"),
+    Variable(
+        name="TF_IPU_SHIM_LOCAL_SIZE", default="the launcher's", what="how many processes of the job its machine has"
+    ),
+    Variable(
+        name="TF_IPU_SHIM_ADDRESSES",
+        default="found on this machine",
+        what="host:port of each process of the job, by rank, separated by commas",
+    ),
+)
+"""All of them, those that most users need first."""
