@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter import pipelines
@@ -109,7 +108,7 @@ class AutoPipelineImpl:
             if stages is not None:
                 for index, stage in enumerate(stages):
                     order[index].add_attr(pipeline_stage=stage)
-                return self._written(graph, ipus)
+                return pipelines.saved(graph, list(range(ipus)), self._directory, _FILE)
         raise ValueError(
             f"(IPU-END) Can not find the optimal solution. With batch_size={self._batch_size}, {len(order)} nodes do "
             f"not make pipelines of {self._quantities[0]} to {self._most} stages that have room on as many IPUs. "
@@ -125,13 +124,6 @@ class AutoPipelineImpl:
         if self._logger is not None:
             self._logger.info("%d IPUs: stages of %s bytes%s", ipus, room, "" if fits else ", too many")
         return [stage for stage, one in enumerate(stages) for _ in one] if fits else None
-
-    def _written(self, graph: Any, ipus: int) -> str:
-        graph.set_pipeline_device_info(list(range(ipus)))
-        os.makedirs(self._directory, exist_ok=True)
-        path = os.path.join(self._directory, _FILE)
-        graph.save_pipeline_config(path)
-        return path
 
 
 class AutoPipeline(pipelines.PipelineConverter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter import pipelines
@@ -83,11 +82,7 @@ class ManualPipelineImpl:
         """
         graph = pipelines.stages_of(graph_def, signature)
         ManualPipelineStrategy(self._config).chop(graph, self._patterns)
-        graph.set_pipeline_device_info(self._devices)
-        os.makedirs(self._directory, exist_ok=True)
-        path = os.path.join(self._directory, _FILE)
-        graph.save_pipeline_config(path)
-        return path
+        return pipelines.saved(graph, self._devices, self._directory, _FILE)
 
 
 class ManualPipeline(pipelines.PipelineConverter):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import os
 from typing import Any, ClassVar
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter import utils
@@ -106,3 +107,22 @@ class PipelineConverter(Converter):
 def stages_of(graph_def: Any, signature_def: Any) -> TFv1Graph:
     """A frozen graph whose nodes can be given stages."""
     return TFv1Graph(graph_utils.convert_graph_def_to_graph(graph_def), signature_def=signature_def)
+
+
+def saved(graph: TFv1Graph, devices: list[int], directory: str, file: str) -> str:
+    """Writes which stage each node of a graph is in, and the IPU of each stage.
+
+    Args:
+        graph: its nodes have their stages.
+        devices: the IPU of each stage.
+        directory: is made where there is none.
+        file: its name in the directory.
+
+    Returns:
+        The path of the file.
+    """
+    graph.set_pipeline_device_info(devices)
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, file)
+    graph.save_pipeline_config(path)
+    return path
