@@ -1,6 +1,6 @@
 """What a pipeline keeps of the mini-batches that are in it, besides the one in work: its FIFOs and stashes.
 
-Mini-batches run one after another here, so none of this is in the program; it follows from the schedule.
+A program has one mini-batch, and no FIFO: none of this is in it, it follows from the schedule.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ known_results   makes constants of what calls, branches and lists give and is kn
 samplers        writes samplers of classes as ops that XLA has (candidate_samplers)
 randomness      gives random ops seeds that start from the device's
 synthetic       puts made-up data in the place of feeds and seeds where the flags ask for them
+overlap         has loops of pipelines run several mini-batches at a time
 replicas        finds how many replicas there are; ops that follow from their number are replaced
 chunks          has loops on one IPU run several iterations in one XLA program (trip_count, chunk_functions)
 replicas        gives each replica functions of its own where they ask which replica it is

@@ -15,6 +15,7 @@ from tf_ipu_shim.lowering import (
     handed_handles,
     known_results,
     needed,
+    overlap,
     pipelines,
     randomness,
     replicas,
@@ -72,6 +73,7 @@ def lower(
     candidate_samplers.replace(functions)
     randomness.add_seeds(functions, request.ordinal)
     synthetic.make_up_data(functions, flags.current())
+    overlap.let_overlap(functions)
     all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}", order)
     replicas.settle_count(functions, len(all_replicas))
     sent = sent_elements.of(functions)

@@ -1,7 +1,7 @@
 """What the loop of a pipeline, or of gradient accumulation, has to fulfil when it is compiled, and what it stands for.
 
-The mini-batches of a pipeline run one after another here, so its loop does not show what a schedule keeps: that is
-written on it as a `PipelineDescription`.
+A pipeline's loop computes a mini-batch in an iteration, and does not show what a schedule keeps: that is written on it
+as a `PipelineDescription`.
 """
 
 from __future__ import annotations

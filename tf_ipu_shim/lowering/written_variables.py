@@ -9,7 +9,7 @@ from tensorflow.core.framework import function_pb2
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
-_READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp".split())
+READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp".split())
 
 
 def written_arguments(function: str, library: Mapping[str, function_pb2.FunctionDef]) -> set[int]:
@@ -45,7 +45,7 @@ class _Written:
                         argument_of[f"{node.name}:output:{index}"] = argument
             elif node.op in vocabulary.FUNCTION_ATTRIBUTES:
                 written |= self._through_call(node, held)
-            elif node.op not in _READS:
+            elif node.op not in READS:
                 resources = [kind == op_types.RESOURCE for kind in op_types.input_types(node.proto)]
                 written |= {a for a, is_resource in zip(held, resources) if a is not None and is_resource}
         return written

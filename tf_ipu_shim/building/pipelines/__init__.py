@@ -8,6 +8,6 @@
     build              the loops around it
     pipelining_ops     `pipeline` itself
 
-Mini-batches run one after another here; a mini-batch's stages are on their IPUs. Results are those of every schedule:
-the same gradients, accumulated over the same mini-batches, applied once.
+A mini-batch's stages are on their IPUs; as many mini-batches as stages are in work at a time (`lowering.overlap`).
+Results are those of every schedule: the same gradients, accumulated over the same mini-batches, applied once.
 """
