@@ -69,6 +69,10 @@ def test_wrong_values():
         IPUConfig().from_dict({**dictionary, "selection_order": 9})
     with pytest.raises(ValueError, match="Expecting property name"):
         IPUConfig().from_json("{")
+    with pytest.raises(ValueError, match="nested too deeply"):
+        IPUConfig().from_json("[" * 100_000)
+    with pytest.raises(ValueError, match="not a JSON object"):
+        IPUConfig().from_json("null")
 
 
 @settings(max_examples=60, deadline=None)

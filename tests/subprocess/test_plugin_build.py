@@ -206,10 +206,45 @@ def test_chosen_place_is_used(source, tmp_path, monkeypatch):
     assert built(source).parent == tmp_path / "chosen"
 
 
-def test_library_that_others_can_place_is_not_trusted(source):
+@pytest.mark.parametrize("bits", [0o020, 0o002])
+@pytest.mark.parametrize("place", ["file", "directory", "parent"])
+def test_library_that_others_can_place_is_not_trusted(source, tmp_path, monkeypatch, bits, place):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path / "parent" / "cache"))
     library = built(source)
-    library.parent.chmod(0o777)
-    assert built(source) != library
+    assert cache.find(library.name) == library
+    path = {"file": library, "directory": library.parent, "parent": library.parent.parent}[place]
+    path.chmod(path.stat().st_mode | bits)
+    assert cache.find(library.name) is None
+    if place != "file":
+        with pytest.raises(errors.PluginError, match="not safe to load(.|\n)*may be written to by others"):
+            built(source)
+
+
+def test_library_behind_a_link_is_not_trusted(source):
+    library = built(source)
+    moved = library.with_name("moved.so")
+    library.rename(moved)
+    library.symlink_to(moved)
+    assert cache.find(library.name) is None
+
+
+def test_lock_behind_a_link_is_not_opened(source, tmp_path, monkeypatch):
+    library = built(source)
+    lock = library.with_name(f"{library.name}.lock")
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    lock.unlink()
+    lock.symlink_to(precious)
+    library.unlink()
+    with pytest.raises(PermissionError, match="symbolic link"):
+        built(source)
+    assert precious.read_text() == "precious"
+
+
+def test_compiler_with_an_open_quotation(source, monkeypatch):
+    monkeypatch.setenv("CXX", "g++ '")
+    with pytest.raises(errors.PluginError, match="cannot be split into words"):
+        built(source)
 
 
 def test_library_beside_the_package_comes_first(source):

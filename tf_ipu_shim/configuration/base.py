@@ -240,7 +240,13 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
 
         Source: `tensorflow.python.ipu.config` (SDK 2.4 and newer).
         """
-        self.from_dict(json.loads(json_cfg))
+        try:
+            options = json.loads(json_cfg)
+        except RecursionError:
+            raise ValueError(f"The text is nested too deeply for what to_json returns: {json_cfg[:60]!r}") from None
+        if not isinstance(options, dict):
+            raise ValueError(f"The text is not a JSON object as to_json returns it: {json_cfg[:60]!r}.")
+        self.from_dict(options)
 
 
 def _shown(value: Any) -> str:

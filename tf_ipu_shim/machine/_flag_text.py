@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import shlex
+import stat
 
 from tf_ipu_shim.errors import UnknownFlagError
+
+_MOST_CHARACTERS = 1 << 20  # of a file of flags
 
 
 def is_file_name(text: str) -> bool:
@@ -14,13 +18,24 @@ def is_file_name(text: str) -> bool:
     return bool(text.strip()) and not text.lstrip().startswith("-")
 
 
+def _content(path: str) -> str:
+    # A device or a FIFO has no end, or none before somebody writes to it.
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(file, encoding="utf-8") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
+        text = opened.read(_MOST_CHARACTERS + 1)
+    if len(text) > _MOST_CHARACTERS:
+        raise OSError(errno.EFBIG, f"it has more than {_MOST_CHARACTERS} characters", path)
+    return text
+
+
 def split(text: str, variable: str) -> list[tuple[str, str | None]]:
     """Names and values in the order given; the value of a bare `--name` is None."""
     if is_file_name(text):
         path = os.path.expanduser(text.strip())
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            text = _content(path)
         except (OSError, UnicodeDecodeError) as error:
             raise UnknownFlagError(
                 f"{variable} is {path!r}. A value that does not begin with '--' must name a readable text file of "

@@ -82,6 +82,8 @@ def parse(text: str) -> dict[str, str]:
         options = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
     except ValueError as error:
         raise ValueError(f"{ENVIRONMENT_VARIABLE} is {text!r}, which is not JSON: {error}. {advice}") from None
+    except RecursionError:
+        raise ValueError(f"{ENVIRONMENT_VARIABLE} is nested too deeply: {text[:60]!r}... {advice}") from None
     if not isinstance(options, dict):
         raise ValueError(f"{ENVIRONMENT_VARIABLE} is {text!r}, which is not a JSON object. {advice}")
     for name, value in options.items():

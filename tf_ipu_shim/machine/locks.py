@@ -20,6 +20,7 @@ import fcntl
 import json
 import os
 import pathlib
+import stat
 import sys
 import tempfile
 import threading
@@ -28,6 +29,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 
 from tf_ipu_shim.errors import ShimError
+from tf_ipu_shim.machine import private_files
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_LOCK_DIR"
 GUARD_TIMEOUT_SECONDS = 10.0
@@ -138,7 +140,7 @@ def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | N
         files: list[int] = []
         try:
             for ipu in sorted(set(ipus)):
-                file = os.open(_path(folder, ipu), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                file = private_files.open_own(_path(folder, ipu), os.O_RDWR | os.O_CREAT)
                 files.append(file)
                 if not _try_lock(file):
                     _unlock(files)
@@ -172,7 +174,7 @@ def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
     with _guard(folder):
         for ipu in range(num_ipus):
             try:
-                file = os.open(_path(folder, ipu), os.O_RDONLY | os.O_CLOEXEC)
+                file = private_files.open_own(_path(folder, ipu), os.O_RDONLY)
             except FileNotFoundError:
                 continue
             try:
@@ -213,7 +215,7 @@ def _try_lock(file: int) -> bool:
 def _guard(folder: pathlib.Path) -> Iterator[None]:
     with _process_lock.lock:
         try:
-            file = os.open(folder / "guard.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = private_files.open_own(folder / "guard.lock", os.O_RDONLY | os.O_CREAT)
         except OSError as error:
             raise _unusable(folder, error) from error
         try:
@@ -241,11 +243,21 @@ def _make_private(folder: pathlib.Path) -> None:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         # The shared temporary directory is anybody's to write to: a name we would use may be somebody else's trap.
-        base = folder.parent.lstat()
+        folders = [folder] if os.environ.get(ENVIRONMENT_VARIABLE) else [folder.parent, folder]
+        for place in folders:
+            _check_own(place)
     except OSError as error:
         raise _unusable(folder, error) from error
-    if not os.environ.get(ENVIRONMENT_VARIABLE) and base.st_uid != os.getuid():
-        raise _unusable(folder, PermissionError(errno.EACCES, "it belongs to another user", str(folder.parent)))
+
+
+def _check_own(folder: pathlib.Path) -> None:
+    status = folder.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        raise PermissionError(errno.EACCES, "it is a symbolic link, which is not followed", str(folder))
+    if status.st_uid != os.getuid():
+        raise PermissionError(errno.EACCES, "it belongs to another user", str(folder))
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(errno.EACCES, "others may write to it (chmod go-w)", str(folder))
 
 
 def _unusable(folder: pathlib.Path, error: OSError) -> LockDirectoryError:

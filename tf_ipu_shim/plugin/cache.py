@@ -11,12 +11,12 @@ import hashlib
 import os
 import pathlib
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.machine import private_files
 
 if sys.platform != "win32":
     import fcntl
@@ -48,26 +48,36 @@ def directories() -> list[pathlib.Path]:
 
 def find(name: str) -> pathlib.Path | None:
     """The intact library of this file name, or None. One shipped beside the package comes first."""
-    for directory in (PREBUILT_DIRECTORY, *directories()):
+    for directory in _trusted_directories():
         path = directory / name
-        if _is_trusted(directory) and is_intact(path):
+        if is_intact(path):
             return path
     return None
 
 
 def find_any_compiler(stem: str) -> pathlib.Path | None:
     """An intact library for the same TensorFlow and sources, whichever compiler made it, or None."""
-    for directory in (PREBUILT_DIRECTORY, *directories()):
+    for directory in _trusted_directories():
         for path in sorted(directory.glob(f"{stem}-*.so")):
-            if _is_trusted(directory) and is_intact(path):
+            if is_intact(path):
                 return path
     return None
 
 
+def _trusted_directories() -> Iterator[pathlib.Path]:
+    """Where a library may be loaded from. One beside this package's own code is trusted as that is."""
+    yield PREBUILT_DIRECTORY
+    yield from (directory for directory in directories() if not private_files.distrust_of_directory(directory))
+
+
 def is_intact(path: pathlib.Path) -> bool:
-    """Whether the file is there and its bytes are those that were published."""
+    """Whether the file is there, is nobody else's, and its bytes are those that were published."""
     try:
-        content = path.read_bytes()
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(file, "rb") as opened:
+            if path.parent != PREBUILT_DIRECTORY and private_files.distrust_of_file(os.fstat(file)):
+                return False
+            content = opened.read()
     except OSError:
         return False
     library, mark, digest = content.rpartition(_MARK)
@@ -99,25 +109,15 @@ def writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
         except OSError as error:
             reasons.append(f"  {directory}: {error.strerror or error}")
             continue
-        if _is_trusted(directory):
+        reason = "" if directory == PREBUILT_DIRECTORY else private_files.distrust_of_directory(directory)
+        if not reason:
             return directory
-        reasons.append(f"  {directory}: others may write to it, so a library in it is not safe to load")
+        reasons.append(f"  {directory}: a library in it is not safe to load, because {reason}")
     raise errors.PluginError(
         "There is no directory to keep the built IPU plugin in:\n"
         + "\n".join(reasons)
         + f"\nSet {ENVIRONMENT_VARIABLE} to a directory that this user alone can write."
     )
-
-
-def _is_trusted(directory: pathlib.Path) -> bool:
-    """Whether nobody but this user and root can place a library there; matters in a shared temporary directory."""
-    try:
-        status = directory.lstat() if directory.parent == pathlib.Path(tempfile.gettempdir()) else directory.stat()
-    except OSError:
-        return False
-    if stat.S_ISLNK(status.st_mode):
-        return False
-    return status.st_uid in (os.getuid(), 0) and not status.st_mode & stat.S_IWOTH
 
 
 @contextlib.contextmanager
@@ -136,7 +136,8 @@ def scratch(target: pathlib.Path) -> Iterator[pathlib.Path]:
 @contextlib.contextmanager
 def lock(directory: pathlib.Path, name: str, before_waiting: Callable[[], None]) -> Iterator[None]:
     """Holds the right to build `name` there. The system frees it when the process ends, however it ends."""
-    with (directory / f"{name}.lock").open("w") as file:
+    file = private_files.open_own(directory / f"{name}.lock", os.O_WRONLY | os.O_CREAT)
+    try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -145,3 +146,5 @@ def lock(directory: pathlib.Path, name: str, before_waiting: Callable[[], None])
         except OSError:
             pass  # A file system without locks: two builds at once cost time, but each publishes a whole file.
         yield
+    finally:
+        os.close(file)

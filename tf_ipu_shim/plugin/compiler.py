@@ -31,8 +31,19 @@ class Compiler:
 
 
 def find() -> Compiler | None:
-    """The compiler named by ``CXX``, else ``g++``; None when it is not on the path."""
-    command = shlex.split(os.environ.get(ENVIRONMENT_VARIABLE, "")) or ["g++"]
+    """The compiler named by ``CXX``, else ``g++``; None when it is not on the path.
+
+    Raises:
+        PluginError: ``CXX`` holds an open quotation.
+    """
+    text = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    try:
+        command = shlex.split(text) or ["g++"]
+    except ValueError as error:
+        raise errors.PluginError(
+            f"{ENVIRONMENT_VARIABLE} is {text!r}, which cannot be split into words: {error}. Give a compiler and its "
+            "options, quoted as in a shell."
+        ) from None
     program = shutil.which(command[0])
     if program is None:
         return None

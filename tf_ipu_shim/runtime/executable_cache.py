@@ -10,11 +10,10 @@ import contextlib
 import hashlib
 import os
 import pathlib
-import stat
 import tempfile
 import threading
 
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine import flags, private_files
 from tf_ipu_shim.runtime import log
 
 SUFFIX = ".poplar_exec"
@@ -44,7 +43,7 @@ class Directory:
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                reason = _distrust(os.fstat(handle), stat.S_ISREG)
+                reason = private_files.distrust_of_file(os.fstat(handle))
                 content = b"" if reason else _all_of(handle)
             finally:
                 os.close(handle)
@@ -55,9 +54,9 @@ class Directory:
             return None
         digest, kept = content[len(_MARK) : len(_MARK) + 32], content[len(_MARK) + 32 :]
         if not reason and (not content.startswith(_MARK) or hashlib.sha256(kept).digest() != digest):
-            reason = "it is broken"
+            reason = "is broken"
         if reason:
-            log.warning(f"Executable cache: {path} is not used: {reason}.")
+            log.warning(f"Executable cache: {path} is not used: it {reason}.")
             return None
         return kept
 
@@ -107,7 +106,7 @@ def _all_of(handle: int) -> bytes:
 def _opened(path: pathlib.Path) -> Directory | None:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        reason = _distrust(os.stat(path), stat.S_ISDIR)
+        reason = private_files.distrust_of_directory(path)
     except OSError as error:
         reason = error.strerror or str(error)
     if reason:
@@ -117,12 +116,3 @@ def _opened(path: pathlib.Path) -> Directory | None:
         )
         return None
     return Directory(path)
-
-
-def _distrust(status: os.stat_result, is_kind: object) -> str:
-    """Why somebody else could have written it; empty where nobody could."""
-    if not (callable(is_kind) and is_kind(status.st_mode)):
-        return "it is no directory" if is_kind is stat.S_ISDIR else "it is no file"
-    if status.st_uid != os.getuid():
-        return f"it belongs to user {status.st_uid}, and this process is user {os.getuid()}"
-    return "others may write to it" if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else ""

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
+from tf_ipu_shim.machine import private_files
 from tf_ipu_shim.runtime import job
 
 WAIT_SECONDS = 120
@@ -85,7 +86,7 @@ def free_addresses(hosts: Sequence[str]) -> list[str]:
 
 
 def _say(directory: pathlib.Path, rank: int) -> None:
-    file = os.open(directory / str(rank), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = private_files.open_own(directory / str(rank), os.O_RDWR | os.O_CREAT)
     deadline = time.monotonic() + _LOCK_SECONDS  # another may be looking at it for a moment
     while True:
         try:
@@ -106,7 +107,7 @@ def _say(directory: pathlib.Path, rank: int) -> None:
 def _read(path: pathlib.Path) -> str:
     """The address in a file whose writer lives; empty where there is none."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = private_files.open_own(path, os.O_RDONLY)
     except FileNotFoundError:
         return ""
     try:

@@ -1,0 +1,100 @@
+"""What another user could have put there: whose files and directories are trusted.
+
+Libraries that are loaded, programs that are run and files that are written must be the user's own (or root's). A
+directory that its group or everybody may write to is anybody's, and so is all below it, whoever owns that; in a sticky
+one, such as the shared temporary directory, nobody can take away or replace what another user owns.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+import stat
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def distrust_of_directory(path: str | os.PathLike[str]) -> str:
+    """Why somebody else could have placed a file in a directory, or could replace the directory itself.
+
+    Args:
+        path: of a directory. Symbolic links on the way are followed, and must be trusted too.
+
+    Returns:
+        What is wrong, naming the directory; empty where nothing is.
+
+    Example:
+        >>> distrust_of_directory("/")
+        ''
+    """
+    last = pathlib.Path(os.path.abspath(path))
+    for place in _on_the_way(last):
+        try:
+            status = place.lstat()
+        except OSError as error:
+            return f"{place}: {error.strerror}"
+        reason = _distrust(status, is_last=place == last)
+        if reason:
+            return f"{place} {reason}"
+    return "" if last.is_dir() else f"{last} is no directory"
+
+
+def distrust_of_file(status: os.stat_result) -> str:
+    """Why somebody else could have written an open file.
+
+    Args:
+        status: what `os.fstat` says.
+
+    Returns:
+        What is wrong; empty where nothing is.
+    """
+    return _distrust(status, is_last=True) if stat.S_ISREG(status.st_mode) else "is no file"
+
+
+def open_own(path: str | os.PathLike[str], flags: int) -> int:
+    """Opens a file of the user's own, made where it is missing and the flags say so; never through a symbolic link.
+
+    Args:
+        path: of the file.
+        flags: as for `os.open`.
+
+    Returns:
+        The descriptor, which processes that are started do not get.
+
+    Raises:
+        PermissionError: it is a symbolic link, no file, or another user's.
+        OSError: as from `os.open`.
+    """
+    try:
+        # A FIFO would have its opener wait for a writer.
+        file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise PermissionError(errno.EACCES, "it is a symbolic link, which is not followed", str(path)) from None
+        raise
+    status = os.fstat(file)
+    reason = "is no file" if not stat.S_ISREG(status.st_mode) else ""
+    if not reason and status.st_uid != os.getuid():
+        reason = f"belongs to user {status.st_uid}, and this process is user {os.getuid()}"
+    if reason:
+        os.close(file)
+        raise PermissionError(errno.EACCES, f"it {reason}", str(path))
+    return file
+
+
+def _on_the_way(path: pathlib.Path) -> list[pathlib.Path]:
+    """The directories that decide what a path means: its parents and itself, and those of what links stand for."""
+    found = [*reversed(path.parents), path]
+    real = pathlib.Path(os.path.realpath(path))
+    return found if real == path else [*found, *reversed(real.parents), real]
+
+
+def _distrust(status: os.stat_result, is_last: bool) -> str:
+    if status.st_uid not in (os.getuid(), 0):
+        return f"belongs to user {status.st_uid}, and this process is user {os.getuid()}"
+    if stat.S_ISLNK(status.st_mode) or not status.st_mode & _OTHERS_WRITE:
+        return ""
+    if not is_last and status.st_mode & stat.S_ISVTX:
+        return ""
+    return "may be written to by others (chmod go-w)"
