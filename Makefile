@@ -7,7 +7,9 @@
 #   make test-pythons  does that on each promised Python that is installed, one after another
 #   make asan          runs the tests of the C++ plugin under AddressSanitizer
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
-#   make wheel, make bench
+#   make wheel         the wheel of the sources: the plugin is compiled at first use
+#   make wheels        one wheel with the plugin for each of WHEEL_TENSORFLOWS inside, tried in new environments
+#   make bench
 #   make coverage      writes docs/coverage.md, the list of names that are emulated
 #   make options       writes docs/options.md, the table of what options change
 
@@ -23,9 +25,11 @@ PYTHONS := 3.10 3.11 3.12 3.13
 # Each writes a page of docs; with --check it ends with status 1 where the page is out of date.
 GENERATORS := tools/generate_coverage.py tools/generate_options.py
 
+WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
+
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-slow test-221 test-221-ci test-pythons asan lint wheel bench coverage options clean
+.PHONY: demo test test-slow test-221 test-221-ci test-pythons asan lint wheel wheels bench coverage options clean
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
@@ -38,7 +42,7 @@ test-slow: $(BIN)/.ready
 
 # The rooms without TensorFlow have nothing that a second TensorFlow could change.
 test-221: $(BIN_221)/.ready
-	TF_USE_LEGACY_KERAS=1 $(BIN_221)/python -m pytest -m "not estimator" \
+	$(BIN_221)/python -m pytest -m "not estimator" \
 	    --ignore tests/machine --ignore tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # CI has 20 minutes for both versions. On the second one it looks at what touches TensorFlow, and leaves out what takes
@@ -48,9 +52,10 @@ CI_LEAVES_OUT := $(addprefix --ignore tests/tensorflow/test_,differential.py pip
     known_results.py options.py keras_old_line.py keras_stages.py keras_optimizers.py keras_extensions.py \
     keras_errors.py optimizers.py addons_optimizers.py nn_ops.py nn_layers.py candidate_samplers.py examples.py \
     saved_model_applications.py saved_model_tool.py)
-CI_SCRIPTS := $(addprefix tests/subprocess/test_,names.py patches.py one_keras.py runner.py jobs.py)
+CI_SCRIPTS := $(addprefix tests/subprocess/test_,names.py patches.py one_keras.py keras_choice.py runner.py \
+    jobs.py)
 test-221-ci: $(BIN_221)/.ready
-	TF_USE_LEGACY_KERAS=1 $(BIN_221)/python -m pytest -m "not estimator and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS) \
+	$(BIN_221)/python -m pytest -m "not estimator and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS) \
 	    tests/tensorflow $(CI_LEAVES_OUT) $(CI_SCRIPTS)
 
 test-pythons:
@@ -76,6 +81,9 @@ lint: $(BIN)/.ready
 wheel: $(BIN)/.ready
 	$(BIN)/python $(PIP) wheel --no-deps --wheel-dir dist .
 
+wheels:
+	$(PYTHON) tools/build_wheels.py --directory dist $(addprefix --tensorflow ,$(WHEEL_TENSORFLOWS))
+
 bench: $(BIN)/.ready
 	$(BIN)/python -m benchmarks
 
@@ -85,15 +93,16 @@ coverage: $(BIN)/.ready
 options: $(BIN)/.ready
 	$(BIN)/python tools/generate_options.py
 
-$(BIN)/.ready: setup.cfg pyproject.toml tools/build_backend.py
+$(BIN)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/python $(PIP) install tensorflow-cpu==2.15.1 -e .[test]
 	$(BIN)/python -m tf_ipu_shim.plugin.build
 	touch $@
 
-$(BIN_221)/.ready: setup.cfg pyproject.toml tools/build_backend.py
+$(BIN_221)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv $(BIN_221:/bin=)
-	$(BIN_221)/python $(PIP) install tensorflow-cpu==2.21.0 tf_keras==2.21.0 -e .[test]
+	$(BIN_221)/python $(PIP) install tensorflow-cpu==2.21.0 -r tests/requirements.txt
+	$(BIN_221)/python $(PIP) install --no-deps tf_keras==2.21.0 -e .
 	$(BIN_221)/python -m tf_ipu_shim.plugin.build
 	touch $@
 

@@ -3,16 +3,21 @@
 pip puts what stands in the root of a wheel into site-packages, and Python executes the `import` lines of `.pth` files
 there. setuptools has no setting for such a file, so it is added to the finished wheel here: the same way for
 `pip install .`, for a built wheel and for an editable install, and pip removes it with the package.
+
+Where `plugin/prebuilt` holds compiled libraries, they are in the wheel, and its tag says which systems they run on.
 """
 
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import pathlib
 import zipfile
 from typing import Any
 
+import wheel_tag
 from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403  the hooks that need no change
 
@@ -22,26 +27,41 @@ PTH_CONTENT = b"import tf_ipu_shim\n"
 
 
 def build_wheel(wheel_directory: str, *arguments: Any, **options: Any) -> str:
-    """PEP 517's hook: setuptools' wheel with the `.pth` file."""
-    return _with_pth(wheel_directory, build_meta.build_wheel(wheel_directory, *arguments, **options))
+    """PEP 517's hook: setuptools' wheel with the `.pth` file, tagged for the libraries in it."""
+    return _finished(wheel_directory, build_meta.build_wheel(wheel_directory, *arguments, **options))
 
 
 def build_editable(wheel_directory: str, *arguments: Any, **options: Any) -> str:
     """PEP 660's hook: setuptools' editable wheel with the `.pth` file."""
-    return _with_pth(wheel_directory, build_meta.build_editable(wheel_directory, *arguments, **options))
+    return _finished(wheel_directory, build_meta.build_editable(wheel_directory, *arguments, **options))
 
 
-def _with_pth(directory: str, name: str) -> str:
-    """Adds the file to the wheel and to its RECORD."""
+def _finished(directory: str, name: str) -> str:
+    """The wheel's files with those that are added or changed, and their RECORD; returns the wheel's name."""
     path = pathlib.Path(directory) / name
-    finished = path.with_suffix(".tmp")
-    with zipfile.ZipFile(path) as wheel, zipfile.ZipFile(finished, "w", zipfile.ZIP_DEFLATED) as copy:
-        for entry in wheel.infolist():
-            content = wheel.read(entry)
-            if entry.filename.endswith(".dist-info/RECORD"):
-                digest = base64.urlsafe_b64encode(hashlib.sha256(PTH_CONTENT).digest()).rstrip(b"=").decode()
-                content += f"{PTH_NAME},sha256={digest},{len(PTH_CONTENT)}\n".encode()
-            copy.writestr(entry, content)
-        copy.writestr(PTH_NAME, PTH_CONTENT)
-    finished.replace(path)
+    with zipfile.ZipFile(path) as wheel:
+        files = {entry.filename: wheel.read(entry) for entry in wheel.infolist()}
+    added = {PTH_NAME: PTH_CONTENT}
+    platform = wheel_tag.of_libraries([content for file, content in files.items() if file.endswith(".so")])
+    if platform:
+        name = name.replace("-any.whl", f"-{platform}.whl")
+        (metadata,) = (file for file in files if file.endswith(".dist-info/WHEEL"))
+        text = files[metadata].decode().replace("-any\n", f"-{platform}\n")
+        added[metadata] = text.replace("Root-Is-Purelib: true", "Root-Is-Purelib: false").encode()
+    (record,) = (file for file in files if file.endswith(".dist-info/RECORD"))
+    added[record] = _record(files.pop(record), added)
+    path.unlink()
+    with zipfile.ZipFile(pathlib.Path(directory) / name, "w", zipfile.ZIP_DEFLATED) as copy:
+        for file, content in {**files, **added}.items():
+            copy.writestr(file, content)
     return name
+
+
+def _record(before: bytes, added: dict[str, bytes]) -> bytes:
+    rows = [row for row in csv.reader(io.StringIO(before.decode())) if row and row[0] not in added]
+    for name, content in added.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        rows.append([name, f"sha256={digest}", str(len(content))])
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()

@@ -1,11 +1,15 @@
 """What pip installs from a wheel and from a checkout, in an empty virtual environment."""
 
+import base64
+import hashlib
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 
 import pytest
 
@@ -30,6 +34,8 @@ def checkout(tmp_path_factory):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
+    (copy / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "requirements.txt", copy / "tests")
     return copy
 
 
@@ -84,6 +90,50 @@ def test_wheel(python, environment, wheel):
 
     pip("--python", environment.python, "uninstall", "--yes", "tf_ipu_shim")
     assert list(environment.packages.glob("tf_ipu*")) == []
+
+
+def test_wheel_with_a_library(checkout, environment, tmp_path):
+    """Tagged for the systems that have what the library asks for; pip installs it, and every file is in its RECORD."""
+    prebuilt = checkout / "tf_ipu_shim" / "plugin" / "prebuilt"
+    prebuilt.mkdir()
+    (prebuilt / "any.so").write_bytes(b"GLIBC_2.3.4 GLIBC_2.28 GLIBCXX_3.4.21")
+    try:
+        pip("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", tmp_path, checkout)
+    finally:
+        shutil.rmtree(prebuilt)
+    (path,) = tmp_path.glob("*.whl")
+    assert path.name.endswith(f"-py3-none-manylinux_2_28_{platform.machine()}.whl")
+    environment.install(path)
+    assert (environment.packages / "tf_ipu_shim" / "plugin" / "prebuilt" / "any.so").exists()
+    with zipfile.ZipFile(path) as wheel:
+        assert wheel.testzip() is None
+        record = next(name for name in wheel.namelist() if name.endswith("/RECORD"))
+        recorded = {line.split(",")[0]: line.split(",")[1] for line in wheel.read(record).decode().splitlines()}
+        assert set(recorded) | {record} == set(wheel.namelist())
+        for name, digest in recorded.items():
+            if digest:
+                found = base64.urlsafe_b64encode(hashlib.sha256(wheel.read(name)).digest()).rstrip(b"=").decode()
+                assert digest == f"sha256={found}", name
+
+
+@pytest.mark.parametrize(
+    ("libraries", "oldest"),
+    [
+        ([], None),
+        ([b"GLIBC_2.2.5"], 17),
+        ([b"GLIBC_2.2.5", b"GLIBC_2.34 GLIBCXX_3.4.21"], 34),
+        ([b"GLIBC_2.17 GLIBCXX_3.4.30"], 35),
+    ],
+)
+def test_platform_tag(libraries, oldest, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import wheel_tag
+
+    expected = f"manylinux_2_{oldest}_{platform.machine()}" if oldest else ""
+    assert wheel_tag.of_libraries(libraries) == expected
+    if libraries:
+        with pytest.raises(RuntimeError, match=r"GLIBCXX_3\.4\.99, which no known system has"):
+            wheel_tag.of_libraries([*libraries, b"GLIBCXX_3.4.99"])
 
 
 def test_editable_install(python, environment, checkout, tmp_path):

@@ -253,6 +253,20 @@ def test_library_beside_the_package_comes_first(source):
     assert built(source) == library
 
 
+def test_library_beside_the_package_needs_neither_this_compiler_nor_this_glibc(source, tmp_path, monkeypatch):
+    library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    monkeypatch.setattr("platform.libc_ver", lambda: ("glibc", "2.99"))
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert built(source) == library
+
+
+def test_compiler_that_is_asked_for_builds_beside_what_is_shipped(source, compiler_runs):
+    library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    runs = compiler_runs()
+    assert built(source) != library
+    assert compiler_runs() == 2 * runs
+
+
 def test_rebuild_compiles_again(source, compiler_runs):
     built(source)
     runs = compiler_runs()

@@ -28,11 +28,11 @@ OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 
 # In a process of its own: a TensorFlow made for other processors ends the process that imports it.
 _PROBE = """
-import json, sys
-import tensorflow as tf
+import json
+from tensorflow.python.framework import versions
 from tf_ipu_shim.plugin import build
 found = build.found()
-print(json.dumps({"version": tf.version.VERSION, "plugin": found and str(found)}))
+print(json.dumps({"version": versions.VERSION, "plugin": found and str(found)}))
 """
 _PROBE_SECONDS = 300
 _SHOWN_LINES = 3

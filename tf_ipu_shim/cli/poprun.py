@@ -125,7 +125,7 @@ def _problem(arguments: argparse.Namespace) -> str | None:
     if others:
         return (
             f"--host {','.join(others)}: poprun starts instances on this machine alone. Start the script on "
-            "several with mpirun or srun (docs/strategies.md)."
+            "several with mpirun or srun, or name all in TF_IPU_SHIM_ADDRESSES."
         )
     if arguments.only_output_from_instance not in (None, *range(instances)):
         return f"--only-output-from-instance must be from 0 to {instances - 1}."

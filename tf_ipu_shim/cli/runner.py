@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import tf_ipu_shim
 from tf_ipu_shim import sdk
-from tf_ipu_shim.cli import report
+from tf_ipu_shim.cli import noise, report
 from tf_ipu_shim.machine import systems, ways
 from tf_ipu_shim.names import one_keras
 
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how programs run on this host: by XLA (xla), by TensorFlow's kernels (kernels), or the better (auto)",
     )
     report.add_arguments(parser)
+    noise.add_arguments(parser)
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
@@ -97,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
         os.environ[systems.ENVIRONMENT_VARIABLE] = options.system
     if options.execution:
         os.environ[ways.ENVIRONMENT_VARIABLE] = options.execution
+    noise.reduce(options)
     try:
         return _run(options)
     finally:

@@ -43,6 +43,10 @@ class NamesFinder:
     def find_spec(self, fullname, path=None, target=None):
         """Answers as `importlib.abc.MetaPathFinder.find_spec` does: a spec for a name of ours, else None."""
         if not fullname.startswith(self.prefixes):
+            if fullname == "tensorflow" and self is _first:
+                from tf_ipu_shim.names import keras_choice
+
+                keras_choice.choose()
             return None
         from tf_ipu_shim.names import finder
 

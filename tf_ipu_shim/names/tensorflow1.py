@@ -15,8 +15,8 @@ import sys
 import types
 from typing import Any
 
-from tf_ipu_shim import keras2, patches
-from tf_ipu_shim.names import dimensions, era
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import dimensions, era, keras_choice
 
 # What Graphcore's TensorFlow 1 reports; scripts choose their TensorFlow 1 branch by it.
 VERSION = "1.15.5"
@@ -65,8 +65,8 @@ def activate() -> None:
     """
     if isinstance(sys.modules.get("tensorflow"), TensorFlow1):
         return
-    if "tensorflow" not in sys.modules and not keras2.has_engine("keras.src") and keras2.has_engine("tf_keras.src"):
-        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    if "tensorflow" not in sys.modules and keras_choice.is_apart():
+        os.environ.setdefault(keras_choice.ENVIRONMENT_VARIABLE, "1")
     import tensorflow
     import tensorflow.compat.v1 as v1
 

@@ -4,7 +4,8 @@
 
 A library fits one TensorFlow build only (C++ ABI), so its file name carries a digest of everything it depends on:
 TensorFlow's version and git version, the platform, the flags and the sources, then the compiler. Python's version is
-no part of it: the plugin does not link against Python.
+no part of it: the plugin does not link against Python. Beside the package, neither the compiler nor glibc counts: the
+wheel's tag says which systems have what the library asks for. `CXX` asks for a compiler, and so for no such library.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.machine import log_level
 from tf_ipu_shim.plugin import cache, compiler
 
 SOURCE_DIRECTORY = pathlib.Path(__file__).with_name("csrc")
@@ -91,6 +93,8 @@ def ensure_built(
     if command is None:
         raise errors.PluginError(compiler.missing_message())
     name = f"{_stem(tensorflow, files)}-{command.digest}.so"
+    if directory == cache.PREBUILT_DIRECTORY:
+        name = _shipped_name(tensorflow, files)
     directory = cache.writable_directory([directory] if directory else cache.directories())
     with cache.lock(directory, name, lambda: _say("Waiting for another process to build the IPU plugin ...\n")):
         found = None if rebuild else cache.find(name)  # Another process may have built it while this one waited.
@@ -105,12 +109,20 @@ def found() -> pathlib.Path | None:
 def _found(
     tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], command: compiler.Compiler | None
 ) -> pathlib.Path | None:
+    if compiler.ENVIRONMENT_VARIABLE not in os.environ:
+        shipped = cache.find(_shipped_name(tensorflow, files))
+        if shipped is not None:
+            return shipped
     stem = _stem(tensorflow, files)
     return cache.find_any_compiler(stem) if command is None else cache.find(f"{stem}-{command.digest}.so")
 
 
 def _stem(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path]) -> str:
-    return f"ipu-plugin-tf{tensorflow.version}-{_digest(tensorflow, files)}"
+    return f"ipu-plugin-tf{tensorflow.version}-{_digest(tensorflow, files, platform.libc_ver())}"
+
+
+def _shipped_name(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path]) -> str:
+    return f"ipu-plugin-tf{tensorflow.version}-{_digest(tensorflow, files)}.so"
 
 
 def _build(
@@ -142,8 +154,8 @@ def _build(
 
 
 def _say(text: str) -> None:
-    """Tells the user why it takes so long, except where TensorFlow's own INFO lines are hidden."""
-    if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") in ("", "0"):
+    """Tells the user why it takes so long, except where INFO lines are hidden."""
+    if log_level.enabled():
         sys.stderr.write(text)
         sys.stderr.flush()
 
@@ -161,11 +173,11 @@ def _source_files(sources: Iterable[str | os.PathLike[str]] | None) -> list[path
     return files
 
 
-def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path]) -> str:
+def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], libc: tuple[str, ...] = ()) -> str:
     """Sixteen digits that differ where a library built from one of two inputs must not be used for the other."""
     # Paths are left out: environments with the same TensorFlow share one library.
     flags = [flag for flag in tensorflow.compile_flags + tensorflow.link_flags if not flag.startswith(("-I", "-L"))]
-    parts = [tensorflow.git_version, *flags, platform.system(), platform.machine(), *platform.libc_ver()]
+    parts = [tensorflow.git_version, *flags, platform.system(), platform.machine(), *libc]
     digest = hashlib.sha256("\0".join([*parts, *compiler.FLAGS]).encode())
     for file in files:
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())

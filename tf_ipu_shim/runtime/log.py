@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import os
 import sys
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.machine import log_level
 
 _DRIVER = "tensorflow/compiler/plugin/poplar/driver"
 # SDK 2.4 and older name this file and line when a device attaches; newer lines are not published, so one is chosen.
@@ -35,13 +35,12 @@ def warning(message: str) -> None:
 
 
 def enabled(silent_from: int = 1) -> bool:
-    """Whether information is logged: `TF_CPP_MIN_LOG_LEVEL`, as it is now, is 0 or not set.
+    """Whether information is logged, see `machine.log_level`.
 
     Args:
         silent_from: the level that silences it: 2 for warnings.
     """
-    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "").strip()
-    return not (level.isdigit() and int(level) >= silent_from)
+    return log_level.enabled(silent_from)
 
 
 def _write(severity: str, message: str, source: tuple[str, int] | None = None) -> None:

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.building.keras import kept_options, names_of_the_time, optimizers_of_the_time
+from tf_ipu_shim.building.keras import kept_options, keras3, names_of_the_time, optimizers_of_the_time
 from tf_ipu_shim.names import after_loading, era, finder, one_keras, stock_aliases
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
@@ -38,6 +38,7 @@ _NAMES = {
     *names_of_the_time.PUBLIC,
     *names_of_the_time.INTERNAL,
     *optimizers_of_the_time.PUBLIC,
+    keras3.MODULE,
 }
 
 
@@ -72,6 +73,8 @@ def _loaded(name: str, module: Any) -> None:
         if not hasattr(module, "ipu"):
             ours = importlib.import_module(finder.ALIASES["keras.ipu"])
             patches.replace(module, "ipu", lambda _: ours, why="Graphcore's `keras.ipu`")
+    elif name == keras3.MODULE:
+        keras3.loaded(module)
     else:
         from tf_ipu_shim.building.keras import construction
 

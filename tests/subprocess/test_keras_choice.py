@@ -1,0 +1,44 @@
+"""Keras 2 is found and used by itself; who chooses Keras 3 is told so where a model of it should run on IPUs."""
+
+import importlib.util
+
+import pytest
+
+from tf_ipu_shim import keras2
+
+# TensorFlow brings Keras 3, and Keras 2 is `tf_keras`.
+APART = importlib.util.find_spec("tf_keras") is not None
+ENVIRONMENT = {"TF_USE_LEGACY_KERAS": None, "TF_IPU_SHIM_ERA": None}
+# A script that imports TensorFlow first, as most do, and Keras before `ipu`.
+SCRIPT = """
+import os
+import tensorflow as tf
+from tensorflow import keras
+from tensorflow.python import ipu
+strategy = ipu.ipu_strategy.IPUStrategy()
+with strategy.scope():
+    try:
+        print(type(keras.Sequential([keras.layers.Dense(2, input_shape=(3,))])).__mro__[2].__module__)
+    except NotImplementedError as error:
+        print(error)
+model = keras.Sequential([keras.layers.Dense(2)])
+model(tf.ones([1, 3]))
+print(type(model).__module__, os.environ.get("TF_USE_LEGACY_KERAS"))
+"""
+
+
+def test_keras_2_is_used_by_itself(python):
+    script = python.script("import tf_ipu_shim\n" + SCRIPT)  # as the `.pth` line does
+    in_scope, elsewhere, variable = python.succeeds(script, environment=ENVIRONMENT).split()
+    assert in_scope.startswith("tf_ipu_shim.building.keras.")
+    assert elsewhere == f"{keras2.root()}.engine.sequential"
+    assert variable == ("1" if APART else "None")
+
+
+@pytest.mark.skipif(not APART, reason="this TensorFlow has no Keras 3")
+@pytest.mark.parametrize("choice", [{"TF_USE_LEGACY_KERAS": "0"}, {"TF_IPU_SHIM_ERA": "stock"}], ids=str)
+def test_keras_3_is_refused_in_a_scope_and_works_elsewhere(python, choice):
+    script = python.script("import tf_ipu_shim\n" + SCRIPT)
+    message, elsewhere = python.succeeds(script, environment={**ENVIRONMENT, **choice}).splitlines()
+    assert "Sequential is a model of Keras 3, which cannot run on IPUs" in message
+    assert elsewhere.split() == ["keras.src.models.sequential", choice.get("TF_USE_LEGACY_KERAS", "None")]

@@ -1,0 +1,39 @@
+"""What a script's user sees of the log, by default and with the runner's options."""
+
+import pytest
+
+SCRIPT = """
+import sys
+import tensorflow as tf
+from tensorflow.python import ipu
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+x = tf.placeholder(tf.float32, [2, 3])
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    y = tf.layers.dense(x, 2, use_bias=False)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    print(session.run(y, {x: [[1, 2, 3], [4, 5, 6]]}).shape)
+print("the script's own", file=sys.stderr)
+"""
+ATTACHED = "TensorFlow device /device:IPU:0 attached to 1 IPU with Poplar device ID: 0"
+
+
+@pytest.mark.parametrize(
+    ("options", "driver", "tensorflow"),
+    [((), True, False), (("--quiet",), False, False)],
+    ids=["default", "quiet"],
+)
+def test_lines_of_the_driver_and_of_tensorflow(python, options, driver, tensorflow):
+    script = python.script(SCRIPT)
+    variables = {"TF_CPP_MIN_LOG_LEVEL": None, "TF_IPU_SHIM_LOG_LEVEL": None, "CUDA_VISIBLE_DEVICES": "-1"}
+    process = python("-m", "tf_ipu_shim", *options, "--tf1", script, environment=variables)
+    assert (process.returncode, process.stdout) == (0, "(2, 2)\n"), process.stderr
+    assert (ATTACHED in process.stderr) == driver
+    assert ("is deprecated" in process.stderr) == tensorflow
+    assert ("This TensorFlow binary is optimized" in process.stderr) == tensorflow
+    lines = process.stderr.splitlines()
+    assert lines[-1] == "the script's own"  # nothing comes at exit
+    if not tensorflow:
+        assert [line for line in lines[:-1] if "/plugin/poplar/" not in line] == []

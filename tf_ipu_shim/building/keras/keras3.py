@@ -1,0 +1,42 @@
+"""Keras 3 is refused in a strategy's scope: its models know nothing of IPUs and would train on the host's CPU unseen.
+
+Checked on keras 3.15, which TensorFlow 2.21.0 brings.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import errors, patches
+
+MODULE = "keras.src.models.model"
+
+
+def loaded(module: Any) -> None:
+    """Has models of Keras 3 look for the strategy of their scope.
+
+    Args:
+        module: `MODULE`, loaded. Keras 2 has none of that name.
+    """
+    patches.replace(
+        module.Model, "__new__", _refusing, why="a model of Keras 3 in a strategy's scope is refused: it has no IPUs"
+    )
+
+
+def _refusing(stock: Callable[..., Any]) -> Any:
+    from tensorflow.python.distribute import distribute_lib
+
+    @functools.wraps(stock)
+    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if getattr(distribute_lib.get_strategy(), "_enable_keras_extensions", None) is not None:
+            raise errors.UnsupportedError(
+                f"{cls.__name__} is a model of Keras 3, which cannot run on IPUs; Graphcore's scripts are written for "
+                "Keras 2. Install it (pip install --no-deps tf_keras, of TensorFlow's version), leave "
+                "TF_USE_LEGACY_KERAS unset or set it to 1, and take Keras from TensorFlow: "
+                "`from tensorflow import keras`."
+            )
+        return stock(cls, *args, **kwargs)
+
+    return staticmethod(new)

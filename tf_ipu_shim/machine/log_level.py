@@ -1,0 +1,22 @@
+"""Which log lines are shown: the driver's own follow TensorFlow's level, unless they have one of their own."""
+
+from __future__ import annotations
+
+import os
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_LOG_LEVEL"
+TENSORFLOW = "TF_CPP_MIN_LOG_LEVEL"
+
+
+def enabled(silent_from: int = 1) -> bool:
+    """Whether a line of the driver's is shown, as the environment is now.
+
+    Args:
+        silent_from: the level that silences it: 1 for information, 2 for warnings.
+
+    Example:
+        >>> enabled(4)
+        True
+    """
+    level = (os.environ.get(ENVIRONMENT_VARIABLE) or os.environ.get(TENSORFLOW, "")).strip()
+    return not (level.isdigit() and int(level) >= silent_from)

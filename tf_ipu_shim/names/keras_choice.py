@@ -1,0 +1,31 @@
+"""`tf.keras` is Keras 2 where that is a package of its own: TensorFlow 2.16 and later bring Keras 3.
+
+TensorFlow reads `TF_USE_LEGACY_KERAS` while it is imported, so the variable is set just before that, in every process
+of an environment with this package. A value that the user has given stays, and so does Keras 3 under
+`TF_IPU_SHIM_ERA=stock`. Checked on TensorFlow 2.15.1, which has Keras 2 itself, and 2.21.0 with tf_keras 2.21.0.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.names import era
+
+ENVIRONMENT_VARIABLE = "TF_USE_LEGACY_KERAS"
+
+
+def choose() -> None:
+    """Asks TensorFlow for Keras 2, if it is there and nobody has chosen."""
+    if ENVIRONMENT_VARIABLE not in os.environ and era.wanted() and is_apart():
+        os.environ[ENVIRONMENT_VARIABLE] = "1"
+
+
+def is_apart() -> bool:
+    """Whether Keras 2 is installed, and not as `keras`.
+
+    Example:
+        >>> is_apart() == (keras2.root() == "tf_keras.src")
+        True
+    """
+    return not keras2.has_engine("keras.src") and keras2.has_engine("tf_keras.src")
