@@ -2,7 +2,7 @@
 
     python tutorials/feeds_and_loops.py
 
-docs/tutorials/feeds_and_loops.md explains it. The TensorFlow 2 way is in feeds_and_loops_tf2.py.
+tutorials/feeds_and_loops.md explains it. The TensorFlow 2 way is in feeds_and_loops_tf2.py.
 """
 
 import threading

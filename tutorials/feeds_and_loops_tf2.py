@@ -2,7 +2,7 @@
 
     python tutorials/feeds_and_loops_tf2.py
 
-docs/tutorials/feeds_and_loops.md explains it.
+tutorials/feeds_and_loops.md explains it.
 """
 
 import threading

@@ -3,7 +3,7 @@
     python tutorials/host_embedding.py
 
 A table too large for an IPU is left on the host: a lookup sends the rows asked for, and their gradients come back.
-docs/tutorials/feeds_and_loops.md explains it.
+tutorials/feeds_and_loops.md explains it.
 """
 
 import numpy as np

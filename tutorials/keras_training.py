@@ -2,7 +2,7 @@
 
     python tutorials/keras_training.py
 
-docs/tutorials/keras_training.md explains it.
+tutorials/keras_training.md explains it.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
     python tutorials/replicas.py          # two replicas
     python tutorials/replicas.py 1        # or 4, 8, 16
 
-Nothing but the number of IPUs asked for decides how many replicas there are. docs/tutorials/replicas.md explains it.
+Nothing but the number of IPUs asked for decides how many replicas there are. tutorials/replicas.md explains it.
 """
 
 import sys

@@ -8,7 +8,7 @@ import pytest
 from tf_ipu_shim import cli
 from tf_ipu_shim.machine.pipeline_schedule import SCHEDULES, PipelineTimetable, fifo_slots, multiple_of
 
-DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "tutorials"
+PAGES = pathlib.Path(__file__).resolve().parents[2] / "tutorials"
 
 # Two stages, as many mini-batches as the schedule runs at least (three for Sequential): a string a slot, "forward of
 # IPU 0, backward of IPU 0 / the same for IPU 1", a dash where nothing is done.
@@ -115,7 +115,7 @@ def test_the_tutorial_s_pictures_are_what_the_command_draws(schedule, count, tmp
     drawn = tmp_path / "drawn.svg"
     arguments = ["schedule", "--stages", "4", "--mini-batches", str(count), "--schedule", schedule]
     assert cli.main([*arguments, "--svg", str(drawn)]) == 0
-    assert drawn.read_text() == (DOCS / f"{schedule.lower()}.svg").read_text(), f"run: tf-ipu {' '.join(arguments)}"
+    assert drawn.read_text() == (PAGES / f"{schedule.lower()}.svg").read_text(), f"run: tf-ipu {' '.join(arguments)}"
     # Each stage's work is drawn once, in a box that no other one covers.
     boxes = re.findall(r'<rect x="(\d+)" y="(\d+)" width="32".*\n.*>([FB]\d+|U)<', drawn.read_text())
     assert sorted(text for *_, text in boxes if text != "U") == sorted(
@@ -123,4 +123,4 @@ def test_the_tutorial_s_pictures_are_what_the_command_draws(schedule, count, tmp
     )
     assert len({box[:2] for box in boxes}) == len(boxes) == 8 * count + 4
     text = capsys.readouterr().out
-    assert text.strip() in (DOCS / "pipelining.md").read_text(), "the page shows what the command prints"
+    assert text.strip() in (PAGES / "pipelining.md").read_text(), "the page shows what the command prints"

@@ -1,0 +1,73 @@
+"""Pages of the documentation site that are not in `docs`: those beside it, and a reference page for each module.
+
+MkDocs calls these functions (`hooks` in mkdocs.yml). Nothing of the package is imported: the reference is read from
+its sources, so that the site is built without TensorFlow.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Graphcore's name of a package -> ours.
+PACKAGES = {
+    "tensorflow.python.ipu": "tf_ipu_shim/api/ipu",
+    "keras.ipu": "tf_ipu_shim/api/keras",
+    "ipu_tensorflow_addons": "tf_ipu_shim/api/addons",
+}
+# What this package has beside Graphcore's names.
+OWN = {"tf_ipu_shim": "tf_ipu_shim/__init__.py"}
+_LINK = re.compile(r"\]\((?!https?:)(?:docs/)([^)]+)\)")
+
+
+def on_config(config: Any) -> Any:
+    """Adds the reference to the navigation."""
+    config["nav"].append({"Reference": [{name: page} for name, page in sorted(_reference().items())]})
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the pages."""
+    texts = {"index.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md"}
+    for page, source in texts.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=_LINK.sub(r"](\1)", text)))
+    for path in sorted((ROOT / "tutorials").iterdir()):
+        if path.suffix in (".md", ".py", ".svg"):
+            files.append(File.generated(config, f"tutorials/{path.name}", abs_src_path=str(path)))
+    for name, page in _reference().items():
+        files.append(File.generated(config, page, content=f"# {name}\n\n::: {_own_names()[name]}\n"))
+    return files
+
+
+def _own_names() -> dict[str, str]:
+    """Our module by Graphcore's name, of those that have public names of their own."""
+    found = {}
+    for theirs, directory in {**PACKAGES, **OWN}.items():
+        root = ROOT / directory
+        for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
+            below = path.relative_to(root if root.is_dir() else root.parent).with_suffix("")
+            parts = [part for part in below.parts if part != "__init__"]
+            if _has_names(path) and not any(part.startswith("_") for part in parts):
+                own = path.relative_to(ROOT).with_suffix("").parts
+                module = ".".join(own[:-1] if own[-1] == "__init__" else own)
+                found[".".join([theirs, *parts])] = module
+    return found
+
+
+def _has_names(path: pathlib.Path) -> bool:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            return True
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
+            return bool(getattr(node.value, "elts", True))
+    return False
+
+
+def _reference() -> dict[str, str]:
+    return {name: f"reference/{name}.md" for name in _own_names()}
