@@ -12,6 +12,7 @@
 #   make bench
 #   make coverage      writes docs/coverage.md, the list of names that are emulated
 #   make options       writes docs/options.md, the table of what options change
+#   make site          builds the documentation site in build/site; a broken link or docstring ends it
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -29,7 +30,7 @@ WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-slow test-221 test-221-ci test-pythons asan lint wheel wheels bench coverage options clean
+.PHONY: demo test test-slow test-221 test-221-ci test-pythons asan lint wheel wheels bench coverage options site clean
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
@@ -106,5 +107,15 @@ $(BIN_221)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_b
 	$(BIN_221)/python -m tf_ipu_shim.plugin.build
 	touch $@
 
+# TensorFlow is not needed: the reference is read from the sources.
+SITE := .venv-site/bin
+site: $(SITE)/.ready
+	NO_MKDOCS_2_WARNING=1 $(SITE)/mkdocs build -q
+
+$(SITE)/.ready: tools/site/requirements.txt
+	$(PYTHON) -m venv .venv-site
+	$(SITE)/python $(PIP) install -r tools/site/requirements.txt
+	touch $@
+
 clean:
-	rm -rf .venv .venv-221* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-221* .venv-site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

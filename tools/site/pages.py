@@ -22,19 +22,24 @@ PACKAGES = {
 }
 # What this package has beside Graphcore's names.
 OWN = {"tf_ipu_shim": "tf_ipu_shim/__init__.py"}
+BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _LINK = re.compile(r"\]\((?!https?:)(?:docs/)([^)]+)\)")
 
 
 def on_config(config: Any) -> Any:
     """Adds the reference to the navigation."""
-    config["nav"].append({"Reference": [{name: page} for name, page in sorted(_reference().items())]})
+    pages = sorted(_reference().items())
+    reference = []
+    for package in (*OWN, *PACKAGES):
+        own = [(name, page) for name, page in pages if f"{name}.".startswith(f"{package}.")]
+        reference.append({package: [{name.removeprefix(f"{package}."): page} for name, page in own]})
+    config["nav"].append({"Reference": reference})
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Adds the pages."""
-    texts = {"index.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md"}
-    for page, source in texts.items():
+    for page, source in {"index.md": "README.md", **{name: name for name in BESIDE}}.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=_LINK.sub(r"](\1)", text)))
     for path in sorted((ROOT / "tutorials").iterdir()):

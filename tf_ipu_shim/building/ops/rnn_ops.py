@@ -270,8 +270,8 @@ class PopnnDynamicLSTM(PopnnLSTM):
 class PopnnGRU(_PopnnRNN):
     """A GRU over time-major inputs.
 
-    Takes what `_PopnnRNN` takes, and `reset_after`: the reset gate works on the state's product, not on the state; there
-    are two biases a gate then.
+    Takes what `_PopnnRNN` takes, and `reset_after`: the reset gate works on the state's product, not on the state;
+    there are two biases a gate then.
 
     Source: `tensorflow.python.ipu.rnn_ops.PopnnGRU`.
 
