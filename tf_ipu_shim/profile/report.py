@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from html import escape
 from typing import Any
 
 from tf_ipu_shim import sdk
@@ -16,7 +17,7 @@ from tf_ipu_shim.runtime import accepted, devices, plans
 
 @dataclasses.dataclass(frozen=True)
 class MemoryReport(ReportData):
-    """What the programs of this process need, held and moved, with its forms: text, JSON, a picture.
+    """What the programs of this process need, held and moved, with its forms: text, JSON, a picture, HTML in notebooks.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
@@ -48,6 +49,10 @@ class MemoryReport(ReportData):
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture, and the table below it."""
+        return f"{self.to_svg()}<details><summary>All figures</summary><pre>{escape(self.to_text())}</pre></details>"
 
 
 def memory_report() -> MemoryReport:

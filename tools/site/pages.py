@@ -43,7 +43,7 @@ def on_files(files: Files, config: Any) -> Files:
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=_LINK.sub(r"](\1)", text)))
     for path in sorted((ROOT / "tutorials").iterdir()):
-        if path.suffix in (".md", ".py", ".svg"):
+        if path.suffix in (".md", ".py", ".svg", ".ipynb"):
             files.append(File.generated(config, f"tutorials/{path.name}", abs_src_path=str(path)))
     for name, page in _reference().items():
         files.append(File.generated(config, page, content=f"# {name}\n\n::: {_own_names()[name]}\n"))
