@@ -31,10 +31,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     Returns:
         0, or 2 with a sentence on stderr for each variable whose value makes no sense.
-
-    Example:
-        >>> run(argparse.Namespace(set=True))
-        0
     """
     problems: list[str] = []
     _section("Environment variables", _variables(problems), arguments.set)
