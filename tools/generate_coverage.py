@@ -113,6 +113,7 @@ def era() -> list[str]:
         "| `libpvti` | SDK 1.2-3.4 | its tracepoints are spans of TensorFlow's profiler |",
         "| `gcprofile` | SDK 1.2-2.1 | writes our own report |",
         "| `gcipuinfo` | SDK 1.2-3.4 | the simulated devices and their attributes; nothing is measured |",
+        "| `pva` | SDK 2.3-3.4 | opens the profiles that programs write here, not Poplar's (`docs/profiles.md`) |",
         "| `horovod.tensorflow` | SDK 1.2-3.4 | collectives, optimizers and hooks over the processes of a job |",
     ]
     lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]

@@ -55,6 +55,7 @@ NOT_READ = {
     ("api.addons.keras.optimizers", "IpuOptimizerBase.get_slot_dtype", "slot_name"): _HELPER,
     ("api.addons.keras.optimizers", "SGDIpuOptimizer.get_slot_dtype", "slot_name"): "there is one kind of slot",
     ("api.gcipuinfo", "gcipuinfo.setUpdateMode", "update"): "attributes are always read anew",
+    ("api.pva", "openReport", "debug_path"): "a profile has the user's lines in itself",
     ("api.horovod", "BroadcastGlobalVariablesHook.after_create_session", "coord"): _HOOK,
     ("api.ipu.dataset_extractor", "export_variables", "metadata"): _REFUSED,
     ("api.ipu.dataset_extractor", "import_variables", "strict"): "it says what is refused",

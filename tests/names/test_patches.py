@@ -24,7 +24,6 @@ OURS = {
     ("names/after_loading.py", "loader.exec_module"): "made for one import, and taken away by it",
     ("names/__init__.py", "sys.meta_path"): "run when Python starts; `names.finder` registers it",
     ("cli/runner.py", "error.__traceback__"): "an exception's",
-    ("api/ipu/test_utils/test_case_extensions.py", "assertion.__name__"): "a function made there",
     ("api/ipu/test_utils/hardware_test_utils.py", "test_uses_ipus.__test__"): "a function of that file",
     ("api/ipu/test_utils/hardware_test_utils.py", "test_may_use_ipus_or_model.__test__"): "a function of that file",
 }

@@ -22,6 +22,7 @@ from tf_ipu_shim import memory_report
 from tf_ipu_shim.configuration import all_options, arguments
 from tf_ipu_shim.configuration.all_options import ENGINE_OPTIONS, IPU_CONFIG, POPLAR_FLAGS
 from tf_ipu_shim.machine.effects import DEVICES, EFFECTS, MACHINE, MEMORY, OUTPUT, RECORDED, RESULTS
+from tf_ipu_shim.reports import reader
 from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
@@ -102,17 +103,28 @@ def results(environment, config=None, flags="", engine=None, call=pipeline, **op
     return call(**({"stages": 2, "count": 4} if call is pipeline else {}), **options)
 
 
-def output(environment, config=None, flags="", sdk="3.4", capfd=None):
-    """Trace events, what goes to stderr, and files of programs, of configuring and one compilation."""
-    environment(config, flags, sdk=sdk)
+def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=None):
+    """Trace events, what goes to stderr, and files of programs and profiles, of configuring and one compilation."""
+    environment(config, flags, engine, sdk=sdk)
     with tf.Graph().as_default(), v1.Session() as session:
         with scopes.ipu_scope("/device:IPU:0"):
             (result,) = ipu_compiler.compile(lambda: tf.matmul(tf.ones([4, 4]), tf.random.uniform([4, 4])))
-        session.run(result)
+        for _ in range(4):
+            session.run(result)
         events = session.run(gen_ipu_ops.ipu_event_trace())
     kept = len(list(CACHE.glob("*.poplar_exec"))) if CACHE.exists() else 0
     shutil.rmtree(CACHE, ignore_errors=True)
-    return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err), kept
+    return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err), kept, profiles()
+
+
+def profiles():
+    """The directory, whether liveness is there and the number of runs of each profile; then they are removed."""
+    found = []
+    for file in sorted(REPORTS.glob("*/*/profile.pop")):
+        runs = reader.runs(file)
+        found.append((file.parts[-3], bool(reader.read(file).liveness), runs and len(runs)))
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    return found
 
 
 def fed(synthetic=False):
@@ -165,6 +177,8 @@ def broken(rule):
 
 
 CACHE = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_programs_")) / "cache"
+REPORTS = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_reports_")) / "reports"
+REPORT = {"autoReport.all": "true", "autoReport.directory": str(REPORTS / "a")}
 OBSERVERS = {MEMORY: memory, MACHINE: machine, DEVICES: places, RESULTS: results, OUTPUT: output}
 OFFLOAD = {"offload_weight_update_variables": True}
 MODEL = "--use_ipu_model"
@@ -232,6 +246,19 @@ EXERCISES = {
     **{
         (ENGINE_OPTIONS, option): ({"call": functools.partial(broken, rule)}, {"engine": {option: "true"}})
         for option, rule in (("debug.floatPointOpException", "0/0"), ("debug.nanOverflowMode", "max*2"))
+    },
+    (ENGINE_OPTIONS, "autoReport.all"): ({}, {"engine": REPORT}),
+    **{
+        (ENGINE_OPTIONS, f"autoReport.{option}"): (
+            {"engine": REPORT},
+            {"engine": {**REPORT, f"autoReport.{option}": value}},
+        )
+        for option, value in (
+            ("directory", str(REPORTS / "b")),
+            ("executionProfileProgramRunCount", "3"),
+            ("outputExecutionProfile", "false"),
+            ("outputGraphProfile", "false"),
+        )
     },
     (PIPELINE, "gradient_accumulation_count"): ({}, {"gradient_accumulation_count": 8}),
     (PIPELINE, "gradient_accumulation_dtype"): ({}, {"gradient_accumulation_dtype": tf.float16}),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import dtypes
 
+from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.storage import Storage, Stored
 from tf_ipu_shim.accounting.variable_kinds import WEIGHT, variable_kinds
@@ -37,6 +39,7 @@ class Accounts:
         request: the traced function, with the shapes of its arguments and variables.
         program: what it runs as.
         storage: where variables and accumulators are kept.
+        names: of compute sets, where cycles are wanted; then steps say what they compute.
 
     Attributes:
         blocks: what each IPU runs.
@@ -49,7 +52,15 @@ class Accounts:
         work: what it computes.
     """
 
-    def __init__(self, request: ProgramRequest, program: LoweredProgram, storage: Storage) -> None:
+    def __init__(
+        self,
+        request: ProgramRequest,
+        program: LoweredProgram,
+        storage: Storage,
+        names: ComputeSetNames | None = None,
+    ) -> None:
+        self.names = names
+        self._keys = itertools.count()
         self._request = request
         self._program = program
         self.storage = storage
@@ -65,6 +76,10 @@ class Accounts:
         self.work = ProgramWork()
         self._variable_values: dict[tuple[int, int], int] = {}
         self._kinds: list[str] | None = None
+
+    def new_key(self) -> int:
+        """A number for what several IPUs do together."""
+        return next(self._keys)
 
     def place_variables(self) -> None:
         """Writes down all variables, on their IPUs."""

@@ -5,11 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from tensorflow.core.framework import node_def_pb2
+
 from tf_ipu_shim.accounting import pipeline_memory
 from tf_ipu_shim.accounting.accounts import Accounts, bytes_of
 from tf_ipu_shim.accounting.shape_inference import Known
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.machine.cycles import Computation
 from tf_ipu_shim.machine.memory import Block, Mode, Value
+
+VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE}
+"""Ops that are looked at one by one, and that need no memory of their own."""
 
 
 @dataclasses.dataclass
@@ -70,7 +77,8 @@ class BlockWriter:
                 held.at[ipu] = block.add(Value(bytes_of(held.known), held.name, "argument"))
                 if not held.is_fed:
                     block.begin_segment()
-                    block.run(f"copy of {held.name} from the host", (), (held.at[ipu],))
+                    work = self.moved("host", f"copy of {held.name} from the host", bytes_of(held.known))
+                    block.run(f"copy of {held.name} from the host", (), (held.at[ipu],), work=work)
         return held.at[ipu]
 
     def parameters(self, ipu: int, given: Sequence[Held]) -> list[int]:
@@ -89,13 +97,27 @@ class BlockWriter:
                     kind = "exchange" if is_shared else self.walk.kind_of(held.variable)
                     name = self.walk.name_of(held.variable)
                 numbers[index] = block.add(Value(bytes_of(held.known), name, kind))
-                block.run(f"load of {name}", (), (numbers[index],))
+                work = self.moved("remote", f"load of {name}", bytes_of(held.known))
+                block.run(f"load of {name}", (), (numbers[index],), work=work)
         return [numbers[index] for index in range(len(given))]
 
     def _is_whole(self, held: Held) -> bool:
         if held.variable >= 0:
             return self.walk.stored(held.variable).on_chip == self.walk.size_of(held.variable)
         return not held.is_remote
+
+    def moved(self, kind: str, name: str, *sizes: int) -> Computation | None:
+        """A copy, where cycles are wanted; see `Computation` for the arguments."""
+        return None if self.walk.names is None else Computation(kind, name, sizes, 1)
+
+    def other(self, node: node_def_pb2.NodeDef, gives: Sequence[Known]) -> Computation | None:
+        """An op that is not looked into, where cycles are wanted: by what it gives. Views take no time."""
+        if self.walk.names is None or node.op in VIEWS:
+            return None
+        size = sum(map(bytes_of, gives))
+        if node.op == vocabulary.COLLECTIVE:
+            return self.moved("collective", node.name, size)
+        return Computation("other", node.name, (-(-size // 4),))
 
     def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:
         """Adds what a pipeline keeps of the mini-batches in it; returns the numbers of these values by IPU."""

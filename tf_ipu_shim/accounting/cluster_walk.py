@@ -15,15 +15,15 @@ from tensorflow.python.framework import dtypes, errors, tensor_util
 
 from tf_ipu_shim.accounting import compiler_ir
 from tf_ipu_shim.accounting.accounts import bytes_of
-from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
+from tf_ipu_shim.accounting.block_writer import VIEWS, BlockWriter, Held
+from tf_ipu_shim.accounting.computations import InstructionReader
 from tf_ipu_shim.accounting.hlo import HloReader, is_gradient
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.accounting.shape_inference import Known, infer, reached
 from tf_ipu_shim.accounting.stand_ins import with_stand_ins
-from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.machine.memory import Mode, Value
 
-_VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE}
 _REASON_LENGTH = 200
 
 
@@ -50,7 +50,8 @@ def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -
     except compiler_ir.NoProgramError as error:
         return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
     walk.walk.work.launch(function, module, library)
-    return _read(walk, ipu, module, definition, library, fed)
+    traced = (walk.walk.library[function], *reached(definition.node_def, walk.walk.library))
+    return _read(walk, ipu, module, definition, traced, fed)
 
 
 def _fed(walk: BlockWriter, function: str, inputs: Sequence[Held]) -> tuple[function_pb2.FunctionDef, list[Held]]:
@@ -86,7 +87,9 @@ def _read(
         scopes.setdefault(name, scope)
         return name
 
-    reader = HloReader(module, walk.blocks[ipu], owner_of)
+    names = walk.walk.names
+    instructions = InstructionReader(module, library, names) if names is not None else None
+    reader = HloReader(module, walk.blocks[ipu], owner_of, instructions, walk.walk.new_key)
     results, shapes = reader.read(parameters), reader.result_shapes()
     if kept_before:
         walk.block(ipu).run("end of the pipeline", kept_before, ())
@@ -159,18 +162,19 @@ def _op_by_op(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]
         walk.walk.scopes.setdefault(node.name, scope)
         takes = [values[text] for text in node.input if not text.startswith("^")]
         kind = "gradient" if is_gradient(node.name) else "temporary"
-        gives = []
+        gives, shapes = [], []
         for output, types in op_types.output_types(node).items():
             for index in range(len(types)):
                 tensor = f"{node.name}:{output}:{index}"
                 value = Value(bytes_of(known[tensor]), node.name, kind)
                 if node.op == "Const":
                     value = value._replace(kind="constant", mode=Mode.ALWAYS)
-                elif node.op in _VIEWS:
+                elif node.op in VIEWS:
                     value = value._replace(mode=Mode.VIEW, of=tuple(takes[:1]))
                 values[tensor] = block.add(value)
                 gives.append(values[tensor])
+                shapes.append(known[tensor])
         if node.op != "Const":
-            block.run(node.name, takes, gives)
+            block.run(node.name, takes, gives, work=walk.other(node, shapes))
     tensors = [definition.ret[output.name] for output in definition.signature.output_arg]
     return [_held(known.get(text, Known(0, None)), text, ipu, values[text]) for text in tensors]

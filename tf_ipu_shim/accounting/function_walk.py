@@ -12,8 +12,10 @@ from tf_ipu_shim.accounting.accounts import bytes_of
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
 from tf_ipu_shim.accounting.hlo import is_same
 from tf_ipu_shim.accounting.shape_inference import Known, infer
+from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.machine.cycles import Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
 
@@ -60,10 +62,14 @@ class FunctionWalk(BlockWriter):
         size = bytes_of(held.known)
         sent = self.value(source, held)
         name = self.blocks[source].values[sent].owner
-        self.block(source).run(f"exchange of {name}", (sent,), ())
+        meeting = None
+        if self.walk.names is not None:
+            work = self.moved("exchange", f"exchange of {name}", size, source, destination)
+            meeting = Meeting(self.walk.new_key(), computation=work)
+        self.block(source).run(f"exchange of {name}", (sent,), (), work=meeting)
         block = self.block(destination)
         received = block.add(Value(size, name, "exchange"))
-        block.run(f"exchange of {name}", (), (received,))
+        block.run(f"exchange of {name}", (), (received,), work=meeting)
         exchanges = self.walk.exchanges
         exchanges[source, destination] = exchanges.get((source, destination), 0) + size
         return Held(held.known, name=name, at={destination: received})
@@ -129,7 +135,7 @@ class FunctionWalk(BlockWriter):
             carried.append(left)
         ipus = sorted({*body.blocks, *gives})
         waiting = self.begin_pipeline(pipeline, ipus) if pipeline is not None else {}
-        self._run_inside(node.name, [test, body], gives, True, waiting)
+        self._run_inside(node.name, [test, body], gives, True, waiting, self._iterations(pipeline, trips))
         return carried
 
     def _accumulators(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held]) -> frozenset[int]:
@@ -155,7 +161,8 @@ class FunctionWalk(BlockWriter):
                 made.at[ipu] = block.add(Value(bytes_of(made.known), node.name, "temporary"))
                 gives.setdefault(ipu, []).append(made.at[ipu])
             left.append(made)
-        self._run_inside(node.name, [walk for walk, _, _ in walks], gives, False)
+        meeting = Meeting(self.walk.new_key(), branches=True) if self.walk.names is not None else None
+        self._run_inside(node.name, [walk for walk, _, _ in walks], gives, False, meeting=meeting)
         return left
 
     def _run_inside(
@@ -165,12 +172,26 @@ class FunctionWalk(BlockWriter):
         gives: dict[int, list[int]],
         loops: bool,
         waiting: Mapping[int, list[int]] = MappingProxyType({}),
+        meeting: Meeting | None = None,
     ) -> None:
         for ipu in sorted({ipu for walk in walks for ipu in walk.blocks}.union(gives, waiting)):
             takes = [number for walk in walks for number in walk.bound.get(ipu, ())]
             takes.extend(waiting.get(ipu, ()))
-            inside = [walk.blocks[ipu] for walk in walks if ipu in walk.blocks]
-            self.block(ipu).run(name, takes, gives.get(ipu, ()), inside, loops)
+            parts = tuple(part for part, walk in enumerate(walks) if ipu in walk.blocks)
+            inside = [walks[part].blocks[ipu] for part in parts]
+            work = meeting and meeting._replace(parts=parts)
+            self.block(ipu).run(name, takes, gives.get(ipu, ()), inside, loops, work)
+
+    def _iterations(self, pipeline: PipelineDescription | None, trips: int | None) -> Meeting | None:
+        """How often a loop runs, where cycles are wanted."""
+        if self.walk.names is None:
+            return None
+        if trips is None and pipeline is not None:
+            trips = pipeline.count
+        meeting = Meeting(self.walk.new_key(), UNKNOWN_TRIPS if trips is None else trips, counted=trips is not None)
+        if pipeline is None:
+            return meeting
+        return meeting._replace(schedule=pipeline.schedule, stages=pipeline.stages, training=pipeline.training)
 
     def _alone(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> list[Held]:
         """An op outside XLA programs, on the host or alone on an IPU."""
@@ -185,11 +206,14 @@ class FunctionWalk(BlockWriter):
             block = self.block(ipu)
             for held in results:
                 held.at[ipu] = block.add(Value(bytes_of(held.known), node.name, "temporary"))
-            block.run(node.name, takes, [held.at[ipu] for held in results])
+            work = self.other(node, [held.known for held in results])
+            block.run(node.name, takes, [held.at[ipu] for held in results], work=work)
             return results
         for held in inputs:
             for ipu in held.at:
-                self.block(ipu).run(f"copy of {held.name} to the host", (held.at[ipu],), ())
+                name = f"copy of {held.name} to the host"
+                work = self.moved("host", name, -bytes_of(held.known))
+                self.block(ipu).run(name, (held.at[ipu],), (), work=work)
         return results
 
 

@@ -14,54 +14,19 @@ from typing import Any, Union
 
 from tensorflow.compiler.xla import xla_data_pb2
 
+from tf_ipu_shim.accounting.computations import InstructionReader
+from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, shape_bytes
+from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
+from tf_ipu_shim.machine.cycles import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
 Tree = Union[int, "list[Tree]"]  # a value's number; a list of them for a tuple
 
-VIEWS = frozenset(
-    (
-        "add-dependency bitcast bitcast-convert broadcast concatenate domain iota pad reshape reverse slice transpose"
-    ).split()
-)
-ELEMENTWISE = frozenset(
-    (
-        "abs add and atan2 cbrt ceil clamp compare complex convert cosine count-leading-zeros divide erf exponential "
-        "exponential-minus-one floor imag is-finite log log-plus-one logistic map maximum minimum multiply negate not "
-        "or popcnt power real reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
-        "shift-right-arithmetic shift-right-logical sign sine sqrt stochastic-convert subtract tan tanh xor"
-    ).split()
-)
-UPDATES = frozenset({"dynamic-update-slice", "scatter"})  # write into their first operand
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _GRADIENT = re.compile(r"(?:^|/)(?:gradients?(?:_\d+)?|gradient_tape)/")
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
-_UNKNOWN_BITS = 32
 _LITERAL_LIMIT = 64
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
-
-
-def _bytes_by_type() -> dict[int, float]:
-    sizes = {}
-    for name, number in xla_data_pb2.PrimitiveType.items():
-        bits = re.search(r"\d+", name)
-        if name in ("PRIMITIVE_TYPE_INVALID", "TUPLE", "OPAQUE_TYPE", "TOKEN", "BUFFER"):
-            sizes[number] = 0.0
-        elif name == "PRED":
-            sizes[number] = 1.0
-        else:
-            sizes[number] = int(bits.group() if bits else _UNKNOWN_BITS) / 8
-    return sizes
-
-
-_BYTES = _bytes_by_type()
-
-
-def shape_bytes(shape: Any) -> int:
-    """Bytes of an array of an XLA shape; 0 for a token."""
-    count = 1
-    for size in shape.dimensions:
-        count *= size
-    return -int(-count * _BYTES.get(shape.element_type, 4.0) // 1)
 
 
 def is_gradient(name: str) -> bool:
@@ -76,9 +41,18 @@ class HloReader:
         module: the program.
         block: what to add to.
         owner_of: gives the name to report for an op's own name.
+        instructions: tells what each computes, where cycles are wanted.
+        key_of: gives a new number to each loop and branch, then.
     """
 
-    def __init__(self, module: Any, block: Block, owner_of: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        module: Any,
+        block: Block,
+        owner_of: Callable[[str], str] = str,
+        instructions: InstructionReader | None = None,
+        key_of: Callable[[], int] = int,
+    ) -> None:
         self._computations = {computation.id: computation for computation in module.computations}
         self._entry = self._computations[module.entry_computation_id]
         # (result, parameter); a program with one result gives it as it is, and not in a tuple.
@@ -88,6 +62,9 @@ class HloReader:
         ]
         self._block = block
         self._owner_of = owner_of
+        self._instructions = instructions
+        self._key_of = key_of
+        self._by_id: Mapping[int, Any] = {}
         self._loop_homes: dict[tuple[int, int], int] = {}  # (loop, element of what it gives) to variable
 
     def read(self, arguments: Sequence[int]) -> list[int]:
@@ -172,6 +149,8 @@ class HloReader:
     def _run(self, computation: Any, arguments: Sequence[Tree], homes: Mapping[int, int]) -> Tree:
         """Adds the steps of a computation; returns its result."""
         needed = self._needed(computation)
+        if self._instructions is not None:
+            self._by_id = {instruction.id: instruction for instruction in computation.instructions}
         made: dict[int, Tree] = {}
         types: dict[int, int] = {}
         for instruction in computation.instructions:
@@ -191,7 +170,9 @@ class HloReader:
             elif opcode == "optimization-barrier":
                 made[number] = operands[0]
             elif opcode == "call":
+                around = self._by_id
                 made[number] = self._run(self._called(instruction)[0], operands, {})
+                self._by_id = around
             elif opcode == "while":
                 made[number] = self._loop(instruction, operands[0])
             elif opcode == "conditional":
@@ -220,7 +201,7 @@ class HloReader:
                 home = self._loop_homes.get((instruction.id, index), -1)
                 value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
             gives.append(block.add(value))
-        block.run(name, flat(initial), gives, (test, inner), loops=True)
+        block.run(name, flat(initial), gives, (test, inner), True, self._meeting(instruction))
         return _packed(initial, iter(gives))
 
     def _branch(self, instruction: Any, operands: Sequence[Tree]) -> Tree:
@@ -228,8 +209,20 @@ class HloReader:
         branches = self._called(instruction)
         inside = [self._inside(body, [given], Mode.BORROWED)[0] for body, given in zip(branches, operands[1:])]
         gives = self._fresh(instruction.shape, name)
-        self._block.run(name, [leaf for operand in operands for leaf in flat(operand)], flat(gives), inside)
+        takes = [leaf for operand in operands for leaf in flat(operand)]
+        self._block.run(name, takes, flat(gives), inside, work=self._meeting(instruction))
         return gives
+
+    def _meeting(self, instruction: Any) -> Meeting | None:
+        """How often a loop runs, or that one of several branches does; None where cycles are not wanted."""
+        if self._instructions is None:
+            return None
+        called = self._called(instruction)
+        parts = tuple(range(len(called)))
+        if instruction.opcode == "conditional":
+            return Meeting(self._key_of(), parts=parts, branches=True)
+        trips = self._instructions.work.known_trips(self._by_id, instruction, called[1])
+        return Meeting(self._key_of(), UNKNOWN_TRIPS if trips is None else trips, parts, counted=trips is not None)
 
     def _inside(self, computation: Any, given: Sequence[Tree], mode: Mode) -> tuple[Block, list[Tree], Tree]:
         """A block of its own for a computation: the block, its arguments and its results."""
@@ -260,7 +253,7 @@ class HloReader:
         name = self._name(instruction, takes)
         if instruction.shape.element_type == xla_data_pb2.TUPLE:
             gives = self._fresh(instruction.shape, name)
-            block.run(name, takes, flat(gives))
+            block.run(name, takes, flat(gives), work=self._computation(instruction, name))
             return gives
         size = shape_bytes(instruction.shape)
         if opcode == "constant":
@@ -276,8 +269,13 @@ class HloReader:
         else:
             value = Value(size, name, kind)
         number = block.add(value)
-        block.run(name, takes, (number,))
+        block.run(name, takes, (number,), work=None if is_view or is_result else self._computation(instruction, name))
         return number
+
+    def _computation(self, instruction: Any, name: str) -> Computation | None:
+        if self._instructions is None:
+            return None
+        return self._instructions.computation(instruction, self._by_id, name)
 
     def _fresh(self, shape: Any, name: str) -> Tree:
         """New values for a shape."""

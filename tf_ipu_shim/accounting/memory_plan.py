@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorflow.python.framework import errors
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
+from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.hlo import mark_activations
 from tf_ipu_shim.accounting.memory_walk import Walk
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
@@ -18,7 +19,7 @@ from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options
-from tf_ipu_shim.machine.memory import MemoryPlan, out_of_memory_text, plan_of
+from tf_ipu_shim.machine.memory import Block, MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.runtime import plans
 
 if TYPE_CHECKING:
@@ -29,14 +30,30 @@ UserLine = Callable[[str, str], str | None]
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
 
 
+class Details(NamedTuple):
+    """What a plan was made of.
+
+    Args:
+        blocks: what each IPU of the first replica runs.
+        line_of: gives the user's line for an op.
+    """
+
+    blocks: Mapping[int, Block]
+    line_of: Callable[[str], str | None]
+
+
 def enabled() -> bool:
     """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY` is `off`."""
     return os.environ.get(ENVIRONMENT_VARIABLE, "").lower() != "off"
 
 
 def plan_memory(
-    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, user_line: UserLine | None = None
-) -> tuple[MemoryPlan | None, ProgramWork]:
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    user_line: UserLine | None = None,
+    names: ComputeSetNames | None = None,
+) -> tuple[MemoryPlan | None, ProgramWork, Details]:
     """Finds how much memory a program needs on each IPU, before it runs.
 
     A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
@@ -47,16 +64,18 @@ def plan_memory(
         program: what it runs as: XLA programs, also where kernels will run it.
         device: where it runs.
         user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
+        names: of compute sets, where cycles are wanted: then what each step computes is in the details.
 
     Returns:
-        The plan; None where a bug of ours left none, which a warning reports. And what the program computes, as far
-        as that was seen.
+        The plan; None where a bug of ours left none, which a warning reports. What the program computes, as far as
+        that was seen. And what the plan was made of.
     """
 
-    def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork]:
-        walk = Walk(request, program, storage_of(request.library, device.options, program.replicas))
+    def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
+        walk = Walk(request, program, storage_of(request.library, device.options, program.replicas), names)
         counted(walk)
-        return _plan_of(request, program, device, walk, user_line), walk.work
+        line_of = _lines(request, walk, user_line)
+        return _plan_of(request, program, device, walk, line_of), walk.work, Details(walk.blocks, line_of)
 
     try:
         return plan(Walk.run)
@@ -69,15 +88,18 @@ def plan_memory(
         return plan(lambda walk: walk.variables_only(reason))
     except Exception as error:
         faults.warn(request, error, "not at all")
-        return None, ProgramWork()
+        return None, ProgramWork(), Details({}, _no_line)
 
 
 def _plan_of(
-    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, walk: Walk, user_line: UserLine | None
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    walk: Walk,
+    line_of: Callable[[str], str | None],
 ) -> MemoryPlan:
     for block in walk.blocks.values():
         mark_activations(block)
-    line_of = _lines(request, walk, user_line)
     return MemoryPlan(
         program=request.name,
         device=device.name,
@@ -117,6 +139,10 @@ def _may_go_on(device: IpuDevice) -> bool:
     if device.options.profiling.enable_compilation_trace:
         return True
     return engine_options.switched_on(device.engine_options, engine_options.ALLOW_OUT_OF_MEMORY)
+
+
+def _no_line(_: str) -> None:
+    return None
 
 
 def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> Callable[[str], str | None]:

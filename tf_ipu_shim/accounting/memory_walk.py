@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tf_ipu_shim.accounting.accounts import Accounts
+from tf_ipu_shim.accounting.accounts import Accounts, bytes_of
 from tf_ipu_shim.accounting.block_writer import Held
 from tf_ipu_shim.accounting.function_walk import FunctionWalk
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.machine.memory import Step
+
+_FROM_HOST, _TO_HOST = "copies from the host", "copies to the host"
 
 
 class Walk(Accounts):
@@ -27,15 +29,25 @@ class Walk(Accounts):
             order = self._program.inputs
             results = walk.node(node, [arguments[i] for i in order], [names[i] for i in order])
         self._program.result_shapes = [result.known.shape for result in results]
-        for result in results:
-            for ipu, number in result.at.items():
-                self.blocks[ipu].results.append(number)
+        self._return(walk, results)
         for ipu, block in self.blocks.items():
             # What a run is fed is copied to the IPUs before the program starts.
             fed = tuple(held.at[ipu] for held in arguments if held.is_fed and ipu in held.at)
             if fed:
-                block.steps.insert(0, Step("copies from the host", (), fed))
+                size = sum(block.values[number].bytes for number in fed)
+                block.steps.insert(0, Step(_FROM_HOST, (), fed, work=walk.moved("host", _FROM_HOST, size)))
                 block.segments = [1, *(border + 1 for border in block.segments)]
+
+    def _return(self, walk: FunctionWalk, results: Sequence[Held]) -> None:
+        """Keeps results until the end; where cycles are wanted, they are copied to the host then."""
+        returned: dict[int, list[Held]] = {}
+        for result in results:
+            for ipu, number in result.at.items():
+                self.blocks[ipu].results.append(number)
+                returned.setdefault(ipu, []).append(result)
+        for ipu, held in returned.items() if self.names is not None else ():
+            work = walk.moved("host", _TO_HOST, -sum(bytes_of(one.known) for one in held))
+            walk.block(ipu).run(_TO_HOST, [one.at[ipu] for one in held], (), work=work)
 
     def variables_only(self, reason: str) -> None:
         """Stands in for `run` where that fails."""

@@ -205,10 +205,15 @@ class HloWork:
 
     def trips(self, around: Mapping[int, Any], loop: Any, condition: Any) -> float:
         """How often a loop runs that counts up by ones to a constant; `UNKNOWN_TRIPS` for any other."""
+        known = self.known_trips(around, loop, condition)
+        return float(UNKNOWN_TRIPS if known is None else known)
+
+    def known_trips(self, around: Mapping[int, Any], loop: Any, condition: Any) -> int | None:
+        """How often a loop runs that counts up by ones to a constant; None for any other."""
         condition, root = self._condition(condition)
         tests = {instruction.id: instruction for instruction in condition.instructions}
         bounds = [self._bound(around, loop, tests, number) for number in _joined(tests, root)]
-        return float(min([bound for bound in bounds if bound is not None], default=UNKNOWN_TRIPS))
+        return min([bound for bound in bounds if bound is not None], default=None)
 
     def _condition(self, condition: Any) -> tuple[Any, int]:
         """A loop's condition and what it gives: TensorFlow's own is called by another one that takes it apart."""
@@ -269,26 +274,46 @@ def _moves_nothing(instruction: Any) -> bool:
 
 
 def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
-    opcode, size = instruction.opcode, _elements(instruction.shape)
+    opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode == "dot":
-        dimensions = instruction.dot_dimension_numbers.lhs_contracting_dimensions
-        work.products += 2.0 * size * math.prod(operands[0].shape.dimensions[axis] for axis in dimensions)
+        work.products += 2.0 * math.prod(dot_sizes(instruction, operands))
     elif opcode == "convolution":
-        features = instruction.convolution_dimension_numbers.kernel_output_feature_dimension
-        work.convolutions += 2.0 * size * _elements(operands[1].shape) / max(1, operands[1].shape.dimensions[features])
+        work.convolutions += 2.0 * math.prod(convolution_sizes(instruction, operands))
     elif opcode == "select-and-scatter":
         work.windows += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
     elif opcode == "reduce-window":
         work.inner += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
     elif opcode in ("dynamic-update-slice", "scatter"):
-        work.passes += _elements(operands[-1 if opcode == "scatter" else 1].shape)
+        work.passes += elements_of(operands[-1 if opcode == "scatter" else 1].shape)
     elif opcode in ("reduce", "sort"):
-        work.inner += sum(_elements(operand.shape) for operand in operands)
+        work.inner += sum(elements_of(operand.shape) for operand in operands)
     elif opcode != "broadcast":  # which is part of what uses it
         work.passes += size
 
 
-def _elements(shape: Any) -> int:
+def dot_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, int, int, int, int]:
+    """Groups, rows, summed axis, columns and (1) kernel positions of a matrix product."""
+    numbers = instruction.dot_dimension_numbers
+    left, right = (operand.shape.dimensions for operand in operands[:2])
+    groups = math.prod(left[axis] for axis in numbers.lhs_batch_dimensions)
+    inner = math.prod(left[axis] for axis in numbers.lhs_contracting_dimensions)
+    shared = max(1, groups * inner)
+    return groups, math.prod(left) // shared, inner, math.prod(right) // shared, 1
+
+
+def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, int, int, int, int]:
+    """Groups, output positions of the batch, input channels, output channels and kernel positions of a convolution."""
+    numbers = instruction.convolution_dimension_numbers
+    kernel = operands[1].shape.dimensions
+    outputs = kernel[numbers.kernel_output_feature_dimension]
+    inputs = kernel[numbers.kernel_input_feature_dimension]
+    groups = max(1, instruction.feature_group_count) * max(1, instruction.batch_group_count)
+    positions = math.prod(kernel[axis] for axis in numbers.kernel_spatial_dimensions)
+    return groups, elements_of(instruction.shape) // max(1, outputs), inputs, outputs // groups, positions
+
+
+def elements_of(shape: Any) -> int:
+    """Numbers of an XLA shape, those of a tuple's parts together."""
     if shape.tuple_shapes:
-        return sum(_elements(part) for part in shape.tuple_shapes)
+        return sum(elements_of(part) for part in shape.tuple_shapes)
     return math.prod(shape.dimensions)

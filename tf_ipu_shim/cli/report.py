@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import pathlib
 import sys
+
+from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.reports import writer
 
 _FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg"}
 
@@ -15,18 +19,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", action="store_true", help="print the memory report when the script ends, or fails")
     parser.add_argument("--memory-json", metavar="FILE", help="write the memory report as JSON")
     parser.add_argument("--memory-svg", metavar="FILE", help="write the memory report as a picture")
+    parser.add_argument("--profile", metavar="DIR", help="write a profile of each program into a folder there")
 
 
 def problem(options: argparse.Namespace) -> str | None:
-    """Why a report could not be written, told before the script runs for hours; None where it can.
+    """Why a report could not be written, or asked for, told before the script runs for hours; None where it can.
 
     Args:
         options: as `add_arguments` declares.
 
     Example:
-        >>> problem(argparse.Namespace(memory_json="no/such/directory/m.json", memory_svg=None))
+        >>> problem(argparse.Namespace(profile=None, memory_json="no/such/directory/m.json", memory_svg=None))
         "--memory-json: there is no directory 'no/such/directory'"
     """
+    if options.profile:
+        try:
+            engine_options.current()
+        except ValueError as error:
+            return str(error)
     for option, name in _FILES.items():
         file = getattr(options, name)
         if file is None:
@@ -41,12 +51,28 @@ def problem(options: argparse.Namespace) -> str | None:
     return None
 
 
+def begin(options: argparse.Namespace) -> None:
+    """Has the programs of this process write profiles, where that was asked for.
+
+    It says so in `POPLAR_ENGINE_OPTIONS`, whose other options stay as they are.
+
+    Args:
+        options: as `add_arguments` declares.
+    """
+    if options.profile:
+        asked = {engine_options.REPORT_ALL: "true", engine_options.REPORT_DIRECTORY: os.path.abspath(options.profile)}
+        os.environ[engine_options.ENVIRONMENT_VARIABLE] = json.dumps({**engine_options.current(), **asked})
+
+
 def write(options: argparse.Namespace) -> None:
     """Gives the report of this process where one was asked for.
 
     Args:
         options: as `add_arguments` declares.
     """
+    if options.profile:
+        for file in sorted(pathlib.Path(options.profile).glob(f"{writer.PREFIX}*__{os.getpid()}__*/{writer.FILE}")):
+            print(f"Profile: {file}", file=sys.stderr)
     if not (options.memory or options.memory_json or options.memory_svg):
         return
     if "tensorflow" not in sys.modules:

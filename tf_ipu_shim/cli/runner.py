@@ -99,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
     if options.execution:
         os.environ[ways.ENVIRONMENT_VARIABLE] = options.execution
     noise.reduce(options)
+    report.begin(options)
     try:
         return _run(options)
     finally:

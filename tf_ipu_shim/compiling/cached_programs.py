@@ -22,6 +22,7 @@ from tensorflow.python.framework import versions as tensorflow_versions
 import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import memory_plan
+from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.machine import flags, ways
@@ -67,12 +68,14 @@ class Program:
         launches: functions of its XLA programs.
         needs_engine: whether Graphcore's compiler would make an engine of it.
         plan: its memory; None where it was not planned.
+        run_log: where its runs are written down; nothing that is kept.
     """
 
     answer: Any
     launches: list[str]
     needs_engine: bool
     plan: MemoryPlan | None
+    run_log: RunLog = RunLog()  # noqa: RUF009
 
 
 def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:

@@ -10,10 +10,12 @@ from google.protobuf import message as protobuf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.compiling import applications, cached_programs, compilation
+from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.compiling import applications, cached_programs, compilation, profiles
 from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.compiling.execution_choice import choose
+from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.execution import execution_of, settled
 from tf_ipu_shim.lowering.kernels import by_kernels
@@ -45,7 +47,7 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     to_file = message.HasField("application")
     device = device_of(parsed.ordinal, not to_file)
     if to_file:
-        by_xla, _, plan = _runs_as(library, call, parsed, device)
+        by_xla, _, plan, _ = _runs_as(library, call, parsed, device)
         _keep(parsed, device, plan)
         path = applications.write(library, parsed, message.application, by_xla, device)
         return cast(bytes, program_pb2.ProgramAnswer(application_file=path).SerializeToString())
@@ -58,6 +60,7 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
         answer.compilation.CopyFrom(
             compilation.describe(parsed, program.launches, answer.variable_chips, profiling, cache)
         )
+        profiles.add_to(answer.compilation, program.run_log)
     return cast(bytes, answer.SerializeToString())
 
 
@@ -74,6 +77,8 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
     program_kept = None if content is None else cached_programs.read(key, content)
     if program_kept is not None:
         log.info(f"Executable cache: hit, program {request.name} is loaded from {directory.file_of(key.text)}")
+        if profiles.wanted(device) is not None:
+            log.info(f"No profile of {request.name} is written: it was not compiled in this process")
         _keep(request, device, program_kept.plan, "hit")
         return program_kept, "hit"
     program = _lowered(library, call, request, device)
@@ -89,13 +94,13 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
 
 
 def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Program:
-    by_xla, runs, plan = _runs_as(library, call, request, device)
-    return Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan)
+    by_xla, runs, plan, run_log = _runs_as(library, call, request, device)
+    return Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan, run_log)
 
 
 def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
     """A program that is not run here; a process that runs it finds it in the executable cache."""
-    by_xla, runs, plan = _runs_as(library, call, request, device)
+    by_xla, runs, plan, _ = _runs_as(library, call, request, device)
     program, cache = Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan), ""
     directory = None if device.float_checks or not program.needs_engine else executable_cache.current()
     if directory is not None:
@@ -118,11 +123,12 @@ def _keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | None, c
 
 def _runs_as(
     library: Library, call: Call, request: ProgramRequest, device: IpuDevice
-) -> tuple[LoweredProgram, LoweredProgram, MemoryPlan | None]:
-    """A program as XLA launches, what runs (that, or the same by kernels), and its memory."""
+) -> tuple[LoweredProgram, LoweredProgram, MemoryPlan | None, RunLog]:
+    """A program as XLA launches, what runs (that, or the same by kernels), its memory, and where runs are logged."""
     asked, diagnostics = execution_of(device), Diagnostics(call)
     # Where nothing runs, the plan tells the shapes of results.
-    plans = memory_plan.enabled() or asked.way != XLA or device.connection == PRE_COMPILE
+    settings = profiles.wanted(device)
+    plans = memory_plan.enabled() or asked.way != XLA or device.connection == PRE_COMPILE or settings is not None
 
     def lowered(chunks: bool) -> LoweredProgram:
         return lower(library, call, request, device.num_ipus, plans, device.selection_order, chunks)
@@ -131,8 +137,10 @@ def _runs_as(
     group_size = device.options.experimental_distributed_batch_norm_replica_group_size
     check_shared_statistics(request.library.values(), program.replicas, group_size)
     if not plans:
-        return program, program, None
-    plan, work = memory_plan.plan_memory(request, program, device, diagnostics.user_line)
+        return program, program, None, RunLog()
+    planned = program
+    names = ComputeSetNames() if settings is not None else None
+    plan, work, details = memory_plan.plan_memory(request, program, device, diagnostics.user_line, names)
     unknown = dict(plan.coarse) if plan is not None else {program.node.name: "its memory could not be counted"}
     execution = choose(work) if asked.way == AUTO else asked
     runs = program
@@ -150,7 +158,7 @@ def _runs_as(
             program = runs
     if plan is not None:
         plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
-    return program, runs, plan
+    return program, runs, plan, profiles.written(settings, request, planned, device, plan, details)
 
 
 def _add_zeros(answer: Any, program: LoweredProgram) -> None:

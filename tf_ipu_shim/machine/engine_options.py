@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 
 from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import MEMORY, RECORDED, RESULTS, OptionEffect
+from tf_ipu_shim.machine.effects import MEMORY, OUTPUT, RECORDED, RESULTS, OptionEffect
 
 ENVIRONMENT_VARIABLE = "POPLAR_ENGINE_OPTIONS"
 
@@ -17,17 +17,22 @@ _UNKNOWN = "Poplar's full list is not published: any option is taken, and the ot
 ALLOW_OUT_OF_MEMORY = "debug.allowOutOfMemory"
 INVALID_OPERATIONS = "debug.floatPointOpException"
 NAN_ON_OVERFLOW = "debug.nanOverflowMode"
+REPORT_ALL = "autoReport.all"
+REPORT_DIRECTORY = "autoReport.directory"
+REPORT_RUNS = "autoReport.executionProfileProgramRunCount"
+REPORT_EXECUTION = "autoReport.outputExecutionProfile"
+REPORT_GRAPH = "autoReport.outputGraphProfile"
 EFFECTIVE = {
     ALLOW_OUT_OF_MEMORY: (MEMORY, "a program that does not fit runs to its report"),
     INVALID_OPERATIONS: (RESULTS, "the same as `floating_point_behaviour.inv`"),
     NAN_ON_OVERFLOW: (RESULTS, "the same as `floating_point_behaviour.nanoo`"),
+    REPORT_ALL: (OUTPUT, "each program's profile is written to a folder of its own, see `docs/profiles.md`"),
+    REPORT_DIRECTORY: (OUTPUT, "where these folders are made; the working directory by default"),
+    REPORT_RUNS: (OUTPUT, "how many runs of a program its profile counts; 2 by default"),
+    REPORT_EXECUTION: (OUTPUT, "whether a profile counts runs; as `autoReport.all` says by default"),
+    REPORT_GRAPH: (OUTPUT, "whether a profile has variables and liveness; as `autoReport.all` says by default"),
 }
 _WITHOUT_EFFECT = {
-    "autoReport.all": reasons.REPORTS,
-    "autoReport.directory": reasons.REPORTS,
-    "autoReport.executionProfileProgramRunCount": reasons.REPORTS,
-    "autoReport.outputExecutionProfile": reasons.REPORTS,
-    "autoReport.outputGraphProfile": reasons.REPORTS,
     "autoReport.outputLoweredVars": reasons.REPORTS,
     "debug.computeInstrumentationLevel": reasons.REPORTS,
     "debug.instrument": reasons.REPORTS,

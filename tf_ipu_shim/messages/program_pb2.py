@@ -77,6 +77,8 @@ message Compilation {
   repeated string launches = 2;            // functions of its XLA programs
   bool progress_bar = 3;                   // whether one is shown
   ProgramEvents events = 4;                // where they are wanted
+  bytes run_log = 5;                       // file that gets a line for each run; empty for none
+  int64 logged_runs = 6;                   // how many runs get one, at most
 }
 
 // What a run would send to an outfeed.

@@ -23,6 +23,7 @@ FIRST_PREFIXES = (
     "gcprofile",
     "libpvti",
     "gcipuinfo",
+    "pva",
     "horovod",
     # Modules in packages that stock TensorFlow has moved as a whole.
     "tensorflow_core.",

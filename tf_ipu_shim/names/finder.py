@@ -27,6 +27,7 @@ ALIASES = {
     "gcprofile": "tf_ipu_shim.api.gcprofile",
     "libpvti": "tf_ipu_shim.api.libpvti",
     "gcipuinfo": "tf_ipu_shim.api.gcipuinfo",
+    "pva": "tf_ipu_shim.api.pva",
     "horovod": "tf_ipu_shim.api.horovod",
     # What this package's own users write.
     "tf_ipu_shim.ipu": "tf_ipu_shim.api.ipu",

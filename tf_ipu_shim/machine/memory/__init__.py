@@ -5,6 +5,7 @@ liveness        what is alive at each step: always-live, and the largest not-alw
 schedule        an order of the steps that keeps little alive
 tiles           spreading over the tiles of a chip
 kept            a plan as text, for a cache
+curve           what is alive at every step, and from when to when
 plan            `MemoryPlan`: the figures of a program, IPU by IPU
 out_of_memory   whether it fits, and the text of the error where it does not
 """

@@ -54,6 +54,7 @@ class Step(NamedTuple):
         inside: blocks that run during the step, one at a time: a loop's condition and body, the branches of a
             conditional, a called function.
         loops: whether the blocks run over what the step gives (a loop), or make it (a branch or a call).
+        work: what it computes, where cycles are wanted: a `cycles.Computation` or `cycles.Meeting`.
     """
 
     owner: str
@@ -61,6 +62,7 @@ class Step(NamedTuple):
     gives: tuple[int, ...]
     inside: tuple[Block, ...] = ()
     loops: bool = False
+    work: Any = None
 
 
 class Block:
@@ -104,9 +106,10 @@ class Block:
         gives: Sequence[int],
         inside: Sequence[Block] = (),
         loops: bool = False,
+        work: Any = None,
     ) -> None:
         """Adds a step; see `Step` for the arguments."""
-        self.steps.append(Step(owner, tuple(takes), tuple(gives), tuple(inside), loops))
+        self.steps.append(Step(owner, tuple(takes), tuple(gives), tuple(inside), loops, work))
 
     def begin_segment(self) -> None:
         """Later steps run after all that there are now."""

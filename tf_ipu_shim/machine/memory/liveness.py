@@ -20,12 +20,14 @@ class Liveness:
         peak_bytes: bytes of the others at the largest step.
         peak_step: the op that runs then; the innermost one for a loop, branch or call.
         at_peak: the values that are alive then, apart from `always`.
+        order: numbers of the steps in the order in which they run; None for as they stand.
     """
 
     always: tuple[Value, ...]
     peak_bytes: int
     peak_step: str
     at_peak: tuple[Value, ...]
+    order: tuple[int, ...] | None = None
 
 
 def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
@@ -57,7 +59,13 @@ def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
     if inner is not None:
         at_peak.extend(inner.at_peak)
         name = inner.peak_step or name
-    return Liveness(always=tuple(run.always), peak_bytes=run.peak.bytes, peak_step=name, at_peak=tuple(at_peak))
+    return Liveness(
+        always=tuple(run.always),
+        peak_bytes=run.peak.bytes,
+        peak_step=name,
+        at_peak=tuple(at_peak),
+        order=None if order is None else tuple(order),
+    )
 
 
 class _Peak(NamedTuple):
@@ -136,3 +144,9 @@ def smallest(block: Block) -> Liveness:
         found, other = live(block), live(block, greedy(block))
         block.liveness = other if other.peak_bytes < found.peak_bytes else found
     return block.liveness
+
+
+def order_of(block: Block) -> Sequence[int]:
+    """Numbers of a block's steps in the order in which they run: the one with the lower peak."""
+    order = smallest(block).order
+    return range(len(block.steps)) if order is None else order

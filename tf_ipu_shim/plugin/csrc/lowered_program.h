@@ -49,7 +49,9 @@ class LoweredProgram {
   // Around each run. `BeforeRun` gives the watch over the first one, null for all others.
   std::shared_ptr<CompileWatch> BeforeRun(tensorflow::OpKernelContext* context, const IpuDevice& device);
   void AfterRun(tensorflow::OpKernelContext* context, const IpuDevice& device,
-                const std::shared_ptr<CompileWatch>& first_run);
+                const std::shared_ptr<CompileWatch>& first_run, int64_t start_micros);
+  // The time where runs are logged, else 0: what `AfterRun` takes.
+  int64_t StartTime() const;
 
   // Begins a run once it may: at once, where there is one replica. `Leave` ends it.
   void Enter(std::function<void()> run);
@@ -66,6 +68,7 @@ class LoweredProgram {
  private:
   explicit LoweredProgram(int64_t epoch) : epoch_(epoch) {}
 
+  void LogRun(int64_t start_micros);
   void TakeCompilation(CompilationMessage compilation, int64_t start_micros);
   EngineTrace::Buffers BuffersOf(tensorflow::OpKernelContext* context, const std::vector<int32_t>& inputs) const;
 
@@ -85,6 +88,8 @@ class LoweredProgram {
   std::shared_ptr<const ProgramEvents> events_;  // null where none are wanted
   std::atomic<bool> ran_{true};                  // false while there is a watch for the first run that succeeds
   std::shared_ptr<CompileWatch> first_run_;      // taken by the run that sets `ran_`
+  std::string run_log_;                          // empty where runs are not logged
+  std::atomic<int64_t> runs_to_log_{0};
 };
 
 }  // namespace tf_ipu_shim

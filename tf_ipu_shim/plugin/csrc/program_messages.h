@@ -136,6 +136,8 @@ struct CompilationMessage {
   std::vector<std::string> launches;
   bool progress_bar = false;
   std::optional<ProgramEvents> events;
+  ByteString run_log;
+  int64_t logged_runs = 0;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -143,6 +145,8 @@ struct CompilationMessage {
     visit(2, "launches", self.launches);
     visit(3, "progress_bar", self.progress_bar);
     visit(4, "events", self.events);
+    visit(5, "run_log", self.run_log);
+    visit(6, "logged_runs", self.logged_runs);
   }
 };
 

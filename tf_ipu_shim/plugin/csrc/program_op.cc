@@ -98,6 +98,7 @@ class IpuProgramOp : public AsyncOpKernel {
     }
     ++CountersOf(device.ordinal()).programs_run;
     std::shared_ptr<CompileWatch> first_run = program.BeforeRun(context, device);
+    const int64_t start_micros = program.StartTime();
     // The program takes over this op's context: its inputs in an order of its own, the same outputs.
     OpKernelContext::Params* const params = context->params();
     if (reordered != nullptr) {
@@ -113,14 +114,14 @@ class IpuProgramOp : public AsyncOpKernel {
     params->cancellation_manager = inner;
     ProgramStarts(device.ordinal());
     auto finish = [this, context, &device, &program, outer, inner, inputs, attributes, reordered = std::move(reordered),
-                   first_run = std::move(first_run), done]() {
+                   first_run = std::move(first_run), start_micros, done]() {
       OpKernelContext::Params* const params = context->params();
       params->op_kernel = this;
       params->inputs = inputs;
       params->input_alloc_attrs = attributes;
       params->cancellation_manager = outer;
       delete inner;
-      program.AfterRun(context, device, first_run);
+      program.AfterRun(context, device, first_run, start_micros);
       ProgramEnds(device.ordinal());
       program.Leave();
       done();

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.test_utils`: helpers of Graphcore's own tests. What reads Poplar's reports is refused."""
+"""`tensorflow.python.ipu.test_utils`: helpers of Graphcore's own tests."""
 
 from tf_ipu_shim.api.ipu.test_utils.dataset_utils import (
     create_dual_increasing_dataset,
@@ -21,12 +21,19 @@ from tf_ipu_shim.api.ipu.test_utils.hardware_test_utils import (
     test_may_use_ipus_or_model,
     test_uses_ipus,
 )
-from tf_ipu_shim.api.ipu.test_utils.report_helper import ReportHelper, missing_whitelist_entries_in_names
+from tf_ipu_shim.api.ipu.test_utils.report_helper import (
+    ReportHelper,
+    ReportJSON,
+    TensorMap,
+    missing_whitelist_entries_in_names,
+)
 from tf_ipu_shim.api.ipu.test_utils.session_utils import ipu_session, move_variable_initialization_to_cpu
 from tf_ipu_shim.api.ipu.test_utils.test_case_extensions import TestCaseExtensions
 
 __all__ = [
     "ReportHelper",
+    "ReportJSON",
+    "TensorMap",
     "TestCaseExtensions",
     "add_hw_ci_connection_options",
     "create_dual_increasing_dataset",

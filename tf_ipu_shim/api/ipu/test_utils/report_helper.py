@@ -1,12 +1,32 @@
-"""`tensorflow.python.ipu.test_utils.report_helper`: Poplar's reports, of which there are none here."""
+"""`tensorflow.python.ipu.test_utils.report_helper`: profiles and trace events of a test's programs."""
 
 from __future__ import annotations
 
 import fnmatch
+import json
+import pathlib
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
+from tensorflow.python.client import session as session_lib
+
+from tf_ipu_shim.api.poplar.ops import gen_ipu_ops
+from tf_ipu_shim.building.utilities import events as trace_events
+from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.messages import trace_pb2
 from tf_ipu_shim.names.refused import refused
+from tf_ipu_shim.reports import writer
+
+__all__ = ["ReportHelper", "ReportJSON", "TensorMap", "missing_whitelist_entries_in_names"]
+
+_NO_TENSOR_MAP = (
+    "is not emulated: which tensor is on which tiles is not modelled. pva.openReport(...).compilation has the bytes of "
+    "each tile."
+)
+_Event = trace_pb2.IpuTraceEvent
 
 
 def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable[str]) -> list[str]:
@@ -27,15 +47,247 @@ def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable
 
 
 class ReportHelper:
-    """Refused: finds the files that Poplar's profiler writes.
+    """A directory of a test's own for profiles. It is removed with the helper.
 
-    Raises:
-        UnsupportedError: always.
+    Source: `tensorflow.python.ipu.test_utils.report_helper.ReportHelper`.
+
+    Example:
+        >>> config, helper = ipu.config.IPUConfig(), ReportHelper()
+        >>> helper.set_autoreport_options(config)
+        >>> config.configure_ipu_system()
+        >>> helper.find_reports()
+        []
     """
 
-    @refused(
-        "is not emulated: it finds profiles of Poplar, which does not run here. tf_ipu_shim.memory_report() has the "
-        "memory and the exchanges of this system."
-    )
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self) -> None:
+        """Makes the directory."""
+        self._directory = tempfile.mkdtemp(prefix="tf_ipu_reports_")
+        weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
+
+    def set_autoreport_options(
+        self,
+        cfg: Any,
+        output_graph_profile: bool = True,
+        output_execution_profile: bool = False,
+        max_execution_reports: int = 1000,
+    ) -> None:
+        """Has a configuration write profiles into the directory.
+
+        Args:
+            cfg: an `IPUConfig` that is not applied yet.
+            output_graph_profile: whether profiles have variables and liveness.
+            output_execution_profile: whether they count runs.
+            max_execution_reports: how many runs of a program they count at most.
+        """
+        cfg.compilation_poplar_options = {
+            **cfg.compilation_poplar_options,
+            engine_options.REPORT_DIRECTORY: self._directory,
+            engine_options.REPORT_GRAPH: str(bool(output_graph_profile)).lower(),
+            engine_options.REPORT_EXECUTION: str(bool(output_execution_profile)).lower(),
+            engine_options.REPORT_RUNS: str(int(max_execution_reports)),
+        }
+
+    def find_reports(self) -> list[str]:
+        """The paths of all profiles, the oldest first."""
+        return sorted(map(str, pathlib.Path(self._directory).glob(f"{writer.PREFIX}*/{writer.FILE}")))
+
+    def find_report(self) -> str:
+        """The path of the one profile that there is.
+
+        Raises:
+            AssertionError: there is none, or there are several.
+        """
+        found = self.find_reports()
+        if len(found) != 1:
+            raise AssertionError(
+                f"One profile was to be found in {self._directory}, and there are {len(found)}: {found}. "
+                "clear_reports() removes those of programs that ran before."
+            )
+        return found[0]
+
+    def clear_reports(self) -> None:
+        """Removes all profiles."""
+        for folder in pathlib.Path(self._directory).iterdir():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class TensorMap:
+    """Refused: which tensor is on which tiles."""
+
+    @refused(_NO_TENSOR_MAP)
+    def __init__(self, tensor_map: Any) -> None:
         """Refused."""
+
+
+class ReportJSON:
+    """The trace events of a test's programs.
+
+    Args:
+        test: the test case, whose assertions are used.
+        sess: the session whose events are read; None where each call is given one.
+        eager_mode: whether events are read without a session.
+
+    Source: `tensorflow.python.ipu.test_utils.report_helper.ReportJSON`.
+
+    Example:
+        >>> class Events(tf.test.TestCase):
+        ...     def test_no_program(self):
+        ...         report = ReportJSON(self, eager_mode=True)
+        ...         report.reset()
+        ...         report.parse_log(assert_len=0)
+    """
+
+    def __init__(self, test: Any, sess: Any = None, eager_mode: bool = False) -> None:
+        self.test = test
+        self.session = sess
+        self.eager_mode = eager_mode
+        self.create_ipu_event_trace()
+        self._events: list[Any] = []
+
+    def create_ipu_event_trace(self) -> None:
+        """Makes the op that reads events, in the session's graph: before that is finalised."""
+        self._op: Any = None
+        if self.eager_mode:
+            return
+        graph = getattr(self.session, "graph", None)
+        if graph is None:
+            self._op = gen_ipu_ops.ipu_event_trace()
+        elif not graph.finalized:
+            with graph.as_default():
+                self._op = gen_ipu_ops.ipu_event_trace()
+
+    def get_event_trace(self, session: Any = None) -> Any:
+        """Takes the events so far, serialised.
+
+        Args:
+            session: to read them in, instead of the helper's own.
+
+        Raises:
+            ValueError: there is no session.
+        """
+        if self.eager_mode:
+            return gen_ipu_ops.ipu_event_trace().numpy()
+        running = session or self.session or session_lib.get_default_session()
+        if running is None:
+            raise ValueError("ReportJSON has no session to read events in: give sess, session, or eager_mode=True.")
+        return running.run(self._op)
+
+    def get_ipu_events(self, session: Any = None) -> list[Any]:
+        """Takes the events so far, as `IpuTraceEvent` messages."""
+        return self.get_events_from_log(self.get_event_trace(session))
+
+    @staticmethod
+    def get_events_from_log(log: Any) -> list[Any]:
+        """Serialised events as `IpuTraceEvent` messages."""
+        return trace_events.extract_all_events(log)
+
+    def reset(self) -> None:
+        """Forgets the events so far."""
+        self.get_event_trace()
+        self._events = []
+
+    def parse_log(self, assert_len: int | None = None, assert_msg: str = "", session: Any = None) -> dict[int, int]:
+        """Takes the events so far, for the methods that follow; see `parse_events`."""
+        return self.parse_events(self.get_ipu_events(session), assert_len, assert_msg)
+
+    def parse_events(
+        self, events: Iterable[Any], assert_len: int | None = None, assert_msg: str = ""
+    ) -> dict[int, int]:
+        """Looks at events.
+
+        Args:
+            events: `IpuTraceEvent` messages.
+            assert_len: how many there must be; None for any number.
+            assert_msg: shown where there are others.
+
+        Returns:
+            How many there are of each type, by `IpuTraceEvent.Type`.
+        """
+        self._events = list(events)
+        if assert_len is not None:
+            self.assert_num_events(assert_len, assert_msg)
+        kinds = [event.type for event in self._events]
+        return {kind: kinds.count(kind) for kind in _Event.Type.values()}
+
+    def assert_num_events(self, num_expected: int, assert_msg: str = "") -> None:
+        """There are so many events."""
+        kinds = [_Event.Type.Name(event.type) for event in self._events]
+        self.test.assertEqual(num_expected, len(kinds), f"{assert_msg} There are: {kinds}")
+
+    def assert_no_event(self, msg: str = "") -> None:
+        """There is none."""
+        self.assert_num_events(0, msg)
+
+    def _transfers(self, kind: int) -> list[list[str]]:
+        """Names of the tensors of each transfer."""
+        texts = [event.data_transfer.data_transfer for event in self._events if event.type == kind]
+        return [[tensor["name"] for tensor in json.loads(text)["tensors"]] for text in texts]
+
+    def assert_contains_host_to_device_transfer_event(self) -> None:
+        """Something went to the device."""
+        self.test.assertTrue(self._transfers(_Event.HOST_TO_DEVICE_TRANSFER), "There is no transfer to the device.")
+
+    def assert_contains_device_to_host_transfer_event(self) -> None:
+        """Something came from the device."""
+        self.test.assertTrue(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER), "There is no transfer from the device.")
+
+    def assert_num_host_to_device_transfer_events(self, num: int) -> None:
+        """So often something went to the device."""
+        self.test.assertEqual(num, len(self._transfers(_Event.HOST_TO_DEVICE_TRANSFER)))
+
+    def assert_num_device_to_host_transfer_events(self, num: int) -> None:
+        """So often something came from the device."""
+        self.test.assertEqual(num, len(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER)))
+
+    def get_host_to_device_event_names(self, event_idx: int = 0) -> list[str]:
+        """Names of the tensors that went to the device in one transfer; nothing where there was none."""
+        return _of_event(self._transfers(_Event.HOST_TO_DEVICE_TRANSFER), event_idx)
+
+    def get_device_to_host_event_names(self, event_idx: int = 0) -> list[str]:
+        """Names of the tensors that came from the device in one transfer; nothing where there was none."""
+        return _of_event(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER), event_idx)
+
+    def assert_host_to_device_event_names(
+        self, names: Iterable[str], msg: str | None = None, event_idx: int = 0
+    ) -> None:
+        """These tensors went to the device in one transfer, in any order."""
+        self.test.assertCountEqual(self.get_host_to_device_event_names(event_idx), list(names), msg)
+
+    def assert_device_to_host_event_names(
+        self, names: Iterable[str], msg: str | None = None, event_idx: int = 0
+    ) -> None:
+        """These tensors came from the device in one transfer, in any order."""
+        self.test.assertCountEqual(self.get_device_to_host_event_names(event_idx), list(names), msg)
+
+    @refused(_NO_TENSOR_MAP)
+    def get_tensor_map(self) -> Any:
+        """Refused; see `TensorMap`."""
+
+    @property
+    def tensor_map(self) -> Any:
+        """Refused; see `TensorMap`."""
+        return self.get_tensor_map()
+
+    @refused(_NO_TENSOR_MAP)
+    def assert_tensor_input_names(self, *expected_inputs: str) -> None:
+        """Refused; see `TensorMap`."""
+
+    @refused(_NO_TENSOR_MAP)
+    def assert_tensor_inst_name_mappings(self, expected_mappings: Any) -> None:
+        """Refused; see `TensorMap`."""
+
+    @refused(_NO_TENSOR_MAP)
+    def assert_pipeline_stages_on_expected_ipu(self, expected_ipus: Any, tile_per_ipu: int) -> None:
+        """Refused; see `TensorMap`."""
+
+    @refused("is not emulated: it goes by passes of Graphcore's compiler, which does not run here.")
+    def get_instruction_info(self) -> Any:
+        """Refused: what kinds of training its products belong to."""
+
+    @refused("is not emulated: it goes by passes of Graphcore's compiler, which does not run here.")
+    def get_ml_type_counts(self) -> Any:
+        """Refused: how many products belong to inference, forward and backward passes and updates."""
+
+
+def _of_event(transfers: list[list[str]], index: int) -> list[str]:
+    return transfers[index] if index < len(transfers) else []

@@ -1,0 +1,124 @@
+"""`pva` over a profile of a program that is written down by hand."""
+
+import pva
+import pytest
+
+from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
+from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
+from tf_ipu_shim.reports import collect, writer
+
+CHIP = CHIPS["gc200"].with_tiles(4)
+ADD = Computation("elementwise", "loop/add/Op/Add", (100, 2, 1, 0))
+
+
+def block():
+    """Arguments from the host, then a loop of three iterations of an addition."""
+    made = Block("IPU 0")
+    weights = made.add(Value(800, "w", "weight", Mode.ALWAYS))
+    fed = made.add(Value(400, "x", "argument"))
+    made.run("from the host", (), (fed,), work=Computation("host", "from the host", (400,), 1))
+    body = Block("body")
+    body.run("loop/add", (), (body.add(Value(400, "loop/add", "temporary")),), work=ADD)
+    given = made.add(Value(400, "loop", "temporary"))
+    made.run("loop", (weights, fed), (given,), (body,), True, Meeting(0, 3, (0,)))
+    return made
+
+
+@pytest.fixture
+def report(tmp_path):
+    blocks = {0: block()}
+    plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, blocks[0], CHIP),))
+    facts = {"sdk": "3.4", "is_model": True}
+    profile = collect.profile_of(
+        plan, blocks, timeline_of(blocks, CHIP, 1), CHIP, 1, 1, {"loop/add": "train.py:3"}.get, {}, facts
+    )
+    writer.write(profile, tmp_path)
+    (tmp_path / writer.RUNS).write_text("10 20\n30 45\n")
+    return pva.openReport(str(tmp_path / writer.FILE))
+
+
+def test_target(report):
+    target = report.compilation.target
+    assert (target.numIPUs, target.tilesPerIpu, target.numTiles, target.ipusPerReplica) == (1, 4, 4, 1)
+    assert target.totalMemory == target.bytesPerIPU == target.memoryPerReplica == 4 * 638_976
+    assert target.type is pva.Target.Type.IpuModel and target.architecture is pva.IPU.Architecture.Ipu2
+    assert report.poplarVersion[1:4] == (3, 4, 0)
+
+
+def test_memory(report):
+    compilation = report.compilation
+    assert [(one.name, one.size) for one in compilation.alwaysLiveVariables] == [("w", 800)]
+    assert sum(tile.memory.alwaysLiveBytes for tile in compilation.tiles) == 800
+    # The argument, what the loop gives, and the addition in it.
+    assert sum(tile.memory.total.excludingGaps for tile in compilation.tiles) == 800 + 3 * 400
+    assert sum(tile.memory.total.includingGaps for tile in compilation.ipus[0].tiles) == 800 + 3 * 400
+    assert all(tile.memory.overflowed.includingGaps == 0 for tile in compilation.tiles)
+    assert [step.notAlwaysLiveMemory.bytes for step in compilation.livenessProgramSteps] == [400, 1200, 800]
+    largest = max(compilation.livenessProgramSteps, key=lambda step: step.notAlwaysLiveMemory.bytes)
+    assert sorted(one.name for one in largest.notAlwaysLiveMemory.variables) == ["loop", "loop/add", "x"]
+    assert largest.notAlwaysLiveMemoryForIpu(0).bytes == 1200
+    assert largest.program.name == "loop/add"
+
+
+def test_compute_sets(report):
+    (found,) = report.compilation.computeSets
+    assert found.name == "loop/add/Op/Add" and report.compilation.graph == (1, 4)
+    (vertices,) = found.vertices
+    assert vertices.type.name == "popops::BinaryOp1D" and vertices.countByTile == [1] * 4
+    assert max(vertices.estimatedCyclesByTile) == (20 + 3 * 3) * 6 + 11
+
+
+def test_programs(report):
+    kinds = [program.type.name for program in report.compilation.programs]
+    assert kinds.count("Repeat") == 1 and kinds.count("OnTileExecute") == 1
+    assert kinds.count("StreamCopyBegin") == kinds.count("StreamCopyMid") == 1
+    (loop,) = (one for one in report.compilation.programs if one.type is pva.Program.Type.Repeat)
+    (execute,) = loop.leaves()
+    assert execute.computeset.name == "loop/add/Op/Add" and execute.line == "train.py:3"
+
+    class Visitor(pva.ProgramVisitor):
+        seen = 0
+
+        def visitOnTileExecute(self, program):
+            self.seen += 1
+
+    visitor = Visitor()
+    for program in report.compilation.programs:
+        program.accept(visitor)
+    assert visitor.seen == 1
+
+
+def test_execution(report):
+    execution = report.execution
+    add = (20 + 3 * 3) * 6 + 11  # 32 numbers on the fullest tile: three vectors of a worker
+    host = next(step for step in execution.runs[0].steps if step.program.type is pva.Program.Type.StreamCopyMid)
+    assert report.facts["cycles"] == host.ipus[0].cycles + 3 * add
+    assert [(run.microseconds.start, run.microseconds.end) for run in execution.runs] == [(10, 20), (30, 45)]
+    assert execution.totalCycles.total == 2 * report.facts["cycles"]
+    steps = execution.runs[0].steps
+    assert len(steps) == 5 == len(list(steps)) and len(execution.steps) == 10  # begin and copy, three iterations
+    adds = [step for step in steps if step.computeSets]
+    starts = [step.ipus[0].activeCycles.cyclesFrom.max for step in adds]
+    assert starts == [host.ipus[0].cycles + iteration * add for iteration in range(3)]
+    assert [steps[number].program for number in range(5)] == [step.program for step in steps]
+    assert steps[-1].ipus[0].activeCycles.cyclesTo.max == report.facts["cycles"]
+    with pytest.raises(IndexError):
+        steps[5]
+
+
+def test_what_is_not_there_is_refused(report):
+    with pytest.raises(UnsupportedError, match="code of programs is not modelled"):
+        assert report.compilation.tiles[0].memory.category
+    with pytest.raises(UnsupportedError, match="OperationAnalysis is not emulated"):
+        pva.OperationAnalysis(report)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        assert report.compilation.nothing
+    assert not hasattr(report.compilation, "loweredVariables")
+
+
+def test_a_profile_without_runs(report, tmp_path):
+    (tmp_path / writer.RUNS).unlink()
+    with pytest.raises(UnsupportedError, match="counts no runs"):
+        assert pva.openReport(tmp_path).execution

@@ -1,0 +1,207 @@
+"""Profiles that programs write, against sizes and numbers of runs known from the script."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
+
+from tf_ipu_shim.compiling import profiles as profiles_module
+from tf_ipu_shim.errors import AccountingFaultWarning
+from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.cycles import Computation, phases_of
+from tf_ipu_shim.profile import memory_report
+from tf_ipu_shim.reports import reader
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+WEIGHTS = 64 * 32 * 4
+
+
+@pytest.fixture
+def profiled(environment, tmp_path):
+    """Configures so that profiles are written; gives a function that reads them all, in order."""
+
+    def configure(ipus=1, **options):
+        engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports"), **options}
+        environment(engine=engine, ipus=ipus)
+        return lambda: [reader.read(folder) for folder in sorted((tmp_path / "reports").iterdir())]
+
+    yield configure
+    config.reset_ipu_configuration()
+
+
+def fact(profile, name):
+    return next(json.loads(row.value) for row in profile.facts if row.name == name)
+
+
+def rows(profile, kind):
+    return [row for row in profile.programs if row.kind == kind]
+
+
+def dense(x):
+    weights = v1.get_variable("w", [64, 32], initializer=v1.ones_initializer(), use_resource=True)
+    return tf.nn.relu(tf.matmul(x, weights), name="activation")
+
+
+def run(model, *inputs, times=1, shards=1):
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = [v1.placeholder(value.dtype, value.shape) for value in inputs]
+        with scopes.ipu_scope(IPU):
+            built = ipu_compiler.compile(model, fed)
+        session.run(v1.global_variables_initializer())
+        for _ in range(times):
+            session.run(built, dict(zip(fed, inputs)))
+
+
+X = np.ones((16, 64), np.float32)
+
+
+def test_a_program_has_its_variables_compute_sets_and_runs(profiled, tmp_path):
+    profiles = profiled()
+    run(dense, X, times=3)
+    (profile,) = profiles()
+    weights = [row for row in profile.variables if row.kind == "weight"]
+    assert [(row.name, row.bytes, row.always) for row in weights] == [("w", WEIGHTS, 1)]
+    assert [row.name.split("/")[-1] for row in profile.compute_sets if "MatMul" in row.name][:1] == ["Conv_1"]
+    assert any(row.name == "activation/relu/Nonlinearity" for row in profile.compute_sets)
+    product = phases_of(Computation("product", "", (1, 16, 64, 32, 1)), CHIPS["gc200"])
+    (step,) = (row for row in rows(profile, "step") if row.computation == "product")
+    assert step.cycles == sum(phase.cycles for phase in product)
+    assert os.path.basename(__file__) in step.line
+    (folder,) = (tmp_path / "reports").iterdir()
+    assert folder.name.startswith("tf_report__")
+    runs = reader.runs(folder)
+    assert len(runs) == 2 and all(one.start <= one.end for one in runs)  # two by default, as Poplar
+
+
+def test_liveness_peaks_where_the_memory_plan_does(profiled):
+    profiles = profiled()
+    run(dense, X)
+    (profile,) = profiles()
+    plan = memory_report().devices[0].programs[-1].ipus[0]
+    assert max(row.bytes for row in profile.liveness) == plan.not_always_live_bytes
+    assert sum(row.bytes for row in profile.variables if row.always) == plan.always_live_bytes
+    peak = max(profile.liveness, key=lambda row: row.bytes)
+    alive = [row for row in profile.variables if not row.always and row.first <= peak.step <= row.last]
+    assert sum(row.bytes for row in alive) == plan.not_always_live_bytes
+
+
+def test_cycles_of_the_tree_add_up(profiled):
+    profiles = profiled()
+    run(dense, X)
+    (profile,) = profiles()
+    outermost = [row for row in profile.programs if row.parent == -1]
+    assert fact(profile, "cycles") == sum(row.cycles for row in outermost)
+    for row in rows(profile, "step"):
+        inside = [one for one in profile.programs if one.parent == row.id]
+        assert sum(one.cycles for one in inside) == row.cycles
+
+
+def test_a_loop_with_feeds_takes_its_body_so_often(profiled):
+    profiles = profiled()
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(X).repeat())
+        outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+        with scopes.ipu_scope(IPU):
+            built = ipu_compiler.compile(
+                lambda: loops.repeat(10, lambda x: outfeed.enqueue(tf.matmul(x, x, transpose_b=True)), [], infeed)
+            )
+        session.run(infeed.initializer)
+        session.run(built)
+    (profile,) = profiles()
+    (loop,) = rows(profile, "loop")
+    assert (loop.times, loop.exact) == (10, 1)
+    parts = [row for row in profile.programs if row.parent == loop.id]
+    assert loop.cycles == 10 * sum(row.cycles for row in parts)
+    host = {row.bytes for row in rows(profile, "host")}
+    assert {16 * 64 * 4, 16 * 16 * 4} <= host  # an element, and what is sent
+
+
+def test_an_exchange_has_both_ipus_wait_for_it(profiled):
+    def sharded(x):
+        with scopes.ipu_shard(0):
+            y = tf.matmul(x, tf.ones([64, 32]))
+        with scopes.ipu_shard(1):
+            return tf.matmul(y, tf.ones([32, 8]))
+
+    profiles = profiled(ipus=2)
+    run(sharded, X)
+    (profile,) = profiles()
+    assert [(row.source, row.destination, row.bytes) for row in profile.exchanges] == [(0, 1, 16 * 32 * 4)]
+    (exchange,) = rows(profile, "links")
+    first = [row for row in rows(profile, "step") if row.ipus == "[0]" and row.computation == "product"]
+    second = [row for row in rows(profile, "step") if row.ipus == "[1]" and row.computation == "product"]
+    assert first[0].start + first[0].cycles <= exchange.start < second[0].start
+
+
+def test_nothing_is_written_where_nothing_is_asked_for(environment, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    environment()
+    run(dense, X)
+    assert not list(tmp_path.glob("tf_report*"))
+
+
+def test_a_program_that_poplar_would_not_compile_has_no_profile(profiled, tmp_path):
+    profiled()
+    run(lambda x: x + 1, np.int32(2))
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_program_that_does_not_fit_has_a_profile(environment, tmp_path):
+    engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports")}
+    environment({"ipu_model.tiles_per_ipu": 1}, "--use_ipu_model", engine)
+    with pytest.raises(tf.errors.InternalError, match="ut of memory"):
+        run(lambda x: tf.matmul(x, tf.ones([64, 65536])), X)
+    (folder,) = (tmp_path / "reports").iterdir()
+    assert fact(reader.read(folder), "fits") is False
+
+
+def test_a_wrong_number_of_runs_is_refused(profiled):
+    profiled(**{"autoReport.executionProfileProgramRunCount": "many"})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be a number of runs"):
+        run(dense, X)
+
+
+def test_programs_have_the_names_of_the_scripts_functions(profiled, tmp_path):
+    profiled()
+    from tf_ipu_shim.ipu import ipu_strategy
+
+    strategy = ipu_strategy.IPUStrategy()
+    with strategy.scope():
+
+        @tf.function(jit_compile=True)
+        def train_step(x):
+            return tf.matmul(x, x, transpose_b=True)
+
+        strategy.run(train_step, [X])
+    (folder,) = (tmp_path / "reports").iterdir()
+    assert folder.name.endswith("__train_step")
+
+
+def test_events_and_profiles_go_together(profiled):
+    profiles = profiled(**{"autoReport.outputExecutionProfile": "false"})
+    run(dense, X)
+    (profile,) = profiles()
+    assert fact(profile, "execution") is False
+    assert not utils.extract_all_events([])
+
+
+def test_a_bug_of_ours_stops_no_program(profiled, tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise KeyError("not foreseen")
+
+    monkeypatch.setattr(profiles_module, "timeline_of", broken)
+    profiled()
+    with pytest.warns(AccountingFaultWarning, match="without its cycles"):
+        run(dense, X)
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_directory_that_cannot_be_written_stops_no_program(profiled, tmp_path, logged):
+    (tmp_path / "reports").write_text("a file, not a directory")
+    profiled()
+    run(dense, X)
+    assert any("cannot be written" in line for line in logged)

@@ -1,0 +1,118 @@
+"""`ReportHelper`, `ReportJSON` and the assertions of `TestCaseExtensions`, each with something that holds and fails."""
+
+import unittest
+
+import numpy as np
+import pva
+import pytest
+import tensorflow as tf
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes, test_utils
+
+from tf_ipu_shim.errors import UnsupportedError
+
+v1 = tf.compat.v1
+X = np.ones([4, 8], np.float32)
+
+
+class Case(test_utils.TestCaseExtensions, unittest.TestCase):
+    pass
+
+
+CASE = Case()
+
+
+@pytest.fixture
+def helper(own_environment):
+    made = config.IPUConfig()
+    made.auto_select_ipus = 1
+    helper = test_utils.ReportHelper()
+    helper.set_autoreport_options(made, output_execution_profile=True)
+    test_utils.enable_ipu_events(made)
+    made.configure_ipu_system()
+    yield helper
+    config.reset_ipu_configuration()
+
+
+def run(times, events=None):
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, X.shape)
+        with scopes.ipu_scope("/device:IPU:0"):
+            (result,) = ipu_compiler.compile(lambda x: tf.nn.relu(tf.matmul(x, x, transpose_b=True)), [x])
+        report = test_utils.ReportJSON(CASE, session)
+        report.reset()
+        for _ in range(times):
+            session.run(result, {x: X})
+        if events is not None:
+            events(report)
+
+
+def test_a_helper_finds_what_its_programs_wrote(helper):
+    CASE.assert_num_reports(helper, 0)
+    with pytest.raises(AssertionError, match="there are 0"):
+        helper.find_report()
+    run(3)
+    CASE.assert_num_reports(helper, 1)
+    report = pva.openReport(helper.find_report())
+    CASE.assert_number_of_executions(report, 3)
+    CASE.assert_execution_report_cycles(report, report.facts["cycles"] * 3, expected_executions=3)
+    with pytest.raises(AssertionError):
+        CASE.assert_execution_report_cycles(report, report.facts["cycles"] * 4, expected_executions=3)
+    run(1)
+    assert len(helper.find_reports()) == 2
+    helper.clear_reports()
+    CASE.assert_num_reports(helper, 0)
+
+
+def test_assertions_on_compute_sets(helper):
+    run(1)
+    report = pva.openReport(helper.find_report())
+    CASE.assert_all_compute_sets_and_list(report, ["MatMul/dot*/Conv_1", "Relu/relu/Nonlinearity"])
+    CASE.assert_compute_sets_contain_list(report, ["Relu/"])
+    CASE.assert_compute_sets_matches(report, "*/Nonlinearity", 1)
+    CASE.assert_compute_sets_not_in_blacklist(report, ["Softmax"])
+    CASE.assert_vertices_contain_list(report, ["poplin::ConvPartial"])
+    for wrong in (
+        lambda: CASE.assert_all_compute_sets_and_list(report, ["MatMul/dot*/Conv_1"]),
+        lambda: CASE.assert_all_compute_sets_and_list(report, ["MatMul", "Relu", "Softmax"]),
+        lambda: CASE.assert_compute_sets_contain_list(report, ["relu"]),
+        lambda: CASE.assert_compute_sets_matches(report, "*/Nonlinearity", 2),
+        lambda: CASE.assert_compute_sets_not_in_blacklist(report, ["MatMul"]),
+        lambda: CASE.assert_vertices_contain_list(report, ["popnn::"]),
+    ):
+        with pytest.raises(AssertionError):
+            wrong()
+
+
+def test_assertions_on_memory(helper):
+    run(1)
+    report = pva.openReport(helper.find_report())
+    # The argument; the product, over which the ReLU is written.
+    total = X.nbytes + 4 * 4 * 4
+    CASE.assert_total_tile_memory(report, total)
+    CASE.assert_max_tile_memory(report, 128)
+    CASE.assert_each_tile_memory_is_less_than(report, 128)
+    CASE.assert_always_live_memory(report, 0)
+    for wrong in (
+        lambda: CASE.assert_total_tile_memory(report, 2 * total),
+        lambda: CASE.assert_max_tile_memory(report, 100),
+        lambda: CASE.assert_each_tile_memory_is_less_than(report, 100),
+        lambda: CASE.assert_always_live_memory(report, 4),
+    ):
+        with pytest.raises(AssertionError):
+            wrong()
+
+
+def test_events(helper):
+    def events(report):
+        counts = report.parse_log(assert_len=5)
+        assert counts[5] == 2  # EXECUTE
+        report.assert_host_to_device_event_names([])
+        report.assert_num_device_to_host_transfer_events(0)
+        with pytest.raises(AssertionError):
+            report.assert_no_event()
+        with pytest.raises(UnsupportedError, match="which tensor is on which tiles"):
+            report.get_tensor_map()
+        report.reset()
+        report.parse_log(assert_len=0)
+
+    run(2, events)

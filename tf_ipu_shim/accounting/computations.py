@@ -1,0 +1,218 @@
+"""What each instruction of an XLA program computes, for the cycles of the machine model, and what Poplar would call it.
+
+Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with a number where there are several
+(`add`, `add.1`), then what PopLibs calls its compute set (`Op/Add`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
+from tf_ipu_shim.accounting.work import HloWork, convolution_sizes, dot_sizes, elements_of
+from tf_ipu_shim.machine.cycles import Computation, vertices
+
+# What PopLibs calls element-wise work, where that is not XLA's word in capitals.
+_OPERATIONS = {
+    "abs": "Absolute",
+    "exponential": "Exponent",
+    "exponential-minus-one": "ExponentMinusOne",
+    "log": "Logarithm",
+    "log-plus-one": "LogarithmOnePlus",
+    "sign": "Signum",
+    "cosine": "Cos",
+    "sine": "Sin",
+    "is-finite": "IsFinite",
+}
+_SLOW = frozenset(
+    "atan2 cbrt cosine divide erf exponential exponential-minus-one log log-plus-one logistic power remainder rsqrt "
+    "sine sqrt tan tanh".split()
+)
+# Ops that PopLibs has one function for, by TensorFlow's name: XLA's name for them here, PopLibs', whether it is slow.
+_OWN = {
+    "Relu": ("relu", "Nonlinearity", False),
+    "Relu6": ("relu", "Nonlinearity", False),
+    "Sigmoid": ("sigmoid", "Nonlinearity", True),
+    "ReluGrad": ("relu-grad", "NonLinearityGrad", False),
+    "Relu6Grad": ("relu-grad", "NonLinearityGrad", False),
+    "SigmoidGrad": ("sigmoid-grad", "NonLinearityGrad", False),
+    "TanhGrad": ("tanh-grad", "NonLinearityGrad", False),
+    "Tanh": ("tanh", "Op/Tanh", True),
+    "Exp": ("exponential", "Op/Exponent", True),
+    "Log1p": ("log-plus-one", "Op/LogarithmOnePlus", True),
+    "Rsqrt": ("rsqrt", "Op/Rsqrt", True),
+    "Sqrt": ("sqrt", "Op/Sqrt", True),
+    "BiasAdd": ("fusion", "Op/Add", False),
+}
+_FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
+_RANDOM = frozenset({"rng", "rng-bit-generator"})
+_NAMES = {
+    "dynamic-slice": "dynamic-slice/dynamicSlice",
+    "gather": "multi-slice/output/multiSlice",
+    "scatter": "multi-update-add/multiUpdateAdd",
+    "dynamic-update-slice": "dynamic-update-slice/dynamicUpdateSlice",
+    "convert": "convert/Cast",
+    "dot": "dot/Conv_1",
+    "sort": "sort",
+}
+
+
+class ComputeSetNames:
+    """Names of a whole program's compute sets.
+
+    Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
+    the name of the first.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._shared: dict[Hashable, str] = {}
+
+    def name(self, owner: str, below: str, same: Hashable = None) -> str:
+        """The name of a compute set.
+
+        Args:
+            owner: scope and name of the op.
+            below: what XLA calls the instruction, and PopLibs the compute set.
+            same: what tells it apart from others that it could share a function with; None where it cannot.
+
+        Example:
+            >>> names = ComputeSetNames()
+            >>> [names.name("a", "add/Op/Add"), names.name("b", "add/Op/Add")]
+            ['a/add/Op/Add', 'b/add.1/Op/Add']
+        """
+        if same is not None and same in self._shared:
+            return self._shared[same]
+        first, _, rest = below.partition("/")
+        count = self._counts.get(first, 0)
+        self._counts[first] = count + 1
+        parts = [owner, f"{first}.{count}" if count else first, rest]
+        made = "/".join(part for part in parts if part)
+        if same is not None:
+            self._shared[same] = made
+        return made
+
+
+class InstructionReader:
+    """Tells what instructions of one XLA program compute.
+
+    Args:
+        module: the program.
+        functions: what it was made of, with the ops as the script has them.
+        names: of the whole program; changed.
+
+    Attributes:
+        work: counts iterations of loops.
+    """
+
+    def __init__(self, module: Any, functions: Iterable[function_pb2.FunctionDef], names: ComputeSetNames) -> None:
+        self.work = HloWork(module)
+        self._ops = {node.name: node.op for function in functions for node in function.node_def if node.op in _OWN}
+        self._names = names
+
+    def computation(self, instruction: Any, by_id: Mapping[int, Any], owner: str) -> Computation | None:
+        """What an instruction computes; None for a view, and for what takes no time.
+
+        Args:
+            instruction: of the program.
+            by_id: the instructions around it.
+            owner: the name of its op.
+        """
+        operands = [by_id[number] for number in instruction.operand_ids]
+        kind, sizes = _kind_and_sizes(instruction, operands, by_id)
+        if not kind:
+            return None
+        below = _below(instruction, operands)
+        own = _OWN.get(self._ops.get(instruction.metadata.op_name, ""))
+        if own is not None and kind == "elementwise":
+            sizes = (*sizes[:2], vertices.TRANSCENDENTAL if own[2] else 1, sizes[3])
+            below = f"{own[0]}/{own[1]}"
+        size = _element_bytes(instruction.shape)
+        same = (instruction.opcode, sizes, size) if kind == "product" else None
+        return Computation(kind, self._names.name(owner, below, same), sizes, size)
+
+
+def _kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> tuple[str, tuple[int, ...]]:
+    opcode, size = instruction.opcode, elements_of(instruction.shape)
+    if opcode in VIEWS or opcode in _FREE:
+        return "", ()
+    if opcode == "dot":
+        return "product", dot_sizes(instruction, operands)
+    if opcode == "convolution":
+        return "product", convolution_sizes(instruction, operands)
+    if opcode == "convert":
+        return "cast", (size, _element_bytes(operands[0].shape), _element_bytes(instruction.shape))
+    if opcode in ELEMENTWISE:
+        arithmetic = vertices.TRANSCENDENTAL if opcode in _SLOW else 1
+        return "elementwise", (size, len(operands), arithmetic, _broadcast(operands, by_id))
+    return _moving(instruction, operands)
+
+
+def _moving(instruction: Any, operands: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
+    """Sums, and what looks numbers up or moves them."""
+    opcode, size = instruction.opcode, elements_of(instruction.shape)
+    if opcode == "reduce":
+        return "reduce", (elements_of(operands[0].shape), max(1, elements_of(instruction.shape)))
+    if opcode in ("reduce-window", "select-and-scatter"):
+        return "window", (size, math.prod(dimension.size for dimension in instruction.window.dimensions))
+    if opcode in ("gather", "dynamic-slice"):
+        return "gather", (size, elements_of(operands[0].shape))
+    if opcode in ("scatter", "dynamic-update-slice"):
+        return "update", (elements_of(operands[-1 if opcode == "scatter" else 1].shape),)
+    if opcode == "copy":
+        return "copy", (size,)
+    if opcode in _RANDOM:
+        return "random", (size,)
+    if opcode == "sort":
+        axes = list(operands[0].shape.dimensions)
+        return "sort", (size, axes[instruction.dimensions[0]] if axes else 1)
+    return "other", (size,)
+
+
+def _broadcast(operands: Sequence[Any], by_id: Mapping[int, Any]) -> int:
+    """Numbers of operands that are broadcast, of which each tile needs some; single ones are part of the vertex."""
+    made = (by_id[operand.operand_ids[0]] for operand in operands if operand.opcode == "broadcast")
+    return sum(size for size in (elements_of(source.shape) for source in made) if size > 1)
+
+
+def _element_bytes(shape: Any) -> int:
+    if shape.tuple_shapes:
+        return max((_element_bytes(part) for part in shape.tuple_shapes), default=4)
+    return max(1, shape_bytes(shape) // max(1, elements_of(shape)))
+
+
+def _below(instruction: Any, operands: Sequence[Any]) -> str:
+    """What XLA and PopLibs call it, below the op's own name."""
+    opcode, op = instruction.opcode, instruction.metadata.op_type
+    if opcode in _NAMES:
+        return _NAMES[opcode]
+    if opcode == "convolution":
+        numbers = instruction.convolution_dimension_numbers
+        kernel = operands[1].shape.dimensions
+        sizes = "x".join(str(kernel[axis]) for axis in numbers.kernel_spatial_dimensions)
+        return f"convolution/Conv_{sizes or 1}"
+    if opcode in ("reduce-window", "select-and-scatter"):
+        sizes = "x".join(str(dimension.size) for dimension in instruction.window.dimensions if dimension.size > 1)
+        kind = "avg" if op.startswith("Avg") else "max"
+        return f"{kind}-pool{'-grad' if op.endswith('Grad') else ''}/{kind}Pool{sizes}"
+    if opcode in _RANDOM:
+        return "rng/uniform"
+    if opcode == "compare":
+        return f"compare/Op/{_DIRECTIONS.get(instruction.comparison_direction, 'Compare')}"
+    if opcode in ELEMENTWISE:
+        return f"{opcode}/Op/{_OPERATIONS.get(opcode) or opcode.title().replace('-', '')}"
+    return str(opcode)
+
+
+_DIRECTIONS = {
+    "EQ": "Equal",
+    "NE": "NotEqual",
+    "LT": "LessThan",
+    "LE": "LessThanEqual",
+    "GT": "GreaterThan",
+    "GE": "GreaterThanEqual",
+}

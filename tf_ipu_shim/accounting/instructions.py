@@ -1,0 +1,48 @@
+"""What XLA's instructions do with memory, and bytes of their shapes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tensorflow.compiler.xla import xla_data_pb2
+
+VIEWS = frozenset(
+    (
+        "add-dependency bitcast bitcast-convert broadcast concatenate domain iota pad reshape reverse slice transpose"
+    ).split()
+)
+ELEMENTWISE = frozenset(
+    (
+        "abs add and atan2 cbrt ceil clamp compare complex convert cosine count-leading-zeros divide erf exponential "
+        "exponential-minus-one floor imag is-finite log log-plus-one logistic map maximum minimum multiply negate not "
+        "or popcnt power real reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left "
+        "shift-right-arithmetic shift-right-logical sign sine sqrt stochastic-convert subtract tan tanh xor"
+    ).split()
+)
+UPDATES = frozenset({"dynamic-update-slice", "scatter"})  # write into their first operand
+_UNKNOWN_BITS = 32
+
+
+def _bytes_by_type() -> dict[int, float]:
+    sizes = {}
+    for name, number in xla_data_pb2.PrimitiveType.items():
+        bits = re.search(r"\d+", name)
+        if name in ("PRIMITIVE_TYPE_INVALID", "TUPLE", "OPAQUE_TYPE", "TOKEN", "BUFFER"):
+            sizes[number] = 0.0
+        elif name == "PRED":
+            sizes[number] = 1.0
+        else:
+            sizes[number] = int(bits.group() if bits else _UNKNOWN_BITS) / 8
+    return sizes
+
+
+_BYTES = _bytes_by_type()
+
+
+def shape_bytes(shape: Any) -> int:
+    """Bytes of an array of an XLA shape; 0 for a token."""
+    count = 1
+    for size in shape.dimensions:
+        count *= size
+    return -int(-count * _BYTES.get(shape.element_type, 4.0) // 1)

@@ -1,0 +1,52 @@
+"""`pva`: Graphcore's library for reading profiles, over those that programs write here.
+
+Its object model, as scripts use it; the figures are the machine model's (`docs/machine_model.md`). What our profiles
+do not have is refused by name. Files of Poplar's own profiler are not read.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tf_ipu_shim.names.refused import refused
+from tf_ipu_shim.reports import reader
+from tf_ipu_shim.reports.pva.program import Program, ProgramVisitor
+from tf_ipu_shim.reports.pva.report import Report
+from tf_ipu_shim.reports.pva.target import IPU, Target
+
+__all__ = ["IPU", "OperationAnalysis", "Program", "ProgramVisitor", "Report", "Target", "openReport"]
+
+
+def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] | None = None) -> Report:
+    """Opens the profile of a program.
+
+    Args:
+        path: `profile.pop` in the folder of a program.
+        debug_path: taken and not needed: the user's lines are in the profile.
+
+    Returns:
+        The report.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is no profile that this package wrote.
+
+    Source: `pva.openReport`.
+
+    Example:
+        >>> report = openReport("reports/tf_report__2026-11-22T10-00-00-000000__1__train/profile.pop")
+        >>> report.compilation.target.numIPUs
+        1
+    """
+    return Report(reader.read(os.fspath(path)), reader.runs(os.fspath(path)))
+
+
+class OperationAnalysis:
+    """Refused: it goes by the debug information of Poplar's compiler."""
+
+    @refused(
+        "is not emulated: it goes by debug information of Poplar's compiler, which does not run here. "
+        "report.compilation.programs and report.compilation.computeSets have the names of TensorFlow's ops."
+    )
+    def __init__(self, report: Report) -> None:
+        """Refused."""

@@ -1,0 +1,145 @@
+"""Has a program's profile written, where that is asked for: when it is lowered, and a line for each of its runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.accounting import faults
+from tf_ipu_shim.accounting.memory_plan import Details
+from tf_ipu_shim.compiling.engine_needed import needs_engine
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.cycles import timeline_of
+from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.reports import collect, writer
+from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.settings import ReportSettings, settings_of
+from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime.device import IpuDevice
+
+
+class RunLog(NamedTuple):
+    """Where the plugin writes down a program's runs.
+
+    Args:
+        path: the file; empty for none.
+        runs: how many of them.
+    """
+
+    path: str = ""
+    runs: int = 0
+
+
+def wanted(device: IpuDevice) -> ReportSettings | None:
+    """What is asked for of the programs of a device; None for nothing."""
+    return settings_of(device.engine_options)
+
+
+def written(
+    settings: ReportSettings | None,
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    plan: MemoryPlan | None,
+    details: Details,
+) -> RunLog:
+    """Writes a program's profile, where one is asked for and Graphcore would compile an engine for the program.
+
+    Args:
+        settings: what is asked for; None for nothing.
+        request: the traced function.
+        program: what it runs as.
+        device: where it runs.
+        plan: its memory; None where there is no plan.
+        details: what it was made of.
+
+    Returns:
+        Where its runs are to be written down. What cannot be profiled or written runs all the same: a bug of ours is
+        a warning, a full disk a line in the log.
+    """
+    if settings is None or plan is None or not needs_engine(request, program):
+        return RunLog()
+    name = readable_name(request)
+    try:
+        made = _profile(settings, request, program, device, plan, details)
+    except Exception as error:
+        faults.warn(request, error, "without its cycles")
+        return RunLog()
+    try:
+        folder = writer.make_folder(settings.directory, name)
+        path = writer.write(made, folder)
+    except OSError as error:
+        log.info(f"The profile of {name} cannot be written: {error}")
+        return RunLog()
+    log.info(f"The profile of {name} is written to {path}")
+    if not settings.execution or not settings.runs:
+        return RunLog()
+    runs = (folder / writer.RUNS).absolute()
+    runs.touch()
+    return RunLog(str(runs), settings.runs)
+
+
+def _profile(
+    settings: ReportSettings,
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    plan: MemoryPlan,
+    details: Details,
+) -> Profile:
+    timeline = timeline_of(details.blocks, device.chip, device.num_ipus, replicas=program.replicas)
+    made = collect.profile_of(
+        dataclasses.replace(plan, program=readable_name(request), device=device.name),
+        details.blocks,
+        timeline,
+        device.chip,
+        device.num_ipus,
+        program.replicas,
+        _remembered(details.line_of),
+        device.engine_options,
+        {
+            "sdk": str(sdk.current()),
+            "op": request.name,
+            "function": request.function,
+            "is_model": device.on_model,
+            "execution": settings.execution,
+            "way": plan.way,
+        },
+    )
+    return made if settings.graph else made._replace(variables=[], liveness=[])
+
+
+def readable_name(request: ProgramRequest) -> str:
+    """What a person calls a program: the function that the script compiled, without what TensorFlow adds.
+
+    Example:
+        >>> readable_name(ProgramRequest("PartitionedCall", "__inference_train_step_12", 0, {}, [], [], [], [], []))
+        'train_step'
+    """
+    name = re.sub(r"^_*(?:inference|forward|backward)_+|_\d+$", "", request.function)
+    name = re.sub(r"_\d+$", "", name).strip("_")
+    return name or request.name
+
+
+def _remembered(line_of: Callable[[str], str | None]) -> Callable[[str], str | None]:
+    lines: dict[str, str | None] = {}
+
+    def line(name: str) -> str | None:
+        if name not in lines:
+            lines[name] = line_of(name)
+        return lines[name]
+
+    return line
+
+
+def add_to(compilation: Any, run_log: RunLog) -> None:
+    """Tells the plugin where to write runs down.
+
+    Args:
+        compilation: a `program_pb2.Compilation`.
+        run_log: where.
+    """
+    compilation.run_log, compilation.logged_runs = run_log.path.encode(), run_log.runs

@@ -1,0 +1,31 @@
+"""How many cycles a program takes on each IPU, known before it runs. Never imports TensorFlow.
+
+computation   what one step computes, whatever chip it is for
+vertices      cycles of a tile's vertices: PopLibs' published formulas
+products      matrix products and convolutions: a plan over the tiles, and its cycles
+phases        a computation as syncs, exchanges and compute sets of one chip
+timeline      a program as a tree of these, with the time each begins: who waits for whom
+
+`docs/machine_model.md` has the sources, and published figures beside these.
+"""
+
+from __future__ import annotations
+
+from tf_ipu_shim.machine.cycles.computation import KINDS, Computation, Meeting
+from tf_ipu_shim.machine.cycles.phases import ERROR_FACTORS, Phase, phases_of
+from tf_ipu_shim.machine.cycles.products import ProductPlan, plan_product
+from tf_ipu_shim.machine.cycles.timeline import Entry, Timeline, timeline_of
+
+__all__ = [
+    "ERROR_FACTORS",
+    "KINDS",
+    "Computation",
+    "Entry",
+    "Meeting",
+    "Phase",
+    "ProductPlan",
+    "Timeline",
+    "phases_of",
+    "plan_product",
+    "timeline_of",
+]

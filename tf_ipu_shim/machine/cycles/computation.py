@@ -1,0 +1,92 @@
+"""What a step of a program computes, whatever chip it runs on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+KINDS = (
+    "product",
+    "elementwise",
+    "cast",
+    "reduce",
+    "window",
+    "gather",
+    "update",
+    "copy",
+    "random",
+    "sort",
+    "other",
+    "host",
+    "remote",
+    "exchange",
+    "collective",
+)
+"""What a step can be, see `Computation`."""
+
+
+class Computation(NamedTuple):
+    """What one step computes or moves.
+
+    What `sizes` are depends on the kind:
+
+    | kind | sizes |
+    |---|---|
+    | product | groups, rows, inner, columns, kernel positions |
+    | elementwise | numbers given, operands, cycles of a vector's arithmetic, numbers of operands that are broadcast |
+    | cast | numbers, bytes of one before and after |
+    | reduce | numbers taken, numbers given |
+    | window | numbers given, numbers of a window |
+    | gather | numbers given, numbers of the table |
+    | update | numbers written |
+    | copy | numbers |
+    | random | numbers |
+    | sort | numbers, length of what is sorted |
+    | other | numbers given |
+    | host, remote | bytes; negative from the IPU |
+    | exchange | bytes, IPU that sends, IPU that receives |
+    | collective | bytes of each replica |
+
+    A product is one of `[rows, inner]` by `[inner, columns]` for each group and kernel position: a convolution's rows
+    are the batch's output positions, inner its input channels.
+
+    Args:
+        kind: one of `KINDS`.
+        name: of its compute set, such as `dense/BiasAdd/fusion/Op/Add`; empty for the op's own name.
+        sizes: see above.
+        element_bytes: size of a number.
+
+    Example:
+        >>> Computation("elementwise", "add/Op/Add", (1024, 2, 1, 0)).kind
+        'elementwise'
+    """
+
+    kind: str
+    name: str
+    sizes: tuple[int, ...]
+    element_bytes: int = 4
+
+
+class Meeting(NamedTuple):
+    """A step that several IPUs take together: an exchange between two, a loop or branch that holds several.
+
+    Args:
+        key: the same on all of them, and on no other step.
+        times: how often a loop runs; 1 for all else.
+        parts: for each inner block of the step which of the loop's or branch's functions it is from.
+        branches: whether one of the parts runs, and not all.
+        schedule: of a pipeline's loop: one of `pipeline_schedule.SCHEDULES`; else empty.
+        stages: its forward stages.
+        training: whether it has backward stages.
+        computation: what is done, of an exchange.
+        counted: whether `times` is known; else it is a guess.
+    """
+
+    key: int
+    times: float = 1.0
+    parts: tuple[int, ...] = ()
+    branches: bool = False
+    schedule: str = ""
+    stages: int = 0
+    training: bool = False
+    computation: Computation | None = None
+    counted: bool = True

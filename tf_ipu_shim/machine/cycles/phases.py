@@ -1,0 +1,334 @@
+"""A computation as what one IPU does for it: syncs, exchanges and compute sets, one after the other."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles import vertices
+from tf_ipu_shim.machine.cycles.computation import Computation
+from tf_ipu_shim.machine.cycles.products import PROPORTION, plan_product
+
+SYNC_CYCLES = 126
+"""A sync of the tiles of one IPU, before each exchange: what the target of an `ipu21` gives for it."""
+HOST_TO_DEVICE_BYTES_PER_SECOND = 26.4e9 / 8
+"""What an IPU reads from the host, while it writes too: the host traffic test of an M2000."""
+DEVICE_TO_HOST_BYTES_PER_SECOND = 23.5e9 / 8
+"""What it writes there, from the same test."""
+HOST_SYNC_SECONDS = 0.363e-6
+"""A sync with the host, from the host sync latency test."""
+GRAIN_BYTES = 8
+"""Least bytes of a tensor on a tile; PopLibs' linear mapping gives a tile at least 128 where there is that much."""
+MINIMUM_BYTES_PER_TILE = 128
+
+ERROR_FACTORS = {
+    "product": 2.0,
+    "elementwise": 1.5,
+    "cast": 1.5,
+    "reduce": 2.0,
+    "window": 3.0,
+    "gather": 3.0,
+    "update": 3.0,
+    "copy": 2.0,
+    "random": 3.0,
+    "sort": 4.0,
+    "other": 10.0,
+    "host": 2.0,
+    "remote": 2.0,
+    "exchange": 2.0,
+    "collective": 2.0,
+}
+"""By kind of computation: the real figure is expected between ours divided by this and ours times it."""
+
+
+class Phase(NamedTuple):
+    """One thing that an IPU does.
+
+    Args:
+        kind: `"sync"`, `"exchange"` (between the tiles), `"compute"`, `"host"` (a stream copy), `"links"`.
+        name: of the compute set or copy, behind the computation's own name.
+        cycles: on the slowest tile.
+        tiles: that take part.
+        total: cycles of all tiles together; a compute set's balance is `total / (tiles * cycles)`.
+        bytes: that are moved, over all tiles.
+        vertex: type of its vertices; empty where there are none.
+        vertices: how many there are.
+        temporary_bytes: that the IPU needs meanwhile, over all tiles, beside the tensors.
+    """
+
+    kind: str
+    name: str
+    cycles: int
+    tiles: int
+    total: int = 0
+    bytes: int = 0
+    vertex: str = ""
+    vertices: int = 0
+    temporary_bytes: int = 0
+
+
+class Spread(NamedTuple):
+    """How a tensor lies on the tiles.
+
+    Args:
+        tiles: that have some of it.
+        most: numbers on the fullest of them.
+    """
+
+    tiles: int
+    most: int
+
+
+def spread(chip: Chip, elements: int, element_bytes: int) -> Spread:
+    """The linear mapping: equal pieces of at least 128 bytes, in steps of 8.
+
+    Example:
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> spread(CHIPS["gc200"], 1024, 4)
+        Spread(tiles=32, most=32)
+    """
+    if elements <= 0:
+        return Spread(0, 0)
+    size = elements * element_bytes
+    share = -(-size // chip.tiles)
+    piece = max(MINIMUM_BYTES_PER_TILE, -(-share // GRAIN_BYTES) * GRAIN_BYTES)
+    most = max(1, min(elements, piece // element_bytes))
+    return Spread(-(-elements // most), most)
+
+
+def phases_of(
+    computation: Computation, chip: Chip, partials_are_half: bool = False, proportion: float = PROPORTION
+) -> tuple[Phase, ...]:
+    """What an IPU does for a computation.
+
+    Exchanges between IPUs and collectives are not among them: these depend on the links (see `timeline`).
+
+    Args:
+        computation: what is computed or moved.
+        chip: the IPU's.
+        partials_are_half: `partialsType` of matrix products and convolutions.
+        proportion: `availableMemoryProportion` of these.
+
+    Returns:
+        Phases in order; none for what takes no time.
+
+    Example:
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> [phase.kind for phase in phases_of(Computation("elementwise", "add", (1024, 2, 1, 0)), CHIPS["gc200"])]
+        ['compute']
+    """
+    return _phases(computation._replace(name=""), chip, partials_are_half, proportion)
+
+
+@functools.lru_cache(maxsize=16384)
+def _phases(computation: Computation, chip: Chip, half: bool, proportion: float) -> tuple[Phase, ...]:
+    if computation.kind == "product":
+        return _product(computation, chip, half, proportion)
+    return _OF_KIND[computation.kind](computation, chip)
+
+
+def _compute(cycles: int, where: Spread, elements: int, vertex: str) -> Phase:
+    """A compute set whose cycles go with the numbers on a tile: the last tile may have fewer than the others."""
+    share = elements / (where.tiles * where.most) if where.tiles else 0
+    total = round(cycles * where.tiles * share)
+    return Phase("compute", "", cycles, where.tiles, total, vertex=vertex, vertices=where.tiles)
+
+
+def _exchange(name: str, chip: Chip, received: int, tiles: int, total: int | None = None) -> list[Phase]:
+    """A sync, and an exchange in which the busiest tile receives so many bytes."""
+    cycles = -(-received // chip.exchange_bytes_per_cycle)
+    moved = received * tiles if total is None else total
+    return [Phase("sync", "", SYNC_CYCLES, chip.tiles), Phase("exchange", name, cycles, tiles, cycles * tiles, moved)]
+
+
+def _product(computation: Computation, chip: Chip, half: bool, proportion: float) -> tuple[Phase, ...]:
+    groups, rows, inner, columns, positions = computation.sizes
+    if not groups * rows * inner * columns * positions:
+        return ()
+    plan = plan_product(chip, groups, rows, inner, columns, positions, computation.element_bytes, half, proportion)
+    tiles = plan.tiles
+    cycles = plan.rearrange + plan.compute + plan.accumulate
+    operands = Phase("exchange", "/PreArrange", plan.exchange, tiles, plan.exchange * tiles, plan.operand_bytes * tiles)
+    vertex = "poplin::ConvPartial1x1Out" if positions == 1 else "poplin::ConvPartialnx1"
+    total = round(cycles * tiles * plan.busy_share)
+    units = Phase("compute", "", cycles, tiles, total, 0, vertex, tiles, plan.temporary_bytes * tiles)
+    phases = [Phase("sync", "", plan.serial * SYNC_CYCLES, chip.tiles), operands, units]
+    if plan.reduce:
+        phases.extend(_exchange("/Reduce", chip, plan.received_bytes, tiles))
+        total = round(plan.reduce * tiles * plan.busy_share)
+        vertex = "popops::ReducePartialsEqualSize"
+        phases.append(Phase("compute", "/Reduce", plan.reduce, tiles, total, vertex=vertex, vertices=tiles))
+    return tuple(phases)
+
+
+def _elementwise(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    elements, _, arithmetic, broadcast = computation.sizes
+    if not elements:
+        return ()
+    size = computation.element_bytes
+    where = spread(chip, elements, size)
+    cycles = vertices.elementwise(chip, where.most, size, arithmetic)
+    phases: list[Phase] = []
+    if broadcast:  # each tile needs the part that its numbers meet
+        phases.extend(_exchange("", chip, min(broadcast, where.most) * size, where.tiles))
+    vertex = "popops::BinaryOp1D" if computation.sizes[1] > 1 else "popops::UnaryOp1D"
+    phases.append(_compute(cycles, where, elements, vertex))
+    return tuple(phases)
+
+
+def _cast(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    elements, before, after = computation.sizes
+    if not elements:
+        return ()
+    where = spread(chip, elements, max(before, after))
+    cycles = vertices.cast(chip, where.most, before, after)
+    return (_compute(cycles, where, elements, "popops::Cast1DSingleWorker"),)
+
+
+def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    taken, given = computation.sizes
+    if not taken or not given:
+        return ()
+    size = computation.element_bytes
+    where = spread(chip, taken, size)
+    # On each tile what is there first, then the tiles' sums of the same number.
+    local = min(where.most, given)
+    cycles = vertices.reduce(chip, local, -(-where.most // local), size)
+    phases = [
+        Phase("compute", "/ReduceOnTile/InToIntermediateNoExchange/Reduce", cycles, where.tiles, cycles * where.tiles,
+              vertex="popops::Reduce", vertices=where.tiles)
+    ]  # fmt: skip
+    partials = -(-where.tiles * local // given)
+    if partials > 1:
+        final = spread(chip, given, size)
+        phases.extend(_exchange("/ReduceFinalStage", chip, final.most * partials * size, final.tiles))
+        cycles = vertices.reduce(chip, final.most, partials, size)
+        phases.append(
+            Phase("compute", "/ReduceFinalStage/IntermediateToOutput/Reduce", cycles, final.tiles,
+                  cycles * final.tiles, vertex="popops::Reduce", vertices=final.tiles)
+        )  # fmt: skip
+    return tuple(phases)
+
+
+def _window(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    given, window = computation.sizes
+    if not given:
+        return ()
+    size = computation.element_bytes
+    where = spread(chip, given, size)
+    # Each number of a window is one pass over the tile's results; the windows' edges come from other tiles.
+    cycles = window * vertices.elementwise(chip, where.most, size)
+    received = where.most * size * min(window, 2)
+    phases = _exchange("", chip, received, where.tiles)
+    return (*phases, _compute(cycles, where, given, "popnn::MaxPooling"))
+
+
+def _gather(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    given, table = computation.sizes
+    if not given:
+        return ()
+    size = computation.element_bytes
+    where = spread(chip, given, size)
+    # The table stays where it is: each tile looks all rows up in its part, then they go where they are wanted.
+    part = spread(chip, table, size)
+    share = -(-given // max(1, part.tiles))
+    cycles = vertices.look_up(chip, max(1, share * size // 128), min(128, share * size))
+    phases = [
+        Phase("compute", "", cycles, part.tiles, cycles * part.tiles, vertex="popops::MultiSlice",
+              vertices=part.tiles),
+        *_exchange("", chip, where.most * size, where.tiles),
+    ]  # fmt: skip
+    return tuple(phases)
+
+
+def _update(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    (written,) = computation.sizes
+    if not written:
+        return ()
+    size = computation.element_bytes
+    where = spread(chip, written, size)
+    cycles = vertices.look_up(chip, max(1, where.most * size // 128), min(128, where.most * size))
+    phases = _exchange("", chip, where.most * size, where.tiles)
+    return (*phases, _compute(cycles, where, written, "popops::MultiUpdate"))
+
+
+def _copy(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    (elements,) = computation.sizes
+    if not elements:
+        return ()
+    where = spread(chip, elements, computation.element_bytes)
+    cycles = vertices.copy(chip, where.most * computation.element_bytes)
+    return (_compute(cycles, where, elements, "poplar_rt::Copy"),)
+
+
+def _random(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    (elements,) = computation.sizes
+    if not elements:
+        return ()
+    where = spread(chip, elements, computation.element_bytes)
+    cycles = vertices.random_numbers(chip, where.most, computation.element_bytes)
+    return (_compute(cycles, where, elements, "poprand::UniformSupervisor"),)
+
+
+def _sort(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    elements, length = computation.sizes
+    if not elements:
+        return ()
+    size = computation.element_bytes
+    where = spread(chip, elements, size)
+    stages = math.ceil(math.log2(max(2, length)))
+    rounds = stages * (stages + 1) // 2
+    each = vertices.elementwise(chip, where.most, size, vertices.SORT_CYCLES_PER_COMPARISON)
+    received = where.most * size
+    exchange = SYNC_CYCLES + -(-received // chip.exchange_bytes_per_cycle)
+    return (
+        Phase("sync", "", SYNC_CYCLES * rounds, chip.tiles),
+        Phase("exchange", "", (exchange - SYNC_CYCLES) * rounds, where.tiles, 0,
+              received * where.tiles * rounds),
+        _compute(each * rounds, where, elements, "popops::Sort"),
+    )  # fmt: skip
+
+
+def _other(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    (elements,) = computation.sizes
+    if not elements:
+        return ()
+    where = spread(chip, elements, computation.element_bytes)
+    cycles = vertices.elementwise(chip, where.most, computation.element_bytes, vertices.TRANSCENDENTAL)
+    return (_compute(cycles, where, elements, "other"),)
+
+
+def host_cycles(chip: Chip, size: int) -> int:
+    """A stream copy from the host, or to it where the size is negative, with its sync."""
+    if not size:
+        return 0
+    rate = HOST_TO_DEVICE_BYTES_PER_SECOND if size > 0 else DEVICE_TO_HOST_BYTES_PER_SECOND
+    return chip.cycles(HOST_SYNC_SECONDS + abs(size) / rate)
+
+
+def _host(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    (size,) = computation.sizes
+    if not size:
+        return ()
+    cycles = host_cycles(chip, size)
+    where = spread(chip, abs(size), 1)
+    return (Phase("host", "", cycles, where.tiles, cycles * where.tiles, abs(size)),)
+
+
+_OF_KIND: dict[str, Callable[[Computation, Chip], tuple[Phase, ...]]] = {
+    "elementwise": _elementwise,
+    "cast": _cast,
+    "reduce": _reduce,
+    "window": _window,
+    "gather": _gather,
+    "update": _update,
+    "copy": _copy,
+    "random": _random,
+    "sort": _sort,
+    "other": _other,
+    "host": _host,
+    "remote": _host,
+}

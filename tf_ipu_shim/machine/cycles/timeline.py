@@ -1,0 +1,318 @@
+"""A program as a tree of what each IPU does, with the time at which each part begins.
+
+IPUs run their own steps one after the other and meet at exchanges and in loops: the one that is there first waits. The
+mini-batches of a pipeline, which stand one after another in the program, are put into the slots of its schedule.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from tf_ipu_shim.machine import links
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles.computation import Computation, Meeting
+from tf_ipu_shim.machine.cycles.phases import SYNC_CYCLES, Phase, host_cycles, phases_of
+from tf_ipu_shim.machine.memory.description import Block, Step
+from tf_ipu_shim.machine.memory.liveness import order_of
+
+
+@dataclasses.dataclass
+class Entry:
+    """One node of the tree.
+
+    Args:
+        kind: `"step"`: an op; `"sync"`, `"exchange"`, `"compute"`, `"host"`, `"links"`: what an IPU does for one;
+            `"loop"`, `"branch"`, `"part"`: what holds others.
+        name: of the op, or of the compute set or copy in full.
+        ipus: where.
+        start: cycle at which it begins, in the first run of what it is in.
+        cycles: of one run, loops with all their iterations.
+        times: how often a loop runs its parts; 1 for all else.
+        phase: what it does, of a leaf.
+        computation: what it is for.
+        steps: each block that its step is in, with the step's number there; none for parts and phases.
+        children: in the order in which they run.
+        exact: whether the number of iterations is known.
+    """
+
+    kind: str
+    name: str
+    ipus: tuple[int, ...]
+    start: int
+    cycles: int = 0
+    times: float = 1.0
+    phase: Phase | None = None
+    computation: Computation | None = None
+    steps: tuple[tuple[Block, int], ...] = ()
+    children: list[Entry] = dataclasses.field(default_factory=list)
+    exact: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Timeline:
+    """How long a program takes.
+
+    Args:
+        entries: the tree.
+        cycles: from its begin to the end of its last IPU.
+        busy: cycles in which each IPU does something, exchanges and syncs included.
+    """
+
+    entries: list[Entry]
+    cycles: int
+    busy: Mapping[int, float]
+
+
+class MeetingError(ValueError):
+    """IPUs that wait for each other: their steps do not fit together."""
+
+
+def timeline_of(
+    blocks: Mapping[int, Block],
+    chip: Chip,
+    num_ipus: int,
+    partials_are_half: bool = False,
+    proportion: float = 0.6,
+    replicas: int = 1,
+) -> Timeline:
+    """Puts a program's steps on the clock.
+
+    Args:
+        blocks: what each IPU runs; steps that take time have a `Computation` or `Meeting`.
+        chip: of all IPUs.
+        num_ipus: of the device; links depend on it.
+        partials_are_half: `partialsType` of products.
+        proportion: `availableMemoryProportion` of products.
+        replicas: that take part in collectives.
+
+    Returns:
+        The tree, and how long it takes.
+
+    Raises:
+        MeetingError: two IPUs wait for each other.
+
+    Example:
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> from tf_ipu_shim.machine.memory import Value
+        >>> block = Block("double")
+        >>> x, y = block.add(Value(4096, "x", "argument")), block.add(Value(4096, "y", "temporary"))
+        >>> block.run("double", (x,), (y,), work=Computation("elementwise", "double", (1024, 1, 1, 0)))
+        >>> timeline_of({0: block}, CHIPS["gc200"], 1).cycles
+        185
+    """
+    clock = _Clock(chip, num_ipus, partials_are_half, proportion, replicas)
+    entries, ends, busy = clock.run(blocks, 0)
+    return Timeline(entries, max(ends.values(), default=0), busy)
+
+
+class _Clock:
+    def __init__(self, chip: Chip, num_ipus: int, half: bool, proportion: float, replicas: int) -> None:
+        self._chip = chip
+        self._num_ipus = max(num_ipus, 1)
+        self._half = half
+        self._proportion = proportion
+        self._replicas = replicas
+
+    def run(self, blocks: Mapping[int, Block], start: int) -> tuple[list[Entry], dict[int, int], dict[int, float]]:
+        """Runs blocks together: their entries, when each IPU ends, how long each is busy."""
+        orders = {ipu: order_of(block) for ipu, block in blocks.items()}
+        now = dict.fromkeys(blocks, start)
+        busy = dict.fromkeys(blocks, 0.0)
+        at = dict.fromkeys(blocks, 0)
+        expected = _meetings(blocks)
+        entries: list[Entry] = []
+        waiting: dict[int, dict[int, int]] = {}  # key of a meeting: number of the step by IPU
+        ready = list(blocks)
+        while ready:
+            ipu = ready.pop()
+            block, order = blocks[ipu], orders[ipu]
+            while at[ipu] < len(order):
+                number = order[at[ipu]]
+                step = block.steps[number]
+                if isinstance(step.work, Meeting):
+                    here = waiting.setdefault(step.work.key, {})
+                    here[ipu] = number
+                    if len(here) < expected[step.work.key]:
+                        break
+                    del waiting[step.work.key]
+                    entries.append(self._meet(blocks, here, step.work, now, busy))
+                    for other in here:
+                        at[other] += 1
+                    ready.extend(other for other in here if other != ipu)
+                    continue
+                entry = self._alone(ipu, block, number, now[ipu])
+                if entry is not None:
+                    entries.append(entry)
+                    now[ipu] += entry.cycles
+                    busy[ipu] += entry.cycles
+                at[ipu] += 1
+        if waiting:
+            names = sorted(blocks[ipu].steps[number].owner for here in waiting.values() for ipu, number in here.items())
+            raise MeetingError(f"IPUs wait for each other at {', '.join(names)}.")
+        entries.sort(key=lambda entry: (entry.start, entry.ipus))
+        return entries, now, busy
+
+    def _alone(self, ipu: int, block: Block, number: int, start: int) -> Entry | None:
+        step = block.steps[number]
+        if step.inside and not isinstance(step.work, Computation):  # blocks of one IPU, one after the other
+            entries, end = [], start
+            for inner in step.inside:
+                inside, ends, _ = self.run({ipu: inner}, end)
+                entries.extend(inside)
+                end = ends[ipu]
+            return Entry("part", step.owner, (ipu,), start, end - start, steps=((block, number),), children=entries)
+        if step.work is None:
+            return None
+        phases = self._phases(step.work)
+        if not phases:
+            return None
+        entry = Entry("step", step.owner, (ipu,), start, computation=step.work, steps=((block, number),))
+        for phase in phases:
+            name = (step.work.name or step.owner) + phase.name
+            entry.children.append(Entry(phase.kind, name, (ipu,), start + entry.cycles, phase.cycles, phase=phase))
+            entry.cycles += phase.cycles
+        return entry
+
+    def _phases(self, computation: Computation) -> Sequence[Phase]:
+        if computation.kind == "collective":
+            return self._collective(computation)
+        return phases_of(computation, self._chip, self._half, self._proportion)
+
+    def _collective(self, computation: Computation) -> list[Phase]:
+        """A sum over replicas round a ring: each sends twice what the others have of its part."""
+        (size,) = computation.sizes
+        chip, replicas = self._chip, self._replicas
+        if replicas < 2 or not size:
+            return []
+        ipus = max(2, min(self._num_ipus, replicas * max(1, self._num_ipus // replicas)))
+        ipus += ipus % 2
+        sent = 2 * size * (replicas - 1) // replicas
+        cycles = chip.cycles(sent / links.link_bytes_per_second(ipus))
+        sync = links.sync_cycles(chip, ipus)
+        return [
+            Phase("sync", "", sync, chip.tiles),
+            Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sent),
+        ]
+
+    def _meet(
+        self, blocks: Mapping[int, Block], here: Mapping[int, int], meeting: Meeting, now: dict[int, int],
+        busy: dict[int, float],
+    ) -> Entry:  # fmt: skip
+        start = max(now[ipu] for ipu in here)
+        steps = {ipu: blocks[ipu].steps[number] for ipu, number in here.items()}
+        if meeting.computation is not None:
+            return self._exchange(blocks, here, steps, meeting.computation, now, busy, start)
+        first = next(iter(here))
+        kind = "branch" if meeting.branches else "loop"
+        entry = Entry(
+            kind, steps[first].owner, tuple(sorted(here)), start, 0, meeting.times, steps=_steps(blocks, here)
+        )
+        entry.exact = meeting.counted
+        each = self._parts_of(entry, steps, start, meeting.branches)
+        inside_busy: Mapping[int, float]
+        if meeting.branches:  # which one runs is not known: the longest
+            entry.cycles, inside_busy = max(each, key=_length, default=(0, {}))
+        else:
+            once, inside_busy = sum(length for length, _ in each), _sum(inside for _, inside in each)
+            entry.cycles = round(self._loop_cycles(meeting, once, inside_busy))
+        for one in here:
+            now[one] = start + entry.cycles
+            busy[one] += inside_busy.get(one, 0.0) * (1 if meeting.branches else meeting.times)
+        return entry
+
+    def _parts_of(
+        self, entry: Entry, steps: Mapping[int, Step], begin: int, branches: bool
+    ) -> list[tuple[int, Mapping[int, float]]]:
+        """Adds a loop's or branch's functions, one after the other; gives the length of each, and who is busy in it."""
+        each: list[tuple[int, Mapping[int, float]]] = []
+        for part in sorted({part for step in steps.values() for part in _parts(step)}):
+            held = {ipu: dict(zip(_parts(step), step.inside)) for ipu, step in steps.items()}
+            inner = {ipu: blocks[part] for ipu, blocks in held.items() if part in blocks}
+            children, ends, busy = self.run(inner, begin)
+            length = max(ends.values(), default=begin) - begin
+            name = f"{entry.name} {part}"
+            entry.children.append(Entry("part", name, tuple(sorted(inner)), begin, length, children=children))
+            each.append((length, busy))
+            begin += 0 if branches else length
+        return each
+
+    @staticmethod
+    def _loop_cycles(meeting: Meeting, once: int, busy: Mapping[int, float]) -> float:
+        """All iterations. A pipeline's stages work side by side: a slot lasts as long as its busiest IPU.
+
+        Grouped: an IPU does all its stages in a slot, forward and backward. Interleaved: one direction of the two in
+        a slot. Sequential: one stage of all at a time, as the program stands.
+        """
+        if meeting.schedule == "Grouped":
+            slots = meeting.times + (2 * meeting.stages if meeting.training else meeting.stages) - 1
+            return slots * max(busy.values(), default=0.0)
+        if meeting.schedule == "Interleaved":
+            directions = 2 if meeting.training else 1
+            slots = directions * meeting.times + directions * meeting.stages - directions
+            return slots * max(busy.values(), default=0.0) / directions
+        return meeting.times * once
+
+    def _exchange(
+        self,
+        blocks: Mapping[int, Block],
+        here: Mapping[int, int],
+        steps: Mapping[int, Step],
+        computation: Computation,
+        now: dict[int, int],
+        busy: dict[int, float],
+        start: int,
+    ) -> Entry:
+        size, source, destination = computation.sizes
+        chip = self._chip
+        count = max(self._num_ipus, source + 1, destination + 1, 2)
+        count += count % 2
+        sync = links.sync_cycles(chip, count) + SYNC_CYCLES
+        cycles = links.exchange_cycles(chip, size, source, destination, count)
+        name, ipus = next(iter(steps.values())).owner, tuple(sorted(here))
+        entry = Entry("step", name, ipus, start, sync + cycles, computation=computation)
+        entry.steps = _steps(blocks, here)
+        moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, size)
+        entry.children = [
+            Entry("sync", name, ipus, start, sync, phase=Phase("sync", "", sync, chip.tiles)),
+            Entry("links", name, ipus, start + sync, cycles, phase=moved),
+        ]
+        for ipu in here:
+            now[ipu] = start + entry.cycles
+            busy[ipu] += entry.cycles
+        return entry
+
+
+def _meetings(blocks: Mapping[int, Block]) -> dict[int, int]:
+    """How many IPUs come to each meeting."""
+    counts: dict[int, int] = {}
+    for block in blocks.values():
+        for step in block.steps:
+            if isinstance(step.work, Meeting):
+                counts[step.work.key] = counts.get(step.work.key, 0) + 1
+    return counts
+
+
+def _steps(blocks: Mapping[int, Block], here: Mapping[int, int]) -> tuple[tuple[Block, int], ...]:
+    return tuple((blocks[ipu], number) for ipu, number in sorted(here.items()))
+
+
+def _parts(step: Step) -> Sequence[int]:
+    return step.work.parts if isinstance(step.work, Meeting) and step.work.parts else range(len(step.inside))
+
+
+def _length(part: tuple[int, Mapping[int, float]]) -> int:
+    return part[0]
+
+
+def _sum(parts: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for part in parts:
+        for ipu, cycles in part.items():
+            found[ipu] = found.get(ipu, 0.0) + cycles
+    return found
+
+
+def stream_cycles(chip: Chip, to_device: int, to_host: int) -> int:
+    """What the arguments and results of a run take on their way, one after the other."""
+    return host_cycles(chip, to_device) + host_cycles(chip, -to_host)

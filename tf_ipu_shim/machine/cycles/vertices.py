@@ -1,0 +1,110 @@
+"""Cycles of what one tile does in a compute set, by the formulas that PopLibs plans with.
+
+Source: docs/facts.md, section "Planning formulas". Where nothing is published the constant says that it is assumed.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tf_ipu_shim.machine.chips import Chip
+
+WORKER_START = 20
+"""Cycles of a worker before and after its loop, element-wise work and sums."""
+SUPERVISOR = 11
+"""Cycles of the supervisor around element-wise work."""
+LOAD_AND_STORE = 2
+"""Cycles a vector takes in element-wise work besides the arithmetic itself."""
+REDUCE_CYCLES_PER_LOOP = 2
+"""Assumed: two 64-bit loads for the eight halves or four floats that a loop of a sum adds up."""
+TRANSCENDENTAL = 6
+"""Assumed: cycles of the arithmetic unit for a vector of exponentials, roots, quotients and the like."""
+RANDOM_CYCLES_PER_VECTOR = 4
+"""Assumed: a vector of uniform random numbers, brought into its range."""
+SLICE_ROW = 15
+"""Assumed: cycles for each row that a gather or an update looks up."""
+SORT_CYCLES_PER_COMPARISON = 8
+"""Assumed: a comparison and exchange of a bitonic sort."""
+
+
+def vector_width(chip: Chip, element_bytes: int) -> int:
+    """Numbers of so many bytes that a worker handles in one instruction."""
+    if element_bytes <= 2:
+        return chip.vector_width_fp16
+    return chip.vector_width_fp32 if element_bytes == 4 else 1
+
+
+def elementwise(chip: Chip, elements: int, element_bytes: int, arithmetic: int = 1) -> int:
+    """Element-wise work on a tile.
+
+    Args:
+        chip: of which kind the tile is.
+        elements: numbers that it gives.
+        element_bytes: size of one.
+        arithmetic: cycles a vector takes in the arithmetic unit.
+
+    Example:
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> elementwise(CHIPS["gc200"], 1200, 4)  # 100 vectors of each of six workers
+        1931
+    """
+    if not elements:
+        return 0
+    workers = chip.worker_contexts
+    loops = math.ceil(elements / workers / vector_width(chip, element_bytes))
+    return (WORKER_START + loops * (arithmetic + LOAD_AND_STORE)) * workers + SUPERVISOR
+
+
+def cast(chip: Chip, elements: int, from_bytes: int, to_bytes: int) -> int:
+    """A change of type on a tile.
+
+    Args:
+        chip: of which kind the tile is.
+        elements: numbers.
+        from_bytes: size of one before.
+        to_bytes: size of one after.
+    """
+    if not elements:
+        return 0
+    each = elements / chip.worker_contexts
+    loops = max(math.ceil(each / vector_width(chip, size)) for size in (from_bytes, to_bytes))
+    return (loops + 26) * chip.worker_contexts
+
+
+def reduce(chip: Chip, outputs: int, partials: int, element_bytes: int) -> int:
+    """A sum, or the like, on a tile.
+
+    Args:
+        chip: of which kind the tile is.
+        outputs: numbers given.
+        partials: numbers that each is made of.
+        element_bytes: size of one.
+    """
+    if not outputs or not partials:
+        return 0
+    width = 8 if element_bytes <= 2 else 4
+    workers = chip.worker_contexts
+    if outputs < workers * width:  # what each number is made of is shared by the workers
+        partials, outputs = math.ceil(partials * outputs / (workers * width)), workers * width
+    loops = math.ceil(outputs / workers / width)
+    return ((REDUCE_CYCLES_PER_LOOP * partials + 10) * loops + WORKER_START) * workers + 33
+
+
+def copy(chip: Chip, size: int) -> int:
+    """A copy within a tile of so many bytes."""
+    return math.ceil(size / chip.memcpy_bytes_per_cycle)
+
+
+def rearrange(size: int, element_bytes: int) -> int:
+    """A copy within a tile of so many bytes, number by number: another order than they had."""
+    return math.ceil(size / min(8, element_bytes))
+
+
+def look_up(chip: Chip, rows: int, row_bytes: int) -> int:
+    """Rows that a tile copies from, or adds to, its part of a table."""
+    return (rows * (SLICE_ROW + copy(chip, row_bytes)) + SUPERVISOR) if rows else 0
+
+
+def random_numbers(chip: Chip, elements: int, element_bytes: int) -> int:
+    """Random numbers that a tile makes."""
+    return elementwise(chip, elements, element_bytes, RANDOM_CYCLES_PER_VECTOR)

@@ -1,0 +1,100 @@
+"""What is alive at every step of a program, and from when to when each value is: all that `liveness` peaks at."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tf_ipu_shim.machine.memory._buffers import Buffers
+from tf_ipu_shim.machine.memory.description import Block, Step, Value
+from tf_ipu_shim.machine.memory.liveness import order_of
+
+
+class Lifetime(NamedTuple):
+    """A value's memory.
+
+    Args:
+        value: that it was made for.
+        first: number of the point at which it comes into being.
+        last: number of the last point at which it is there.
+    """
+
+    value: Value
+    first: int
+    last: int
+
+
+class Point(NamedTuple):
+    """One step, those of inner blocks in their place.
+
+    Args:
+        block: that it is in.
+        step: its number there.
+        bytes: not-always-live ones that are there then, those of the blocks around included.
+    """
+
+    block: Block
+    step: int
+    bytes: int
+
+
+class Curve(NamedTuple):
+    """A block over time.
+
+    Args:
+        points: its steps in order.
+        lifetimes: of what is not always there.
+    """
+
+    points: list[Point]
+    lifetimes: list[Lifetime]
+
+
+def curve_of(block: Block) -> Curve:
+    """Runs through a block in the order that `liveness.smallest` chose.
+
+    The most bytes of a point are that one's peak: both go by the same rules.
+
+    Args:
+        block: all that an IPU runs.
+
+    Returns:
+        What is there at each step. Takes a time in proportion to the steps.
+
+    Example:
+        >>> block = Block("double")
+        >>> x, y = block.add(Value(400, "x", "argument")), block.add(Value(400, "y", "temporary"))
+        >>> block.run("x", (), (x,)); block.run("double", (x,), (y,))
+        >>> [point.bytes for point in curve_of(block).points]
+        [400, 800]
+    """
+    found = Curve([], [])
+    _run(block, 0, found)
+    return found
+
+
+def _run(block: Block, base: int, found: Curve) -> None:
+    buffers = Buffers(block)
+    made_at: dict[int, int] = {}
+    for number in order_of(block):
+        step = block.steps[number]
+        buffers.take(step)
+        before = buffers.live
+        made = buffers.give(step)
+        here = len(found.points)
+        made_at.update(dict.fromkeys(made, here))
+        if step.inside:
+            _inside(step, number, block, base, before, buffers.live, found)
+        else:
+            found.points.append(Point(block, number, base + buffers.live))
+        for buffer in buffers.free(step, made):
+            value = block.values[buffers.value[buffer]]
+            found.lifetimes.append(Lifetime(value, made_at.pop(buffer), len(found.points) - 1))
+    for buffer, first in made_at.items():
+        found.lifetimes.append(Lifetime(block.values[buffers.value[buffer]], first, len(found.points) - 1))
+
+
+def _inside(step: Step, number: int, block: Block, base: int, before: int, after: int, found: Curve) -> None:
+    """A loop's blocks run beside what it gives; a call's make it."""
+    for inner in step.inside:
+        _run(inner, base + (after if step.loops else before), found)
+    found.points.append(Point(block, number, base + after))

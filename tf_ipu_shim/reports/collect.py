@@ -1,0 +1,215 @@
+"""Makes a program's profile of its blocks, its memory plan and its timeline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Entry, Timeline
+from tf_ipu_shim.machine.memory import Block, MemoryPlan
+from tf_ipu_shim.machine.memory.curve import curve_of
+from tf_ipu_shim.machine.memory.liveness import smallest
+from tf_ipu_shim.reports.profile import (
+    ComputeSetRow,
+    ExchangeRow,
+    IpuRow,
+    LivenessRow,
+    PairRow,
+    Profile,
+    ProgramRow,
+    VariableRow,
+)
+
+LineOf = Callable[[str], "str | None"]
+
+
+def profile_of(
+    plan: MemoryPlan,
+    blocks: Mapping[int, Block],
+    timeline: Timeline,
+    chip: Chip,
+    num_ipus: int,
+    replicas: int,
+    line_of: LineOf,
+    options: Mapping[str, str],
+    facts: Mapping[str, Any],
+) -> Profile:
+    """The profile of a program's first replica: the others are the same.
+
+    Args:
+        plan: its memory.
+        blocks: what each IPU runs.
+        timeline: when.
+        chip: of all IPUs.
+        num_ipus: of the device.
+        replicas: of the program.
+        line_of: gives the user's line for an op.
+        options: that were given.
+        facts: what else there is to say of the whole program.
+
+    Returns:
+        Records in the order of the file.
+    """
+    programs = _Programs(line_of)
+    for entry in timeline.entries:
+        programs.add(entry, -1, 1.0)
+    variables, liveness = _memory(blocks, programs.of_step, line_of)
+    each = num_ipus // max(1, replicas)
+    whole = {
+        "program": plan.program,
+        "device": plan.device,
+        "chip": chip.name,
+        "chip_title": chip.title,
+        "target": chip.target,
+        "tiles_per_ipu": chip.tiles,
+        "bytes_per_tile": chip.bytes_per_tile,
+        "clock_hz": chip.clock_hz,
+        "ipus": num_ipus,
+        "ipus_per_replica": each,
+        "replicas": replicas,
+        "cycles": timeline.cycles,
+        "peak_bytes": plan.peak_bytes // max(1, replicas),
+        "fits": plan.fits,
+        "coarse": dict(plan.coarse),
+        "error_factors": ERROR_FACTORS,
+        **facts,
+    }
+    return Profile(
+        facts=[PairRow(name, json.dumps(value)) for name, value in whole.items()],
+        options=[PairRow(name, value) for name, value in sorted(options.items())],
+        ipus=_ipus(plan, timeline, each, chip.tiles),
+        variables=variables,
+        liveness=liveness,
+        programs=programs.rows,
+        compute_sets=programs.sets(),
+        exchanges=[ExchangeRow(source, to, size) for (source, to), size in sorted(plan.exchanges.items())],
+    )
+
+
+def _ipus(plan: MemoryPlan, timeline: Timeline, each: int, tiles: int) -> list[IpuRow]:
+    known = {ipu.ipu: ipu for ipu in plan.ipus}
+    rows = []
+    for number in range(max([each, *(number + 1 for number in timeline.busy)])):
+        ipu = known.get(number)
+        if ipu is None:
+            rows.append(IpuRow(number, 0, 0, 0, "", "{}", "{}", json.dumps([0] * tiles), 0.0))
+            continue
+        rows.append(
+            IpuRow(
+                number,
+                1,
+                ipu.always_live_bytes,
+                ipu.not_always_live_bytes,
+                ipu.largest_step,
+                json.dumps(dict(ipu.categories)),
+                json.dumps(dict(ipu.remote)),
+                json.dumps(list(ipu.tile_bytes)),
+                timeline.busy.get(number, 0.0),
+            )
+        )
+    return rows
+
+
+class _Programs:
+    """Numbers the nodes of a timeline, and finds the compute sets among them.
+
+    Attributes:
+        rows: one for each node.
+        of_step: the id of the node of a step, by block and number.
+    """
+
+    def __init__(self, line_of: LineOf) -> None:
+        self.rows: list[ProgramRow] = []
+        self.of_step: dict[tuple[int, int], int] = {}
+        self._line_of = line_of
+        self._lines: dict[str, str | None] = {}
+        self._sets: dict[str, ComputeSetRow] = {}
+
+    def add(self, entry: Entry, parent: int, times: float, op: str = "") -> None:
+        """Adds a node and what is in it, in a loop that runs so many times."""
+        number, phase, computation = len(self.rows), entry.phase, entry.computation
+        for block, step in entry.steps:
+            self.of_step[id(block), step] = number
+            op = block.steps[step].owner
+        if op not in self._lines:
+            self._lines[op] = self._line_of(op) if op else None
+        self.rows.append(
+            ProgramRow(
+                number,
+                parent,
+                entry.kind,
+                entry.name,
+                op,
+                self._lines[op],
+                json.dumps(entry.ipus),
+                entry.start,
+                entry.cycles,
+                entry.times,
+                int(entry.exact),
+                phase.tiles if phase is not None else 0,
+                phase.total if phase is not None else 0,
+                phase.bytes if phase is not None else 0,
+                phase.temporary_bytes if phase is not None else 0,
+                self._compute_set(entry, times) if entry.kind == "compute" else -1,
+                computation.kind if computation is not None else "",
+            )
+        )
+        for child in entry.children:
+            self.add(child, number, times * (entry.times if entry.kind == "loop" else 1), op)
+
+    def _compute_set(self, entry: Entry, times: float) -> int:
+        known, phase = self._sets.get(entry.name), entry.phase
+        if known is not None:
+            self._sets[entry.name] = known._replace(runs=known.runs + times)
+            return known.id
+        assert phase is not None  # a compute set is a phase
+        made = ComputeSetRow(
+            len(self._sets), entry.name, phase.vertex, phase.vertices, phase.tiles, entry.cycles, times
+        )
+        self._sets[entry.name] = made
+        return made.id
+
+    def sets(self) -> list[ComputeSetRow]:
+        """All compute sets, in the order in which they first run."""
+        return list(self._sets.values())
+
+
+def _memory(
+    blocks: Mapping[int, Block], of_step: Mapping[tuple[int, int], int], line_of: LineOf
+) -> tuple[list[VariableRow], list[LivenessRow]]:
+    variables: list[VariableRow] = []
+    liveness: list[LivenessRow] = []
+    lines: dict[str, str | None] = {}
+
+    def line(name: str) -> str | None:
+        if name not in lines:
+            lines[name] = line_of(name)
+        return lines[name]
+
+    for ipu, block in sorted(blocks.items()):
+        curve = curve_of(block)
+        last = max(0, len(curve.points) - 1)
+        for value in smallest(block).always:
+            variables.append(
+                VariableRow(len(variables), ipu, value.owner, value.kind, value.bytes, 1, 0, last, line(value.owner))
+            )
+        for value, first, end in curve.lifetimes:
+            variables.append(
+                VariableRow(len(variables), ipu, value.owner, value.kind, value.bytes, 0, first, end, line(value.owner))
+            )
+        liveness.extend(
+            LivenessRow(
+                ipu, number, point.block.steps[point.step].owner, point.bytes,
+                of_step.get((id(point.block), point.step), -1),
+            )
+            for number, point in enumerate(curve.points)
+        )  # fmt: skip
+    return variables, liveness
+
+
+def leaves(profile: Profile) -> Iterator[ProgramRow]:
+    """What runs in the end: nodes that hold no others."""
+    holders = {row.parent for row in profile.programs}
+    return (row for row in profile.programs if row.id not in holders)

@@ -1,0 +1,178 @@
+"""A program's profile as records: each class is a table of the file, and each field a column."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class IpuRow(NamedTuple):
+    """An IPU of the program's first replica.
+
+    Args:
+        ipu: its place in the device.
+        used: whether the program runs anything on it.
+        always_live_bytes: variables and constants.
+        not_always_live_bytes: the rest at the largest step.
+        largest_step: the op that runs then.
+        categories: bytes at that step by category, as JSON.
+        remote: bytes in remote memory by category, as JSON.
+        tile_bytes: bytes on each tile at that step, as JSON.
+        busy_cycles: in which it does something, in a run.
+    """
+
+    ipu: int
+    used: int
+    always_live_bytes: int
+    not_always_live_bytes: int
+    largest_step: str
+    categories: str
+    remote: str
+    tile_bytes: str
+    busy_cycles: float
+
+
+class VariableRow(NamedTuple):
+    """A tensor in the memory of an IPU.
+
+    Args:
+        id: its number.
+        ipu: where.
+        name: of the variable, or of the op that makes it.
+        kind: one of `machine.memory.CATEGORIES`.
+        bytes: its size.
+        always: whether it is there at every step.
+        first: number of the liveness step at which it comes into being.
+        last: the last one at which it is there.
+        line: the user's line; None where it is not known.
+    """
+
+    id: int
+    ipu: int
+    name: str
+    kind: str
+    bytes: int
+    always: int
+    first: int
+    last: int
+    line: str | None
+
+
+class LivenessRow(NamedTuple):
+    """What is alive at one step of an IPU.
+
+    Args:
+        ipu: where.
+        step: its number, from 0 on each IPU.
+        op: what runs.
+        bytes: that are not always there, at this step.
+        program: the id of the `ProgramRow` of the step; -1 for what takes no cycles.
+    """
+
+    ipu: int
+    step: int
+    op: str
+    bytes: int
+    program: int
+
+
+class ProgramRow(NamedTuple):
+    """One node of the tree of what runs.
+
+    Args:
+        id: its number, in the order in which they begin.
+        parent: the id of the node that it is in; -1 for the outermost.
+        kind: as in `machine.cycles.Entry`.
+        name: of the op, compute set or copy.
+        op: the TensorFlow op.
+        line: the user's line; None where it is not known.
+        ipus: where, as JSON.
+        start: cycle in the first run of what it is in.
+        cycles: of one run, all iterations of a loop together.
+        times: iterations of a loop; 1 for all else.
+        exact: whether the number of iterations is known.
+        tiles: that take part.
+        total_cycles: of all tiles together.
+        bytes: that are moved.
+        temporary_bytes: of the library call, over all tiles, in no other figure.
+        compute_set: the id of its compute set; -1 for what is none.
+        computation: kind of computation, which `error_factors` of the file is by.
+    """
+
+    id: int
+    parent: int
+    kind: str
+    name: str
+    op: str
+    line: str | None
+    ipus: str
+    start: int
+    cycles: int
+    times: float
+    exact: int
+    tiles: int
+    total_cycles: int
+    bytes: int
+    temporary_bytes: int
+    compute_set: int
+    computation: str
+
+
+class ComputeSetRow(NamedTuple):
+    """A compute set: what several programs may run.
+
+    Args:
+        id: its number.
+        name: scope, op, and what XLA and PopLibs call it.
+        vertex: type of its vertices.
+        vertices: how many.
+        tiles: on how many tiles.
+        cycles: of a run.
+        runs: how often a run of the program runs it.
+    """
+
+    id: int
+    name: str
+    vertex: str
+    vertices: int
+    tiles: int
+    cycles: int
+    runs: float
+
+
+class ExchangeRow(NamedTuple):
+    """What goes from IPU to IPU.
+
+    Args:
+        source: IPU that sends.
+        destination: IPU that receives.
+        bytes: in a run, those of a loop's body once.
+    """
+
+    source: int
+    destination: int
+    bytes: int
+
+
+class PairRow(NamedTuple):
+    """A fact about the whole program, or an option.
+
+    Args:
+        name: of it.
+        value: as text.
+    """
+
+    name: str
+    value: str
+
+
+class Profile(NamedTuple):
+    """All of a program; the fields are the file's tables."""
+
+    facts: list[PairRow]
+    options: list[PairRow]
+    ipus: list[IpuRow]
+    variables: list[VariableRow]
+    liveness: list[LivenessRow]
+    programs: list[ProgramRow]
+    compute_sets: list[ComputeSetRow]
+    exchanges: list[ExchangeRow]

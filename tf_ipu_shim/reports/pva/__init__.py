@@ -1,0 +1,10 @@
+"""libpva's object model over profiles of this package: what `pva.openReport` gives.
+
+target        the machine that a program was compiled for
+program       programs and compute sets
+memory        tiles, variables, liveness steps
+compilation   all of these of one program
+execution     its runs and their steps
+report        a profile that was opened
+refusing      what libpva has, and these profiles have not
+"""

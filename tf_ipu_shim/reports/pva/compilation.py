@@ -1,0 +1,105 @@
+"""What a program consists of, and the memory that it needs."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.machine.memory.tiles import Tiles
+from tf_ipu_shim.reports.profile import IpuRow, Profile
+from tf_ipu_shim.reports.pva.memory import (
+    IpuMemory,
+    LiveMemory,
+    LivenessStep,
+    Tile,
+    TileMemory,
+    Variable,
+    variable_of,
+)
+from tf_ipu_shim.reports.pva.program import ComputeSet, Program
+from tf_ipu_shim.reports.pva.refusing import NO_MAPPING, Refusing
+from tf_ipu_shim.reports.pva.target import target_of
+
+
+class Graph(NamedTuple):
+    """How much there is of a program."""
+
+    numComputeSets: int
+    numVertices: int
+
+
+class Compilation(Refusing):
+    """What a program consists of: that of one replica, as all are the same.
+
+    Args:
+        profile: as it was read.
+        facts: of the whole program.
+    """
+
+    refused = {"loweredVariables": NO_MAPPING, "alwaysLiveVariablesForTile": NO_MAPPING}
+
+    def __init__(self, profile: Profile, facts: dict[str, Any]) -> None:
+        self._profile = profile
+        self.target = target_of(facts)
+        self.graph = Graph(len(profile.compute_sets), sum(row.vertices for row in profile.compute_sets))
+
+    @functools.cached_property
+    def computeSets(self) -> list[ComputeSet]:
+        """All compute sets, in the order in which they first run."""
+        totals = {row.compute_set: row.total_cycles for row in reversed(self._profile.programs)}
+        return [ComputeSet(row, totals[row.id]) for row in self._profile.compute_sets]
+
+    @functools.cached_property
+    def by_row(self) -> dict[int, list[Program]]:
+        """The programs of each node of the profile; not in Graphcore's library. A copy with the host is two."""
+        made: dict[int, list[Program]] = {}
+        for row in self._profile.programs:
+            begin = [Program(row, kind=Program.Type.StreamCopyBegin)] if row.kind == "host" else []
+            computes = None if row.compute_set < 0 else self.computeSets[row.compute_set]
+            made[row.id] = [*begin, Program(row, computes)]
+            if row.parent >= 0:
+                made[row.parent][-1].children.extend(made[row.id])
+        return made
+
+    @functools.cached_property
+    def programs(self) -> list[Program]:
+        """All programs, those that others are put together of included."""
+        return [program for several in self.by_row.values() for program in several]
+
+    @property
+    def alwaysLiveVariables(self) -> list[Variable]:
+        """Variables and constants: what is there at every step."""
+        return [variable_of(row) for row in self._profile.variables if row.always]
+
+    @functools.cached_property
+    def ipus(self) -> list[IpuMemory]:
+        """The IPUs, by their place in the device."""
+        return [IpuMemory(self._tiles(row)) for row in self._profile.ipus]
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """The tiles of all IPUs, those of IPU 0 first."""
+        return [tile for ipu in self.ipus for tile in ipu.tiles]
+
+    def _tiles(self, ipu: IpuRow) -> list[Tile]:
+        spread, limit = Tiles(self.target.tilesPerIpu), self.target.bytesPerTile
+        spread.place(row.bytes for row in self._profile.variables if row.always and row.ipu == ipu.ipu)
+        totals = json.loads(ipu.tile_bytes)
+        return [Tile(TileMemory(always, total, limit)) for always, total in zip(spread.bytes(), totals)]
+
+    @functools.cached_property
+    def livenessProgramSteps(self) -> list[LivenessStep]:
+        """The steps of all IPUs, in the order in which they begin. What is on other IPUs meanwhile is counted too."""
+        rows, starts = self._profile.liveness, {row.id: row.start for row in self._profile.programs}
+        here = [0] * len(self._profile.ipus)
+        ordered, last = [], dict.fromkeys(range(len(here)), 0)
+        for row in rows:  # what takes no cycles is where the step before it was
+            last[row.ipu] = starts.get(row.program, last[row.ipu])
+            ordered.append((last[row.ipu], row.ipu, row.step, row))
+        made = []
+        for _, ipu, step, row in sorted(ordered, key=lambda item: item[:3]):
+            here[ipu] = row.bytes
+            program = self.by_row[row.program][-1] if row.program >= 0 else None
+            made.append(LivenessStep(program, LiveMemory(list(here), self._profile.variables, ipu, step), row.op))
+        return made

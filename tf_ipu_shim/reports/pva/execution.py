@@ -1,0 +1,223 @@
+"""Runs of a program: when they were, and the steps that a run takes in cycles of the machine model."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, overload
+
+from tf_ipu_shim.reports.profile import ProgramRow
+from tf_ipu_shim.reports.pva.compilation import Compilation
+from tf_ipu_shim.reports.pva.program import ComputeSet, Program, by_tile
+from tf_ipu_shim.reports.reader import Run
+
+
+class Cycles(NamedTuple):
+    """A sum of cycles."""
+
+    total: int
+
+
+class Microseconds(NamedTuple):
+    """A time on this machine, since 1970: how long the simulation took says nothing of an IPU."""
+
+    start: int
+    end: int
+
+
+class _Bound(NamedTuple):
+    max: int
+    min: int
+
+
+class ActiveCycles(NamedTuple):
+    """From when to when tiles are at work, in cycles from the start of the run."""
+
+    cyclesFrom: _Bound
+    cyclesTo: _Bound
+
+
+class IpuStep(NamedTuple):
+    """A step on one IPU.
+
+    Args:
+        cycles: that it takes there.
+        activeCycles: when.
+        tileBalance: work of all tiles as a part of what they could have done, 0 to 1.
+        activeTileBalance: the same of the tiles that take part.
+        dataIn: bytes that the IPU receives.
+        dataOut: bytes that it sends.
+    """
+
+    cycles: int
+    activeCycles: ActiveCycles
+    tileBalance: float
+    activeTileBalance: float
+    dataIn: int
+    dataOut: int
+
+
+class Step:
+    """One step of a run.
+
+    Args:
+        program: what runs.
+        row: of the profile.
+        start: cycles from the start of the run.
+        ipus: how many there are.
+        tiles: of each.
+    """
+
+    def __init__(self, program: Program, row: ProgramRow, start: int, ipus: int, tiles: int) -> None:
+        self.program = program
+        self._row, self._start, self._ipus, self._tiles = row, start, ipus, tiles
+        self._cycles = 0 if program.type is Program.Type.StreamCopyBegin else row.cycles
+
+    @property
+    def computeSets(self) -> list[ComputeSet]:
+        """What it computes; nothing for exchanges, syncs and copies."""
+        found = self.program.computeset
+        return [] if found is None else [found]
+
+    @property
+    def cyclesByTile(self) -> list[int]:
+        """Cycles of each tile that takes part, from the longest on."""
+        return self.program.estimatedCyclesByTile
+
+    @property
+    def ipus(self) -> list[IpuStep]:
+        """What it means for each IPU."""
+        return [self._on(ipu) for ipu in range(self._ipus)]
+
+    def _on(self, ipu: int) -> IpuStep:
+        row = self._row
+        here = ipu in json.loads(row.ipus)
+        cycles = self._cycles if here else 0
+        start, end = self._start, self._start + cycles
+        possible = row.tiles * row.cycles
+        share = min(1.0, sum(by_tile(row.cycles, row.tiles, row.total_cycles)) / possible) if possible and here else 0.0
+        moved = row.bytes if here else 0
+        return IpuStep(
+            cycles,
+            ActiveCycles(_Bound(start, start), _Bound(end, end)),
+            share * row.tiles / self._tiles,
+            share,
+            moved,
+            moved,
+        )
+
+
+class Steps(Sequence[Step]):
+    """The steps of a run, loops unrolled; each is made when it is asked for.
+
+    Args:
+        compilation: whose programs they run.
+        rows: of the profile.
+    """
+
+    def __init__(self, compilation: Compilation, rows: Sequence[ProgramRow]) -> None:
+        self._compilation = compilation
+        self._inside: dict[int, list[ProgramRow]] = {}
+        for row in rows:
+            self._inside.setdefault(row.parent, []).append(row)
+
+    @functools.cached_property
+    def _counts(self) -> dict[int, int]:
+        counts: dict[int, int] = {}
+        for row in sorted((row for rows in self._inside.values() for row in rows), key=lambda row: -row.id):
+            inside = self._inside.get(row.id)
+            own = len(self._compilation.by_row[row.id])
+            counts[row.id] = int(row.times) * sum(counts[one.id] for one in inside) if inside else own
+        return counts
+
+    def __len__(self) -> int:
+        return sum(self._counts[row.id] for row in self._inside.get(-1, ()))
+
+    def __iter__(self) -> Iterator[Step]:
+        return self._run(self._inside.get(-1, ()), 0)
+
+    def _run(self, rows: Sequence[ProgramRow], later: int) -> Iterator[Step]:
+        for row in rows:
+            inside = self._inside.get(row.id)
+            if not inside:
+                yield from self._leaf(row, later)
+                continue
+            times = int(row.times)
+            for iteration in range(times):
+                yield from self._run(inside, later + iteration * row.cycles // max(1, times))
+
+    def _leaf(self, row: ProgramRow, later: int) -> Iterator[Step]:
+        target = self._compilation.target
+        for program in self._compilation.by_row[row.id]:
+            yield Step(program, row, row.start + later, target.ipusPerReplica, target.tilesPerIpu)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Step]: ...
+
+    def __getitem__(self, index: int | slice) -> Step | list[Step]:
+        """A step by its number; a slice is a list."""
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"There is no step {index}: a run has {len(self)}.")
+        return self._at(number)
+
+    def _at(self, number: int) -> Step:
+        rows, later = self._inside[-1], 0
+        while True:
+            for row in rows:
+                if number < self._counts[row.id]:
+                    break
+                number -= self._counts[row.id]
+            inside = self._inside.get(row.id)
+            if not inside:
+                return list(self._leaf(row, later))[number]
+            times = max(1, int(row.times))
+            iteration, number = divmod(number, self._counts[row.id] // times)
+            later += iteration * row.cycles // times
+            rows = inside
+
+
+class ExecutionRun(NamedTuple):
+    """One run.
+
+    Args:
+        steps: what it took, in cycles of the machine model.
+        microseconds: when it was, on this machine.
+        name: of the program.
+    """
+
+    steps: Steps
+    microseconds: Microseconds
+    name: str
+
+
+class Execution:
+    """The runs that were counted.
+
+    Args:
+        compilation: of the program.
+        rows: of the profile.
+        runs: when they were.
+        cycles: of one.
+        name: of the program.
+    """
+
+    def __init__(
+        self, compilation: Compilation, rows: Sequence[ProgramRow], runs: Sequence[Run], cycles: int, name: str
+    ) -> None:
+        self._steps = Steps(compilation, rows)
+        self.runs = [ExecutionRun(self._steps, Microseconds(*run), name) for run in runs]
+        self.totalCycles = Cycles(cycles * len(runs))
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps of all runs, one run after the other."""
+        if len(self.runs) == 1:
+            return self._steps
+        return [step for run in self.runs for step in run.steps]

@@ -1,0 +1,32 @@
+"""What a profile of ours has not, and libpva's objects have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tf_ipu_shim.errors import UnsupportedError
+
+NO_CODE = "the code of programs is not modelled: there is no Poplar compiler here"
+NO_MAPPING = "which tile each tensor is on is modelled for sums alone"
+
+
+class NotInProfile(AttributeError, UnsupportedError):  # noqa: N818
+    """Something of libpva's object model that profiles of this package have not."""
+
+
+class Refusing:
+    """A class some of whose attributes are refused by name.
+
+    Attributes:
+        refused: for each of them why.
+    """
+
+    refused: Mapping[str, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what the class has not."""
+        kind = type(self).__name__
+        if name in self.refused:
+            raise NotInProfile(f"pva's {kind}.{name} is not emulated: {self.refused[name]}.")
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")

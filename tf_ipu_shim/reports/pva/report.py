@@ -1,0 +1,86 @@
+"""A profile that was opened."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.pva.compilation import Compilation
+from tf_ipu_shim.reports.pva.execution import Execution
+from tf_ipu_shim.reports.pva.refusing import Refusing
+from tf_ipu_shim.reports.reader import Run
+from tf_ipu_shim.reports.writer import FORMAT_VERSION
+
+
+class PoplarVersion(NamedTuple):
+    """The SDK that was emulated: no Poplar has compiled the program."""
+
+    string: str
+    major: int
+    minor: int
+    point: int
+    packageHash: str
+
+
+class FormatVersion(NamedTuple):
+    """The version of the file's format, which is this package's own."""
+
+    major: int
+    minor: int
+    point: int
+    isUnstableFormat: bool
+
+
+class Report(Refusing):
+    """The profile of one program.
+
+    Args:
+        profile: as it was read.
+        runs: of the program; None where they were not counted.
+
+    Attributes:
+        compilation: what it consists of, and its memory.
+        facts: what else its profile says; not in Graphcore's library.
+    """
+
+    refused = {"instrumentationSettings": "nothing is instrumented: cycles are computed, see docs/machine_model.md"}
+
+    def __init__(self, profile: Profile, runs: Sequence[Run] | None) -> None:
+        self.facts = {row.name: json.loads(row.value) for row in profile.facts}
+        self.compilation = Compilation(profile, self.facts)
+        self._profile, self._runs = profile, runs
+
+    @functools.cached_property
+    def execution(self) -> Execution:
+        """Its runs.
+
+        Raises:
+            UnsupportedError: they were not counted.
+        """
+        if self._runs is None:
+            raise UnsupportedError(
+                "This profile counts no runs. Ask for them with the engine option "
+                '"autoReport.outputExecutionProfile": "true".'
+            )
+        rows, facts = self._profile.programs, self.facts
+        return Execution(self.compilation, rows, self._runs, int(facts["cycles"]), str(facts["program"]))
+
+    @property
+    def poplarVersion(self) -> PoplarVersion:
+        """The SDK that was emulated."""
+        major, minor = map(int, str(self.facts["sdk"]).split("."))
+        return PoplarVersion(f"{major}.{minor}.0 (tf_ipu_shim)", major, minor, 0, "")
+
+    @property
+    def version(self) -> FormatVersion:
+        """Of the file's format."""
+        return FormatVersion(FORMAT_VERSION, 0, 0, True)
+
+    @property
+    def categories(self) -> list[Mapping[str, int]]:
+        """Bytes by category at the largest step of each IPU; not in Graphcore's library."""
+        return [json.loads(row.categories) for row in self._profile.ipus]

@@ -1,0 +1,69 @@
+"""Reads a program's profile."""
+
+from __future__ import annotations
+
+import pathlib
+import sqlite3
+from typing import NamedTuple
+
+from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.writer import FILE, FORMAT_VERSION, RUNS, tables
+
+
+class Run(NamedTuple):
+    """A run of the program on this machine.
+
+    Args:
+        start: microseconds since 1970.
+        end: likewise.
+    """
+
+    start: int
+    end: int
+
+
+def read(path: str | pathlib.Path) -> Profile:
+    """Reads a profile.
+
+    Args:
+        path: the file, or the folder that it is in.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is no profile of this format: one of Poplar's own is not read.
+    """
+    found = pathlib.Path(path)
+    if found.is_dir():
+        found = found / FILE
+    if not found.is_file():
+        raise FileNotFoundError(
+            f"There is no profile {str(found)!r}. Programs write one each where POPLAR_ENGINE_OPTIONS has "
+            '{"autoReport.all": "true"} when the IPUs are configured.'
+        )
+    try:
+        connection = sqlite3.connect(f"{found.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version != FORMAT_VERSION:
+                raise ValueError(f"{found} is a profile of format {version}; this version reads {FORMAT_VERSION}.")
+            parts = {
+                table: [row(*values) for values in connection.execute(f"SELECT * FROM {table}")]
+                for table, row in tables().items()
+            }
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        raise ValueError(
+            f"{found} is no profile that tf_ipu_shim wrote: {error}. Files of Poplar's own profiler are not read."
+        ) from error
+    return Profile(**parts)
+
+
+def runs(path: str | pathlib.Path) -> list[Run] | None:
+    """The runs that were written down beside a profile, oldest first; None where none were to be."""
+    found = pathlib.Path(path)
+    beside = (found if found.is_dir() else found.parent) / RUNS
+    if not beside.is_file():
+        return None
+    lines = (line.split() for line in beside.read_text().splitlines())
+    return [Run(int(line[0]), int(line[1])) for line in lines if len(line) == 2]

@@ -1,0 +1,59 @@
+"""Whether programs are profiled, and where their profiles go."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+
+from tf_ipu_shim.machine import engine_options
+
+DEFAULT_RUNS = 2
+"""Runs of a program that are written down unless the options say otherwise, as Poplar does."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportSettings:
+    """What is asked for.
+
+    Args:
+        directory: where a folder for each program is made.
+        graph: whether what the program consists of is written.
+        execution: whether its runs are.
+        runs: how many of them, at most.
+    """
+
+    directory: pathlib.Path
+    graph: bool
+    execution: bool
+    runs: int
+
+
+def settings_of(options: Mapping[str, str]) -> ReportSettings | None:
+    """The settings in some engine options; None where no report is asked for.
+
+    Args:
+        options: such as `engine_options.merged` gives. `autoReport.all` asks for all that no other option switches off.
+
+    Raises:
+        ValueError: the number of runs is none.
+
+    Example:
+        >>> settings_of({"autoReport.all": "true", "autoReport.outputExecutionProfile": "false"}).execution
+        False
+        >>> settings_of({}) is None
+        True
+    """
+    everything = engine_options.switched_on(options, engine_options.REPORT_ALL)
+
+    def wanted(name: str) -> bool:
+        return engine_options.switched_on(options, name) if name in options else everything
+
+    graph, execution = wanted(engine_options.REPORT_GRAPH), wanted(engine_options.REPORT_EXECUTION)
+    if not graph and not execution:
+        return None
+    directory = pathlib.Path(options.get(engine_options.REPORT_DIRECTORY) or ".")
+    text = options.get(engine_options.REPORT_RUNS, str(DEFAULT_RUNS))
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(f"{engine_options.REPORT_RUNS} is {text!r}; it must be a number of runs, such as '10'.")
+    return ReportSettings(directory, graph, execution, int(text))

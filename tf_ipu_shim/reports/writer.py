@@ -1,0 +1,124 @@
+"""Writes a program's profile: a SQLite file that other programs read, and a summary in JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import pathlib
+import re
+import sqlite3
+from typing import Any, get_type_hints
+
+from tf_ipu_shim.reports.profile import Profile
+
+FORMAT_VERSION = 1
+"""Goes up where a reader of an older version would read something wrong."""
+FILE = "profile.pop"
+"""The name that scripts open; what is in it is SQLite, not Poplar's own format."""
+SUMMARY = "framework.json"
+RUNS = "runs.txt"
+"""Where the plugin writes a line for each run: microseconds of its start and its end since 1970."""
+PREFIX = "tf_report__"
+_APPLICATION_ID = 0x49505550  # "IPUP", so that `file` tells such a file from other databases
+_TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
+
+
+def make_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
+    """Makes a folder for a program's profile: `tf_report__<time>__<process>__<program>`.
+
+    Args:
+        directory: made if it is not there.
+        program: a name that a person knows it by; letters that no file has are replaced.
+
+    Raises:
+        OSError: it cannot be made.
+
+    Source: docs/facts.md, section "Profiles".
+
+    Example:
+        >>> import tempfile
+        >>> make_folder(pathlib.Path(tempfile.mkdtemp()), "train").name.startswith("tf_report__")
+        True
+    """
+    time = datetime.datetime.now().strftime("%Y-%m-%dT%H-%M-%S-%f")
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", program).strip("._")[:80] or "program"
+    made = directory / f"{PREFIX}{time}__{os.getpid()}__{name}"
+    made.mkdir(parents=True)
+    return made
+
+
+def write(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
+    """Writes a profile.
+
+    Args:
+        profile: all of a program.
+        folder: that it goes to. A reader finds the file whole or not at all.
+
+    Returns:
+        The file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path, unfinished = folder / FILE, folder / f".{FILE}.unfinished"
+    connection = sqlite3.connect(unfinished, isolation_level=None)
+    try:
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("BEGIN")
+        for table, row_type in tables().items():
+            columns = get_type_hints(row_type)
+            declared = ", ".join(f"{name} {_sql_type(kind)}" for name, kind in columns.items())
+            connection.execute(f"CREATE TABLE {table} ({declared})")
+            places = ", ".join("?" * len(columns))
+            connection.executemany(f"INSERT INTO {table} VALUES ({places})", getattr(profile, table))
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise OSError(f"{path} cannot be written: {error}") from error
+    finally:
+        connection.close()
+    (folder / SUMMARY).write_text(json.dumps(summary(profile), indent=1) + "\n")
+    os.replace(unfinished, path)
+    return path
+
+
+def tables() -> dict[str, Any]:
+    """The type of the rows of each table, by its name."""
+    return {name: hint.__args__[0] for name, hint in get_type_hints(Profile).items()}
+
+
+def _sql_type(kind: Any) -> str:
+    return _TYPES.get(kind, "TEXT")
+
+
+def summary(profile: Profile) -> dict[str, Any]:
+    """A program at a glance: the facts, each IPU, the longest compute sets, the largest variables."""
+    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    longest = sorted(profile.compute_sets, key=lambda row: -row.cycles * row.runs)[:20]
+    largest = sorted(profile.variables, key=lambda row: -row.bytes)[:20]
+    return {
+        "format": FORMAT_VERSION,
+        **facts,
+        "options": {row.name: row.value for row in profile.options},
+        "by_ipu": [
+            {
+                "ipu": row.ipu,
+                "always_live_bytes": row.always_live_bytes,
+                "not_always_live_bytes": row.not_always_live_bytes,
+                "largest_step": row.largest_step,
+                "categories": json.loads(row.categories),
+                "busy_cycles": row.busy_cycles,
+            }
+            for row in profile.ipus
+        ],
+        "longest_compute_sets": [
+            {"name": row.name, "cycles": row.cycles, "runs": row.runs, "tiles": row.tiles} for row in longest
+        ],
+        "largest_variables": [
+            {"name": row.name, "kind": row.kind, "bytes": row.bytes, "ipu": row.ipu, "line": row.line}
+            for row in largest
+        ],
+    }
