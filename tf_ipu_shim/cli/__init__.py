@@ -31,6 +31,7 @@ COMMANDS: dict[str, Command] = {
     "env": Command("tf_ipu_shim.cli.env", "list environment variables, flags and engine options with their values"),
     "info": Command("tf_ipu_shim.machine.info", "list the simulated IPUs, and who uses them"),
     "poprun": Command("tf_ipu_shim.cli.poprun", "start a job of several processes on this machine"),
+    "profile": Command("tf_ipu_shim.cli.profile", "show a program's profile, as a page or a trace"),
     "run": Command("tf_ipu_shim.cli.run", "run a script"),
     "schedule": Command("tf_ipu_shim.machine.schedule_picture", "draw the schedule of a pipeline"),
 }

@@ -1,0 +1,55 @@
+"""`tf-ipu profile`: a profile as a page, as a trace, or as a few lines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+
+from tf_ipu_shim.reports import page, reader, trace, writer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("profile", metavar="PROFILE", help="a program's profile.pop, or its folder")
+    parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
+    parser.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing or Perfetto")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes what is asked for, and prints the program at a glance.
+
+    Args:
+        arguments: as `add_arguments` declares.
+
+    Returns:
+        0; 2 where there is no profile.
+    """
+    try:
+        profile = reader.read(arguments.profile)
+    except (FileNotFoundError, ValueError) as error:
+        print(f"tf-ipu profile: {error}", file=sys.stderr)
+        return 2
+    if arguments.html:
+        pathlib.Path(arguments.html).write_text(page.page_of(profile, reader.runs(arguments.profile)))
+    if arguments.trace:
+        pathlib.Path(arguments.trace).write_text(json.dumps(trace.trace_of(profile)))
+    print("\n".join(_lines(writer.summary(profile))))
+    return 0
+
+
+def _lines(summary: dict[str, object]) -> list[str]:
+    facts = json.loads(json.dumps(summary))
+    milliseconds = facts["cycles"] / facts["clock_hz"] * 1e3
+    lines = [
+        f"{facts['program']}: {facts['cycles']:,} cycles a run, about {milliseconds:.3g} ms "
+        f"on {facts['ipus']} x {facts['chip_title']}; {'fits' if facts['fits'] else 'does NOT fit'}"
+    ]
+    for ipu in facts["by_ipu"]:
+        used = ipu["always_live_bytes"] + ipu["not_always_live_bytes"]
+        lines.append(f"  IPU {ipu['ipu']}: {used:,} bytes, busy for {ipu['busy_cycles']:,.0f} cycles")
+    lines.append("  longest compute sets:")
+    for one in facts["longest_compute_sets"][:10]:
+        lines.append(f"  {one['cycles'] * one['runs']:>16,.0f} cycles  {one['name']}")
+    return lines

@@ -1,0 +1,88 @@
+"""A profile as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+from tf_ipu_shim.reports.placed import placed
+from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.reader import Run
+
+_TEMPLATE = pathlib.Path(__file__).with_name("page.html")
+_MOST_RECTANGLES = 20_000
+
+
+def page_of(profile: Profile, runs: list[Run] | None = None) -> str:
+    """The page.
+
+    Args:
+        profile: of a program.
+        runs: of it on this machine; None where they were not counted.
+
+    Returns:
+        HTML. Of more than 20,000 things that run the longest are drawn; tables and sums have all.
+    """
+    data = {
+        "facts": {row.name: json.loads(row.value) for row in profile.facts},
+        "options": {row.name: row.value for row in profile.options},
+        "ipus": [_ipu(profile, number) for number in range(len(profile.ipus))],
+        "variables": [
+            [row.ipu, row.name, row.kind, row.bytes, row.always, row.first, row.last, row.line or ""]
+            for row in profile.variables
+        ],
+        "runs": None if runs is None else len(runs),
+        **_execution(profile),
+    }
+    # No text of a script's may end the script element early.
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return _TEMPLATE.read_text().replace("/*DATA*/null", text)
+
+
+def _ipu(profile: Profile, number: int) -> dict[str, Any]:
+    row = profile.ipus[number]
+    return {
+        "always": row.always_live_bytes,
+        "rest": row.not_always_live_bytes,
+        "largest": row.largest_step,
+        "categories": json.loads(row.categories),
+        "remote": json.loads(row.remote),
+        "tiles": json.loads(row.tile_bytes),
+        "busy": row.busy_cycles,
+        "liveness": [[step.op, step.bytes] for step in profile.liveness if step.ipu == row.ipu],
+    }
+
+
+def _execution(profile: Profile) -> dict[str, Any]:
+    leaves, loops = placed(profile)
+    ops: dict[tuple[str, str], list[Any]] = {}
+    for one in leaves:
+        row = one.row
+        known = ops.setdefault(
+            (row.op, row.ipus),
+            [row.op, ", ".join(map(str, json.loads(row.ipus))), row.line or "", 0.0, 0.0, 0.0, 0.0, 0],
+        )
+        at = {"compute": 3, "host": 5}.get(row.kind, 4)
+        known[at] += row.cycles * one.times
+        known[6] += row.bytes * one.times
+        known[7] = max(known[7], row.temporary_bytes)
+    drawn = leaves
+    if len(leaves) > _MOST_RECTANGLES:
+        least = sorted((one.end - one.begin for one in leaves), reverse=True)[_MOST_RECTANGLES]
+        drawn = [one for one in leaves if one.end - one.begin > least]
+    return {
+        "ops": list(ops.values()),
+        "drawn": [
+            [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
+        ],
+        "left_out": len(leaves) - len(drawn),
+        "loops": [
+            [json.loads(one.row.ipus), one.row.name, round(one.begin), round(one.end), one.row.times, one.row.exact]
+            for one in loops
+        ],
+        "sets": [
+            [row.name, row.vertex, row.tiles, row.cycles, row.runs, row.cycles * row.runs]
+            for row in profile.compute_sets
+        ],
+    }

@@ -1,0 +1,65 @@
+"""Where everything that runs is in time, loops drawn once: what the trace and the page show."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tf_ipu_shim.reports.profile import Profile, ProgramRow
+
+
+class Placed(NamedTuple):
+    """Something that runs.
+
+    Args:
+        row: of the profile.
+        begin: cycle at which it begins.
+        end: cycle at which it ends.
+        times: how often it runs in all.
+    """
+
+    row: ProgramRow
+    begin: float
+    end: float
+    times: float
+
+
+def placed(profile: Profile) -> tuple[list[Placed], list[Placed]]:
+    """Puts all iterations of a loop in place of one: what is in it is stretched over them, so that shares stay.
+
+    Args:
+        profile: of a program.
+
+    Returns:
+        What runs in the end, and the loops; both in the order in which they begin.
+
+    Example:
+        >>> from tf_ipu_shim.reports.reader import read
+        >>> leaves, loops = placed(read("profile.pop"))
+    """
+    inside: dict[int, list[ProgramRow]] = {}
+    for row in profile.programs:
+        inside.setdefault(row.parent, []).append(row)
+    leaves: list[Placed] = []
+    loops: list[Placed] = []
+
+    def put(rows: list[ProgramRow], origin: float, first: float, scale: float, times: float) -> None:
+        """Rows whose cycle `origin` is drawn at `first`."""
+        for row in rows:
+            begin = first + (row.start - origin) * scale
+            here = Placed(row, begin, begin + row.cycles * scale, times)
+            children = inside.get(row.id)
+            if not children:
+                leaves.append(here)
+            elif row.kind == "loop":
+                loops.append(here)
+                once = max(child.start + child.cycles for child in children) - row.start
+                put(children, row.start, begin, scale * row.cycles / once if once else 0.0, times * row.times)
+            else:
+                put(children, row.start, begin, scale, times)
+
+    put(inside.get(-1, []), 0.0, 0.0, 1.0, 1.0)
+    return sorted(leaves, key=_begin), sorted(loops, key=_begin)
+
+
+def _begin(one: Placed) -> float:
+    return one.begin
