@@ -4,6 +4,8 @@ Importing this package makes Graphcore's module names importable and loads nothi
 the API come with the first name that needs them. The `.pth` line that pip installs imports it when Python starts, so
 keep this file free of imports that cost time.
 
+PYTEST_DONT_REWRITE: it is imported before pytest can, and asserts nothing.
+
 Example:
     >>> from tf_ipu_shim import ipu  # the same module objects as `from tensorflow.python import ipu`
 """

@@ -95,7 +95,7 @@ def test_all_is_as_it_was(python):
             registered = {patch.target for patch in patches.applied()}
             assert all(patch.why and patch.undone and patch.checked for patch in patches.applied())
             beyond = {
-                "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: yaml",
+                "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: yaml", "sys.excepthook",
                 "sys.modules['tensorflow.python.keras']",
                 "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
             }

@@ -43,6 +43,14 @@ def test_data_that_cannot_be_fed(data, options, match):
             model.fit(*data, verbose=0, **options)
 
 
+def test_a_model_made_outside_the_scope():
+    model = compiled(sequential())
+    with strategy().scope():
+        for call in (model.fit, model.evaluate, model.predict):
+            with pytest.raises(ValueError, match="made outside the scope of the IPUStrategy .*with strategy.scope"):
+                call(X)
+
+
 def test_models_that_cannot_be_run():
     with strategy().scope():
         with pytest.raises(RuntimeError, match="must compile your model"):
@@ -50,7 +58,7 @@ def test_models_that_cannot_be_run():
         with pytest.raises(RuntimeError, match="cannot run eagerly"):
             compiled(sequential(), run_eagerly=True).fit(X, Y)
         model = compiled(functional([0, 0, 1, 1]))
-        with pytest.raises(ValueError, match="Current device has 1 IPUs attached, however"):
+        with pytest.raises(ValueError, match="1 IPUs attached, however .* Set auto_select_ipus of the IPUConfig to 2"):
             model.fit(X, Y, verbose=0)
         model.set_pipelining_options(device_mapping=[0, 0])
         with pytest.raises(ValueError, match="attempting to train is pipelined, however"):

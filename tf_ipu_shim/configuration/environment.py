@@ -67,6 +67,11 @@ VARIABLES = (
         what="off: no memory figures, and nothing is refused for its memory",
     ),
     Variable(
+        name="TF_IPU_SHIM_TRACEBACK",
+        default="short",
+        what="full: uncaught errors are shown with the frames of TensorFlow and tf_ipu_shim, and all that these repeat",
+    ),
+    Variable(
         name="TF_IPU_SHIM_LOG_LEVEL",
         default="TF_CPP_MIN_LOG_LEVEL",
         what="which log lines of the simulated driver are shown: 0 all, 1 no information, 2 errors alone, 3 none",

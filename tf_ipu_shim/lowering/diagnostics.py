@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pathlib
-import sysconfig
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -13,15 +12,18 @@ from tensorflow.python.framework import errors_impl
 from tf_ipu_shim.lowering import op_types, traced_functions, vocabulary
 from tf_ipu_shim.lowering.functions import Functions, Written
 from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.runtime import shown_errors
 
-_OWN = str(pathlib.Path(__file__).resolve().parents[1])
-_FOREIGN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), _OWN})
 # Ops whose results have a shape that depends on values. XLA's CPU backend takes some of them and gives garbage for a
 # second such result; the IPU has no dynamic shapes.
 _DYNAMIC_SHAPES = frozenset(
     {"ListDiff", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "Where", "DynamicPartition"}
 )
 _MOST_NAMED = 5  # ops of one kind in one message
+_TRACED_NAME = re.compile(r"^(?:__(?:inference|forward|backward)_)?(.*?)(?:_ipu_program_\d+)?(?:_\d+)?$")
+# What else is there for ops that scripts often have.
+_PRINTING = frozenset({"Print", "PrintV2", "StringFormat"})
+_PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor"
 
 
 class Diagnostics:
@@ -56,7 +58,7 @@ class Diagnostics:
             frames = [(frame.filename, frame.lineno, frame.name) for frame in traceback]
         else:
             frames = self._call.stack_of(function, node)
-        own = [frame for frame in frames if not frame[0].startswith((*_FOREIGN, "<frozen"))]
+        own = [frame for frame in frames if shown_errors.is_users(frame[0])]
         if not own:
             return None
         file, line, name = own[-1]
@@ -126,11 +128,26 @@ def refuse_uncompilable(
             None,
             None,
             "Detected unsupported operations when trying to compile graph "
-            f"{programs[0][0]} on XLA_IPU_JIT: {', '.join(types)} "
+            f"{shown_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
             f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {listed}{more}\n"
-            "Run them on the host with ipu.scopes.outside_compilation_scope(), or leave them out of the compiled "
-            "function.",
+            f"Run them on the host with ipu.scopes.outside_compilation_scope(), {_instead(types)}or leave them out of "
+            "the compiled function.",
         )
+
+
+def _instead(types: Sequence[str]) -> str:
+    return f"{_PRINT_ADVICE}, " if not _PRINTING.isdisjoint(types) else ""
+
+
+def shown_name(function: str) -> str:
+    """A traced function's name as the script has it.
+
+    Example:
+        >>> shown_name("__inference_train_step_774"), shown_name("model_ipu_program_3")
+        ('train_step', 'model')
+    """
+    found = _TRACED_NAME.match(function)
+    return found[1] if found and found[1] else function
 
 
 def _with_called(functions: Functions, programs: Sequence[tuple[str, function_pb2.FunctionDef]]) -> Iterator[Written]:

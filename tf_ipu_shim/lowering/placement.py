@@ -20,6 +20,7 @@ from tf_ipu_shim.lowering.constants import constant_nodes
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.location import ALL_IPUS, ALONE, HOST, SEVERAL, Location, alone_on, on_ipu
 from tf_ipu_shim.lowering.variable_homes import Home, VariableHomes
+from tf_ipu_shim.runtime import devices
 
 _GRADIENT_NAME = re.compile(r"(?:^|.*/)gradients?(?:_\d+)?/(.+?)_grad(?:_\d+)?/|(?:^|.*/)gradient_tape/(.+)/[^/]+$")
 _FIRST = on_ipu(0)
@@ -178,12 +179,17 @@ class Placer:
     def _check(self, node: Node, location: Location) -> None:
         if not self._is_there(location):
             ipus = f"{self._num_ipus} IPU{'s' if self._num_ipus > 1 else ''}"
+            cure = "Select more IPUs with IPUConfig.auto_select_ipus, or use a smaller index in ipu_shard."
+            if devices.configured() is None:
+                cure = (
+                    "No IPU system is configured, so that there is one IPU: call configure_ipu_system() of the "
+                    "IPUConfig before the program runs."
+                )
             raise errors_impl.InternalError(
                 None,
                 None,
                 f"Trying to compile a graph for {ipus} that needs more: op {node.name} ({node.op}) is placed on shard "
-                f"{location.ipu}, but the device has {ipus} (shards 0 to {self._num_ipus - 1}). Select more IPUs with "
-                "IPUConfig.auto_select_ipus, or use a smaller index in ipu_shard.",
+                f"{location.ipu}, but the device has {ipus} (shards 0 to {self._num_ipus - 1}). {cure}",
             )
 
     def _propagate(

@@ -26,7 +26,7 @@ def describe(fullname: str, releases: str) -> str:
     """The refusal: what was asked for, where it exists, what to do."""
     return (
         f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it yet. "
-        "docs/coverage.md lists what is emulated; CONTRIBUTING.md says how to add a call."
+        "docs/coverage.md in the project's sources lists what is, and CONTRIBUTING.md there says how to add a call."
     )
 
 

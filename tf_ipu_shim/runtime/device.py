@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim.machine import attach, engine_options, flags, ipu_model, selection
@@ -12,6 +13,7 @@ from tf_ipu_shim.machine.systems import PoplarDevice, System
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.float_checks import FloatCheck, float_checks
 
+_SHOWN_OF_COMMAND = 60  # characters
 ALWAYS, ON_DEMAND, NEVER, PRE_COMPILE = range(4)
 
 
@@ -164,13 +166,12 @@ class IpuDevice:
         from tensorflow.python.framework import errors
 
         holders = attach.in_use(self._system)
-        busy = "; ".join(f"IPU {ipu}: process {holder.pid}" for ipu, holder in sorted(holders.items()))
-        ids = ", ".join(str(device.id) for device in self._candidates)
+        ids = _ranges([device.id for device in self._candidates])
         error: Exception = errors.InternalError(
             None,
             None,
             f"{phrase} {self.name}. This device was expected to have {self.num_ipus} IPU(s). "
-            f"Poplar devices that would do: {ids}. In use: {busy or 'none any more'}. "
+            f"Poplar devices that would do: {ids}. In use: {_in_use(holders)}. "
             "Let the process that holds them end, ask for fewer IPUs, choose others with `select_ipus`, or wait for "
             "them with device_connection.type = DeviceConnectionType.ON_DEMAND.",
         )
@@ -183,6 +184,32 @@ class IpuDevice:
             None, None, f"The IPU configuration was reset while {self.name} was waiting to attach. Run it again."
         )
         return error
+
+
+def _in_use(holders: Mapping[int, attach.Holder]) -> str:
+    """Which process has which IPUs, each process once."""
+    by_process: dict[int, list[int]] = {}
+    for ipu, holder in sorted(holders.items()):
+        by_process.setdefault(holder.pid, []).append(ipu)
+    commands = {holder.pid: holder.command for holder in holders.values()}
+    return (
+        "; ".join(
+            f"IPU {_ranges(ipus)} by process {pid} ({commands[pid][:_SHOWN_OF_COMMAND] or 'unknown'})"
+            for pid, ipus in by_process.items()
+        )
+        or "none any more"
+    )
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers in ascending order, those that follow each other as a range: "0 to 15, 24"."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def _chip(system_chip: Chip, options: Any, connection: int) -> Chip:

@@ -50,7 +50,7 @@ def _by_count(ordinal: int, num_ipus: int, options: Any, system: systems.System)
             None,
             None,
             f"Unsupported number of IPUs requested - could not find an IPU device with {num_ipus} IPUs for the "
-            f"TensorFlow virtual device /device:IPU:{ordinal}. Use `gc-info -l` to list the devices of the system: "
+            f"TensorFlow virtual device /device:IPU:{ordinal}. Use `tf-ipu info -l` to list the devices of the system: "
             f"those of {system.name} have {', '.join(map(str, sizes))} IPUs.",
         )
     return device
@@ -65,7 +65,7 @@ def _by_id(ordinal: int, index: int, options: Any, system: systems.System) -> Ip
             None,
             f"Requested device configuration index {index}, but {len(system.devices)} configurations are available "
             f"for the TensorFlow virtual device /device:IPU:{ordinal}: ids 0 to {len(system.devices) - 1} of "
-            f"{system.name}. Use `gc-info -l` to list them.",
+            f"{system.name}. Use `tf-ipu info -l` to list them.",
         )
     device = system.devices[index]
     return IpuDevice(ordinal, len(device.ipus), options, system, (device,))

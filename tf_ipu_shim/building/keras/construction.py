@@ -18,6 +18,7 @@ from tensorflow.python.ops import variables
 from tf_ipu_shim import keras2, patches
 from tf_ipu_shim.building.keras import kept_options
 
+_RUNNING = ("fit", "evaluate", "predict")
 # The classes that models are made of, below the `engine` of a Keras package.
 MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
 
@@ -45,6 +46,13 @@ def install() -> None:
                     functools.partial(_making, kind),
                     why="a model made in a strategy's scope becomes, on the way, one of a class with extensions",
                 )
+                for method in _RUNNING:
+                    patches.replace(
+                        kind,
+                        method,
+                        functools.partial(_running, method),
+                        why="a model that was made outside the scope of the strategy it is run in is refused",
+                    )
                 # No method of the extension: loading a model asks whether Keras' own is overridden.
                 patches.replace(kind, "compile", _compiling, why="`steps_per_execution` may be a tensor")
 
@@ -56,6 +64,20 @@ def _making(model: type, stock: Callable[..., Any]) -> Any:
         return extended(made) if isinstance(made, model) and _wanted() else made
 
     return staticmethod(new)
+
+
+def _running(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _wanted() and not getattr(type(self), "_ipu_generated", False):
+            raise ValueError(
+                f"Model {self.name!r} was made outside the scope of the IPUStrategy that {name} is called in, so that "
+                "its variables are not on the IPU. Make it, and call compile, in the scope too: "
+                "`with strategy.scope(): model = ...`."
+            )
+        return stock(self, *args, **kwargs)
+
+    return run
 
 
 def _compiling(stock: Callable[..., Any]) -> Callable[..., Any]:

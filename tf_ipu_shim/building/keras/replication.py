@@ -100,9 +100,21 @@ def replication_factor(device: str, shards: int) -> int:
     if shards > available:
         raise ValueError(
             f"Current device has {available} IPUs attached, however the current model requires a multiple of {shards} "
-            "IPUs. Set config.auto_select_ipus to one before configure_ipu_system."
+            f"IPUs. {_cure(shards)}"
         )
     return available // shards
+
+
+def _cure(shards: int) -> str:
+    if devices.configured() is None:
+        return (
+            f"No IPU system is configured, so that there is one IPU: set auto_select_ipus of an IPUConfig to {shards} "
+            "or a multiple, and call its configure_ipu_system() before the strategy is made."
+        )
+    return (
+        f"Set auto_select_ipus of the IPUConfig to {shards} or a multiple before configure_ipu_system, or give the "
+        "model fewer pipeline stages or shards."
+    )
 
 
 def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMethod) -> Any:

@@ -47,7 +47,7 @@ class Step:
     def _tensor(self, position: int, value: Any) -> Any:
         try:
             if value is None or isinstance(value, ops.Operation):
-                raise TypeError(f"{value!r} has no value")
+                raise TypeError(f"{value!r} has no value.")
             return ops.convert_to_tensor(value)
         except (TypeError, ValueError) as error:
             raise ValueError(

@@ -77,7 +77,7 @@ def _advice(plan: MemoryPlan, full: IpuPlan) -> list[str]:
     sizes = full.categories
     advice = []
     if len(plan.ipus) == 1:
-        advice.append("shard the model over more IPUs (ipu.scopes.ipu_shard, auto_select_ipus)")
+        advice.append("shard the model over more IPUs (auto_select_ipus with ipu_shard, in Keras with PipelineStage)")
     else:
         advice.append("move layers to another shard, or shard over more IPUs")
     if sizes["activation"] + sizes["temporary"] + sizes["argument"] >= sizes["weight"]:

@@ -1,0 +1,109 @@
+"""How an uncaught error is shown: the script's lines, then what is wrong, where and what to do, once and last."""
+
+import re
+
+import pytest
+
+from tf_ipu_shim.runtime import shown_errors
+
+COMMON = """
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.python import ipu
+tf.disable_v2_behavior()
+"""
+IN_SESSION = (
+    COMMON
+    + """
+def model(a):
+    return tf.unique(tf.cast(a, tf.int32))[0]
+
+with tf.device("cpu"):
+    p = tf.placeholder(np.float32, [4])
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    result = ipu.ipu_compiler.compile(model, [p])
+with tf.Session() as session:
+    session.run(result, {p: [1.0, 2.0, 2.0, 3.0]})
+"""
+)
+FRAME = re.compile(r'^  File "(.+)", line (\d+), in ', re.M)
+
+
+def test_an_error_of_a_session_is_said_once_and_last(python):
+    script = python.script(IN_SESSION)
+    process = python(script)
+    assert process.returncode == 1
+    shown = process.stderr
+    assert FRAME.findall(shown) == [(str(script), "15")]
+    assert shown.count("must be fully defined at compile time") == 1
+    last = shown[shown.index("tensorflow.python.framework.errors_impl.InvalidArgumentError") :]
+    assert f"made at {script}:8, in model" in last
+    assert "[[" not in last and "Original stack" not in last
+    assert len(shown.splitlines()) <= 9
+    full = python(script, environment={"TF_IPU_SHIM_TRACEBACK": "full"}).stderr
+    assert "Original stack trace" in full and len(FRAME.findall(full)) > 5
+
+
+def test_an_error_of_the_scripts_own_is_pythons(python):
+    text = "{}\ntry:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('mine') from error\n"
+    script = python.script(text.format("import sys"))
+    expected = python(script).stderr
+    script.write_text(text.format("from tensorflow.python import ipu"))
+    assert python(script).stderr == expected != ""
+
+
+def raised(function, *arguments):
+    try:
+        function(*arguments)
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
+    monkeypatch.setattr(shown_errors, "_HIDDEN", ("hidden",))
+    inner = compile("def call(f):\n    return f()\n", "hidden.py", "exec")
+    namespace = {}
+    exec(inner, namespace)
+
+    def user():
+        raise KeyError("bad image 70.jpg")
+
+    def outer():
+        try:
+            namespace["call"](user)
+        except KeyError as error:
+            raise ValueError("no batch") from error
+
+    text = shown_errors.shown(raised(outer))
+    assert "hidden.py" not in text
+    assert text.index("KeyError: 'bad image 70.jpg'") < text.index("direct cause") < text.index("ValueError: no batch")
+    assert shown_errors.shown(raised(user)) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("It failed.", "It failed."),
+        ("It failed.\n\t [[{{node a/b}}]]\n\t [[c]] [Op:__inference_f_12]", "It failed."),
+        (
+            "Graph execution error:\n\nDetected at node 'x' defined at (most recent call last):\n"
+            '    File "/home/me/train.py", line 12, in model\n      return tf.unique(a)\n'
+            "Node: 'x'\nIt failed.\n\t [[{{node x}}]]\n\nOriginal stack trace for 'x':\n"
+            '  File "/home/me/train.py", line 12, in model\n    return tf.unique(a)\n',
+            "It failed.\nAt /home/me/train.py:12, in model.",
+        ),
+        (
+            "2 root error(s) found.\n  (0) INTERNAL: It failed.\n\t [[a]]\n  (1) INTERNAL: It failed.\n\t [[b]]\n"
+            "0 successful operations.\n0 derived errors ignored.",
+            "It failed.",
+        ),
+        (
+            "2 root error(s) found.\n  (0) INTERNAL: It failed.\n  (1) INTERNAL: This too.\n0 successful operations.",
+            "It failed.\nThis too.",
+        ),
+        ('Op x, made at /home/me/a.py:3, in f\n\t [[x]]\nNode: "x"', "Op x, made at /home/me/a.py:3, in f"),
+    ],
+)
+def test_clean(message, expected):
+    assert shown_errors.clean(message) == expected

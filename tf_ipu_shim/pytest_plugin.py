@@ -1,0 +1,214 @@
+"""The pytest plugin, which pip makes known to pytest: IPUs for tests, that none shares with another.
+
+fixtures: `ipu_clean` (nothing configured, before and after), `ipus` (a function that configures), `ipu_strategy`,
+          `ipu_memory` (what programs need and hold, to assert on)
+markers:  `ipu_machine("pod4")`, `ipu_chip("bow")` choose the simulated machine for a test; `ipu_sdk("2.6", ...)` names
+          the releases that a test is for
+A failed test that ran programs shows the memory report. Workers of pytest-xdist have a machine each. TensorFlow is
+imported by the first fixture that needs it. `docs/testing.md` shows tests.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import tf_ipu_shim
+from tf_ipu_shim import sdk
+from tf_ipu_shim.machine import engine_options, flags, locks, systems, ways
+
+_OWN = (
+    sdk.ENVIRONMENT_VARIABLE,
+    systems.ENVIRONMENT_VARIABLE,
+    ways.ENVIRONMENT_VARIABLE,
+    flags.ENVIRONMENT_VARIABLE,
+    engine_options.ENVIRONMENT_VARIABLE,
+)
+_MARKERS = (
+    "ipu_machine(name): the test runs on this simulated machine, such as pod4",
+    "ipu_chip(name): the test's machine has these chips: gc2, gc200, bow or c600",
+    "ipu_sdk(*versions): the test is for these SDKs, and skipped where TF_IPU_SHIM_SDK asks for another",
+)
+_ENGINE = "tf_ipu_shim.building"  # loaded once a script or test uses `ipu`
+_made: list[str] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Knows the markers, and gives this process IPUs of its own."""
+    for marker in _MARKERS:
+        config.addinivalue_line("markers", marker)
+    given = os.environ.get(locks.ENVIRONMENT_VARIABLE)
+    if not given:
+        given = tempfile.mkdtemp(prefix="tf_ipu_shim_pytest_")
+        _made.append(given)
+    # A worker of xdist inherits what the process that started it has set.
+    worker = getattr(config, "workerinput", {}).get("workerid", "")
+    os.environ[locks.ENVIRONMENT_VARIABLE] = os.path.join(given, worker) if worker else given
+
+
+def pytest_unconfigure() -> None:
+    """Takes the directory of the locks away."""
+    for directory in _made:
+        shutil.rmtree(directory, ignore_errors=True)
+        if os.environ.get(locks.ENVIRONMENT_VARIABLE) == directory:
+            del os.environ[locks.ENVIRONMENT_VARIABLE]
+    _made.clear()
+
+
+def pytest_report_header() -> str:
+    """The line that says what is simulated."""
+    return f"tf_ipu_shim: {tf_ipu_shim.__version__}, SDK {sdk.current()}, machine {systems.current().name}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test that is for other SDKs: names and defaults are those of the release that `ipu` was imported for."""
+    for marker in item.iter_markers("ipu_sdk"):
+        wanted = [sdk.parse(str(version)) for version in marker.args]
+        if sdk.current() not in wanted:
+            releases = ", ".join(map(str, wanted))
+            pytest.skip(f"is for SDK {releases}; run it with {sdk.ENVIRONMENT_VARIABLE}={wanted[0]}")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Shows the memory report of a test that failed after it had used IPUs."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.when == "call" and report.failed and "ipu_clean" in getattr(item, "fixturenames", ()):
+        from tf_ipu_shim.runtime import plans
+
+        if plans.recorded():
+            report.sections.append(("IPU memory report", tf_ipu_shim.memory_report().to_text()))
+
+
+@pytest.fixture
+def ipu_clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is configured when the test begins and when it has ended; its machine is the one that its markers name.
+
+    Variables that the test sets with `monkeypatch` and that choose flags, options and the machine are its own anyway;
+    those that it sets in `os.environ` are put back, too.
+    """
+    before = {name: os.environ.get(name) for name in _OWN}
+    _choose_machine(request.node, monkeypatch)
+    _reset()
+    yield
+    _reset()
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@pytest.fixture
+def ipus(ipu_clean: None) -> Callable[..., Any]:
+    """`ipus(4)` gives `/device:IPU:0` four IPUs, `ipus([1, 2])` makes two devices; other options by their paths.
+
+    Returns:
+        The `IPUConfig` that is in force.
+    """
+
+    def configure(count: int | Sequence[int] = 1, **options: Any) -> Any:
+        from tf_ipu_shim.api.ipu import config
+
+        made = config.IPUConfig()
+        made.auto_select_ipus = count
+        for path, value in options.items():
+            *parents, name = path.split(".")
+            holder = made
+            for parent in parents:
+                holder = getattr(holder, parent)
+            setattr(holder, name, value)
+        config.reset_ipu_configuration()
+        made.configure_ipu_system()
+        return made
+
+    return configure
+
+
+@pytest.fixture
+def ipu_strategy(ipus: Callable[..., Any]) -> Iterator[Any]:
+    """An `IPUStrategy` whose scope the test runs in, on one IPU unless the test calls `ipus` first."""
+    from tf_ipu_shim.api.ipu import ipu_strategy as module
+    from tf_ipu_shim.runtime import devices
+
+    if devices.configured() is None:
+        ipus(1)
+    strategy = module.IPUStrategyV1()
+    with strategy.scope():
+        yield strategy
+
+
+class IpuMemory:
+    """What the programs of a test need on each IPU, and what it holds: in bytes, as they are when asked for."""
+
+    def report(self) -> Any:
+        """The whole report, as `tf_ipu_shim.memory_report()` gives it."""
+        return tf_ipu_shim.memory_report()
+
+    def peak(self, ipu: int = 0, device: int = 0) -> int:
+        """The most that one of the test's programs needs on an IPU: modelled, the same in every run.
+
+        Args:
+            ipu: its place in the TensorFlow device.
+            device: the number of that.
+
+        Raises:
+            AssertionError: no program has run on it.
+        """
+        return int(self._modelled(ipu, device).peak_bytes)
+
+    def always_live(self, ipu: int = 0, device: int = 0) -> int:
+        """What stays on an IPU between steps, as variables do.
+
+        Args:
+            ipu: its place in the TensorFlow device.
+            device: the number of that.
+
+        Raises:
+            AssertionError: no program has run on it.
+        """
+        return int(self._modelled(ipu, device).always_live_bytes)
+
+    def _modelled(self, ipu: int, device: int) -> Any:
+        found = next((known for known in self.report().devices if known.name == f"/device:IPU:{device}"), None)
+        modelled = found.ipus[ipu].modelled if found is not None and ipu < len(found.ipus) else None
+        if modelled is None:
+            raise AssertionError(f"No program has run on IPU {ipu} of /device:IPU:{device} in this test.")
+        return modelled
+
+
+@pytest.fixture
+def ipu_memory(ipu_clean: None) -> IpuMemory:
+    """The memory of the test's programs: `ipu_memory.peak(0)`, `ipu_memory.always_live(0)`, `ipu_memory.report()`."""
+    return IpuMemory()
+
+
+def _choose_machine(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, chip = node.get_closest_marker("ipu_machine"), node.get_closest_marker("ipu_chip")
+    if machine is None and chip is None:
+        return
+    name = machine.args[0] if machine is not None else systems.current().name.partition(":")[0]
+    name = f"{name}:chip={chip.args[0]}" if chip is not None else name
+    monkeypatch.setenv(systems.ENVIRONMENT_VARIABLE, systems.named(name).name)
+
+
+def _reset() -> None:
+    """Forgets configuration, counters and plans, as if nothing had run."""
+    if _ENGINE not in sys.modules:
+        return
+    from tf_ipu_shim import plugin
+    from tf_ipu_shim.runtime import accepted, devices, plans
+
+    ordinals = [device.ordinal for device in devices.active()]
+    devices.reset()
+    plans.forget()
+    accepted.forget()
+    for ordinal in ordinals:
+        plugin.load().reset_counters(ordinal)

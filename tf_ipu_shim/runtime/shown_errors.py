@@ -1,0 +1,246 @@
+"""How an uncaught error of a script is shown: once, last and short.
+
+An error of a program passes through TensorFlow, which adds its own frames, lists where each op was made, and in a
+session's graph repeats the message. A process that uses `ipu` shows the script's own lines, then the error: what,
+where, what to do. `TF_IPU_SHIM_TRACEBACK=full` leaves everything as Python and TensorFlow print it; so do debuggers,
+notebooks and test runners, which show errors themselves. What an `except` clause sees is never changed.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import sys
+import sysconfig
+import traceback
+import types
+from collections.abc import Iterator
+
+from tf_ipu_shim import patches
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_TRACEBACK"
+FULL = "full"
+_OWN = str(pathlib.Path(__file__).resolve().parents[1])
+_STANDARD = sysconfig.get_path("stdlib")
+_PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+_HIDDEN = (
+    _OWN + os.sep,
+    *(
+        os.path.join(directory, name) + os.sep
+        for directory in _PACKAGES
+        for name in ("tensorflow", "tensorflow_estimator", "keras", "tf_keras")
+    ),
+)
+_HEADER = f"Traceback (most recent call last; {ENVIRONMENT_VARIABLE}={FULL} shows all frames):"
+
+# What Python writes between an error and the one that it led to.
+_RELATIONS = {
+    "cause": "\nThe above exception was the direct cause of the following exception:\n\n",
+    "context": "\nDuring handling of the above exception, another exception occurred:\n\n",
+}
+# What TensorFlow says of an infeed's dataset that has ended.
+_HINTS = {
+    "End of sequence": "\nThe dataset has no more elements: end it with .repeat(), or ask for fewer iterations.",
+}
+_FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+)')
+_DETECTED = re.compile(r"^\s*Detected at node .* defined at \(most recent call last\):$")
+_STACK = re.compile(r"^\s*Original stack trace for .*:$")
+_NODE = re.compile(r"^\s*Node: .*$")
+_TAG = re.compile(r"\s*\[\[(\{\{[^{}]*\}\}|[^\[\]]*)\]\]")
+_OP = re.compile(r"\s*\[Op:[^\]]*\]\s*$")
+_ROOTS = re.compile(r"^\s*\d+ root error\(s\) found\.$")
+_ROOT = re.compile(r"^\s*\(\d+\)\s*(?:[A-Za-z_]+: )?(?P<text>.*)$")
+# Lines of TensorFlow's around messages and stack traces.
+_FRAMEWORK = re.compile(r"^\s*(Node: .*|Graph execution error:|\d+ (successful operations|derived errors ignored)\.)$")
+
+
+def install() -> None:
+    """Shows uncaught errors of this process this way, unless something else shows them already."""
+    if sys.excepthook is not sys.__excepthook__:
+        return
+    stock = sys.excepthook
+    patches.change(
+        "sys.excepthook",
+        lambda: setattr(sys, "excepthook", _show),
+        lambda: setattr(sys, "excepthook", stock),
+        why="an uncaught error is shown with the script's own lines and without TensorFlow's repetitions",
+        undone="it is Python's own again",
+    )
+
+
+def is_users(file: str) -> bool:
+    """Whether a source file is the user's own: no package's, not Python's, not made by autograph.
+
+    Args:
+        file: its path.
+
+    Example:
+        >>> is_users("/home/me/train.py"), is_users(os.__file__)
+        (True, False)
+    """
+    if os.path.basename(file).startswith("__autograph_generated_file"):
+        return False
+    return not file.startswith((_OWN, _STANDARD, *_PACKAGES, "<frozen"))
+
+
+def shown(error: BaseException, trace: types.TracebackType | None = None) -> str | None:
+    """An error as a script's user is shown it.
+
+    Args:
+        error: that nobody caught.
+        trace: its traceback; the error's own when left out.
+
+    Returns:
+        The text; None where nothing of TensorFlow's or ours is in it, so that Python's own is as good.
+    """
+    links = list(_links(error, trace or error.__traceback__))
+    if not any(link.changed for link in links):
+        return None
+    text = ""
+    for link in links:
+        if text and not link.frames:
+            continue  # TensorFlow raised it anew
+        header = _HEADER if not text else "Traceback (most recent call last):"
+        between = _RELATIONS[link.relation] if text else ""
+        text = "".join([f"{header}\n", *link.frames, *link.message, between, text])
+    return text
+
+
+def clean(message: str) -> str:
+    """What an error of TensorFlow's says, once, and where in the script.
+
+    Args:
+        message: such as a session's, with the ops' stack traces.
+
+    Returns:
+        The message alone. A line of the script that the stack traces name is added, if none is named in it.
+
+    Example:
+        >>> clean("Graph execution error:\\n\\nNode: 'a'\\nIt failed.\\n\\t [[{{node a}}]]")
+        'It failed.'
+    """
+    kept, users = _told_apart(message.split("\n"))
+    text = _only_root("\n".join(_without_hidden_frames(kept)).strip())
+    text = re.sub(r"\n{3,}", "\n\n", text)
+    if users and not re.search(r"\S+\.py:\d+|File \"", text):
+        text += f"\nAt {users[-1]}."
+    return text
+
+
+def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
+    """The lines of the message itself, and the script's places in stack traces."""
+    kept, users, in_stack = [], [], False
+    for line in lines:
+        frame = _FRAME.match(line) if in_stack else None
+        if _DETECTED.match(line) or _STACK.match(line):
+            in_stack = True
+        elif frame:
+            if is_users(frame["file"]):
+                users.append(f"{frame['file']}:{frame['line']}, in {frame['name'].rstrip(',')}")
+        elif _FRAMEWORK.match(line):
+            in_stack = in_stack and not _NODE.match(line)
+        elif not in_stack or not line.startswith("    "):  # there it is the frame's source
+            in_stack = in_stack and not line.strip()
+            kept.append(_OP.sub("", _TAG.sub("", line)).rstrip())
+    return kept, users
+
+
+def _only_root(text: str) -> str:
+    """One of several root errors where all say the same."""
+    lines = text.split("\n")
+    if not _ROOTS.match(lines[0]):
+        return text
+    roots: list[str] = []
+    for line in lines[1:]:
+        found = _ROOT.match(line)
+        if found:
+            roots.append(found["text"])
+        elif roots:
+            roots[-1] += f"\n{line}"
+    return "\n".join(dict.fromkeys(root.strip() for root in roots))
+
+
+def _without_hidden_frames(lines: list[str]) -> Iterator[str]:
+    """Lines without the frames of TensorFlow and ours, which autograph puts into a message of its own."""
+    hidden = False
+    for line in lines:
+        frame = _FRAME.match(line)
+        if frame:
+            hidden = frame["file"].startswith(_HIDDEN)
+        elif hidden and line.startswith("        "):
+            continue  # its source
+        else:
+            hidden = False
+        if not hidden:
+            yield line
+
+
+class _Link:
+    """One error of a chain: the frames and the message that are shown, and whether that is less than all."""
+
+    def __init__(self, error: BaseException, trace: types.TracebackType | None, relation: str) -> None:
+        whole = traceback.TracebackException(type(error), error, trace, compact=True)
+        summary = traceback.StackSummary.from_list(list(_kept(whole.stack)))
+        message = list(whole.format_exception_only())
+        self.relation = relation
+        self.frames = summary.format() if summary or relation else whole.stack.format()
+        self.message = message
+        self.changed = len(summary) < len(whole.stack)
+        text = _text(error)
+        hint = next((hint for phrase, hint in _HINTS.items() if text is not None and phrase in text), "")
+        if text is not None and not isinstance(error, SyntaxError) and (hint or clean(text) != text):
+            self.message = [_named(error, clean(text) + hint)]
+            self.changed = True
+
+
+def _links(error: BaseException, trace: types.TracebackType | None) -> Iterator[_Link]:
+    seen: set[int] = set()
+    relation = ""
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield _Link(current, trace, relation)
+        cause = current.__cause__
+        following = cause or (None if current.__suppress_context__ else current.__context__)
+        relation = "cause" if cause is not None else "context"
+        current, trace = following, getattr(following, "__traceback__", None)
+
+
+def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
+    """The frames that are neither TensorFlow's nor ours, nor those of Python's library that these have called."""
+    below = False
+    for frame in stack:
+        generated = os.path.basename(frame.filename).startswith("__autograph_generated_file")
+        if frame.filename.startswith(_HIDDEN) or generated:
+            below = True
+        elif not (below and frame.filename.startswith(_STANDARD) and not frame.filename.startswith(_PACKAGES)):
+            below = False
+            yield frame
+
+
+def _text(error: BaseException) -> str | None:
+    try:
+        return str(error)
+    except Exception:
+        return None
+
+
+def _named(error: BaseException, text: str) -> str:
+    module, name = type(error).__module__, type(error).__qualname__
+    name = name if module in ("builtins", "__main__") else f"{module}.{name}"
+    return f"{name}: {text}\n" if text else f"{name}\n"
+
+
+def _show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+    text = None
+    if os.environ.get(ENVIRONMENT_VARIABLE, "").lower() != FULL:
+        try:
+            text = shown(error, trace)
+        except Exception:  # an error that cannot be looked at is Python's to show
+            text = None
+    if text is None or sys.stderr is None:
+        sys.__excepthook__(kind, error, trace)
+        return
+    sys.stderr.write(text)
+    sys.stderr.flush()
