@@ -367,8 +367,49 @@ def test_captured_gradients() -> None:
     assert before.layer is dense and len(before.weights) == 2
     np.testing.assert_allclose(hidden, dense(x), 1e-6)
     check_config(CaptureUpstreamGradients(keras.layers.Dense(2), tag="end"))
-    with pytest.raises(ValueError, match="does not use an activation"):
-        CaptureActivationGradients(keras.layers.Dense(3))
+
+
+def test_captured_gradients_of_several_activations() -> None:
+    from keras.ipu.layers import CaptureActivationGradients
+    from tf_ipu_shim.ipu.eager.backprop import GradientCaptureTape
+
+    class TwoFunctions(keras.layers.Layer):
+        def __init__(self, activation: Any = "tanh", second_activation: Any = "linear") -> None:
+            super().__init__()
+            self._activation = keras.activations.get(activation)
+            self.second_activation = keras.activations.get(second_activation)
+
+        def call(self, inputs: Any) -> Any:
+            return 2 * self._activation(inputs) + 3 * self.second_activation(inputs)
+
+        def get_config(self) -> dict[str, Any]:
+            return {"activation": self._activation, "second_activation": self.second_activation}
+
+    x = tf.Variable(numbers(3, 4))
+    layer = CaptureActivationGradients(TwoFunctions(), tag="two")
+    with GradientCaptureTape() as tape:
+        total = tf.reduce_sum(layer(x))
+    tape.gradient(total, x)
+    captured = {name: np.asarray(tf.nest.flatten(value)[0]) for name, value in tape.captured_gradients.items()}
+    expected = {"two_activation": 2 * (1 - np.tanh(x) ** 2), "two_second_activation": np.full([3, 4], 3.0)}
+    assert captured.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(captured[name], value, 1e-5)
+    assert layer.layer.second_activation is keras.activations.linear  # as before the call
+
+
+def test_layers_whose_activations_are_captured() -> None:
+    from keras.ipu.layers import CaptureActivationGradients
+
+    sequence = numbers(2, 3, 4)
+    with pytest.raises(ValueError, match="computed in a loop over time steps.*unroll=True"):
+        CaptureActivationGradients(keras.layers.LSTM(5))(sequence)
+    layer = keras.layers.LSTM(5, unroll=True)
+    np.testing.assert_allclose(CaptureActivationGradients(layer)(sequence), layer(sequence), 1e-6)
+    for without in (keras.layers.Flatten(), keras.layers.Bidirectional(keras.layers.SimpleRNN(2))):
+        assert not CaptureActivationGradients.layer_is_supported(without)
+        with pytest.raises(ValueError, match="does not use an activation"):
+            CaptureActivationGradients(without)
 
 
 def test_eight_bits() -> None:

@@ -149,7 +149,17 @@ def capture(tag: str, gradient: Any) -> None:
     Args:
         tag: the name it is found by.
         gradient: a tensor, or a list of them.
+
+    Raises:
+        RuntimeError: no context is entered: what computes the gradients is another tape.
     """
+    if not _active.contexts:
+        raise RuntimeError(
+            "capture_upstream_gradients may only be used within the context of a GradientCaptureTape or a "
+            f"GradientCaptureContext; the gradients of {tag!r} are computed in neither. Make the tape an "
+            "ipu.eager.backprop.GradientCaptureTape, or enter an ipu.eager.backprop.GradientCaptureContext around what "
+            "computes the gradients."
+        )
     for context in _active.contexts:
         name, number = tag, 0
         while name in context._captured:

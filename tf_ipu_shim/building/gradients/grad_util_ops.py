@@ -20,6 +20,9 @@ def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
     Returns:
         The same values, in the same structure.
 
+    Raises:
+        RuntimeError: when gradients of the values are computed in the context of neither; values alone need none.
+
     Source: `tensorflow.python.ipu.ops.grad_util_ops.capture_upstream_gradients`.
 
     Example:

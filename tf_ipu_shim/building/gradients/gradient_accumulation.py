@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from tf_ipu_shim.building.named_members import named_member
+
 
 class GradientAccumulationReductionMethod(enum.Enum):
     """How gradients are accumulated.
@@ -35,11 +37,4 @@ class GradientAccumulationReductionMethod(enum.Enum):
             >>> GradientAccumulationReductionMethod.parse("mean").name
             'MEAN'
         """
-        if isinstance(reduction_method, cls):
-            return reduction_method
-        if isinstance(reduction_method, str) and reduction_method.upper() in cls.__members__:
-            return cls[reduction_method.upper()]
-        raise ValueError(
-            f"Cannot parse {reduction_method} as one of GradientAccumulationReductionMethod. Use "
-            f"{', '.join(cls.__members__)}."
-        )
+        return named_member(cls, reduction_method, "as one of GradientAccumulationReductionMethod")

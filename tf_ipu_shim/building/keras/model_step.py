@@ -11,10 +11,10 @@ from typing import Any
 
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.eager import backprop
 from tensorflow.python.framework import ops
 
 from tf_ipu_shim import keras2
+from tf_ipu_shim.building.gradients import backprop
 
 
 def package_of(model: Any) -> str:
@@ -72,15 +72,45 @@ def forward(model: Any, data: Any, training: bool) -> tuple[Any, dict[str, Any]]
     return loss, metrics_of(model, x, y, y_pred, weights)
 
 
-def gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any]]:
-    """Gradient and variable, for each trainable variable that the loss of a mini-batch depends on; and the metrics."""
+def gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any], dict[str, Any]]:
+    """Gradient and variable, for each trainable variable that the loss of a mini-batch depends on; the metrics; and
+    the gradients that layers of `keras.ipu.layers` captured, by tag."""
     x, y, weights = unpack(model, data)
-    with backprop.GradientTape() as tape:
+    with backprop.GradientCaptureTape() as tape:
         y_pred = model(x, training=True)
         loss = scaled(model.optimizer, loss_of(model, x, y, y_pred, weights))
     variables = model.trainable_variables
     pairs = unscaled(model.optimizer, list(zip(tape.gradient(loss, variables), variables)))
-    return pairs, metrics_of(model, x, y, y_pred, weights)
+    return pairs, metrics_of(model, x, y, y_pred, weights), dict(tape.captured_gradients)
+
+
+def train(model: Any, data: Any) -> dict[str, Any]:
+    """Trains with a mini-batch as Keras' own `train_step`, and gives captured gradients to an optimizer for them.
+
+    Args:
+        model: a Keras model whose class does not override `train_step`.
+        data: the mini-batch.
+
+    Returns:
+        The metrics so far.
+    """
+    if wants_captured(model.optimizer):
+        return update(model, data)
+    with backprop.GradientCaptureContext():  # so that layers may capture, for nobody
+        return user_step(model, "train_step")(data)
+
+
+def update(model: Any, data: Any) -> dict[str, Any]:
+    """Updates the weights with a mini-batch, and gives the metrics so far."""
+    pairs, metrics, captured = gradients(model, data)
+    captures = captured and wants_captured(model.optimizer)
+    model.optimizer.apply_gradients(pairs, **({"captured_grads": captured} if captures else {}))
+    return metrics
+
+
+def wants_captured(optimizer: Any) -> bool:
+    """Whether an optimizer's `apply_gradients` takes `captured_grads`."""
+    return bool(getattr(optimizer, "supports_captured_grads", False))
 
 
 def scaled(optimizer: Any, loss: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.building.gradients import backprop
 from tf_ipu_shim.building.keras import model_step, programs, stage_plan
 from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.building.keras.stage_plan import Key, Step
@@ -116,7 +117,10 @@ def pipelined_program(
 
     def optimizer_function(loss: Any, *_: Any) -> Any:
         return pipelining_ops.OptimizerFunctionOutput(
-            _Unscaling(model.optimizer), loss, variables=list(model.trainable_variables)
+            _Unscaling(model.optimizer),
+            loss,
+            variables=list(model.trainable_variables),
+            gradient_capture_context=backprop.GradientCaptureContext(),
         )
 
     finish = {"fit": finish_training, "evaluate": finish_testing, "predict": finish_predicting}[mode]
@@ -150,6 +154,7 @@ class _Unscaling:
 
     def __init__(self, optimizer: Any) -> None:
         self._keras_optimizer = optimizer
+        self.supports_captured_grads = model_step.wants_captured(optimizer)
 
     def get_config(self) -> dict[str, Any]:
         """The optimizer's."""

@@ -24,6 +24,7 @@ from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import model_step
 from tf_ipu_shim.building.keras.options import ModelOptions
+from tf_ipu_shim.errors import UnsupportedError
 
 STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 
@@ -80,9 +81,13 @@ def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -
         steps: mini-batches of one execution.
     """
 
+    trains = mode == "fit" and not model_step.overrides(model, STEP_METHODS[mode])
+
     def program() -> None:
         def body(*values: Any, **keywords: Any) -> Any:
             data = element(infeed, values, keywords)
+            if trains:
+                return outfeed.enqueue(model_step.train(model, data))
             return outfeed.enqueue(model_step.user_step(model, STEP_METHODS[mode])(data))
 
         with in_replica(model):
@@ -117,7 +122,14 @@ def accumulating_program(
 
         def mini_batch(counter: Any, *values: Any, **keywords: Any) -> list[Any]:
             totals, values = values[: len(model.trainable_variables)], values[len(model.trainable_variables) :]
-            pairs, metrics = model_step.gradients(model, element(infeed, values, keywords))
+            pairs, metrics, captured = model_step.gradients(model, element(infeed, values, keywords))
+            if captured and model_step.wants_captured(model.optimizer):
+                raise UnsupportedError(
+                    f"{type(model.optimizer).__name__} takes captured gradients ({', '.join(captured)}), and with "
+                    "gradient accumulation of a model without pipeline stages those of several mini-batches are not "
+                    "accumulated here. Leave out set_gradient_accumulation_options(), give the model pipeline stages, "
+                    "or take the capturing layers out."
+                )
             given = {id(variable): gradient for gradient, variable in pairs}
             variables[:] = [variable for variable in model.trainable_variables if id(variable) in given]
             added = []

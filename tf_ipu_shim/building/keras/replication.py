@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow.python.framework import device as device_lib
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.building.named_members import named_member
 from tf_ipu_shim.runtime import devices
 
 
@@ -44,14 +45,7 @@ class ReplicatedMetricReductionMethod(enum.Enum):
             >>> ReplicatedMetricReductionMethod.parse("mean").name
             'MEAN'
         """
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, str) and value.upper() in cls.__members__:
-            return cls[value.upper()]
-        raise ValueError(
-            f"Cannot parse {value!r} as a ReplicatedMetricReductionMethod. Valid values are "
-            f"{', '.join(cls.__members__)}."
-        )
+        return named_member(cls, value, "as a ReplicatedMetricReductionMethod")
 
 
 def num_ipus(device: str) -> int:

@@ -235,9 +235,7 @@ class OldModel(PipelinedExtension):
         Returns:
             The metrics so far.
         """
-        pairs, metrics = model_step.gradients(self, data)
-        self.optimizer.apply_gradients(pairs)  # type: ignore[attr-defined]
-        return metrics
+        return model_step.update(self, data)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None) -> Any:
         """The loss whose gradients are added up over replicas: a replica's part of their mean.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.gradients.grad_util_ops import capture_upstream_gradients
@@ -93,15 +94,71 @@ class CaptureUpstreamGradients(_GradientCaptureLayerBase):
         return capture_upstream_gradients(self._layer(inputs, *args, **kwargs), tag=self.tag)
 
 
-class CaptureActivationGradients(_GradientCaptureLayerBase):
-    """Keeps the gradients of a layer's activation function's inputs: of the layer without its activation.
+class _ActivationCapture:
+    """An activation function that keeps the gradients of its inputs.
 
     Args:
-        layer: a layer that has an activation.
+        activation: the function.
+        tag: under which the gradients are kept.
+    """
+
+    def __init__(self, activation: Callable[..., Any], tag: str) -> None:
+        self.activation = activation
+        self.tag = tag
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The function of the same values.
+
+        Args:
+            inputs: of the function.
+            *args: of the function.
+            **kwargs: of the function.
+        """
+        return self.activation(capture_upstream_gradients(inputs, tag=self.tag), *args, **kwargs)
+
+
+class _Place(NamedTuple):
+    """Where a layer keeps an activation function: the layer itself or a recurrent layer's cell."""
+
+    holder: Any
+    attribute: str
+
+
+def _activations(layer: Any) -> dict[str, _Place]:
+    """Where a layer keeps the activation functions that its user chooses, by the argument of its constructor.
+
+    Args:
+        layer: a Keras layer; what its configuration names `...activation...` is one.
+    """
+    try:
+        config = layer.get_config()
+    except NotImplementedError:  # of the user's class, which takes arguments and does not say which
+        config = {"activation": getattr(layer, "activation", None)}
+    found = {}
+    for name, value in config.items():
+        if "activation" not in name or value is None:
+            continue
+        for holder in (layer, getattr(layer, "cell", None)):
+            attribute = next((own for own in (name, f"_{name}") if own in getattr(holder, "__dict__", ())), None)
+            if attribute and callable(getattr(holder, attribute)):
+                found[name] = _Place(holder, attribute)
+                break
+    return found
+
+
+class CaptureActivationGradients(_GradientCaptureLayerBase):
+    """Keeps the gradients of the inputs of a layer's activation functions.
+
+    A layer with several, such as `tf.keras.layers.LSTM`, has the argument's name behind the tag: `tag_activation`,
+    `tag_recurrent_activation`.
+
+    Args:
+        layer: a layer whose constructor takes an activation function.
         tag: under which they are kept; the layer's name and `_activation_grad` when left out.
 
     Raises:
-        ValueError: the layer has no activation.
+        ValueError: the layer has no activation function; or, when it is called, it is a recurrent layer that is not
+            unrolled.
 
     Source: `keras.ipu.layers.CaptureActivationGradients`.
 
@@ -119,19 +176,24 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
                 "layer an activation."
             )
         super().__init__(layer, tag, **kwargs)
+        self._places = _activations(layer)
+        several = len(self._places) > 1
+        self._wrapped_activations = {
+            name: _ActivationCapture(getattr(*place), f"{self.tag}_{name}" if several else self.tag)
+            for name, place in self._places.items()
+        }
 
     @staticmethod
     def layer_is_supported(layer: Any) -> bool:
-        """Whether a layer has an activation other than the linear one.
+        """Whether a layer has an activation function that its user can choose.
 
         Args:
             layer: a Keras layer.
         """
-        activation = getattr(layer, "activation", None)
-        return activation is not None and activation is not _keras.activations.linear
+        return bool(_activations(layer))
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Calls the layer, and its activation behind the mark.
+        """Calls the layer with its activation functions behind marks.
 
         Args:
             inputs: of the layer.
@@ -141,10 +203,15 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
         Returns:
             The layer's outputs.
         """
-        activation = self._layer.activation
-        self._layer.activation = _keras.activations.linear
+        if getattr(self._layer, "cell", None) is not None and not getattr(self._layer, "unroll", False):
+            raise ValueError(
+                f"The activations of {self._layer.name} are computed in a loop over time steps, and the gradients of "
+                "a step cannot leave it. Make the layer with unroll=True, or use CaptureUpstreamGradients."
+            )
+        for name, place in self._places.items():
+            setattr(*place, self._wrapped_activations[name])
         try:
-            outputs = self._layer(inputs, *args, **kwargs)
+            return self._layer(inputs, *args, **kwargs)
         finally:
-            self._layer.activation = activation
-        return activation(capture_upstream_gradients(outputs, tag=self.tag))
+            for name, place in self._places.items():
+                setattr(*place, self._wrapped_activations[name].activation)
