@@ -108,6 +108,8 @@ def era() -> list[str]:
         "where NumPy has removed them, as they were |",
         "| `collections.Mapping` and the like, in scripts | 1.15-2.6 | `collections.abc` |",
         "| `yaml.load(file)` without a loader, in scripts | 1.15-2.6 | PyYAML's `FullLoader` |",
+        "| `tf.data.experimental.StatsAggregator`, `latency_stats`, `bytes_produced_stats`, "
+        "`Options.experimental_stats` | 1.15-2.6 | the ops of the installed TensorFlow |",
         "| `tf.nn.fused_batch_norm` with a scale of half precision | 1.15-2.6 | as on IPUs |",
         "| `trainable` of a layer, of any type | 1.15-2.6 | whether it is true |",
         "| `libpvti` | SDK 1.2-3.4 | its tracepoints are spans of TensorFlow's profiler |",

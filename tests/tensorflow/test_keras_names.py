@@ -96,3 +96,16 @@ def test_experimental_mixed_precision():
     scales = (128, "dynamic", tf.compat.v1.mixed_precision.FixedLossScale(16))
     made = [LossScaleOptimizer(keras.optimizers.SGD(0.1), scale) for scale in scales]
     assert [(one.dynamic, float(one.loss_scale)) for one in made] == [(False, 128), (True, 2**15), (False, 16)]
+
+
+@pytest.mark.parametrize(
+    "penalty", [tf.constant(0.5), tf.Variable(0.5), np.float32(0.5)], ids=["tensor", "variable", "numpy"]
+)
+def test_penalties_may_be_tensors(penalty):
+    layer = keras.layers.Dense(
+        1, kernel_initializer="ones", kernel_regularizer=keras.regularizers.L1L2(penalty, penalty)
+    )
+    layer(np.ones([1, 2], "f"))
+    assert float(layer.losses[0]) == 0.5 * 2 + 0.5 * 2
+    with pytest.raises(ValueError, match="not a valid regularization penalty"):
+        keras.regularizers.L1(tf.constant([0.5, 0.5]))

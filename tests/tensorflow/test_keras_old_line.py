@@ -428,3 +428,23 @@ def test_names_of_each_sdk(ipus, monkeypatch):
             old.save("nowhere")
         with pytest.raises(NotImplementedError, match="IPU keras models do not support the `save`"):
             sequential().save("nowhere")
+
+
+def test_a_layer_that_sends_to_an_outfeed(ipus):
+    """Keras calls it twice while a model without an input's shape is traced: for shapes alone, and to run."""
+
+    class Sending(keras.layers.Layer):
+        def call(self, inputs):
+            with tf.control_dependencies([outfeed.enqueue(inputs)]):
+                return tf.identity(inputs)
+
+    ipus(1)
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    with strategy():
+        made = ipu.keras.Sequential(
+            [keras.layers.Dense(CLASSES, use_bias=False, kernel_initializer="ones"), Sending(), keras.layers.Softmax()]
+        )
+        made.compile("sgd", "sparse_categorical_crossentropy")
+        made.predict(dataset(), steps=1)
+        (sent,) = [value.numpy() for value in outfeed]
+    np.testing.assert_allclose(sent, np.repeat(X[:8].sum(1, keepdims=True), CLASSES, 1), 1e-5)

@@ -121,11 +121,13 @@ class IPUOutfeedQueue:
             raise ValueError("An outfeed can only be enqueued once. Enqueue several tensors as one tuple or dict.")
         flat = [ops.convert_to_tensor(tensor) for tensor in nest.flatten(tensors)]
         # All of it at once: another thread may be dequeuing already.
-        self._sent = _Sent(outermost, tensors, [tensor.dtype for tensor in flat], [tensor.shape for tensor in flat])
+        sent = _Sent(outermost, tensors, [tensor.dtype for tensor in flat], [tensor.shape for tensor in flat])
+        if not _infers_shapes(ops.get_default_graph()):
+            self._sent = sent
         with ops.device(_HOST):
             return plugin.load().ops.pop_datastream_outfeed_enqueue(
                 inputs=flat,
-                output_shapes=self._sent.shapes,
+                output_shapes=sent.shapes,
                 outfeed_mode=self._mode.value,
                 feed_id=self._id,
                 prefetch_depth=self._buffer_depth,
@@ -269,3 +271,16 @@ def _outermost(graph: Any) -> Any:
     while getattr(graph, "outer_graph", None) is not None and getattr(graph.outer_graph, "building_function", False):
         graph = graph.outer_graph
     return graph
+
+
+def _infers_shapes(graph: Any) -> bool:
+    """Whether Keras calls a layer for the shapes of its outputs: the graph that this makes never runs.
+
+    Args:
+        graph: the innermost one. Keras 2.15.0 and tf_keras 2.21.0 name it after the layer.
+    """
+    while graph is not None:
+        if getattr(graph, "name", "").endswith("_scratch_graph"):
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False

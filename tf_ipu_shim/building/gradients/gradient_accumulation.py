@@ -37,4 +37,10 @@ class GradientAccumulationReductionMethod(enum.Enum):
             >>> GradientAccumulationReductionMethod.parse("mean").name
             'MEAN'
         """
-        return named_member(cls, reduction_method, "as one of GradientAccumulationReductionMethod")
+        found = named_member(cls, reduction_method)
+        if found is None:
+            raise ValueError(
+                f"Cannot parse {reduction_method!r} as one of GradientAccumulationReductionMethod. Use "
+                f"{', '.join(cls.__members__)}."
+            )
+        return found

@@ -13,7 +13,10 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import tensor_util
+from tensorflow.python.ops import variables
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building.keras import layer_construction
@@ -33,8 +36,8 @@ PUBLIC = {
 }
 _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"
 _EXPERIMENTAL = "mixed_precision.experimental"
-_LAYER = "engine.base_layer"
-INTERNAL = tuple(f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY, _LAYER))
+_LAYER, _PENALTIES = "engine.base_layer", ".src.regularizers"
+INTERNAL = tuple(f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY, _LAYER, "regularizers"))
 
 
 def loaded(name: str, module: Any) -> None:
@@ -50,6 +53,8 @@ def loaded(name: str, module: Any) -> None:
             patches.replace(module, "__getattr__", lambda _: looks_into, why="names that are internal now")
     elif name.endswith(_LOSS_SCALING):
         patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy has it")
+    elif name.endswith(_PENALTIES):
+        patches.replace(module, "_check_penalty_number", _of_tensors, why="tensors as regularization penalties")
     elif name.endswith(_LAYER):
         layer_construction.install(module.Layer)
     else:
@@ -72,6 +77,18 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     return __getattr__
+
+
+def _of_tensors(stock: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A penalty may be a scalar tensor or variable, which Keras casts like a number; Keras 2.3 looked at none."""
+
+    @functools.wraps(stock)
+    def check_penalty_number(penalty: Any) -> None:
+        is_tensor = tensor_util.is_tf_type(penalty) or isinstance(penalty, (variables.Variable, np.number))
+        if not (era.wanted() and is_tensor and penalty.shape == ()):
+            stock(penalty)
+
+    return check_penalty_number
 
 
 def _set_policy(module: Any) -> Callable[[Any], None]:

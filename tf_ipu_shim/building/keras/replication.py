@@ -45,7 +45,13 @@ class ReplicatedMetricReductionMethod(enum.Enum):
             >>> ReplicatedMetricReductionMethod.parse("mean").name
             'MEAN'
         """
-        return named_member(cls, value, "as a ReplicatedMetricReductionMethod")
+        found = named_member(cls, value)
+        if found is None:
+            raise ValueError(
+                f"Cannot parse {value!r} as a ReplicatedMetricReductionMethod. Valid values are "
+                f"{', '.join(cls.__members__)}."
+            )
+        return found
 
 
 def num_ipus(device: str) -> int:
