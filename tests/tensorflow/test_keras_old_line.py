@@ -440,7 +440,7 @@ def test_a_layer_that_sends_to_an_outfeed(ipus):
 
     ipus(1)
     outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
-    with strategy():
+    with strategy().scope():
         made = ipu.keras.Sequential(
             [keras.layers.Dense(CLASSES, use_bias=False, kernel_initializer="ones"), Sending(), keras.layers.Softmax()]
         )

@@ -102,6 +102,28 @@ def test_a_layer_in_two_stages_and_a_model_in_a_stage():
     assert_same(got, expected)
 
 
+def test_a_model_that_begins_in_a_later_stage_is_a_part_of_another_one():
+    def make(scoped=True):
+        keras.utils.set_random_seed(1)
+        stage = PipelineStage if scoped else lambda _: tf.name_scope("none")
+        inside, inputs = keras.Input((6,)), keras.Input((6,))
+        with stage(1):
+            last = keras.layers.Dense(3)
+        inner = keras.Model(inside, last(inside))
+        with stage(0):
+            first = keras.layers.Dense(6)
+        return keras.Model(inputs, inner(first(inputs))), inner
+
+    expected = trained(compiled(make(False)[0]), 32)
+    with strategy().scope():
+        model, inner = make()
+        assert [one.pipeline_stage for one in flat(model.get_pipeline_stage_assignment())] == [0, 1]
+        got = trained(pipelined(model))
+        with pytest.raises(RuntimeError, match="preceeding stages .0. had no assignments"):
+            pipelined(inner).fit(X, Y, batch_size=4)
+    assert_same(got, expected)
+
+
 def test_a_subclass_that_was_built_is_assigned():
     with strategy().scope():
         model = pipelined(subclassed())

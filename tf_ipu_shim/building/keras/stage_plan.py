@@ -142,10 +142,13 @@ def _refuse_later_tensors(steps: Sequence[Step]) -> None:
 def refuse_remembered_gaps(steps: Sequence[Step]) -> None:
     """Checks the stages in which layers were made or called, when the model is made.
 
+    It may become a part of another one, so the first of them need not be stage 0 yet.
+
     Raises:
-        ValueError: a stage is empty.
+        ValueError: a stage between two others is empty.
     """
     found, missing = _gaps(steps)
+    missing = [stage for stage in missing if stage > found[0]]
     if missing:
         raise ValueError(
             f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {found}, however the "
