@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -29,10 +30,14 @@ def install() -> None:
     for module in filter(None, map(sys.modules.get, _MODULES)):
         for name, value in names.items():
             if not hasattr(module, name):
-                patches.replace(module, name, lambda _, value=value: value, why=_WHY)
+                patches.replace(module, name, functools.partial(_instead, value), why=_WHY)
     if not hasattr(options.Options, "experimental_stats"):
         patches.replace(options.Options, "experimental_stats", lambda _: property(_read, _write), why=_WHY)
         patches.replace(dataset_ops.DatasetV2, "with_options", _with_statistics, why=_WHY)
+
+
+def _instead(value: Any, stock: Any) -> Any:
+    return value
 
 
 class StatsAggregator:
