@@ -21,7 +21,6 @@ from tf_ipu_shim.lowering.execution import execution_of, settled
 from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.lowering.shared_statistics import check_shared_statistics
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.messages import program_pb2
@@ -129,13 +128,12 @@ def _runs_as(
     # Where nothing runs, the plan tells the shapes of results.
     settings = profiles.wanted(device)
     plans = memory_plan.enabled() or asked.way != XLA or device.connection == PRE_COMPILE or settings is not None
+    group_size = device.options.experimental_distributed_batch_norm_replica_group_size
 
     def lowered(chunks: bool) -> LoweredProgram:
-        return lower(library, call, request, device.num_ipus, plans, device.selection_order, chunks)
+        return lower(library, call, request, device.num_ipus, plans, device.selection_order, chunks, group_size)
 
     program = lowered(chunks=asked.way != KERNELS)  # kernels gain nothing from chunks
-    group_size = device.options.experimental_distributed_batch_norm_replica_group_size
-    check_shared_statistics(request.library.values(), program.replicas, group_size)
     if not plans:
         return program, program, None, RunLog()
     planned = program

@@ -4,27 +4,23 @@ A sampler draws classes, for losses over a part of them. With replacement that i
 tries until it has enough classes, and tells of the tries in the expected counts. Here each class has a time at which it
 first comes up, exponentially distributed with its probability: the classes of the smallest times, in order, are those
 that trying would have given. In place of the number of tries stands what it is to be expected to be after these times.
-
-Uses `graph_to_function_def`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes, errors_impl, graph_to_function_def, ops
+from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, errors_impl
 from tensorflow.python.ops import array_ops, math_ops, nn_ops, random_ops
 
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering import op_functions, vocabulary
+from tf_ipu_shim.lowering.function_graph import Node
 from tf_ipu_shim.lowering.functions import Functions
 
 OPS = frozenset({"LogUniformCandidateSampler", "UniformCandidateSampler"})
-_OUTPUTS = ("sampled_candidates", "true_expected_count", "sampled_expected_count")
-_TYPES = (types_pb2.DT_INT64, types_pb2.DT_FLOAT, types_pb2.DT_FLOAT)
 _TINY = 1e-30  # no draw is zero, whose logarithm is infinite
 
 
@@ -37,49 +33,11 @@ def replace(functions: Functions) -> None:
     Raises:
         InvalidArgumentError: more different classes are to be drawn than there are.
     """
-    for name in functions.reached():
-        if not functions[name].ops.isdisjoint(OPS):
-            _replace_in(functions, functions[name])
+    op_functions.replace(functions, OPS, _sampler)
 
 
-def _replace_in(functions: Functions, graph: FunctionGraph) -> None:
-    renamed = {
-        f"{node.name}:{output}:0": f"{node.name}:output:{index}"
-        for node in graph.nodes
-        if node.op in OPS
-        for index, output in enumerate(_OUTPUTS)
-    }
-    if not renamed:
-        return
-
-    def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
-        if node.op not in OPS and renamed.keys().isdisjoint(node.inputs):
-            return None
-        made = node_def_pb2.NodeDef()
-        made.CopyFrom(node.proto)
-        made.input[:] = [renamed.get(text, text) for text in node.proto.input]
-        if node.op in OPS:
-            made = _call(made, _sampler(functions, node))
-        return [made]
-
-    graph.rewrite(rule)
-    graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
-
-
-def _call(node: node_def_pb2.NodeDef, function: str) -> node_def_pb2.NodeDef:
-    """The call that stands where a sampler stood."""
-    made = node_def_pb2.NodeDef(name=node.name, op="StatefulPartitionedCall", device=node.device, input=node.input)
-    for name, value in node.attr.items():
-        if name.startswith("_"):
-            made.attr[name].CopyFrom(value)
-    made.attr["Tin"].list.type.append(types_pb2.DT_INT64)
-    made.attr["Tout"].list.type.extend(_TYPES)
-    made.attr["f"].func.name = function
-    return made
-
-
-def _sampler(functions: Functions, node: Node) -> str:
-    """Adds the function that stands for a sampler; returns its name."""
+def _sampler(node: Node) -> op_functions.Replacement:
+    """What stands for a sampler."""
     attributes = node.proto.attr
     sampled, classes = attributes["num_sampled"].i, attributes["range_max"].i
     if attributes["unique"].b and sampled > classes:
@@ -90,22 +48,24 @@ def _sampler(functions: Functions, node: Node) -> str:
             "range is too small. Draw fewer, or with replacement (unique=False).",
         )
     seeds = attributes["seed"].i, attributes["seed2"].i
-    name = functions.fresh("ipu_candidate_sampler")
     drawing = _without_replacement if attributes["unique"].b else _with_replacement
     probabilities = _log_uniform if node.op == "LogUniformCandidateSampler" else _uniform
-    with ops.Graph().as_default() as graph:
-        true_classes = array_ops.placeholder(dtypes.int64, name="true_classes")
-        results = drawing(true_classes, sampled, classes, probabilities)
-        definition: function_pb2.FunctionDef = graph_to_function_def.graph_to_function_def(
-            graph, graph.get_operations(), [true_classes], results, list(_OUTPUTS)
-        )
-    definition.signature.name = name
-    for inner in definition.node_def:
+
+    def seed(inner: node_def_pb2.NodeDef) -> None:
         if "seed2" in inner.attr:
             inner.attr["seed"].i, inner.attr["seed2"].i = seeds
             inner.attr[vocabulary.RESTARTING_ATTRIBUTE].b = any(seeds)
-    functions.add(FunctionGraph.parse(definition))
-    return name
+
+    return op_functions.Replacement(
+        {"true_classes": types_pb2.DT_INT64},
+        {
+            "sampled_candidates": types_pb2.DT_INT64,
+            "true_expected_count": types_pb2.DT_FLOAT,
+            "sampled_expected_count": types_pb2.DT_FLOAT,
+        },
+        lambda true_classes: drawing(true_classes, sampled, classes, probabilities),
+        seed,
+    )
 
 
 _Probabilities = Callable[[Any, int], Any]

@@ -20,6 +20,7 @@ from tf_ipu_shim.lowering import (
     randomness,
     replicas,
     sent_elements,
+    shared_statistics,
     synthetic,
     vocabulary,
 )
@@ -45,6 +46,7 @@ def lower(
     plans: bool = True,
     order: str = "AUTO",
     chunks: bool = True,
+    statistics_group: int = 1,
 ) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops.
 
@@ -56,6 +58,7 @@ def lower(
         plans: whether the memory of the program will be planned.
         order: in which order shards take the IPUs, one of `machine.selection.ORDERS`.
         chunks: whether loops may run several iterations in one XLA program.
+        statistics_group: replicas that share the statistics of batch normalisation.
 
     Raises:
         InvalidArgumentError: XLA cannot compile an op.
@@ -76,6 +79,7 @@ def lower(
     overlap.let_overlap(functions)
     all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}", order)
     replicas.settle_count(functions, len(all_replicas))
+    shared_statistics.share(functions, len(all_replicas), statistics_group)
     sent = sent_elements.of(functions)
     placer = Placer(functions, all_replicas[0].shards)
     if chunks and len(all_replicas) == 1:

@@ -79,6 +79,6 @@ OPTIONS: tuple[Option, ...] = (
         "Number of replicas that share batch-normalisation statistics in training.",
         "experimental_distributed_batch_norm_replica_group_size",
         effect=RESULTS,
-        what="above 1, several replicas that train a batch normalisation are refused",
+        what="groups of so many neighbouring replicas normalise batches by the mean and variance of all their samples",
     ),
 )
