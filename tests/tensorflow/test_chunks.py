@@ -171,6 +171,9 @@ def loop_of(function):
         (lambda i: i < 7, lambda i: i + 1, 0, 7),
         (lambda i: i < 7, lambda i: 2 + i, 0, 4),
         (lambda i: i < 7, lambda i: i + 1, 9, 0),
+        (lambda i: i < 2**31 - 1, lambda i: i + 1, 0, 2**31 - 1),
+        (lambda i: i < 2**31 - 1, lambda i: i + 2, 0, None),  # the counter wraps around
+        (lambda i: tf.cast(i, tf.int64) < 2**40, lambda i: i + 1, 0, None),
         (lambda i: tf.logical_and(i < 7, i < 5), lambda i: i + 1, 1, 4),
         (lambda i: i <= 7, lambda i: i + 1, 0, None),
         (lambda i: i < 7, lambda i: i * 2, 1, None),

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from compiling import IPU, compile_, placeholder, run
 from harness import configure
+from tensorflow.python.framework import function
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 
 from tf_ipu_shim import plugin
@@ -202,3 +203,24 @@ def test_tensorflows_own_compile_is_for_the_ipu_under_a_scope():
         stock(total)
         assert [op.type for op in graph.get_operations()].count("IpuProgram") == 1
         assert run(ours) == 3.0
+
+
+def test_functions_that_tensorflow_1_calls_by_ops_of_their_name():
+    @function.Defun(tf.float32, tf.float32, func_name="sum_and_product")
+    def both(x, y):
+        return x + y, x * y
+
+    def model(x):
+        total, product = both(x, x + 1.0)
+        return both(product, total)[1], total
+
+    result = compile_(model, tf.constant([2.0, 3.0]))
+    np.testing.assert_array_equal(run(result), [[6 * 5, 12 * 7], [5, 7]])
+
+
+def test_a_function_of_such_functions_that_xla_cannot_compile():
+    """`ctc_loss` has loops of them, with ops that change tensors in place."""
+    logits = tf.zeros([6, 2, 5])
+    result = compile_(lambda x: tf.nn.ctc_loss([[1, 2], [3, 3]], x, [2, 1], [6, 5], blank_index=0), logits)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="No registered 'Inplace(Add|Update)' OpKernel"):
+        run(result)

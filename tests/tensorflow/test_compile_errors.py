@@ -2,6 +2,7 @@
 
 import pathlib
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from compiling import IPU, compile_, placeholder, run
@@ -86,6 +87,28 @@ def test_shapes_that_depend_on_values_are_refused(model, named):
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be fully defined at compile time") as caught:
         run(result)
     assert f"({named})" in str(caught.value)
+
+
+def test_a_difference_of_lists_that_are_known_is_none_of_them():
+    """The gradient of a product takes one, of its axes: 3 * 4, 2 * 4, 2 * 3 in each row."""
+    values = np.array([[2.0, 3.0, 4.0], [1.0, 5.0, 0.0]], np.float32)
+    x = tf.constant(values)
+    for axis, expected in ((1, [[12, 8, 6], [0, 0, 5]]), (None, [[0, 0, 0], [0, 0, 120]])):
+        result = compile_(lambda x, axis=axis: tf.gradients(tf.reduce_prod(x, axis), x)[0], x)
+        np.testing.assert_allclose(run(result)[0], expected)
+    fed = placeholder(1, dtype=tf.int32)
+    result = compile_(lambda x, y: v1.setdiff1d(x, y)[0], tf.constant([1, 2]), fed)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"fully defined at compile time(.|\n)*\(ListDiff\)"):
+        run(result, {fed: [2]})
+
+
+def test_a_shape_of_more_elements_than_a_number_counts(graph):
+    """TensorFlow aborts the process where it looks at such a shape without care."""
+    with context.eager_mode():
+        configure(1)
+        function = tf.function(lambda: tf.fill([1 << 31, 1 << 31, 4], 1.0), jit_compile=True)
+        with tf.device(IPU), pytest.raises(tf.errors.InvalidArgumentError):
+            function()
 
 
 def test_a_reason_survives_several_ipus_and_results():

@@ -277,6 +277,40 @@ def test_dequeue_while_the_program_runs(graph):
         thread.join(60)
 
 
+def test_a_program_does_not_wait_for_itself(graph):
+    outfeed = IPUOutfeedQueue()
+
+    def model(x):
+        with tf.control_dependencies([outfeed.enqueue(x)]), ipu.scopes.outside_compilation_scope():
+            return x + tf.reduce_sum(outfeed.dequeue(wait_for_completion=True))
+
+    with ipu.scopes.ipu_scope("/device:IPU:0"):
+        result = ipu.ipu_compiler.compile(model, [tf.constant(1.0)])
+    with v1.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="would wait for itself"):
+        session.run(result)
+
+
+@pytest.mark.parametrize("count", [2**31, 2**40, np.int64(2**33)])
+def test_more_iterations_than_a_loop_can_count(graph, count):
+    infeed = IPUInfeedQueue(numbers(3))
+    with pytest.raises(ValueError, match="repeat\\(n\\) is .* int32: up to 2147483647"):
+        compiled(lambda: ipu.loops.repeat(count, lambda total, x: total + x, [0.0], infeed))
+    with pytest.raises(ValueError, match="maximum_iterations.* int32: up to 2147483647"):
+        compiled(lambda: ipu.loops.while_loop(lambda x: x < 5.0, lambda x: x + 1.0, [0.0], None, count))
+
+
+def test_the_most_iterations_that_a_loop_can_count(graph):
+    """They end with the dataset."""
+    infeed, outfeed = IPUInfeedQueue(numbers(5, repeat=False)), IPUOutfeedQueue()
+    program = compiled(lambda: ipu.loops.repeat(2**31 - 1, lambda x: outfeed.enqueue(x), [], infeed))
+    rows = outfeed.dequeue()
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(program)
+        assert session.run(rows).tolist() == [0, 1, 2, 3, 4]
+
+
 def test_eager_queues():
     infeed, outfeed = IPUInfeedQueue(numbers(4)), IPUOutfeedQueue()
     assert list(outfeed) == [], "a thread may begin to read before the program is built"

@@ -179,6 +179,12 @@ def test_each_stage_is_traced_once():
     assert calls == [0, 1, 2, "optimizer"]
 
 
+@pytest.mark.parametrize("count", [0, -1, 2**31, 2**40])
+def test_executions_that_an_int32_does_not_count(count):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="repeat_count must be from 1 to 2147483647"):
+        pipelining_ops.pipeline([tf.identity, tf.identity], 4, repeat_count=count, inputs=[1.0])
+
+
 def test_not_eagerly():
     def call():
         with pytest.raises(RuntimeError, match="cannot run eagerly.*IPUStrategy.run"):

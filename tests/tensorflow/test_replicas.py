@@ -345,6 +345,59 @@ def test_the_end_of_the_data_ends_all_replicas():
         assert session.run(dequeued).tolist() == [[1, 1], [5, 5]]
 
 
+def test_a_collective_that_a_replica_never_reaches():
+    """Its run ends instead: the one that waits is told at once whom it waits for."""
+    configure(2)
+
+    def model():
+        index = tf.cast(replication_ops.replication_index(), tf.float32)
+        return tf.cond(index > 0.5, lambda: cross_replica_ops.cross_replica_sum(index, name="lonely"), lambda: index)
+
+    result = compiled(model)
+    with v1.Session() as session:
+        for _ in range(2):
+            with pytest.raises(
+                tf.errors.FailedPreconditionError,
+                match="lonely.*replica 1 waits for replica 0, which has ended its run",
+            ):
+                session.run(result)
+
+
+def test_replicas_that_wait_for_each_other_at_different_collectives(monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_SECONDS", "0.5")
+    configure(2)
+
+    def model():
+        index = tf.cast(replication_ops.replication_index(), tf.float32)
+        return tf.cond(
+            index > 0.5,
+            lambda: cross_replica_ops.cross_replica_sum(index, name="here"),
+            lambda: cross_replica_ops.cross_replica_sum(index, name="there"),
+        )
+
+    result = compiled(model)
+    with v1.Session() as session:
+        with pytest.raises(
+            tf.errors.DeadlineExceededError, match=r"here.*waits for replica \d, which has not come to it in 0.5 s \("
+        ):
+            session.run(result)
+
+
+def test_a_collective_whose_result_nobody_uses():
+    configure(2)
+
+    def body(x):
+        all_to_all_op.all_gather(x, 2)
+        return tf.tanh(x + 1.0)
+
+    result = compiled(lambda: ipu.loops.repeat(3, body, [tf.constant([0.0, 1.0])]))
+    expected = np.array([0.0, 1.0], np.float32)
+    for _ in range(3):
+        expected = np.tanh(expected + 1)
+    with v1.Session() as session:
+        np.testing.assert_allclose(session.run(result)[0], expected, rtol=1e-6)
+
+
 def test_replicas_of_different_shapes_are_refused():
     configure(2)
     infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(100))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import numbers
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +20,8 @@ from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.lowering import vocabulary
+
+_MOST_ITERATIONS = 2**31 - 1
 
 
 class _Tracing(threading.local):
@@ -58,7 +61,7 @@ def repeat(
 
     Raises:
         TypeError: `body` does not take as many arguments, or changes a value's type.
-        ValueError: `body` returns operations before tensors.
+        ValueError: `body` returns operations before tensors, or `n` is more than an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.repeat`.
 
@@ -69,11 +72,13 @@ def repeat(
         15.0
     """
     note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
+    _check_count(n, "repeat(n)")
 
     def condition(counter: Any, *_: Any) -> Any:
         return counter < n
 
-    return _loop(condition, body, inputs, infeed_queue, counted=True, bound=n if isinstance(n, int) else None)
+    bound = int(n) if isinstance(n, numbers.Integral) else None
+    return _loop(condition, body, inputs, infeed_queue, counted=True, bound=bound)
 
 
 def while_loop(
@@ -99,7 +104,7 @@ def while_loop(
 
     Raises:
         TypeError: `body` or `condition` does not take as many arguments, or `body` changes a value's type.
-        ValueError: `body` returns operations before tensors.
+        ValueError: `body` returns operations before tensors, or the bound is more than an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.while_loop`.
 
@@ -111,6 +116,7 @@ def while_loop(
     note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
     values = as_list(inputs)
     _check_arguments("condition", condition, len(values), None)
+    _check_count(maximum_iterations, "while_loop(maximum_iterations)")
     return _loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)
 
 
@@ -161,6 +167,14 @@ def _loop(
     if not outputs:
         return control_flow_ops.group(results[0])
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _check_count(count: Any, name: str) -> None:
+    if isinstance(count, numbers.Integral) and int(count) > _MOST_ITERATIONS:
+        raise ValueError(
+            f"{name} is {count}, and a loop counts its iterations in an int32: up to {_MOST_ITERATIONS}. Run the loop "
+            "in a loop, or run the program again: an infeed goes on where it was."
+        )
 
 
 def _side_effects(needed_only: bool) -> Any:

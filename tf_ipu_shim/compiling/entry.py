@@ -16,6 +16,7 @@ from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.compiling.profiles import RunLog
+from tf_ipu_shim.lowering import legacy_calls
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.execution import execution_of, settled
 from tf_ipu_shim.lowering.kernels import by_kernels
@@ -189,7 +190,7 @@ def _read(request: bytes) -> Any:
 
 
 def _parsed(message: Any) -> ProgramRequest:
-    library = {function.signature.name: function for function in message.library.function}
+    library = legacy_calls.as_calls({function.signature.name: function for function in message.library.function})
     if message.function not in library:
         raise errors.PluginError(
             f"The plugin asks for function {message.function!r} of program {message.name!r}, and sent "

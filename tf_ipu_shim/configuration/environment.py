@@ -94,7 +94,7 @@ VARIABLES = (
     Variable(
         name="TF_IPU_SHIM_COLLECTIVE_SECONDS",
         default="600",
-        what="how long processes of a job wait for each other",
+        what="how long processes of a job, and replicas of a program, wait for each other",
     ),
     Variable(name="TF_IPU_SHIM_JOB", default="the launcher's", what="the name of a job of several processes"),
     Variable(name="TF_IPU_SHIM_RANK", default="the launcher's", what="the number of this process in its job, from 0"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tensorflow.core.framework import function_pb2, graph_pb2
@@ -19,6 +19,12 @@ from tf_ipu_shim.runtime import shown_errors
 _DYNAMIC_SHAPES = frozenset(
     {"ListDiff", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "Where", "DynamicPartition"}
 )
+# One of them that the gradient of a product has: XLA computes it while it compiles, where it knows the operands.
+_COMPUTED_EARLY = "ListDiff"
+_KEEPS_KNOWN = vocabulary.IDENTITIES | {
+    *("Add", "AddV2", "Cast", "ConcatV2", "FloorMod", "Maximum", "Minimum", "Mul", "Pack", "Range", "Reshape"),
+    *("StridedSlice", "Sub"),
+}
 _MOST_NAMED = 5  # ops of one kind in one message
 _TRACED_NAME = re.compile(r"^(?:__(?:inference|forward|backward)_)?(.*?)(?:_ipu_program_\d+)?(?:_\d+)?$")
 # What else is there for ops that scripts often have.
@@ -110,7 +116,8 @@ def refuse_uncompilable(
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
         names = set(plugin.uncompilable(graph.SerializeToString()))
         refused.extend((function, node) for node in graph.node if node.name in names)
-        dynamic.extend((function, node) for node in graph.node if node.op in _DYNAMIC_SHAPES)
+        by_name = {node.name: node for node in graph.node}
+        dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, by_name))
     if dynamic:
         listed = "\n  ".join(diagnostics.describe(function, node) for function, node in dynamic[:_MOST_NAMED])
         raise errors_impl.InvalidArgumentError(
@@ -148,6 +155,27 @@ def shown_name(function: str) -> str:
     """
     found = _TRACED_NAME.match(function)
     return found[1] if found and found[1] else function
+
+
+def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
+    """Whether the shape of an op's results depends on values that are not known before the program runs."""
+    if node.op != _COMPUTED_EARLY:
+        return node.op in _DYNAMIC_SHAPES
+    waiting, seen = [node], {node.name}
+    while waiting:
+        for text in waiting.pop().input:
+            name = text.split(":")[0]
+            producer = by_name.get(name)
+            if text.startswith("^") or name in seen:
+                continue
+            if producer is None:  # an argument
+                return True
+            seen.add(name)
+            if producer.op in _KEEPS_KNOWN:
+                waiting.append(producer)
+            elif producer.op != "Const" and producer.op not in vocabulary.SHAPE_QUERIES:
+                return True
+    return False
 
 
 def _with_called(functions: Functions, programs: Sequence[tuple[str, function_pb2.FunctionDef]]) -> Iterator[Written]:

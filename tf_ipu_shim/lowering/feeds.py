@@ -23,21 +23,37 @@ def runs_on_device(node: Node) -> bool:
     return node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK if _is_marked(node) else False
 
 
-def check_outfeeds(functions: Functions) -> None:
-    """Checks what a program sends to the host.
+def check_outfeeds(functions: Functions, ordinal: int) -> None:
+    """Checks what a program sends to the host, and what it takes back there.
 
     Args:
         functions: the program.
+        ordinal: of the TensorFlow device that runs it.
 
     Raises:
-        InvalidArgumentError: a tensor has a dimension of 0, which no stream of an IPU carries.
+        InvalidArgumentError: a tensor has a dimension of 0, which no stream of an IPU carries; or an op of the program
+            waits for the program to end.
     """
     for graph in map(functions.__getitem__, functions.reached()):
-        if vocabulary.OUTFEED_ENQUEUE not in graph.ops:
+        if graph.ops.isdisjoint((vocabulary.OUTFEED_ENQUEUE, vocabulary.OUTFEED_DEQUEUE)):
             continue
         for node in graph.nodes:
             if node.op == vocabulary.OUTFEED_ENQUEUE:
                 _refuse_empty(node)
+            elif node.op == vocabulary.OUTFEED_DEQUEUE:
+                _refuse_waiting(node, ordinal)
+
+
+def _refuse_waiting(node: Node, ordinal: int) -> None:
+    attributes = node.proto.attr
+    if attributes["wait_for_completion"].b and attributes["device_ordinal"].i == ordinal:
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"{node.name}: dequeue(wait_for_completion=True) waits until no program runs on /device:IPU:{ordinal}, and "
+            "is part of one that does: it would wait for itself. Dequeue outside the compiled function, or without "
+            "wait_for_completion.",
+        )
 
 
 def _refuse_empty(node: Node) -> None:

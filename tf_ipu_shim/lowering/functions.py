@@ -7,10 +7,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
+from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 
+AS_WRITTEN = config_pb2.ConfigProto(
+    graph_options=config_pb2.GraphOptions(
+        rewrite_options=rewriter_config_pb2.RewriterConfig(disable_meta_optimizer=True)
+    )
+).SerializeToString()
+"""The `config_proto` of a call that has TensorFlow run a function as it is, instead of rewriting it first."""
 _serial = itertools.count()
 
 

@@ -15,11 +15,11 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
-from tensorflow.core.protobuf import config_pb2
 
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.lowering.functions import AS_WRITTEN
 from tf_ipu_shim.lowering.program import LoweredProgram
 from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
 
@@ -74,12 +74,9 @@ def _leave_as_written(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
     Calls are put into the graph around them. The error of an op in a call would cancel what is around the call, and so
     pass for a consequence of that.
     """
-    config = config_pb2.ConfigProto()
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    as_written = config.SerializeToString()
     for node in nodes:
         if node.op in vocabulary.CALLS or node.op == vocabulary.REPLICA_CALL:
-            node.attr["config_proto"].s = as_written
+            node.attr["config_proto"].s = AS_WRITTEN
         if node.op in vocabulary.CALLS:
             node.attr["_lower_as_multi_device_function"].b = True  # put it into the graph around it
 

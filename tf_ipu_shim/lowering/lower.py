@@ -11,6 +11,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2
 from tf_ipu_shim.lowering import (
     accumulated_gradients,
     candidate_samplers,
+    feed_order,
     feeds,
     handed_handles,
     known_results,
@@ -28,7 +29,7 @@ from tf_ipu_shim.lowering.chunks import split_loops
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_marked, refuse_uncompilable
 from tf_ipu_shim.lowering.emit import Emitter
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
-from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.lowering.functions import AS_WRITTEN, Functions
 from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.replicas import Replica
@@ -67,7 +68,8 @@ def lower(
     """
     functions = Functions(request.library, request.function)
     pipelines.check_counts(functions)
-    feeds.check_outfeeds(functions)
+    feeds.check_outfeeds(functions, request.ordinal)
+    feed_order.put_in_order(functions)
     needed.drop_unneeded(functions)
     refuse_marked(Diagnostics(call), functions)
     accumulated_gradients.keep_in_loops(functions)
@@ -77,7 +79,8 @@ def lower(
     randomness.add_seeds(functions, request.ordinal)
     synthetic.make_up_data(functions, flags.current())
     overlap.let_overlap(functions)
-    all_replicas = replicas.replicas_of(functions, num_ipus, f"{request.function}_{next(_serial)}", order)
+    group = f"{request.function}_{next(_serial)}"
+    all_replicas = replicas.replicas_of(functions, num_ipus, group, order)
     replicas.settle_count(functions, len(all_replicas))
     shared_statistics.share(functions, len(all_replicas), statistics_group)
     sent = sent_elements.of(functions)
@@ -94,6 +97,8 @@ def lower(
     refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)
     program = _joined(request, emissions)
     program.sent = sent
+    if len(all_replicas) > 1 or functions.with_ops(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
+        program.run_group = group  # two runs at once would take each other's elements
     return program
 
 
@@ -162,19 +167,19 @@ def _run_function(program: LoweredProgram, name: str, types: Sequence[int], grap
     node.attr["Tin"].list.type.extend(types)
     node.attr["Tout"].list.type.extend(graph.return_types)
     node.attr["f"].func.name = name
-    node.attr["config"].s = node.attr["config_proto"].s = node.attr["executor_type"].s = b""
+    node.attr["config"].s = node.attr["executor_type"].s = b""
+    node.attr["config_proto"].s = AS_WRITTEN
 
 
 def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: list[_Emission]) -> None:
     """Has the program's op run the function of each replica, with its own copies of variables, at the same time."""
     first, replica = emissions[0], emissions[0].emitter.replica
     program.replicas, program.shards, program.first_replica = len(emissions), replica.shards, first.name
-    program.run_group = replica.group
     variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
     names = [list(first.graph.arguments)[index] for index in variables]
     called, each = f"{first.name}_replicas", [emission.name for emission in emissions]
     definition = request.library[request.function]
-    program.functions.append(replicas.joined(called, definition, each, program.node.device, names))
+    program.functions.append(replicas.joined(called, definition, each, program.node.device, names, replica.group))
     program.replica_variables.extend(
         (variable, index * replica.shards + first.variable_ipus[variable])
         for index in range(1, len(emissions))

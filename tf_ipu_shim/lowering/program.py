@@ -93,7 +93,7 @@ class LoweredProgram:
         shard_ipus: the IPU of the device on which each shard of the first replica is.
         first_replica: the function that the first of several replicas runs.
         replica_variables: for each further replica's copy of a variable the argument, and the IPU where it lives.
-        run_group: what the ops of several replicas know its runs by; empty where there is one.
+        run_group: what the ops of feeds and replicas know its runs by, which follow each other; empty without.
         chunked_loops: for the function that runs several iterations of a loop at once, the loop that the memory plan
             looks at instead: on a real IPU iterations come one by one, and so do elements. None where none is made.
         planned_functions: the functions of these loops, which never run.

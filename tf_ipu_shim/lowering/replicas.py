@@ -224,7 +224,12 @@ def _check_factor(name: str, given: int, count: int) -> None:
 
 
 def joined(
-    name: str, definition: function_pb2.FunctionDef, called: Iterable[str], device: str, variables: Iterable[str]
+    name: str,
+    definition: function_pb2.FunctionDef,
+    called: Iterable[str],
+    device: str,
+    variables: Iterable[str],
+    group: str,
 ) -> function_pb2.FunctionDef:
     """The function that runs all replicas at once and gives what the first one gives.
 
@@ -235,6 +240,7 @@ def joined(
         device: of the IPUs.
         variables: the arguments of which each further replica has a copy: they follow the function's own arguments,
             replica by replica.
+        group: tells the collectives of this program from those of others.
     """
     function = function_pb2.FunctionDef()
     function.signature.name = name
@@ -256,6 +262,7 @@ def joined(
         call.attr["Tout"].list.type.extend(result.type for result in definition.signature.output_arg)
         call.attr["f"].func.name = emitted
         call.attr["config"].s = call.attr["config_proto"].s = call.attr["executor_type"].s = b""
+        call.attr["run_group"].s, call.attr["replica"].i = group.encode(), index
         function.signature.control_output.append(call.name)
         function.control_ret[call.name] = call.name
     for index, result in enumerate(definition.signature.output_arg):

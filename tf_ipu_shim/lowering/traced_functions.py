@@ -22,5 +22,6 @@ def traced_graph(function_name: str) -> Any:
         return _traced[function_name]
     for graph in list(_traced.values()):
         if function_name in graph._functions:
-            return graph._functions[function_name].graph
+            # A function that TensorFlow was given as a definition alone has no graph.
+            return getattr(graph._functions[function_name], "graph", None)
     return None

@@ -10,6 +10,7 @@ from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
 _PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
+_LARGEST = 2**31 - 1  # of an int32: what is beyond it may have wrapped around on the way
 
 
 def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> int | None:
@@ -73,7 +74,8 @@ def _bounds(cond: FunctionGraph, text: str, loop: _Loop) -> list[int] | None:
     first, step, limit = loop.initial(counter), loop.step(counter), _limit(cond, producer.inputs[1], loop)
     if first is None or limit is None or not step or step < 0:
         return None
-    return [max(0, -(-(limit - first) // step))]
+    count = max(0, -(-(limit - first) // step))
+    return [count] if first + count * step <= _LARGEST else None
 
 
 def _limit(cond: FunctionGraph, text: str, loop: _Loop) -> int | None:
@@ -98,4 +100,5 @@ def _constant(graph: FunctionGraph, text: str) -> int | None:
     if producer is None or producer.op != "Const":
         return None
     value = tensor_util.MakeNdarray(producer.proto.attr["value"].tensor)
-    return int(value) if value.shape == () and value.dtype.kind in "iu" else None
+    is_number = value.shape == () and value.dtype.kind in "iu" and abs(int(value)) <= _LARGEST
+    return int(value) if is_number else None

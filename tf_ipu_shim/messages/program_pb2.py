@@ -95,7 +95,7 @@ message ProgramAnswer {
   repeated int32 variable_chips = 3;       // for each argument the chip of that variable; -1 for no variable
   repeated int32 inputs = 4;               // for each input of `node` the argument that it is
   repeated ReplicaVariable replica_variables = 5;  // what follows as further inputs of `node`
-  string run_group = 6;                    // names the runs of a replicated program; else empty
+  string run_group = 6;                    // names the runs of a program with replicas or feeds; else empty
   Compilation compilation = 7;             // where Graphcore would compile an engine for it
   string application_file = 8;             // of an application alone, which has nothing else here
   repeated SentElements sent = 9;          // where programs are compiled and not run

@@ -119,6 +119,7 @@ class Library:
 
     def set_float_checks(self, ordinal: int, checks: int) -> None:
         """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""
+        _check(ordinal)
         self._c.ipu_set_float_checks(ordinal, int(checks))
 
     def set_plain_op_events(self, ordinal: int, events: bytes) -> None:
@@ -129,8 +130,9 @@ class Library:
             events: serialised `ProgramEvents`.
 
         Raises:
-            ValueError: the plugin cannot read them.
+            ValueError: the plugin cannot read them, or there is no such device.
         """
+        _check(ordinal)
         problem = self._c.ipu_set_plain_op_events(ordinal, events, len(events))
         if problem:
             raise ValueError(problem.decode())
@@ -217,26 +219,32 @@ class Library:
 
     def set_seed(self, ordinal: int, seed: int, identical_replicas: bool = False) -> None:
         """Sets the seed of a device's random numbers: the next run of a random program is the first of its sequence."""
+        _check(ordinal)
         self._c.ipu_set_seed(ordinal, seed & 0x7FFF_FFFF_FFFF_FFFF, identical_replicas)
 
     def live_bytes(self, ordinal: int, chip: int) -> int:
         """Bytes that tensors hold now in the memory of one IPU of `/device:IPU:<ordinal>`."""
+        _check(ordinal, chip)
         return self._c.ipu_live_bytes(ordinal, chip)
 
     def peak_bytes(self, ordinal: int, chip: int) -> int:
         """The most bytes that were held at once since the counters were reset."""
+        _check(ordinal, chip)
         return self._c.ipu_peak_bytes(ordinal, chip)
 
     def host_to_device(self, ordinal: int) -> Transfers:
         """What went from the host to the device."""
+        _check(ordinal)
         return Transfers(self._c.ipu_host_to_device_bytes(ordinal), self._c.ipu_host_to_device_transfers(ordinal))
 
     def device_to_host(self, ordinal: int) -> Transfers:
         """What went from the device to the host."""
+        _check(ordinal)
         return Transfers(self._c.ipu_device_to_host_bytes(ordinal), self._c.ipu_device_to_host_transfers(ordinal))
 
     def exchange(self, ordinal: int, source: int, destination: int) -> Transfers:
         """What went from one IPU of the device to another."""
+        _check(ordinal, source, destination)
         return Transfers(
             self._c.ipu_exchange_bytes(ordinal, source, destination),
             self._c.ipu_exchange_transfers(ordinal, source, destination),
@@ -244,19 +252,31 @@ class Library:
 
     def programs_lowered(self, ordinal: int) -> int:
         """How many programs were lowered for the device since the counters were reset."""
+        _check(ordinal)
         return self._c.ipu_programs_lowered(ordinal)
 
     def programs_compiled(self, ordinal: int) -> int:
         """How many of those had something to compile: not those that give constants or hand on what they are given."""
+        _check(ordinal)
         return self._c.ipu_programs_compiled(ordinal)
 
     def programs_run(self, ordinal: int) -> int:
         """How many times a program was run on the device since the counters were reset."""
+        _check(ordinal)
         return self._c.ipu_programs_run(ordinal)
 
     def reset_counters(self, ordinal: int) -> None:
         """Sets the device's counters to zero and its peaks to what is live now."""
+        _check(ordinal)
         self._c.ipu_reset_counters(ordinal)
+
+
+def _check(ordinal: int, *chips: int) -> None:
+    if not 0 <= ordinal < APPLICATION_DEVICES.stop:
+        raise ValueError(f"There is no /device:IPU:{ordinal}: devices are 0 to {APPLICATION_DEVICES.stop - 1}.")
+    for chip in chips:
+        if not 0 <= chip < MAXIMUM_CHIPS:
+            raise ValueError(f"/device:IPU:{ordinal} has no IPU {chip}: its IPUs are 0 to {MAXIMUM_CHIPS - 1}.")
 
 
 def _status_of(error: BaseException) -> tuple[bytes, int]:

@@ -86,6 +86,7 @@ class PipelineArguments:
             if self.count > np.iinfo(np.int32).max:
                 raise ValueError(f"gradient_accumulation_count must be < max int32, not {self.count}.")
             self.count = int(self.count)
+        self._check_repeat_count()
         self._check_schedule()
         if not isinstance(self.stages, (list, tuple)):
             raise TypeError("computational_stages argument needs to be a list or a tuple of functions.")
@@ -99,6 +100,16 @@ class PipelineArguments:
         self._check_outfeed()
         self._check_sharding()
         return self
+
+    def _check_repeat_count(self) -> None:
+        if isinstance(self.repeat_count, (int, np.integer)):
+            most = np.iinfo(np.int32).max
+            if not 1 <= self.repeat_count <= most:
+                raise ValueError(
+                    f"repeat_count must be from 1 to {most}, the largest int32, not {self.repeat_count}: it is how "
+                    "often the pipeline is executed. Run the program again for more; an infeed goes on where it was."
+                )
+            self.repeat_count = int(self.repeat_count)
 
     def _check_schedule(self) -> None:
         iterations = self.batch_serialization_iterations

@@ -39,4 +39,9 @@ inline constexpr int kMaxConfiguredDevices = 64;
 inline constexpr int kMaxDevices = 128;
 inline constexpr int kMaxChips = 64;
 
+// Whether there can be a device, and a chip in it, of these numbers.
+inline bool IsThere(int64_t device, int64_t chip = 0) {
+  return device >= 0 && device < kMaxDevices && chip >= 0 && chip < kMaxChips;
+}
+
 }  // namespace tf_ipu_shim

@@ -1,6 +1,7 @@
 // The host's part in a loop that runs several iterations within one XLA program (see `lowering/chunks.py`): it fetches the
 // elements of an infeed for the next iterations at once, and spreads what they sent to an outfeed.
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -71,17 +72,29 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
     fetcher_ = std::make_unique<InfeedFetcher>(chunk_);
     OP_REQUIRES_OK(context, context->GetAttr("total", &total_));
     OP_REQUIRES_OK(context, context->GetAttr("output_shapes", &shapes_));
+    OP_REQUIRES(context, total_ <= std::numeric_limits<int32_t>::max() && chunk_ <= total_,
+                errors::InvalidArgument(name(), ": chunks of ", chunk_, " of ", total_, " iterations"));
+    OP_REQUIRES(context, static_cast<int>(shapes_.size()) == context->num_outputs() - 2,
+                errors::InvalidArgument(name(), " has ", context->num_outputs() - 2, " components and ",
+                                        shapes_.size(), " shapes"));
+    element_types_.assign(context->output_types().begin() + 2, context->output_types().end());
   }
 
  protected:
   Status DoCompute(OpKernelContext* context) override {
+    if (!TensorShapeUtils::IsScalar(context->input(0).shape())) {
+      return errors::InvalidArgument(name(), " takes a number, not ", context->input(0).shape().DebugString());
+    }
     const int32_t done = context->input(0).scalar<int32_t>()();
+    if (done < 0 || done > total_) {
+      return errors::InvalidArgument(name(), ": ", done, " of ", total_, " iterations are done");
+    }
     int64_t wanted = std::min<int64_t>(total_ - done, WantedNow(done));
     std::vector<Tensor*> stacked(shapes_.size());
     for (size_t i = 0; i < shapes_.size(); ++i) {
       TensorShape shape;
       if (!shapes_[i].AsTensorShape(&shape)) return errors::Internal(name(), " has elements of unknown shape");
-      shape.InsertDim(0, chunk_);
+      TF_RETURN_IF_ERROR(shape.InsertDimWithStatus(0, chunk_));
       TF_RETURN_IF_ERROR(context->allocate_output(2 + i, shape, &stacked[i]));
     }
     if (source_.exists()) TF_RETURN_IF_ERROR(Fetch(context, done, stacked, &wanted));
@@ -121,6 +134,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
     TF_RETURN_IF_ERROR(fetcher_->Take(context->cancellation_manager(), *count, &elements));
     *count = elements.size();
     for (size_t at = 0; at < elements.size(); ++at) {
+      TF_RETURN_IF_ERROR(CheckElement(name(), elements[at], element_types_));
       for (size_t i = 0; i < stacked.size(); ++i) {
         CountToIpu(context, elements[at][i].TotalBytes());
         TF_RETURN_IF_ERROR(batch_util::CopyElementToSlice(std::move(elements[at][i]), stacked[i], at));
@@ -132,6 +146,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
   InfeedSource source_;
   int64_t chunk_ = 1, total_ = 1;
   std::vector<PartialTensorShape> shapes_;
+  DataTypeVector element_types_;
   mutex mutex_;
   int64_t wanted_ TF_GUARDED_BY(mutex_) = kFirstChunk;
   int64_t last_ TF_GUARDED_BY(mutex_) = 0;
@@ -149,9 +164,17 @@ class OutfeedEnqueueChunkOp : public OpKernel {
     only_last_ = mode == kOutfeedLast;
   }
   void Compute(OpKernelContext* context) override {
-    const int32_t count = context->input(0).scalar<int32_t>()();
+    const Tensor& first = context->input(0);
+    OP_REQUIRES(context, TensorShapeUtils::IsScalar(first.shape()),
+                errors::InvalidArgument(name(), " takes a number of elements, not ", first.shape().DebugString()));
+    const int32_t count = first.scalar<int32_t>()();
+    for (int i = 1; i < context->num_inputs(); ++i) {
+      const TensorShape& shape = context->input(i).shape();
+      OP_REQUIRES(context, count >= 0 && shape.dims() > 0 && shape.dim_size(0) >= count,
+                  errors::InvalidArgument(name(), " is to send ", count, " elements of ", shape.DebugString()));
+    }
     const std::shared_ptr<Outfeed> outfeed = Outfeeds::Get().Of(feed_id_);
-    for (int32_t index = only_last_ ? count - 1 : 0; index < count; ++index) {
+    for (int32_t index = only_last_ ? std::max(count - 1, 0) : 0; index < count; ++index) {
       Outfeed::Element element;
       for (int i = 1; i < context->num_inputs(); ++i) {
         const Tensor& stacked = context->input(i);

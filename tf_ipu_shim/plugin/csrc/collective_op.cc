@@ -1,16 +1,12 @@
 // Collectives of replicas. `IpuCrossReplicaSum` and `IpuReplicaGather` are what a traced function holds; the lowering puts
-// an `IpuCollective` for each replica in their place. The replicas of one run meet here: the last to arrive computes the
-// result, and all go on with it. No thread waits.
-#include <functional>
-#include <list>
-#include <map>
+// an `IpuCollective` for each replica in their place. The replicas of one run meet at it (see `meetings.h`).
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "counters.h"
 #include "device.h"
+#include "meetings.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
@@ -75,6 +71,15 @@ REGISTER_OP("IpuCollective")
       return GatheredShape(context, replicas);
     });
 
+// Gives the shape of a value that of all replicas' values.
+Status AddReplicas(int64_t replicas, TensorShape* shape) {
+  if (shape->dims() + 1 > TensorShape::MaxDimensions()) {
+    return errors::InvalidArgument("A gather of replicas cannot take ", shape->dims(), " axes: there would be more than ",
+                                   TensorShape::MaxDimensions());
+  }
+  return shape->InsertDimWithStatus(0, replicas);
+}
+
 // Outside replicated programs there is one replica.
 template <int32_t kValue>
 class ReplicaConstantOp : public OpKernel {
@@ -98,23 +103,11 @@ class SingleReplicaGatherOp : public OpKernel {
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
     TensorShape shape = context->input(0).shape();
-    shape.InsertDim(0, 1);
+    OP_REQUIRES_OK(context, AddReplicas(1, &shape));
     Tensor output;
     OP_REQUIRES(context, output.CopyFrom(context->input(0), shape), errors::Internal("A gather cannot take ", name()));
     context->set_output(0, output);
   }
-};
-
-// One meeting: what each replica of a group brought, and how it goes on.
-struct Meeting {
-  struct Arrival {
-    OpKernelContext* context = nullptr;
-    std::function<void()> done;
-    CancellationToken token = CancellationManager::kInvalidToken;
-  };
-  explicit Meeting(int64_t size) : arrivals(size) {}
-  std::vector<Arrival> arrivals;
-  int64_t arrived = 0;
 };
 
 // On all cores: the replicas that would use them wait.
@@ -135,51 +128,6 @@ void SumInto(OpKernelContext* context, const Meeting& meeting, Tensor* result) {
   Shard(workers->num_threads, workers->workers, result->NumElements(), static_cast<int64_t>(values.size()), add);
 }
 
-class Meetings {
- public:
-  // A program, a collective in it, a group of replicas, and an iteration of the loop around it.
-  using Key = std::tuple<string, int64_t, int64_t, int64_t>;
-  static Meetings& Get() {
-    static auto* meetings = new Meetings;
-    return *meetings;
-  }
-
-  // Adds a replica to the first meeting that waits for it. Gives the meeting back once all are there.
-  std::unique_ptr<Meeting> Join(const Key& key, int64_t place, int64_t size, Meeting::Arrival arrival) {
-    mutex_lock lock(mutex_);
-    std::list<std::unique_ptr<Meeting>>& waiting = waiting_[key];
-    auto at = waiting.begin();
-    while (at != waiting.end() && (*at)->arrivals[place].context != nullptr) ++at;
-    if (at == waiting.end()) at = waiting.insert(at, std::make_unique<Meeting>(size));
-    (*at)->arrivals[place] = std::move(arrival);
-    if (++(*at)->arrived < size) return nullptr;
-    std::unique_ptr<Meeting> complete = std::move(*at);
-    waiting.erase(at);
-    if (waiting.empty()) waiting_.erase(key);
-    return complete;
-  }
-
-  // Takes a replica whose run was cancelled out of its meeting; false where that is complete already.
-  bool Leave(const Key& key, int64_t place, CancellationToken token, Meeting::Arrival* arrival) {
-    mutex_lock lock(mutex_);
-    const auto known = waiting_.find(key);
-    if (known == waiting_.end()) return false;
-    for (auto at = known->second.begin(); at != known->second.end(); ++at) {
-      Meeting::Arrival& here = (*at)->arrivals[place];
-      if (here.context == nullptr || here.token != token) continue;
-      *arrival = std::exchange(here, Meeting::Arrival());
-      if (--(*at)->arrived == 0) known->second.erase(at);
-      if (known->second.empty()) waiting_.erase(known);
-      return true;
-    }
-    return false;
-  }
-
- private:
-  mutex mutex_;
-  std::map<Key, std::list<std::unique_ptr<Meeting>>> waiting_ TF_GUARDED_BY(mutex_);
-};
-
 class CollectiveOp : public AsyncOpKernel {
  public:
   explicit CollectiveOp(OpKernelConstruction* context) : AsyncOpKernel(context) {
@@ -191,7 +139,8 @@ class CollectiveOp : public AsyncOpKernel {
     OP_REQUIRES_OK(context, context->GetAttr("group_size", &group_size_));
     OP_REQUIRES_OK(context, context->GetAttr("shards", &shards_));
     OP_REQUIRES_OK(context, context->GetAttr(kChipAttr, &chip_));
-    OP_REQUIRES(context, chip_ >= 0 && replicas_ * shards_ <= kMaxChips,
+    OP_REQUIRES(context,
+                chip_ >= 0 && chip_ < kMaxChips && replicas_ <= kMaxChips && shards_ <= kMaxChips / replicas_,
                 errors::InvalidArgument(name(), ": ", replicas_, " replicas of ", shards_, " IPUs; a device has at most ",
                                         kMaxChips));
     OP_REQUIRES(context, replicas_ % group_size_ == 0 && replica_ < replicas_,
@@ -202,7 +151,7 @@ class CollectiveOp : public AsyncOpKernel {
     CancellationManager* manager = context->cancellation_manager();
     const Meetings::Key key{run_group_, meeting_, replica_ / group_size_, context->frame_iter().iter_id};
     const int64_t place = replica_ % group_size_;
-    Meeting::Arrival arrival{context, std::move(done), manager->get_cancellation_token()};
+    Meeting::Arrival arrival{context, std::move(done), manager->get_cancellation_token(), name(), {}};
     const CancellationToken token = arrival.token;
     // Joined under no lock of the manager: a cancellation meanwhile finds nobody here, and is looked for again below.
     std::unique_ptr<Meeting> complete = Meetings::Get().Join(key, place, group_size_, std::move(arrival));
@@ -255,7 +204,7 @@ class CollectiveOp : public AsyncOpKernel {
     OpKernelContext* const home = meeting.arrivals[0].context;
     if (kind_ == "gather") {
       TensorShape shape = first.shape();
-      shape.InsertDim(0, meeting.arrivals.size());
+      TF_RETURN_IF_ERROR(AddReplicas(meeting.arrivals.size(), &shape));
       TF_RETURN_IF_ERROR(home->allocate_temp(first.dtype(), shape, result));
       for (size_t place = 0; place < meeting.arrivals.size(); ++place) {
         TF_RETURN_IF_ERROR(

@@ -137,5 +137,6 @@ Status FloatWatch::End(OpKernelContext* context, int ordinal, int chip) {
 
 // Bits of `FloatCheck` for a device.
 extern "C" void ipu_set_float_checks(int32_t device, int32_t checks) {
+  if (device < 0 || device >= tf_ipu_shim::kMaxDevices) return;
   tf_ipu_shim::float_checks[device] = static_cast<uint8_t>(checks);
 }

@@ -1,15 +1,20 @@
-// `IpuInfeedDequeue`: an element of an infeed. Where there are several replicas, replica r gets the elements r, r + replicas, ... whichever
-// replica asks first; what was taken on behalf of another one waits here.
+// `IpuInfeedDequeue`: an element of an infeed. Where there are several replicas, replica r gets the elements r,
+// r + replicas, ... whichever replica asks first. They are taken from the dataset in whole rows; what was taken on behalf of
+// another replica waits here, and a dataset ends for all replicas after the same iteration.
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "arena.h"
 #include "infeed_source.h"
 #include "output_shapes.h"
 #include "program_runs.h"
+#include "wait_limit.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -40,31 +45,68 @@ REGISTER_OP("IpuInfeedDequeue")
 class Dealer {
  public:
   Status Next(OpKernelContext* context, data::IteratorResource* iterator, int64_t run, int64_t replica,
-              int64_t replicas, std::vector<Tensor>* element, bool* end) {
-    mutex_lock lock(mutex_);
+              int64_t replicas, std::vector<Tensor>* element) {
+    std::unique_lock<std::mutex> lock(mutex_);
     if (run != run_ || static_cast<int64_t>(waiting_.size()) != replicas) {
       // A new run begins with the dataset's next element; what a failed one has left is gone with it.
       run_ = run;
       waiting_.assign(replicas, {});
-      next_ = 0;
+      failure_ = OkStatus();
+      ended_ = 0;
     }
-    while (waiting_[replica].empty()) {
-      std::vector<Tensor> taken;
-      TF_RETURN_IF_ERROR(iterator->GetNext(context, &taken, end));
-      if (*end) return OkStatus();
-      waiting_[next_].push_back(std::move(taken));
-      next_ = (next_ + 1) % replicas;
-    }
+    if (waiting_[replica].empty() && failure_.ok()) failure_ = TakeRow(context, iterator);
+    if (waiting_[replica].empty()) return End(context, &lock);
     *element = std::move(waiting_[replica].front());
     waiting_[replica].pop_front();
     return OkStatus();
   }
 
  private:
-  mutex mutex_;
-  int64_t run_ TF_GUARDED_BY(mutex_) = -1;
-  int64_t next_ TF_GUARDED_BY(mutex_) = 0;
-  std::vector<std::deque<std::vector<Tensor>>> waiting_ TF_GUARDED_BY(mutex_);
+  // An element for each replica. A row that the dataset does not fill is dropped.
+  Status TakeRow(OpKernelContext* context, data::IteratorResource* iterator) {
+    std::vector<std::vector<Tensor>> row(waiting_.size());
+    for (std::vector<Tensor>& element : row) {
+      bool end = false;
+      TF_RETURN_IF_ERROR(iterator->GetNext(context, &element, &end));
+      if (end) return errors::OutOfRange("End of sequence");
+    }
+    for (size_t replica = 0; replica < row.size(); ++replica) waiting_[replica].push_back(std::move(row[replica]));
+    return OkStatus();
+  }
+
+  // The dataset's end or error, once every replica has come to it: the error of one cancels the others, which may still
+  // be at an iteration before it. The thread that waits here is the op's own.
+  Status End(OpKernelContext* context, std::unique_lock<std::mutex>* lock) {
+    const Status failure = failure_;
+    const int64_t run = run_;
+    if (++ended_ >= waiting_.size()) {
+      everybody_.notify_all();
+      return failure;
+    }
+    CancellationManager* const manager = context->cancellation_manager();
+    bool cancelled = false;
+    const CancellationToken token = manager->get_cancellation_token();
+    lock->unlock();
+    const bool registered = manager->RegisterCallback(token, [this, &cancelled] {
+      std::lock_guard<std::mutex> lock(mutex_);
+      cancelled = true;
+      everybody_.notify_all();
+    });
+    lock->lock();
+    everybody_.wait_for(*lock, WaitLimit(), [&] {
+      return !registered || cancelled || run_ != run || ended_ >= waiting_.size();
+    });
+    lock->unlock();
+    manager->DeregisterCallback(token);
+    return failure;
+  }
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable everybody_;
+  int64_t run_ = -1;
+  std::vector<std::deque<std::vector<Tensor>>> waiting_;
+  Status failure_;    // how the dataset has ended for this run
+  size_t ended_ = 0;  // replicas that have come to that
 };
 
 // The dealer of an iterator: held by the ops that use it, so that it goes with the last of them.
@@ -92,7 +134,7 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
     string run_group;
     OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group));
     run_number_ = &RunNumberOf(run_group);
-    OP_REQUIRES(context, replica_ < replicas_,
+    OP_REQUIRES(context, replica_ < replicas_ && replicas_ <= kMaxChips,
                 errors::InvalidArgument(name(), ": there is no replica ", replica_, " of ", replicas_));
   }
 
@@ -101,14 +143,15 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
     core::RefCountPtr<data::IteratorResource> iterator;
     TF_RETURN_IF_ERROR(source_.Find(context, &iterator));
     std::vector<Tensor> element;
-    bool end = false;
     if (replicas_ == 1) {
+      bool end = false;
       TF_RETURN_IF_ERROR(iterator->GetNext(context, &element, &end));
+      if (end) return errors::OutOfRange("End of sequence");
     } else {
       TF_RETURN_IF_ERROR(
-          DealerFor(iterator.get())->Next(context, iterator.get(), *run_number_, replica_, replicas_, &element, &end));
+          DealerFor(iterator.get())->Next(context, iterator.get(), *run_number_, replica_, replicas_, &element));
     }
-    if (end) return errors::OutOfRange("End of sequence");
+    TF_RETURN_IF_ERROR(CheckElement(name(), element, output_types()));
     for (size_t i = 0; i < element.size(); ++i) {
       Tensor copy;
       TF_RETURN_IF_ERROR(CopyToIpu(context, chip_, element[i], &copy));

@@ -46,6 +46,14 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
   return OkStatus();
 }
 
+Status CheckElement(const std::string& op, const std::vector<Tensor>& element, const DataTypeVector& types) {
+  DataTypeVector found;
+  for (const Tensor& tensor : element) found.push_back(tensor.dtype());
+  if (found == types) return OkStatus();
+  return errors::InvalidArgument(op, " takes elements of ", DataTypeVectorString(types), ", and the dataset gives ",
+                                 DataTypeVectorString(found));
+}
+
 void CountToIpu(OpKernelContext* context, int64_t bytes) {
   if (IpuDevice* device = AsIpuDevice(context->function_library()->device())) {
     CountersOf(device->ordinal()).host_to_device.Add(bytes);

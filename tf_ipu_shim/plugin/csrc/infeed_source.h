@@ -25,6 +25,10 @@ class InfeedSource {
   std::string container_, name_;
 };
 
+// Whether an element of a dataset is what an op gives: TensorFlow aborts the process where a result is of another type.
+tensorflow::Status CheckElement(const std::string& op, const std::vector<tensorflow::Tensor>& element,
+                                const tensorflow::DataTypeVector& types);
+
 // Counts what goes to an IPU, and what comes from it, where an op is on one.
 void CountToIpu(tensorflow::OpKernelContext* context, int64_t bytes);
 void CountFromIpu(tensorflow::OpKernelContext* context, int64_t bytes);

@@ -76,6 +76,7 @@ void ipu_new_epoch() {
 
 // The events of plain ops on a device until the next epoch: serialised ProgramEvents. Returns null, or what went wrong.
 const char* ipu_set_plain_op_events(int32_t device, const char* bytes, int64_t size) {
+  if (!IsThere(device)) return Keep(std::string("there is no such device"));
   ProgramEvents events;
   const tensorflow::Status status = ReadMessage(std::string(bytes, static_cast<size_t>(size)), &events);
   if (status.ok()) SetPlainOpEvents(device, std::move(events));
@@ -113,21 +114,35 @@ const char* ipu_constant_arguments(LoweringCall* call, const char* library, int6
   return nullptr;
 }
 
-int64_t ipu_live_bytes(int32_t device, int32_t chip) { return ArenaOf(device, chip)->live_bytes(); }
-int64_t ipu_peak_bytes(int32_t device, int32_t chip) { return ArenaOf(device, chip)->peak_bytes(); }
-int64_t ipu_host_to_device_bytes(int32_t device) { return CountersOf(device).host_to_device.bytes; }
-int64_t ipu_host_to_device_transfers(int32_t device) { return CountersOf(device).host_to_device.transfers; }
-int64_t ipu_device_to_host_bytes(int32_t device) { return CountersOf(device).device_to_host.bytes; }
-int64_t ipu_device_to_host_transfers(int32_t device) { return CountersOf(device).device_to_host.transfers; }
+// What is asked for by numbers of devices and chips; -1 where there are none of these numbers.
+int64_t ipu_live_bytes(int32_t device, int32_t chip) {
+  return IsThere(device, chip) ? ArenaOf(device, chip)->live_bytes() : -1;
+}
+int64_t ipu_peak_bytes(int32_t device, int32_t chip) {
+  return IsThere(device, chip) ? ArenaOf(device, chip)->peak_bytes() : -1;
+}
+#define TF_IPU_COUNTER(name, counter)               \
+  int64_t ipu_##name(int32_t device) {              \
+    return IsThere(device) ? static_cast<int64_t>(CountersOf(device).counter) : -1; \
+  }
+TF_IPU_COUNTER(host_to_device_bytes, host_to_device.bytes)
+TF_IPU_COUNTER(host_to_device_transfers, host_to_device.transfers)
+TF_IPU_COUNTER(device_to_host_bytes, device_to_host.bytes)
+TF_IPU_COUNTER(device_to_host_transfers, device_to_host.transfers)
+TF_IPU_COUNTER(programs_lowered, programs_lowered)
+TF_IPU_COUNTER(programs_compiled, programs_compiled)
+TF_IPU_COUNTER(programs_run, programs_run)
+#undef TF_IPU_COUNTER
 int64_t ipu_exchange_bytes(int32_t device, int32_t source, int32_t destination) {
+  if (!IsThere(device, source) || !IsThere(device, destination)) return -1;
   return CountersOf(device).exchange[source][destination].bytes;
 }
 int64_t ipu_exchange_transfers(int32_t device, int32_t source, int32_t destination) {
+  if (!IsThere(device, source) || !IsThere(device, destination)) return -1;
   return CountersOf(device).exchange[source][destination].transfers;
 }
-int64_t ipu_programs_lowered(int32_t device) { return CountersOf(device).programs_lowered; }
-int64_t ipu_programs_compiled(int32_t device) { return CountersOf(device).programs_compiled; }
-int64_t ipu_programs_run(int32_t device) { return CountersOf(device).programs_run; }
-void ipu_reset_counters(int32_t device) { ResetCounters(device); }
+void ipu_reset_counters(int32_t device) {
+  if (IsThere(device)) ResetCounters(device);
+}
 
 }  // extern "C"

@@ -168,15 +168,16 @@ Status LoweredProgram::Reorder(OpKernelContext* context, const IpuDevice& device
   return OkStatus();
 }
 
-void LoweredProgram::Enter(std::function<void()> run) {
+void LoweredProgram::Enter(OpKernelContext* context, std::function<void()> run, std::function<void()> refuse) {
   if (run_group_.empty()) {
     run();
     return;
   }
-  gate_.Enter([this, run = std::move(run)] {
+  const auto numbered = [this, run = std::move(run)] {
     ++RunNumberOf(run_group_);
     run();
-  });
+  };
+  gate_.Enter(context->cancellation_manager(), numbered, std::move(refuse));
 }
 
 void LoweredProgram::Leave() {

@@ -53,8 +53,9 @@ class LoweredProgram {
   // The time where runs are logged, else 0: what `AfterRun` takes.
   int64_t StartTime() const;
 
-  // Begins a run once it may: at once, where there is one replica. `Leave` ends it.
-  void Enter(std::function<void()> run);
+  // Begins a run once it may: at once, where the program has neither replicas nor feeds. `Leave` ends it. A step that is
+  // cancelled before that is refused instead.
+  void Enter(tensorflow::OpKernelContext* context, std::function<void()> run, std::function<void()> refuse);
   void Leave();
 
   // Whether Graphcore would compile an engine for it: it does more than give constants or hand on its arguments.
@@ -80,7 +81,7 @@ class LoweredProgram {
   std::vector<int32_t> kernel_inputs_;           // for each input of the kernel the program's
   bool same_inputs_ = false;                     // whether these are all inputs in their order
   std::unique_ptr<ReplicaVariables> replicas_;   // null where there is one replica
-  std::string run_group_;                        // empty where there is one replica
+  std::string run_group_;                        // empty where runs do not wait for each other
   RunGate gate_;
   bool compiles_ = false;
   std::vector<SentElements> sent_;

@@ -1,5 +1,6 @@
 #include "lowering_call.h"
 
+#include "asynchronous.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tf_ipu_shim {
@@ -32,6 +33,7 @@ Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& 
         "An IPU program needs the Python package tf_ipu_shim, which is not loaded in this process. "
         "Import tf_ipu_shim before running the graph.");
   }
+  TF_RETURN_IF_ERROR(MayCallPython());
   std::string bytes;
   TF_RETURN_IF_ERROR(WriteMessage(request, &bytes));
   LoweringCall call{runtime, {}};

@@ -91,7 +91,7 @@ class OutfeedEnqueueOp : public OpKernel {
     string run_group;
     OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group));
     run_number_ = &RunNumberOf(run_group);
-    OP_REQUIRES(context, replica_ < replicas_,
+    OP_REQUIRES(context, replica_ < replicas_ && replicas_ <= kMaxChips,
                 errors::InvalidArgument(name(), ": there is no replica ", replica_, " of ", replicas_));
     only_last_ = mode == kOutfeedLast;
   }

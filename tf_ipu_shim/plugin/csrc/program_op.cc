@@ -80,7 +80,11 @@ class IpuProgramOp : public AsyncOpKernel {
         return;
       }
     }
-    program->Enter([this, context, device, program, done = std::move(done)] { Run(context, *device, *program, done); });
+    const auto refuse = [this, context, done] {
+      context->SetStatus(errors::Cancelled("Program ", name(), " was cancelled while it waited for another run of it"));
+      done();
+    };
+    program->Enter(context, [this, context, device, program, done] { Run(context, *device, *program, done); }, refuse);
   }
 
  private:

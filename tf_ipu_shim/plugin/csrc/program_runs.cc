@@ -1,5 +1,6 @@
 #include "program_runs.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -15,20 +16,39 @@ std::atomic<int64_t>& RunNumberOf(const std::string& run_group) {
   return *number;
 }
 
-void RunGate::Enter(std::function<void()> run) {
+void RunGate::Enter(tensorflow::CancellationManager* cancellation, std::function<void()> run,
+                    std::function<void()> refuse) {
+  const tensorflow::CancellationToken token = cancellation->get_cancellation_token();
   {
     tensorflow::mutex_lock lock(mutex_);
     if (busy_) {
-      waiting_.push_back(std::move(run));
-      return;
+      waiting_.push_back({cancellation, token, std::move(run)});
+      run = nullptr;
     }
     busy_ = true;
   }
-  run();
+  if (run) {
+    run();
+    return;
+  }
+  const auto leave = [this, cancellation, token, refuse = std::move(refuse)] {
+    if (Remove(cancellation, token)) refuse();
+  };
+  if (!cancellation->RegisterCallback(token, leave)) leave();
+}
+
+bool RunGate::Remove(const tensorflow::CancellationManager* cancellation, tensorflow::CancellationToken token) {
+  tensorflow::mutex_lock lock(mutex_);
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
+    return waiting.cancellation == cancellation && waiting.token == token;
+  });
+  if (found == waiting_.end()) return false;
+  waiting_.erase(found);
+  return true;
 }
 
 void RunGate::Leave() {
-  std::function<void()> next;
+  Waiting next;
   {
     tensorflow::mutex_lock lock(mutex_);
     if (waiting_.empty()) {
@@ -38,7 +58,9 @@ void RunGate::Leave() {
     next = std::move(waiting_.front());
     waiting_.pop_front();
   }
-  next();
+  // Not `DeregisterCallback`: that would wait for a callback that finds nobody here any more.
+  next.cancellation->TryDeregisterCallback(next.token);
+  next.run();
 }
 
 }  // namespace tf_ipu_shim

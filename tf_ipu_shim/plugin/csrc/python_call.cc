@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "asynchronous.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tf_ipu_shim {
@@ -20,6 +21,7 @@ tensorflow::Status CallPythonWithBytes(const char* name, const std::string& requ
     return tensorflow::errors::FailedPrecondition(
         "The Python package tf_ipu_shim is not loaded in this process. Import tf_ipu_shim.ipu before running the op.");
   }
+  TF_RETURN_IF_ERROR(MayCallPython());
   PythonCall call;
   const int32_t code = function(&call, name, request.data(), static_cast<int64_t>(request.size()));
   if (code != 0) return tensorflow::Status(static_cast<absl::StatusCode>(code), call.answer);

@@ -100,5 +100,6 @@ void SetSeed(int device_ordinal, uint64_t seed, bool identical_replicas) {
 }  // namespace tf_ipu_shim
 
 extern "C" void ipu_set_seed(int32_t device, int64_t seed, int32_t identical_replicas) {
+  if (!tf_ipu_shim::IsThere(device)) return;
   tf_ipu_shim::SetSeed(device, static_cast<uint64_t>(seed), identical_replicas != 0);
 }

@@ -1,0 +1,62 @@
+"""Calls as TensorFlow 1 wrote them: an op whose type is the name of a function, as `tf.nn.ctc_loss` still makes them.
+
+They become calls like all others, so that every pass, and XLA, knows them for what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+_CALL = "StatefulPartitionedCall"
+
+
+def as_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:
+    """Functions by name, with calls as ops of their own.
+
+    Args:
+        library: functions by name; they stay as they are.
+
+    Returns:
+        The same functions, but for those that had such calls.
+    """
+    return {name: _with_calls(function, library) for name, function in library.items()}
+
+
+def _with_calls(
+    function: function_pb2.FunctionDef, library: Mapping[str, function_pb2.FunctionDef]
+) -> function_pb2.FunctionDef:
+    called = {node.name: library[node.op] for node in function.node_def if node.op in library}
+    if not called:
+        return function
+    made = function_pb2.FunctionDef()
+    made.CopyFrom(function)
+    for node in made.node_def:
+        for index, text in enumerate(node.input):
+            node.input[index] = _renamed(text, called)
+        if node.name in called:
+            _make_call(node, called[node.name])
+    for result, tensor in list(made.ret.items()):
+        made.ret[result] = _renamed(tensor, called)
+    return made
+
+
+def _renamed(text: str, called: Mapping[str, function_pb2.FunctionDef]) -> str:
+    """A tensor under the name that it has as a call's result: by number instead of by the function's own name."""
+    name, *rest = text.split(":")
+    if name not in called or len(rest) != 2:
+        return text
+    results = [result.name for result in called[name].signature.output_arg]
+    return f"{name}:output:{results.index(rest[0]) + int(rest[1])}"
+
+
+def _make_call(node: node_def_pb2.NodeDef, function: function_pb2.FunctionDef) -> None:
+    for attribute in [key for key in node.attr if not key.startswith("_")]:
+        del node.attr[attribute]  # values of type arguments, which a function that is in the library has none of
+    node.attr["f"].func.name = node.op
+    node.op = _CALL
+    node.attr["Tin"].list.type.extend(argument.type for argument in function.signature.input_arg)
+    node.attr["Tout"].list.type.extend(result.type for result in function.signature.output_arg)
+    for attribute in ("config", "config_proto", "executor_type"):
+        node.attr[attribute].s = b""

@@ -1,0 +1,24 @@
+// Asynchronous eager execution: a thread of TensorFlow's runs the ops that Python has ordered, and Python may wait for it
+// while it holds its lock. An op that asks Python then would wait for ever.
+#pragma once
+
+#include <string>
+
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace tf_ipu_shim {
+
+// Refuses to call Python on that thread. TensorFlow calls it eager_async_executor and puts a number behind that, and the
+// system cuts names after 15 letters; checked on 2.15.1 and 2.21.0.
+inline tensorflow::Status MayCallPython() {
+  std::string thread;
+  if (!tensorflow::Env::Default()->GetCurrentThreadName(&thread) || thread.rfind("eager_async_exe", 0) != 0) {
+    return tensorflow::OkStatus();
+  }
+  return tensorflow::errors::Unimplemented(
+      "Asynchronous eager execution does not go with IPUs, whose ops ask Python to attach and to lower programs. Call "
+      "tf.config.experimental.set_synchronous_execution(True), or leave the asynchronous scope.");
+}
+
+}  // namespace tf_ipu_shim

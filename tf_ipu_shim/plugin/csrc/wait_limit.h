@@ -1,0 +1,23 @@
+// How long replicas wait for each other.
+#pragma once
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+
+namespace tf_ipu_shim {
+
+inline constexpr char kWaitLimitVariable[] = "TF_IPU_SHIM_COLLECTIVE_SECONDS";
+
+// `TF_IPU_SHIM_COLLECTIVE_SECONDS`, ten minutes where it is not set or makes no sense: the first run of another replica may
+// have much to compile.
+inline std::chrono::milliseconds WaitLimit() {
+  constexpr double kDefault = 600, kLongest = 1e9;
+  const char* const text = std::getenv(kWaitLimitVariable);
+  char* end = nullptr;
+  const double seconds = text == nullptr ? kDefault : std::strtod(text, &end);
+  const bool is_number = text == nullptr || (end != text && *end == 0 && seconds > 0);
+  return std::chrono::milliseconds(static_cast<int64_t>(1000 * std::fmin(is_number ? seconds : kDefault, kLongest)));
+}
+
+}  // namespace tf_ipu_shim
