@@ -6,6 +6,7 @@
 #   make test-221-ci   runs as much of that as CI has time for
 #   make test-pythons  does that on each promised Python that is installed, one after another
 #   make asan          runs the tests of the C++ plugin under AddressSanitizer
+#   make soak          random programs with feeds, threads beside reconfiguration, memory over 10,000 runs: for hours
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
 #   make wheel         the wheel of the sources: the plugin is compiled at first use
 #   make wheels        one wheel with the plugin for each of WHEEL_TENSORFLOWS inside, tried in new environments
@@ -30,7 +31,7 @@ WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-slow test-221 test-221-ci test-pythons asan lint wheel wheels bench coverage options site clean
+.PHONY: demo test test-slow soak test-221 test-221-ci test-pythons asan lint wheel wheels bench coverage options site clean
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
@@ -40,6 +41,10 @@ test: lint
 
 test-slow: $(BIN)/.ready
 	$(BIN)/python -m pytest tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+
+# SOAK_ARGS="--programs 50 --runs 1000" for a look.
+soak: $(BIN)/.ready
+	PYTHONPATH=tools $(BIN)/python -m soak $(SOAK_ARGS)
 
 # The rooms without TensorFlow have nothing that a second TensorFlow could change.
 test-221: $(BIN_221)/.ready

@@ -1,0 +1,58 @@
+"""Runs the soak: `PYTHONPATH=tools python -m soak`. Ends with status 1 where something was wrong, after saying what."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from soak import feed_programs, steadiness
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs what the command line asks for; gives the exit status."""
+    parser = argparse.ArgumentParser(prog="soak", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="of the random programs")
+    parser.add_argument("--programs", type=int, default=2000, help="random programs with feeds, each in both ways")
+    parser.add_argument("--runs", type=int, default=10_000, help="runs over which memory must not grow")
+    parser.add_argument("--thread-runs", type=int, default=500, help="runs of each thread beside reconfiguration")
+    parser.add_argument("--silence", type=float, default=600, help="seconds without progress that count as hanging")
+    options = parser.parse_args(argv)
+    parts: dict[str, Callable[[], list[str]]] = {
+        "programs": lambda: _programs(options.seed, options.programs, options.silence),
+        "memory": lambda: _found(steadiness.grown(options.runs)),
+        "threads": lambda: _found(steadiness.beside_reconfiguration(options.thread_runs)),
+    }
+    wrong = 0
+    for name, part in parts.items():
+        began = time.monotonic()
+        _watch(options.silence)
+        problems = part()
+        print(f"{name}: {len(problems)} wrong, {time.monotonic() - began:.0f} s", *problems[:5], sep="\n  ", flush=True)
+        wrong += len(problems)
+    return 1 if wrong else 0
+
+
+def _watch(silence: float) -> None:
+    """Ends the process, with the stacks of its threads, where nothing more is heard of it."""
+    faulthandler.dump_traceback_later(silence, exit=True)
+
+
+def _programs(seed: int, count: int, silence: float) -> list[str]:
+    problems = []
+    for number in range(count):
+        _watch(silence)
+        program = feed_programs.Program.draw(random.Random(seed * 1_000_003 + number))
+        problems += [text for way in feed_programs.WAYS if (text := feed_programs.difference(program, way))]
+    return problems
+
+
+def _found(problem: str) -> list[str]:
+    return [problem] if problem else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())
