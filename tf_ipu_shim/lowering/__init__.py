@@ -3,6 +3,7 @@
 `lower.lower` runs the passes in this order, over one representation: `functions.Functions`, of `FunctionGraph`s.
 
 pipelines       checks that schedules can run the mini-batches they were asked for
+feed_order      orders what uses a feed, and side effects behind the elements of their iteration
 needed          drops from loops of a session's graph what nothing returned needs
 accumulated     gives loops the sums of gradients that they accumulate (accumulated_gradients)
 handed_handles  has ops take variables from their source, not from a loop or call that hands them back
@@ -21,6 +22,8 @@ counters        does the same with the few integer ops of a loop's counter
 phases          finds which ops of one IPU make one XLA program
 emit            writes the FunctionDefs that run (emit_cluster, emit_control_flow, feeds)
 diagnostics     refuses what XLA has no kernel for, with the user's own line
+
+Before that, `legacy_calls` makes calls of ops that are named after functions.
 
 Then `execution` says how the program runs, and where TensorFlow's own kernels run it, `kernels` makes function calls of
 its XLA launches (same_numbers).
