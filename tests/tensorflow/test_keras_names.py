@@ -109,3 +109,24 @@ def test_penalties_may_be_tensors(penalty):
     assert float(layer.losses[0]) == 0.5 * 2 + 0.5 * 2
     with pytest.raises(ValueError, match="not a valid regularization penalty"):
         keras.regularizers.L1(tf.constant([0.5, 0.5]))
+
+
+def test_batch_normalisation_of_halves_has_parameters_of_halves(ipus):
+    """Graphcore's test of the fused layer finds no conversions of types on the IPU."""
+    ipus(1)
+    x = np.random.RandomState(0).rand(4, 3, 3, 2).astype("e")
+    with strategy().scope():
+        layer = keras.layers.BatchNormalization(dtype="float16", momentum=0.5)
+        step = tf.function(lambda: layer(x, training=True), jit_compile=True)
+        got = strategy().run(step).numpy()
+    assert got.dtype == np.float16 and {weight.dtype for weight in layer.weights} == {tf.float16}
+    mean, variance = (f(x.astype("f"), axis=(0, 1, 2)) for f in (np.mean, np.var))
+    np.testing.assert_allclose(got, (x - mean) / np.sqrt(variance + 1e-3), 1e-2, 5e-3)
+    np.testing.assert_allclose(layer.moving_mean.numpy(), 0.5 * mean, 1e-2)
+    assert {w.dtype for w in of_mixed_precision().weights} == {tf.float32}
+
+
+def of_mixed_precision():
+    layer = keras.layers.BatchNormalization(dtype="mixed_float16")
+    layer(tf.zeros([1, 2, 2, 2], tf.float16))
+    return layer

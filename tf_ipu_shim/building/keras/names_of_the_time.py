@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import tensor_util
+from tensorflow.python.framework import dtypes, tensor_util
 from tensorflow.python.ops import variables
 
 from tf_ipu_shim import patches
@@ -36,8 +36,11 @@ PUBLIC = {
 }
 _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"
 _EXPERIMENTAL = "mixed_precision.experimental"
-_LAYER, _PENALTIES = "engine.base_layer", ".src.regularizers"
-INTERNAL = tuple(f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY, _LAYER, "regularizers"))
+_LAYER, _PENALTIES = "engine.base_layer", "regularizers"
+_BATCH_NORM = "layers.normalization.batch_normalization"
+INTERNAL = tuple(
+    f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY, _LAYER, _PENALTIES, _BATCH_NORM)
+)
 
 
 def loaded(name: str, module: Any) -> None:
@@ -55,6 +58,9 @@ def loaded(name: str, module: Any) -> None:
         patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy has it")
     elif name.endswith(_PENALTIES):
         patches.replace(module, "_check_penalty_number", _of_tensors, why="tensors as regularization penalties")
+    elif name.endswith(_BATCH_NORM):
+        why = "batch normalisation of halves keeps parameters of halves, as on IPUs"
+        patches.replace(module.BatchNormalizationBase, "_param_dtype", _of_the_layer, why=why)
     elif name.endswith(_LAYER):
         layer_construction.install(module.Layer)
     else:
@@ -89,6 +95,17 @@ def _of_tensors(stock: Callable[[Any], None]) -> Callable[[Any], None]:
             stock(penalty)
 
     return check_penalty_number
+
+
+def _of_the_layer(stock: property) -> property:
+    """Keras raises the parameters of a layer of float16 to float32; an IPU's batch normalisation takes them as halves,
+    and scripts of the time write optimizers for that."""
+
+    def _param_dtype(layer: Any) -> Any:
+        is_half = era.wanted() and layer.dtype == dtypes.float16
+        return dtypes.float16 if is_half else stock.__get__(layer)
+
+    return property(_param_dtype)
 
 
 def _set_policy(module: Any) -> Callable[[Any], None]:
