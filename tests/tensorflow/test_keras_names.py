@@ -115,10 +115,11 @@ def test_batch_normalisation_of_halves_has_parameters_of_halves(ipus):
     """Graphcore's test of the fused layer finds no conversions of types on the IPU."""
     ipus(1)
     x = np.random.RandomState(0).rand(4, 3, 3, 2).astype("e")
-    with strategy().scope():
+    on_ipus = strategy()
+    with on_ipus.scope():
         layer = keras.layers.BatchNormalization(dtype="float16", momentum=0.5)
         step = tf.function(lambda: layer(x, training=True), jit_compile=True)
-        got = strategy().run(step).numpy()
+        got = on_ipus.run(step).numpy()
     assert got.dtype == np.float16 and {weight.dtype for weight in layer.weights} == {tf.float16}
     mean, variance = (f(x.astype("f"), axis=(0, 1, 2)) for f in (np.mean, np.var))
     np.testing.assert_allclose(got, (x - mean) / np.sqrt(variance + 1e-3), 1e-2, 5e-3)
