@@ -17,13 +17,16 @@ __version__ = "0.1.0"
 _names.install()
 
 
+_ELSEWHERE = {"memory_report": "tf_ipu_shim.profile", "TensorFile": "tf_ipu_shim.building.utilities.tensor_files"}
+
+
 def __getattr__(name):
-    if name == "memory_report":
+    if name in _ELSEWHERE:
         import importlib
 
-        return importlib.import_module("tf_ipu_shim.profile").memory_report
-    if name == "TensorFile":
-        import importlib
-
-        return importlib.import_module("tf_ipu_shim.building.utilities.tensor_files").TensorFile
+        return getattr(importlib.import_module(_ELSEWHERE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_ELSEWHERE, "ipu"})
