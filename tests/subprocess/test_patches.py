@@ -35,9 +35,12 @@ _COMMON = textwrap.dedent(
         }
 
     def ours():
-        """Attributes of TensorFlow and Keras that are functions or modules of this package."""
+        """Attributes of TensorFlow and Keras that are functions, classes or modules of this package."""
         def is_ours(value):
             value = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+            value = value.fget if isinstance(value, property) else value
+            if isinstance(value, type):
+                return value.__module__.startswith("tf_ipu_shim")
             if isinstance(value, types.FunctionType):
                 return value.__globals__["__name__"].startswith("tf_ipu_shim")
             # Asking a lazy module for anything else would load it.

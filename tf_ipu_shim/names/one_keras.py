@@ -110,11 +110,12 @@ def _instead(other: Any, before: Any) -> Any:
 
 def _counterpart(value: Any) -> Any:
     """What Keras has for a class, function or module of the copy; the value itself where there is nothing."""
-    # Asking any other object for a name could run code of its own, such as that of flags.
-    if isinstance(value, types.ModuleType):
+    # Asking any other object for a name could run code of its own, such as that of flags; so does `isinstance`, which
+    # asks it for its class.
+    if issubclass(type(value), types.ModuleType):
         name, attribute = vars(value).get("__name__"), None
         known = name in _copy and _copy[name] is value
-    elif isinstance(value, (type, types.FunctionType)):
+    elif issubclass(type(value), (type, types.FunctionType)):
         name, attribute = value.__module__, value.__name__
         known = name in _copy and vars(_copy[name]).get(attribute) is value
     else:
