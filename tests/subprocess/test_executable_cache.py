@@ -8,11 +8,11 @@ import tf_ipu_shim
 import numpy as np
 import tensorflow as tf
 from tensorflow.python import ipu
-from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.compiling import lowered as lowering
 
 lowered = []
-lower = entry.lower
-entry.lower = lambda *arguments, **options: lowered.append(1) or lower(*arguments, **options)
+lower = lowering.lower
+lowering.lower = lambda *arguments, **options: lowered.append(1) or lower(*arguments, **options)
 config = ipu.config.IPUConfig()
 config.auto_select_ipus = 1
 config.configure_ipu_system()

@@ -11,7 +11,7 @@ from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.compiling import lowered as lowering
 from tf_ipu_shim.machine.memory import kept
 from tf_ipu_shim.runtime import devices, executable_cache
 
@@ -29,13 +29,13 @@ def cache(monkeypatch, tmp_path):
 def lowered(monkeypatch):
     """The names of programs that were lowered, as they come."""
     names = []
-    lower = entry.lower
+    lower = lowering.lower
 
     def counting(library, call, request, *arguments, **options):
         names.append(request.name)
         return lower(library, call, request, *arguments, **options)
 
-    monkeypatch.setattr(entry, "lower", counting)
+    monkeypatch.setattr(lowering, "lower", counting)
     return names
 
 

@@ -12,7 +12,7 @@ import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
 from tf_ipu_shim.accounting import work as work_module
 from tf_ipu_shim.accounting.work import ProgramWork, Size, Work
-from tf_ipu_shim.compiling import entry, execution_choice
+from tf_ipu_shim.compiling import execution_choice, lowered
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.machine import ways
 
@@ -28,7 +28,7 @@ def counted(ipus, monkeypatch):
         found.append(work)
         return choose(work)
 
-    monkeypatch.setattr(entry, "choose", noting)
+    monkeypatch.setattr(lowered, "choose", noting)
     ipus()
     return found
 
@@ -232,7 +232,7 @@ def test_nothing_said_is_auto(ipus, monkeypatch):
 
 def test_without_a_memory_plan_the_choice_is_the_same(ipus, monkeypatch):
     ways_taken = []
-    monkeypatch.setattr(entry, "choose", lambda work: ways_taken.append(choose(work)) or ways_taken[-1])
+    monkeypatch.setattr(lowered, "choose", lambda work: ways_taken.append(choose(work)) or ways_taken[-1])
     for planned in ("on", "off"):
         monkeypatch.setenv("TF_IPU_SHIM_MEMORY", planned)
         ipus()
@@ -255,7 +255,7 @@ def test_counters_are_the_same_in_all_ways(ipus, monkeypatch):
 
 def test_a_program_that_runs_by_kernels_is_lowered_for_them(ipus, monkeypatch):
     """A loop that would run in chunks by XLA runs one iteration after the other by kernels."""
-    monkeypatch.setattr(entry, "choose", lambda work: choose(a_step(ops=10, convolutions=1e9)))
+    monkeypatch.setattr(lowered, "choose", lambda work: choose(a_step(ops=10, convolutions=1e9)))
     configure(1)
     sent = loop(9, lambda x: x * 2.0, np.arange(12, dtype=np.float32))
     np.testing.assert_array_equal(sent, 2.0 * np.arange(9))

@@ -10,7 +10,7 @@ from tf_ipu_shim.poplar.driver import config_pb2
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.compiling import lowered as lowering
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
@@ -37,13 +37,13 @@ def called(function, value):
 @pytest.fixture
 def lowered(monkeypatch):
     """What programs are lowered to."""
-    programs, lower = [], entry.lower
+    programs, lower = [], lowering.lower
 
     def recording(*arguments, **options):
         programs.append(lower(*arguments, **options))
         return programs[-1]
 
-    monkeypatch.setattr(entry, "lower", recording)
+    monkeypatch.setattr(lowering, "lower", recording)
     return programs
 
 
@@ -84,7 +84,7 @@ def test_errors_name_the_whole_function_and_the_line(ipus, name):
         function = jit_compiled(name, refused)
         with pytest.raises(tf.errors.InvalidArgumentError) as error:
             function(tf.ones([2]))
-    assert f"when trying to compile graph __inference_{name}_" in str(error.value)
+    assert f"when trying to compile graph {name} on" in str(error.value)
     assert f"{__file__}:{refused.__code__.co_firstlineno + 1}, in {refused.__code__.co_name}" in str(error.value)
 
 

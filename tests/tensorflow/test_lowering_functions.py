@@ -7,7 +7,7 @@ from function_builder import Function, program
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.compiling import lowered as lowering
 from tf_ipu_shim.lowering import chunks, op_types, randomness, replicas
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 
@@ -190,8 +190,10 @@ def test_a_loop_on_every_ipu_is_one_program(ipus, monkeypatch, shard):
     """As one on the first IPU is: its ops are none of the host's, for which it would be taken apart."""
     ipus(2)
     programs = []
-    lower = entry.lower
-    monkeypatch.setattr(entry, "lower", lambda *given, **named: programs.append(lower(*given, **named)) or programs[-1])
+    lower = lowering.lower
+    monkeypatch.setattr(
+        lowering, "lower", lambda *given, **named: programs.append(lower(*given, **named)) or programs[-1]
+    )
 
     def doubled(number, x):
         with ipu.scopes.ipu_shard(shard):

@@ -7,7 +7,7 @@ from pipelines_by_hand import ELEMENTS, check_training, configure, run, trained_
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 
-from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.compiling import lowered as lowering
 from tf_ipu_shim.lowering import overlap, vocabulary
 
 STAGES = 2
@@ -21,8 +21,8 @@ def two_ipus(graph):
 @pytest.fixture
 def in_flight(monkeypatch):
     """`in_flight()` gives for each pipeline that was lowered its mini-batches in flight; 1 where each waits."""
-    programs, stock = [], entry.lower
-    monkeypatch.setattr(entry, "lower", lambda *arguments: programs.append(stock(*arguments)) or programs[-1])
+    programs, stock = [], lowering.lower
+    monkeypatch.setattr(lowering, "lower", lambda *arguments: programs.append(stock(*arguments)) or programs[-1])
 
     def found():
         library = {function.signature.name: function for program in programs for function in program.functions}

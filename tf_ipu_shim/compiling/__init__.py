@@ -1,7 +1,8 @@
 """The driver: what the plugin calls when a program first runs under a configuration. Lowers, plans, describes, answers.
 
 installation    gives the plugin the way in
-entry           reads the request, lowers, plans the memory, writes the answer
+entry           reads the request, has the program lowered or finds it in the cache, writes the answer
+lowered         lowers, plans the memory, settles how the program runs (execution_choice), has profiles written
 cached_programs what the executable cache keeps of a program, and what it finds it by
 compilation     what the plugin needs to report the compilation: name, events, progress bar
 applications    writes a program to a file

@@ -10,20 +10,13 @@ from google.protobuf import message as protobuf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.compiling import applications, cached_programs, compilation, profiles
 from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
-from tf_ipu_shim.compiling.execution_choice import choose
-from tf_ipu_shim.compiling.profiles import RunLog
+from tf_ipu_shim.compiling.lowered import lowered
 from tf_ipu_shim.lowering import legacy_calls
-from tf_ipu_shim.lowering.diagnostics import Diagnostics
-from tf_ipu_shim.lowering.execution import execution_of, settled
-from tf_ipu_shim.lowering.kernels import by_kernels
-from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
-from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import executable_cache, log
@@ -47,12 +40,12 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     to_file = message.HasField("application")
     device = device_of(parsed.ordinal, not to_file)
     if to_file:
-        by_xla, _, plan, _ = _runs_as(library, call, parsed, device)
-        _keep(parsed, device, plan)
-        path = applications.write(library, parsed, message.application, by_xla, device)
+        made = lowered(library, call, parsed, device)
+        _keep(parsed, device, made.plan)
+        path = applications.write(library, parsed, message.application, made.by_xla, device)
         return cast(bytes, program_pb2.ProgramAnswer(application_file=path).SerializeToString())
-    lowered = _pre_compiled if device.connection == PRE_COMPILE else _kept_or_lowered
-    program, cache = lowered(library, call, parsed, device)
+    get = _pre_compiled if device.connection == PRE_COMPILE else _kept_or_lowered
+    program, cache = get(library, call, parsed, device)
     answer = program.answer
     answer.node.name = parsed.name
     if program.needs_engine:
@@ -94,13 +87,14 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
 
 
 def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Program:
-    by_xla, runs, plan, run_log = _runs_as(library, call, request, device)
-    return Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan, run_log)
+    made = lowered(library, call, request, device)
+    engine = needs_engine(request, made.by_xla)
+    return Program(answer_of(made.runs), made.by_xla.programs, engine, made.plan, made.run_log)
 
 
 def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
     """A program that is not run here; a process that runs it finds it in the executable cache."""
-    by_xla, runs, plan, _ = _runs_as(library, call, request, device)
+    by_xla, runs, plan, _ = lowered(library, call, request, device)
     program, cache = Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan), ""
     directory = None if device.float_checks or not program.needs_engine else executable_cache.current()
     if directory is not None:
@@ -119,45 +113,6 @@ def _keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | None, c
     if plan is not None and memory_plan.enabled():
         named = dataclasses.replace(plan, program=request.name, device=device.name, cache=cache)
         memory_plan.keep(request, device, named)
-
-
-def _runs_as(
-    library: Library, call: Call, request: ProgramRequest, device: IpuDevice
-) -> tuple[LoweredProgram, LoweredProgram, MemoryPlan | None, RunLog]:
-    """A program as XLA launches, what runs (that, or the same by kernels), its memory, and where runs are logged."""
-    asked, diagnostics = execution_of(device), Diagnostics(call)
-    # Where nothing runs, the plan tells the shapes of results.
-    settings = profiles.wanted(device)
-    plans = memory_plan.enabled() or asked.way != XLA or device.connection == PRE_COMPILE or settings is not None
-    group_size = device.options.experimental_distributed_batch_norm_replica_group_size
-
-    def lowered(chunks: bool) -> LoweredProgram:
-        return lower(library, call, request, device.num_ipus, plans, device.selection_order, chunks, group_size)
-
-    program = lowered(chunks=asked.way != KERNELS)  # kernels gain nothing from chunks
-    if not plans:
-        return program, program, None, RunLog()
-    planned = program
-    names = ComputeSetNames() if settings is not None else None
-    plan, work, details = memory_plan.plan_memory(request, program, device, diagnostics.user_line, names)
-    unknown = dict(plan.coarse) if plan is not None else {program.node.name: "its memory could not be counted"}
-    execution = choose(work) if asked.way == AUTO else asked
-    runs = program
-    if execution.way == KERNELS:
-        alone = lowered(chunks=False) if program.has_chunks else program
-        alone.result_shapes = program.result_shapes
-        describe = diagnostics.describe if execution.is_checked else None
-        runs = by_kernels(alone, request.library, describe, refuses=asked.way == KERNELS)
-        execution = settled(execution, library, runs, unknown)
-        if execution.way == KERNELS:
-            program = alone
-        else:
-            runs = program if asked.way == AUTO else lowered(chunks=True)
-            runs.result_shapes = program.result_shapes
-            program = runs
-    if plan is not None:
-        plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
-    return program, runs, plan, profiles.written(settings, request, planned, device, plan, details)
 
 
 def _add_zeros(answer: Any, program: LoweredProgram) -> None:

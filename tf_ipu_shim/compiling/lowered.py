@@ -1,0 +1,109 @@
+"""A program as it is lowered for a device: its XLA launches, what runs of the two ways, its memory, its profile."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+from tf_ipu_shim.accounting import memory_plan
+from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.compiling import profiles
+from tf_ipu_shim.compiling.execution_choice import choose
+from tf_ipu_shim.compiling.profiles import RunLog
+from tf_ipu_shim.lowering.diagnostics import Diagnostics
+from tf_ipu_shim.lowering.execution import Execution, execution_of, settled
+from tf_ipu_shim.lowering.kernels import by_kernels
+from tf_ipu_shim.lowering.lower import lower
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
+from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
+
+
+class Lowered(NamedTuple):
+    """A program, ready to run.
+
+    Args:
+        by_xla: as XLA launches.
+        runs: what runs: that, or the same by kernels.
+        plan: its memory; None where nobody asks for it.
+        run_log: where its runs are written down.
+    """
+
+    by_xla: LoweredProgram
+    runs: LoweredProgram
+    plan: MemoryPlan | None
+    run_log: RunLog
+
+
+def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Lowered:
+    """Lowers a program, plans its memory, and settles how it runs.
+
+    Args:
+        library: the loaded plugin.
+        call: lets the lowering question the TensorFlow runtime.
+        request: the traced function and its arguments.
+        device: where it runs.
+    """
+    return _Lowering(library, call, request, device).run()
+
+
+class _Lowering:
+    def __init__(self, library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> None:
+        self._library, self._call, self._request, self._device = library, call, request, device
+        self._asked, self._diagnostics = execution_of(device), Diagnostics(call)
+        self._profile = profiles.wanted(device)
+        self._plans = (
+            memory_plan.enabled()
+            or self._asked.way != XLA
+            or self._profile is not None
+            or device.connection == PRE_COMPILE  # where nothing runs, the plan tells the shapes of results
+        )
+
+    def run(self) -> Lowered:
+        """Lowers, plans and settles."""
+        program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
+        if not self._plans:
+            return Lowered(program, program, None, RunLog())
+        request, device = self._request, self._device
+        names = None if self._profile is None else ComputeSetNames()
+        plan, work, details = memory_plan.plan_memory(request, program, device, self._diagnostics.user_line, names)
+        execution = choose(work) if self._asked.way == AUTO else self._asked
+        by_xla = runs = program
+        if execution.way == KERNELS:
+            unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
+            by_xla, runs, execution = self._by_kernels(program, execution, unknown)
+        if plan is not None:
+            plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
+        run_log = profiles.written(self._profile, request, program, device, plan, details)
+        return Lowered(by_xla, runs, plan, run_log)
+
+    def _lower(self, chunks: bool) -> LoweredProgram:
+        device = self._device
+        group_size = device.options.experimental_distributed_batch_norm_replica_group_size
+        return lower(
+            self._library,
+            self._call,
+            self._request,
+            device.num_ipus,
+            self._plans,
+            device.selection_order,
+            chunks,
+            group_size,
+        )
+
+    def _by_kernels(
+        self, planned: LoweredProgram, execution: Execution, unknown: dict[str, str]
+    ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
+        """A program's launches, what runs, and in which way: some have to run by XLA all the same."""
+        launches = self._lower(chunks=False) if planned.has_chunks else planned
+        launches.result_shapes = planned.result_shapes
+        describe = self._diagnostics.describe if execution.is_checked else None
+        runs = by_kernels(launches, self._request.library, describe, refuses=self._asked.way == KERNELS)
+        execution = settled(execution, self._library, runs, unknown)
+        if execution.way == KERNELS:
+            return launches, runs, execution
+        launches = planned if self._asked.way == AUTO else self._lower(chunks=True)
+        launches.result_shapes = planned.result_shapes
+        return launches, launches, execution
