@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import tf_ipu_shim
-from tf_ipu_shim import sdk
+from tf_ipu_shim import names, sdk
 from tf_ipu_shim.machine import engine_options, flags, locks, systems, ways
 
 _OWN = (
@@ -37,6 +37,10 @@ _MARKERS = (
 )
 _ENGINE = "tf_ipu_shim.building"  # loaded once a script or test uses `ipu`
 _made: list[str] = []
+
+# pytest rewrites the modules of packages with plugins, with a finder that knows no other names of a module: a test that
+# imports one under Graphcore's name, or `tf_ipu_shim.ipu`, would get a copy of it.
+names.come_first()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -41,6 +41,12 @@ def test_strategy(ipu_strategy, ipu_memory):
     assert "TF_POPLAR_FLAGS" not in os.environ and attached() == [("gc200", 0)]
     assert ipu_memory.report().devices[0].programs == ()
 
+def test_one_module_under_all_names():
+    import tensorflow.python.ipu.loops
+    import tf_ipu_shim.ipu.loops
+    from tf_ipu_shim import ipu
+    assert tensorflow.python.ipu.loops is tf_ipu_shim.ipu.loops is ipu.loops
+
 @pytest.mark.ipu_sdk("2.6", "2.5")
 def test_of_another_sdk():
     raise SystemExit
@@ -58,7 +64,7 @@ def test_fixtures_markers_and_report(python):
     python.script(TESTS, "test_model.py")
     options = ("-p", "tf_ipu_shim.pytest_plugin", "-n", "2", "--strict-markers", "-rs")
     process = python("-m", "pytest", *options, environment={"TF_IPU_SHIM_LOCK_DIR": None, "TF_IPU_SHIM_SDK": None})
-    assert "1 failed, 6 passed, 1 skipped" in process.stdout, process.stdout + process.stderr
+    assert "1 failed, 7 passed, 1 skipped" in process.stdout, process.stdout + process.stderr
     assert f"tf_ipu_shim: {tf_ipu_shim.__version__}, SDK 3.4, machine ipu16" in process.stdout
     assert "is for SDK 2.6, 2.5; run it with TF_IPU_SHIM_SDK=2.6" in process.stdout
     _, _, after = process.stdout.partition("IPU memory report")

@@ -1,6 +1,6 @@
 """Pipelines over a known infeed, and the same training by hand in NumPy."""
 
-import threading
+from concurrent import futures
 
 import numpy as np
 import tensorflow as tf
@@ -78,11 +78,8 @@ def check_training(got, expected):
 
 def in_eager_thread(function):
     """Runs a function where eager execution is on."""
-    result = []
-    thread = threading.Thread(target=lambda: result.append(function()))
-    thread.start()
-    thread.join()
-    return result[0]
+    with futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
 
 
 def keras_descent():

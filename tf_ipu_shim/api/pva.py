@@ -34,9 +34,9 @@ def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] 
     Source: `pva.openReport`.
 
     Example:
-        >>> report = openReport("reports/tf_report__2026-11-22T10-00-00-000000__1__train/profile.pop")
-        >>> report.compilation.target.numIPUs
-        1
+        >>> openReport("reports/train/profile.pop")  # what it gives is in docs/profiles.md
+        Traceback (most recent call last):
+        FileNotFoundError: There is no profile 'reports/train/profile.pop'...
     """
     return Report(reader.read(os.fspath(path)), reader.runs(os.fspath(path)))
 

@@ -119,8 +119,6 @@ def _problem(arguments: argparse.Namespace) -> str | None:
     program = _command(arguments.command)
     if shutil.which(program[0]) is None:
         return f"there is no command {program[0]!r}. Write a script or a program behind the options."
-    if program[0] == sys.executable and program[1].endswith(".py") and not os.path.isfile(program[1]):
-        return f"can't open file {program[1]!r}: there is no such file in {os.getcwd()}"
     others = [host for host in _hosts(arguments) if not _is_here(host)]
     if others:
         return (
@@ -136,6 +134,8 @@ def _problem(arguments: argparse.Namespace) -> str | None:
             f"{instances} instances of {replicas // instances} x {ipus} IPUs do not fit into system {system.name} of "
             f"{system.num_ipus} IPUs. Choose a larger one with TF_IPU_SHIM_SYSTEM, or start fewer."
         )
+    if program[0] == sys.executable and program[1].endswith(".py") and not os.path.isfile(program[1]):
+        return f"can't open file {program[1]!r}: there is no such file in {os.getcwd()}"
     return None
 
 

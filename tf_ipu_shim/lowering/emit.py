@@ -129,6 +129,10 @@ class _FunctionEmitter:
             if producer is not None:
                 self._results_of.setdefault(producer, []).append(text)
         self._clusters = clusters_of(placement, self._phases)
+        # Ops that take elements from the host, and wait for no program: no program has an effect without an element.
+        self._elements = {
+            node.name for node in graph.nodes if node.op in vocabulary.INFEEDS and not self._phases.get(node, 1)
+        }
         self._serial = next(_serial)
         self._function = function_pb2.FunctionDef()
         self._names: dict[str, str] = {}  # tensor of the traced function -> tensor of the emitted one
@@ -185,7 +189,7 @@ class _FunctionEmitter:
         launch.attr["function"].func.name = definition.signature.name
         launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
         # One IPU runs its programs one after the other, whether or not data connects them.
-        before = {self._last_on[ipu]} if ipu in self._last_on else set()
+        before = {self._last_on[ipu]} if ipu in self._last_on else set(self._elements)
         before |= {unit for control in cut.outside_controls if (unit := self._unit(control)) is not None}
         launch.input.extend(f"^{unit}" for unit in sorted(before))
         self._last_on[ipu] = launch.name

@@ -2,7 +2,9 @@
 
 TensorFlow orders what touches one resource. A feed is found by its name, so that nothing orders two loops on it: their
 iterations would deal the elements out between them. And what does not depend on an element could run before the
-dataset ends: an iteration's side effects wait for its elements, and iterations with feeds follow each other.
+dataset ends: an iteration's side effects wait for its elements, and iterations with feeds follow each other. Programs
+of IPUs wait as a whole, when they are emitted: an op that waited by itself would be put into another program than those
+that it belongs to.
 """
 
 from __future__ import annotations
@@ -94,13 +96,18 @@ def _ordered(graph: FunctionGraph, feeds: _Feeds, is_body: bool) -> FunctionGrap
     elements = [node for node, found in used.items() if _gives_elements(node, found, is_body)]
     before = _needed_by(elements, added)
     for node in order:
-        if node not in before and node.op not in _HARMLESS and op_types.is_stateful(node.op):
+        if node not in before and op_types.is_stateful(node.op) and not _uses_variables(node):
             added.setdefault(node, {}).update(dict.fromkeys(elements))
     protos = [_changed(node, added.get(node, ()), node in used) for node in order]
     controls = [node.name for node in graph.control_returns]
     made = FunctionGraph(graph.name, graph.arguments, protos, graph.results, controls, graph.traced)
     made.marks, made.argument_attributes = graph.marks, graph.argument_attributes
     return made
+
+
+def _uses_variables(node: Node) -> bool:
+    """Whether an op takes a variable or an iterator: programs of IPUs wait as a whole (`emit`)."""
+    return op_types.RESOURCE in op_types.input_types(node.proto) or node.op in _HARMLESS
 
 
 def _gives_elements(node: Node, feeds: frozenset[Feed], is_body: bool) -> bool:

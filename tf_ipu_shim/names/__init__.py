@@ -67,6 +67,15 @@ def install():
         sys.meta_path.append(_last)
 
 
+def come_first():
+    """Puts the first finder before those that came later and take this package's files for modules of their own."""
+    import sys
+
+    install()
+    sys.meta_path.remove(_first)
+    sys.meta_path.insert(0, _first)
+
+
 def uninstall():
     """Takes the finders off `sys.meta_path`; modules already imported stay."""
     import sys

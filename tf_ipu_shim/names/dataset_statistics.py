@@ -138,9 +138,7 @@ def _of_same_elements(op: str, dataset: Any, *arguments: Any) -> Any:
     from tensorflow.python.data.ops import dataset_ops
     from tensorflow.python.ops import gen_experimental_dataset_ops
 
-    variant = getattr(gen_experimental_dataset_ops, op)(
-        dataset._variant_tensor, *arguments, **dataset._flat_structure
-    )
+    variant = getattr(gen_experimental_dataset_ops, op)(dataset._variant_tensor, *arguments, **dataset._flat_structure)
     made = dataset_ops.UnaryUnchangedStructureDataset(dataset, variant)
     is_first = isinstance(dataset, dataset_ops.DatasetV1)
     return dataset_ops.DatasetV1Adapter(made) if is_first else made

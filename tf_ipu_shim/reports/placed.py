@@ -31,10 +31,6 @@ def placed(profile: Profile) -> tuple[list[Placed], list[Placed]]:
 
     Returns:
         What runs in the end, and the loops; both in the order in which they begin.
-
-    Example:
-        >>> from tf_ipu_shim.reports.reader import read
-        >>> leaves, loops = placed(read("profile.pop"))
     """
     inside: dict[int, list[ProgramRow]] = {}
     for row in profile.programs:

@@ -102,10 +102,20 @@ def train(model: Any, data: Any) -> dict[str, Any]:
 
 def update(model: Any, data: Any) -> dict[str, Any]:
     """Updates the weights with a mini-batch, and gives the metrics so far."""
-    pairs, metrics, captured = gradients(model, data)
-    captures = captured and wants_captured(model.optimizer)
-    model.optimizer.apply_gradients(pairs, **({"captured_grads": captured} if captures else {}))
-    return metrics
+    optimizer = model.optimizer
+    if not wants_captured(optimizer):
+        pairs, metrics, _ = gradients(model, data)
+        optimizer.apply_gradients(pairs)
+        return metrics
+    x, y, weights = unpack(model, data)
+    with backprop.GradientCaptureTape() as tape:
+        y_pred = model(x, training=True)
+        loss = loss_of(model, x, y, y_pred, weights)
+    # As `minimize` does: an optimizer that takes captured gradients scales the loss itself, and takes scaled gradients.
+    pairs = optimizer._compute_gradients(loss, model.trainable_variables, tape=tape)
+    captured = dict(tape.captured_gradients)
+    optimizer.apply_gradients(pairs, **({"captured_grads": captured} if captured else {}))
+    return metrics_of(model, x, y, y_pred, weights)
 
 
 def wants_captured(optimizer: Any) -> bool:
