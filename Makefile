@@ -1,7 +1,7 @@
 # Every target sets up what it needs: Python 3.10 or 3.11 with venv, and g++, are enough.
 #   make demo          runs the sharding tutorial with its memory table
 #   make test          checks style and runs all tests on TensorFlow 2.15.1 but the slow ones
-#   make test-slow     runs those: random models at length, every benchmark once
+#   make test-slow     runs those: random models at length, every benchmark once, processes that take long
 #   make test-221      runs the tests that need no Estimator on TensorFlow 2.21.0 (Python 3.10 to 3.13)
 #   make test-221-ci   runs as much of that as CI has time for
 #   make test-pythons  does that on each promised Python that is installed, one after another
@@ -40,7 +40,7 @@ test: lint
 	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 test-slow: $(BIN)/.ready
-	$(BIN)/python -m pytest tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # SOAK_ARGS="--programs 50 --runs 1000" for a look.
 soak: $(BIN)/.ready

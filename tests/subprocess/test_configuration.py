@@ -75,6 +75,7 @@ def environment(tmp_path):
     return {**without, "TF_IPU_SHIM_LOCK_DIR": str(tmp_path / "locks")}
 
 
+@pytest.mark.slow
 def test_configuring_twice_and_two_processes(python, environment):
     script = python.script(CONFIGURE_TWICE)
     variables = {**os.environ, "PYTHONPATH": os.getcwd(), **environment}

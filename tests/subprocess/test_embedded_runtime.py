@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 COMPILE = """
 import tf_ipu_shim
 import tensorflow as tf

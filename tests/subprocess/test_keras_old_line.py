@@ -7,6 +7,10 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 BEGINNING = """
 import numpy as np
 import tensorflow as tf

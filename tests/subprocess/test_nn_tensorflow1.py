@@ -10,6 +10,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import numpy as np
 import tensorflow.compat.v1 as tf

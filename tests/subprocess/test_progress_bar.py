@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import tf_ipu_shim
 import numpy as np

@@ -3,6 +3,10 @@
 import pathlib
 import re
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "saved_model_tool.md"
 
 

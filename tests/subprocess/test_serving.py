@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 EXPORT = """
 import numpy as np
 import tensorflow as tf

@@ -11,7 +11,7 @@ def four_ipus(ipus):
     ipus(NUM_IPUS)
 
 
-@examples(6)
+@examples(4)
 @given(descriptions())
 def test_sessions(way, description):
     check_session(model_of(description), description.inputs(), steps=1 + description.seed % 3)
