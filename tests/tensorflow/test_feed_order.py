@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes
 
+from tf_ipu_shim import plugin
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 
@@ -158,3 +160,31 @@ def test_elements_that_two_ops_of_an_iteration_take(graph, ipus):
     with v1.Session() as session:
         session.run(infeed.initializer)
         assert session.run(result) == [20.0]
+
+
+def test_a_variable_of_another_ipu_is_exchanged_before_it_is_written(graph, ipus, way):
+    """IPU 0 counts when it has its element; IPU 1 takes the number before, which IPU 0 has read for itself, too."""
+    ipus(2)
+    infeed, outfeed, n = numbers(100), ipu_outfeed_queue.IPUOutfeedQueue(), 20
+    counter = v1.get_variable("counter", initializer=0.0, use_resource=True)
+
+    def body(x):
+        with scopes.ipu_shard(0):
+            number = counter.value()
+            fed = number + x
+            with tf.control_dependencies([x]):
+                counted = counter.assign(number + 1.0, read_value=False)
+        with scopes.ipu_shard(1):
+            tenfold = number * 10.0
+        with tf.control_dependencies([counted]):
+            return outfeed.enqueue([tenfold, fed])
+
+    program, sent = compiled(lambda: loops.repeat(n, body, [], infeed)), outfeed.dequeue()
+    with v1.Session() as session:
+        session.run([v1.global_variables_initializer(), infeed.initializer])
+        before = plugin.load().exchange(0, 0, 1).bytes
+        session.run(program)
+        tenfold, fed = session.run(sent)
+    assert tenfold.tolist() == [10.0 * number for number in range(n)]
+    assert fed.tolist() == [2.0 * number for number in range(n)]
+    assert plugin.load().exchange(0, 0, 1).bytes - before == 4 * n

@@ -118,10 +118,10 @@ class _FunctionEmitter:
         self._placement = placement
         self._phases = phases_of(graph, placement)
         self._reads = clone_reads(graph, placement, self._phases)
-        self._reads_in: dict[int, set[Node]] = {}  # the same by phase
+        self._reads_in: dict[tuple[int | None, int], set[Node]] = {}  # the same by IPU and phase
         for read, phases in self._reads.items():
             for phase in phases:
-                self._reads_in.setdefault(phase, set()).add(read)
+                self._reads_in.setdefault((placement.locations[read].ipu, phase), set()).add(read)
         self._result_order = {text: index for index, text in enumerate(dict.fromkeys(graph.returns))}
         self._results_of: dict[Node, list[str]] = {}
         for text in self._result_order:
@@ -175,7 +175,7 @@ class _FunctionEmitter:
     def _emit_cluster(self, ipu: int, phase: int) -> None:
         """The ops of an IPU's phase: an XLA program, and its launch."""
         nodes = self._clusters[ipu, phase]
-        reads = self._reads_in.get(phase, set())
+        reads = self._reads_in.get((ipu, phase), set())
         cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.graphs.outside)
         outputs = self._outputs_of(set(nodes), phase)
         name = f"{self._graph.name}_ipu{ipu}_phase{phase}_{self._serial}"
