@@ -10,7 +10,7 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
-from tf_ipu_shim.compiling import entry
+from tf_ipu_shim.compiling import lowered
 from tf_ipu_shim.lowering.execution import Execution
 
 v1 = tf.compat.v1
@@ -392,7 +392,7 @@ def test_what_comes_of_bad_input_does_not_hang_on_the_way_that_is_chosen(monkeyp
     def execution(work):
         return Execution("kernels", "for the test")
 
-    monkeypatch.setattr(entry, "choose", execution)
+    monkeypatch.setattr(lowered, "choose", execution)
     found = {}
     for way in ("xla", "auto"):
         monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)

@@ -59,6 +59,8 @@ def loaded(name: str, module: Any) -> None:
     elif name.endswith(_PENALTIES):
         patches.replace(module, "_check_penalty_number", _of_tensors, why="tensors as regularization penalties")
     elif name.endswith(_BATCH_NORM):
+        if not hasattr(module, "BatchNormalizationBase"):
+            return  # Keras 3
         why = "batch normalisation of halves keeps parameters of halves, as on IPUs"
         patches.replace(module.BatchNormalizationBase, "_param_dtype", _of_the_layer, why=why)
     elif name.endswith(_LAYER):
