@@ -44,11 +44,14 @@ def test_data_that_cannot_be_fed(data, options, match):
 
 
 def test_a_model_made_outside_the_scope():
+    """It predicts as outside, on the CPU."""
     model = compiled(sequential())
+    expected = model.predict(X, verbose=0)
     with strategy().scope():
-        for call in (model.fit, model.evaluate, model.predict):
+        for call in (model.fit, model.evaluate):
             with pytest.raises(ValueError, match="made outside the scope of the IPUStrategy .*with strategy.scope"):
-                call(X)
+                call(X, Y)
+        np.testing.assert_allclose(model.predict(X, verbose=0), expected, rtol=1e-6)
 
 
 def test_models_that_cannot_be_run():

@@ -18,7 +18,7 @@ from tensorflow.python.ops import variables
 from tf_ipu_shim import keras2, patches
 from tf_ipu_shim.building.keras import kept_options
 
-_RUNNING = ("fit",)
+_RUNNING = ("fit", "evaluate")
 # The classes that models are made of, below the `engine` of a Keras package.
 MODULES = ("functional.Functional", "sequential.Sequential", "training.Model")
 
