@@ -7,10 +7,13 @@ models        small models as plain functions of tensors and variables
 forms         a model as a TensorFlow 1 session or a TensorFlow 2 function, on an IPU or on the CPU
 
 keras_models  Keras models with their data
+large_models  BERT-Base and ResNet-50
+
+lowering_stopwatch  how long the lowering of programs takes
 
 device_overhead, one_ipu, four_shards, import_time, memory_accounting, lowering_time, training_loops,
-parallel_training, keras_fit, execution_ways: the benchmarks, one a file. Each has `run(settings)`, which yields
-results, and runs in a process of its own.
+parallel_training, keras_fit, large_training, execution_ways: the benchmarks, one a file. Each has `run(settings)`,
+which yields results, and runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -25,5 +28,6 @@ BENCHMARKS = (
     "training_loops",
     "parallel_training",
     "keras_fit",
+    "large_training",
     "execution_ways",
 )

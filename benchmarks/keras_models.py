@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import pathlib
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 
 from benchmarks import forms
 from benchmarks.runner import OutputsDiffer
+from benchmarks.worker import peak_memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,8 +159,7 @@ class Memory:
         return self._fit.outputs(calls)
 
     def seconds(self, calls: int) -> float:
-        found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())
-        return int(found[1]) * 1024.0 if found else float("nan")
+        return peak_memory()
 
 
 def ipu_process() -> Memory:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import forms
+from benchmarks.lowering_stopwatch import Stopwatch
 from benchmarks.results import Result
 from benchmarks.runner import Call, OutputsDiffer, Settings, quartiles
 
@@ -26,7 +27,7 @@ SIZE = 8  # small matrices: only the number of ops counts
 
 def run(settings: Settings) -> Iterator[Result]:
     forms.configure(SHARDS)
-    lowering = _Stopwatch(settings.repeats)
+    lowering = Stopwatch(settings.repeats)
     smallest: dict[str, float] = {}
     xla: dict[str, float] = {}
     _lower_only(SHARDS, _on_one)  # imports what lowers
@@ -70,62 +71,6 @@ def _result(name: str, spent: list[float], xla: float) -> Result:
         best=min(spent) / xla,
         samples=len(spent),
     )
-
-
-class _LoweredOnly(Exception):
-    """Ends a first run before XLA compiles, which takes minutes for large graphs."""
-
-
-class _Stopwatch:
-    """Measures what the plugin spends in the lowering.
-
-    Args:
-        repeats: how often to lower each program.
-
-    Attributes:
-        runs: whether the program runs afterwards.
-        alone: for the last program, the seconds that each lowering of it took.
-        whole: the same with the memory plan, with parsing and serialising.
-    """
-
-    def __init__(self, repeats: int) -> None:
-        from tf_ipu_shim import plugin
-        from tf_ipu_shim.compiling import entry, installation
-        from tf_ipu_shim.runtime import devices
-
-        self._library = plugin.load()
-        self._repeats = repeats
-        self.runs = False
-        self.alone: list[float] = []
-        self.whole: list[float] = []
-        lower = entry.lower
-
-        def timed(*arguments: Any, **options: Any) -> Any:
-            start = time.thread_time()
-            program = lower(*arguments, **options)
-            self.alone.append(time.thread_time() - start)
-            return program
-
-        entry.lower = timed  # type: ignore[assignment]
-        installation.install(self, devices.get)  # type: ignore[arg-type]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._library, name)
-
-    def set_lowering(self, lower: Callable[[Any, bytes], bytes]) -> None:
-        """What the lowering believes to be the plugin's."""
-
-        def timed(call: Any, request: bytes) -> bytes:
-            self.alone, self.whole = [], []
-            for _ in range(self._repeats):
-                start = time.thread_time()
-                answer = lower(call, request)
-                self.whole.append(time.thread_time() - start)
-            if not self.runs:
-                raise _LoweredOnly
-            return answer
-
-        self._library.set_lowering(timed)
 
 
 def _on_one(layer: int) -> Any:
@@ -191,7 +136,7 @@ def _lower_only(layers: int, on: Callable[[int], Any]) -> None:
     import tensorflow as tf
 
     values = _values(layers)
-    with contextlib.suppress(tf.errors.OpError):  # what _LoweredOnly arrives as
+    with contextlib.suppress(tf.errors.OpError):  # what LoweredOnly arrives as
         _program(values, on)(*values)
         raise AssertionError("The program ran although it was stopped after the lowering.")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,6 +59,12 @@ class Worker:
         if isinstance(answer, BaseException):
             raise answer
         return answer
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in bytes."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())
+    return int(found[1]) * 1024.0 if found else float("nan")
 
 
 def _set(variables: Mapping[str, str | None]) -> None:

@@ -170,6 +170,33 @@ def test_fit_under_a_strategy(wrap, batch):
         assert_close(actual, expected)
 
 
+@pytest.mark.parametrize("stages", [None, [0, 1]], ids=["one IPU", "pipeline"])
+@pytest.mark.parametrize("wrap", [lambda made: made, old.CrossReplicaOptimizer], ids=["alone", "wrapped"])
+def test_loss_scaling_with_gradient_accumulation(stages, wrap):
+    keras = keras2.public()
+
+    def fit(make_optimizer, batch, **options):
+        layers = [keras.layers.Dense(2, kernel_initializer="ones", input_shape=(2,)), keras.layers.Dense(1)]
+        layers[1].kernel_initializer = keras.initializers.Constant(0.5)
+        model = keras.Sequential(layers)
+        if options and stages is None:
+            model.set_gradient_accumulation_options(3, gradient_accumulation_reduction_method="mean")
+        elif options:
+            model.set_pipelining_options(3, device_mapping=[0, 0], gradient_accumulation_reduction_method="mean")
+            model.set_pipeline_stage_assignment(stages)
+        model.compile(make_optimizer(), "mse", **options)
+        model.fit(INPUTS.reshape(-1, 2), np.ones((24, 1), "f"), batch_size=batch, shuffle=False, verbose=0, epochs=2)
+        return model.get_weights()
+
+    def make():
+        return legacy.SGD(0.01, 0.9)
+
+    with ipu_strategy.IPUStrategyV1().scope():
+        weights = fit(lambda: wrap(optimizers.ALSOptimizer(make(), 8, update_frequency=1)), 4, steps_per_execution=6)
+    for actual, expected in zip(weights, fit(make, 12)):
+        assert_close(actual, expected)
+
+
 def test_loop_of_tensorflow_s_under_a_strategy():
     strategy = ipu_strategy.IPUStrategyV1()
     with strategy.scope():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.compiling.engine_needed import needs_engine
+from tf_ipu_shim.lowering.diagnostics import shown_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.machine.memory import MemoryPlan
@@ -62,9 +62,9 @@ def written(
     """
     if settings is None or plan is None or not needs_engine(request, program):
         return RunLog()
-    name = readable_name(request)
+    name = shown_name(request.function) or request.name
     try:
-        made = _profile(settings, request, program, device, plan, details)
+        made = _profile(name, settings, request, program, device, plan, details)
     except Exception as error:
         faults.warn(request, error, "without its cycles")
         return RunLog()
@@ -83,6 +83,7 @@ def written(
 
 
 def _profile(
+    name: str,
     settings: ReportSettings,
     request: ProgramRequest,
     program: LoweredProgram,
@@ -92,7 +93,7 @@ def _profile(
 ) -> Profile:
     timeline = timeline_of(details.blocks, device.chip, device.num_ipus, replicas=program.replicas)
     made = collect.profile_of(
-        dataclasses.replace(plan, program=readable_name(request), device=device.name),
+        dataclasses.replace(plan, program=name, device=device.name),
         details.blocks,
         timeline,
         device.chip,
@@ -110,18 +111,6 @@ def _profile(
         },
     )
     return made if settings.graph else made._replace(variables=[], liveness=[])
-
-
-def readable_name(request: ProgramRequest) -> str:
-    """What a person calls a program: the function that the script compiled, without what TensorFlow adds.
-
-    Example:
-        >>> readable_name(ProgramRequest("PartitionedCall", "__inference_train_step_12", 0, {}, [], [], [], [], []))
-        'train_step'
-    """
-    name = re.sub(r"^_*(?:inference|forward|backward)_+|_\d+$", "", request.function)
-    name = re.sub(r"_\d+$", "", name).strip("_")
-    return name or request.name
 
 
 def _remembered(line_of: Callable[[str], str | None]) -> Callable[[str], str | None]:

@@ -7,35 +7,19 @@ the others. One with momentum keeps its sum in a variable, which outlives the lo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.python.framework import dtypes, errors_impl, tensor_util
 
-from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node, Result
+from tf_ipu_shim.lowering import loop_variables, vocabulary
+from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.lowering.loop_variables import LoopVariable
 from tf_ipu_shim.lowering.trip_count import trip_count
 
 _INT = types_pb2.DT_INT32
 _UPDATES = ("ResourceApply", "ResourceSparseApply", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
-
-
-class _State(NamedTuple):
-    """What a loop carries for a sum.
-
-    Args:
-        name: of the loop variable, in condition and body.
-        kind: its `DataType`.
-        shape: its shape.
-        tensor: of the body, what it becomes.
-    """
-
-    name: str
-    kind: int
-    shape: tensor_shape_pb2.TensorShapeProto
-    tensor: str
 
 
 def keep_in_loops(functions: Functions) -> None:
@@ -57,7 +41,7 @@ def keep_in_loops(functions: Functions) -> None:
             sums = _sums(functions[loop.proto.attr["body"].func.name])
             if sums:
                 _check(sums, trip_count(graph, loop, functions))
-                _carry(graph, loop, _replaced(functions, loop, sums))
+                loop_variables.carry(functions, graph, loop, _replaced(functions, loop, sums))
     for name in reached:
         for node in _sums(functions[name]):
             raise _refused(node, "is in the body of no loop. Use it directly in that of ipu.loops.repeat.")
@@ -100,41 +84,18 @@ def _refused(node: Node, problem: str) -> errors_impl.FailedPreconditionError:
     return errors_impl.FailedPreconditionError(None, None, f"The {node.name} {node.op} op {problem}")
 
 
-def _replaced(functions: Functions, loop: Node, sums: Sequence[Node]) -> list[_State]:
+def _replaced(functions: Functions, loop: Node, sums: Sequence[Node]) -> list[LoopVariable]:
     """Has the body of a loop compute its sums; returns what the loop has to carry for them."""
-    body, cond = (functions[loop.proto.attr[name].func.name] for name in ("body", "cond"))
-    states: list[_State] = []
+    body = functions[loop.proto.attr["body"].func.name]
+    states: list[LoopVariable] = []
     made: dict[Node, list[node_def_pb2.NodeDef]] = {}
     for node in sums:
         writer = _SumWriter(node, len(body.arguments) + len(states))
         made[node] = writer.nodes
         states.extend(writer.states)
-    for function in (body, cond):
-        function.arguments.update((state.name, state.kind) for state in states)
+    loop_variables.declare(functions, loop, states)
     body.rewrite(made.get)
-    body.results.extend(Result(state.name, state.kind, state.tensor) for state in states)
     return states
-
-
-def _carry(graph: FunctionGraph, loop: Node, states: Sequence[_State]) -> None:
-    """Gives a loop further variables, which begin with zeros."""
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(loop.proto)
-    zeros = []
-    for state in states:
-        zero = node_def_pb2.NodeDef(name=f"{loop.name}/{state.name}", op="Const")
-        zero.attr["dtype"].type = state.kind
-        value = tensor_util.make_tensor_proto(np.zeros([], dtypes.as_dtype(state.kind).as_numpy_dtype))
-        value.tensor_shape.CopyFrom(state.shape)  # its one element stands for all
-        zero.attr["value"].tensor.CopyFrom(value)
-        zeros.append(zero)
-        made.attr["T"].list.type.append(state.kind)
-        if loop.proto.attr["output_shapes"].list.shape:
-            made.attr["output_shapes"].list.shape.append(state.shape)
-    made.input[:] = [*loop.inputs, *(f"{zero.name}:output:0" for zero in zeros)]
-    made.input.extend(text for text in loop.proto.input if text.startswith("^"))
-    made.attr.pop("_output_shapes", None)
-    graph.rewrite(lambda node: [*zeros, made] if node is loop else None)
 
 
 class _SumWriter:
@@ -151,7 +112,7 @@ class _SumWriter:
 
     def __init__(self, node: Node, index: int) -> None:
         self.nodes: list[node_def_pb2.NodeDef] = []
-        self.states: list[_State] = []
+        self.states: list[LoopVariable] = []
         self._name = node.name
         self._first_index = index
         self._marks = {
@@ -196,7 +157,7 @@ class _SumWriter:
         return f"ipu_accumulated_{self._first_index + offset}"
 
     def _keep(self, argument: str, kind: int, shape: tensor_shape_pb2.TensorShapeProto, tensor: str) -> None:
-        self.states.append(_State(argument, kind, shape, tensor))
+        self.states.append(LoopVariable(argument, kind, shape, tensor))
 
     def _constant(self, name: str, value: float, kind: int) -> str:
         tensor = self._add(name, "Const", [], "output", dtype=kind)

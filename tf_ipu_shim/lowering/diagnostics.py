@@ -147,7 +147,7 @@ def _instead(types: Sequence[str]) -> str:
 
 
 def shown_name(function: str) -> str:
-    """A traced function's name as the script has it.
+    """What a person calls a program: the function that the script compiled, without what TensorFlow and we add.
 
     Example:
         >>> shown_name("__inference_train_step_774"), shown_name("model_ipu_program_3")

@@ -21,8 +21,7 @@ from tf_ipu_shim.lowering.functions import Functions
 _FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}
 _INFEED, _OUTFEED, _ARGUMENT = "infeed", "outfeed", "argument"
 _ANY_INFEED = (_INFEED, "")  # one whose name is not known
-# Stateful ops that change nothing: variables are read where they are used.
-_HARMLESS = frozenset({vocabulary.READ_VARIABLE, vocabulary.ITERATOR, "VarHandleOp"})
+_HANDLES = frozenset({vocabulary.ITERATOR, "VarHandleOp"})  # stateful, and all they do is to name a resource
 
 # What a feed is known by: its kind and its name, or the number of the argument that it is.
 Feed = tuple[str, "str | int"]
@@ -96,7 +95,7 @@ def _ordered(graph: FunctionGraph, feeds: _Feeds, is_body: bool) -> FunctionGrap
     elements = [node for node, found in used.items() if _gives_elements(node, found, is_body)]
     before = _needed_by(elements, added)
     for node in order:
-        if node not in before and op_types.is_stateful(node.op) and not _uses_variables(node):
+        if node not in before and op_types.is_stateful(node.op) and not _waits_elsewhere(node):
             added.setdefault(node, {}).update(dict.fromkeys(elements))
     protos = [_changed(node, added.get(node, ()), node in used) for node in order]
     controls = [node.name for node in graph.control_returns]
@@ -105,9 +104,9 @@ def _ordered(graph: FunctionGraph, feeds: _Feeds, is_body: bool) -> FunctionGrap
     return made
 
 
-def _uses_variables(node: Node) -> bool:
-    """Whether an op takes a variable or an iterator: programs of IPUs wait as a whole (`emit`)."""
-    return op_types.RESOURCE in op_types.input_types(node.proto) or node.op in _HARMLESS
+def _waits_elsewhere(node: Node) -> bool:
+    """Whether an op names or takes a variable or an iterator: programs of IPUs wait as a whole (`emit`)."""
+    return node.op in _HANDLES or op_types.RESOURCE in op_types.input_types(node.proto)
 
 
 def _gives_elements(node: Node, feeds: frozenset[Feed], is_body: bool) -> bool:

@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering import calls, op_types, vocabulary
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import AS_WRITTEN
 from tf_ipu_shim.lowering.program import LoweredProgram
 from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
 
-_CALL = "StatefulPartitionedCall"
 # What has TensorFlow compile a function or choose another one for it.
 _ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
 
@@ -123,7 +122,7 @@ class _Copies:
         name = self.of(attributes["function"].func.name, attributes[vocabulary.CHIP_ATTRIBUTE].i)
         for attribute in ("Tconstants", "Targs", "Nresources", "Tresults", "function"):
             del attributes[attribute]
-        _make_call(node, types, results, name)
+        calls.make_call(node, types, results, name)
 
     def of(self, name: str, chip: int) -> str:
         """The name of a function's copy for an IPU, made if need be."""
@@ -177,8 +176,9 @@ class _Copies:
             functions = launched(node, name)
             self.made.update((function.signature.name, function) for function in functions)
             self._launchers[content] = name
-        call = node_def_pb2.NodeDef(name=node.name, op=_CALL, device=node.device, input=node.input)
-        _make_call(call, op_types.input_types(node), op_types.output_types(node)["output"], self._launchers[content])
+        call = node_def_pb2.NodeDef(name=node.name, device=node.device, input=node.input)
+        results = op_types.output_types(node)["output"]
+        calls.make_call(call, op_types.input_types(node), results, self._launchers[content])
         node.CopyFrom(call)
 
     def _redirect(self, node: node_def_pb2.NodeDef, chip: int) -> None:
@@ -199,15 +199,6 @@ def _bring_into_range(function: function_pb2.FunctionDef) -> None:
 def _renamed(text: str, launches: Iterable[str]) -> str:
     name, *rest = text.split(":")
     return ":".join([name, "output", *rest[1:]]) if rest and name in launches else text
-
-
-def _make_call(node: node_def_pb2.NodeDef, types: Iterable[int], results: Iterable[int], function: str) -> None:
-    node.op = _CALL
-    node.attr["Tin"].list.type.extend(types)
-    node.attr["Tout"].list.type.extend(results)
-    node.attr["f"].func.name = function
-    for name in ("config", "config_proto", "executor_type"):
-        node.attr[name].s = b""
 
 
 def _leave_out(node: node_def_pb2.NodeDef) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-_CALL = "StatefulPartitionedCall"
+from tf_ipu_shim.lowering import calls
 
 
 def as_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:
@@ -54,9 +54,7 @@ def _renamed(text: str, called: Mapping[str, function_pb2.FunctionDef]) -> str:
 def _make_call(node: node_def_pb2.NodeDef, function: function_pb2.FunctionDef) -> None:
     for attribute in [key for key in node.attr if not key.startswith("_")]:
         del node.attr[attribute]  # values of type arguments, which a function that is in the library has none of
-    node.attr["f"].func.name = node.op
-    node.op = _CALL
-    node.attr["Tin"].list.type.extend(argument.type for argument in function.signature.input_arg)
-    node.attr["Tout"].list.type.extend(result.type for result in function.signature.output_arg)
-    for attribute in ("config", "config_proto", "executor_type"):
-        node.attr[attribute].s = b""
+    signature = function.signature
+    calls.make_call(
+        node, (one.type for one in signature.input_arg), (one.type for one in signature.output_arg), node.op
+    )

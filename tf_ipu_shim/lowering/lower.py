@@ -10,6 +10,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import (
     accumulated_gradients,
+    calls,
     candidate_samplers,
     feed_order,
     feeds,
@@ -162,13 +163,7 @@ def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgr
 
 def _run_function(program: LoweredProgram, name: str, types: Sequence[int], graph: FunctionGraph) -> None:
     """Has the program's op call a function of these arguments, with the results of a graph."""
-    node = program.node
-    node.op = "StatefulPartitionedCall"
-    node.attr["Tin"].list.type.extend(types)
-    node.attr["Tout"].list.type.extend(graph.return_types)
-    node.attr["f"].func.name = name
-    node.attr["config"].s = node.attr["executor_type"].s = b""
-    node.attr["config_proto"].s = AS_WRITTEN
+    calls.make_call(program.node, types, graph.return_types, name, AS_WRITTEN)
 
 
 def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: list[_Emission]) -> None:

@@ -12,7 +12,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2
 from tensorflow.python.framework import dtypes, graph_to_function_def, ops
 from tensorflow.python.ops import array_ops
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering import calls, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions
 
@@ -77,14 +77,12 @@ def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node,
 def _call(node: node_def_pb2.NodeDef, replacement: Replacement, function: str) -> node_def_pb2.NodeDef:
     """The call that stands where an op stood."""
     taken = [text for text in node.input if text[0] != "^"][: len(replacement.inputs)]
-    made = node_def_pb2.NodeDef(name=node.name, op="StatefulPartitionedCall", device=node.device, input=taken)
+    made = node_def_pb2.NodeDef(name=node.name, device=node.device, input=taken)
     made.input.extend(text for text in node.input if text[0] == "^")
     for name, value in node.attr.items():
         if name.startswith("_") and name != "_output_shapes":
             made.attr[name].CopyFrom(value)
-    made.attr["Tin"].list.type.extend(replacement.inputs.values())
-    made.attr["Tout"].list.type.extend(replacement.outputs.values())
-    made.attr["f"].func.name = function
+    calls.make_call(made, replacement.inputs.values(), replacement.outputs.values(), function)
     return made
 
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import tensor_util
+from tensorflow.core.framework import node_def_pb2, tensor_shape_pb2, types_pb2
 
-from tf_ipu_shim.lowering import feeds, op_types, vocabulary
+from tf_ipu_shim.lowering import feeds, loop_variables, op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node, Result
 from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.lowering.loop_variables import LoopVariable
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.written_variables import READS
 
@@ -46,7 +45,7 @@ def _let_overlap(functions: Functions, graph: FunctionGraph, loop: Node) -> None
     pipeline = PipelineDescription.of(loop.proto)
     if pipeline is None or pipeline.stages < 2 or pipeline.schedule == "Sequential":
         return
-    body, cond = (functions[loop.proto.attr[name].func.name] for name in ("body", "cond"))
+    body = functions[loop.proto.attr["body"].func.name]
     step = _step_of(body)
     if step is None or not all(_is_harmless(functions, called) for called in functions.reached(body.name)):
         return
@@ -54,10 +53,16 @@ def _let_overlap(functions: Functions, graph: FunctionGraph, loop: Node) -> None
     turns = [_TURN.format(len(body.arguments) + index) for index in range(len(_feeds_of(mini_batch)))]
     if not turns or any(not _FEEDS.isdisjoint(functions[called].ops) for called in _below(functions, mini_batch)):
         return
+    first = len(step.proto.attr["Tout"].list.type)
+    carried = [
+        LoopVariable(turn, _INT, tensor_shape_pb2.TensorShapeProto(), f"{step.name}:output:{first + index}")
+        for index, turn in enumerate(turns)
+    ]
     _take_turns(mini_batch, turns)
+    loop_variables.declare(functions, loop, carried)
     _hand_on(body, step, turns)
-    cond.arguments.update(dict.fromkeys(turns, _INT))
-    _begin(graph, loop, turns, pipeline.stages)
+    loop_variables.carry(functions, graph, loop, carried)
+    loop.proto.attr["parallel_iterations"].i = pipeline.stages
 
 
 def _step_of(body: FunctionGraph) -> Node | None:
@@ -103,7 +108,6 @@ def _take_turns(graph: FunctionGraph, turns: Sequence[str]) -> None:
 
 def _hand_on(body: FunctionGraph, step: Node, turns: Sequence[str]) -> None:
     """Has a loop's body give the turns to its mini-batch, and take them from it."""
-    first = len(step.proto.attr["Tout"].list.type)
     call = node_def_pb2.NodeDef()
     call.CopyFrom(step.proto)
     data = [text for text in call.input if text[0] != "^"]
@@ -112,31 +116,8 @@ def _hand_on(body: FunctionGraph, step: Node, turns: Sequence[str]) -> None:
         call.attr[types].list.type.extend([_INT] * len(turns))
     call.attr.pop("_output_shapes", None)
     call.attr["_lower_as_multi_device_function"].b = True  # an iteration is no call, which would begin and end as one
-    body.arguments.update(dict.fromkeys(turns, _INT))
     body.rewrite(lambda node: [call] if node is step else [_without_waits(node, {step.name})])
-    body.results.extend(Result(turn, _INT, f"{step.name}:output:{first + index}") for index, turn in enumerate(turns))
     body.control_returns = [node for node in body.control_returns if node is not step]
-
-
-def _begin(graph: FunctionGraph, loop: Node, turns: Sequence[str], at_a_time: int) -> None:
-    """Gives a loop its turns, and says how many iterations are in flight."""
-    made = node_def_pb2.NodeDef()
-    made.CopyFrom(loop.proto)
-    zeros = []
-    for turn in turns:
-        zero = node_def_pb2.NodeDef(name=f"{loop.name}/{turn}", op="Const")
-        zero.attr["dtype"].type = _INT
-        zero.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(np.int32(0)))
-        zeros.append(zero)
-        made.attr["T"].list.type.append(_INT)
-        if loop.proto.attr["output_shapes"].list.shape:
-            made.attr["output_shapes"].list.shape.add()
-    data = [text for text in made.input if text[0] != "^"]
-    data.extend(f"{zero.name}:output:0" for zero in zeros)
-    made.input[:] = [*data, *(text for text in loop.proto.input if text[0] == "^")]
-    made.attr["parallel_iterations"].i = at_a_time
-    made.attr.pop("_output_shapes", None)
-    graph.rewrite(lambda node: [*zeros, made] if node is loop else None)
 
 
 def _identity(name: str, tensor: str, *after: str) -> node_def_pb2.NodeDef:

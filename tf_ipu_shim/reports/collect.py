@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Entry, Timeline
+from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Entry, Phase, Timeline
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
 from tf_ipu_shim.machine.memory.liveness import smallest
@@ -152,19 +152,18 @@ class _Programs:
                 phase.total if phase is not None else 0,
                 phase.bytes if phase is not None else 0,
                 phase.temporary_bytes if phase is not None else 0,
-                self._compute_set(entry, times) if entry.kind == "compute" else -1,
+                self._compute_set(entry, phase, times) if entry.kind == "compute" and phase is not None else -1,
                 computation.kind if computation is not None else "",
             )
         )
         for child in entry.children:
             self.add(child, number, times * (entry.times if entry.kind == "loop" else 1), op)
 
-    def _compute_set(self, entry: Entry, times: float) -> int:
-        known, phase = self._sets.get(entry.name), entry.phase
+    def _compute_set(self, entry: Entry, phase: Phase, times: float) -> int:
+        known = self._sets.get(entry.name)
         if known is not None:
             self._sets[entry.name] = known._replace(runs=known.runs + times)
             return known.id
-        assert phase is not None  # a compute set is a phase
         made = ComputeSetRow(
             len(self._sets), entry.name, phase.vertex, phase.vertices, phase.tiles, entry.cycles, times
         )

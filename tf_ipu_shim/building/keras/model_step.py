@@ -102,20 +102,10 @@ def train(model: Any, data: Any) -> dict[str, Any]:
 
 def update(model: Any, data: Any) -> dict[str, Any]:
     """Updates the weights with a mini-batch, and gives the metrics so far."""
-    optimizer = model.optimizer
-    if not wants_captured(optimizer):
-        pairs, metrics, _ = gradients(model, data)
-        optimizer.apply_gradients(pairs)
-        return metrics
-    x, y, weights = unpack(model, data)
-    with backprop.GradientCaptureTape() as tape:
-        y_pred = model(x, training=True)
-        loss = loss_of(model, x, y, y_pred, weights)
-    # As `minimize` does: an optimizer that takes captured gradients scales the loss itself, and takes scaled gradients.
-    pairs = optimizer._compute_gradients(loss, model.trainable_variables, tape=tape)
-    captured = dict(tape.captured_gradients)
-    optimizer.apply_gradients(pairs, **({"captured_grads": captured} if captured else {}))
-    return metrics_of(model, x, y, y_pred, weights)
+    pairs, metrics, captured = gradients(model, data)
+    further = {"captured_grads": captured} if captured and wants_captured(model.optimizer) else {}
+    model.optimizer.apply_gradients(pairs, **further)
+    return metrics
 
 
 def wants_captured(optimizer: Any) -> bool:
@@ -129,11 +119,15 @@ def scaled(optimizer: Any, loss: Any) -> Any:
 
 
 def unscaled(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Dense gradients as the optimizer applies them; variables without one are left out."""
+    """Dense gradients as the optimizer's `apply_gradients` takes them; variables without one are left out.
+
+    Keras' LossScaleOptimizer takes unscaled gradients. Those with automatic loss scaling take scaled ones, which they
+    count and unscale themselves.
+    """
     pairs = [(ops.convert_to_tensor(gradient), variable) for gradient, variable in pairs if gradient is not None]
     if not pairs:
         raise ValueError("No gradients provided for any variable: the loss depends on none that can be trained.")
-    if hasattr(optimizer, "get_unscaled_gradients"):
+    if hasattr(optimizer, "get_unscaled_gradients") and not getattr(optimizer, "takes_scaled_gradients", False):
         values = optimizer.get_unscaled_gradients([gradient for gradient, _ in pairs])
         return list(zip(values, (variable for _, variable in pairs)))
     return pairs

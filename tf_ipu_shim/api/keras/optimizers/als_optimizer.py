@@ -81,6 +81,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
     """
 
     brings_its_optimizer = False  # whether it makes the optimizer that it wraps
+    takes_scaled_gradients = True  # as Graphcore's; Keras' LossScaleOptimizer takes unscaled ones
 
     def __init__(
         self,

@@ -1,0 +1,67 @@
+"""How long the lowering of programs takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class LoweredOnly(Exception):
+    """Ends a first run before XLA compiles, which takes minutes for large graphs."""
+
+
+class Stopwatch:
+    """Measures what the plugin spends in the lowering.
+
+    Args:
+        repeats: how often to lower each program.
+        runs: whether programs run afterwards.
+
+    Attributes:
+        runs: as given; may be changed.
+        alone: for the last program, the seconds that each lowering of it took.
+        whole: the same with the memory plan, with parsing and serialising.
+        total: the seconds of `whole`, of all programs.
+    """
+
+    def __init__(self, repeats: int, runs: bool = False) -> None:
+        from tf_ipu_shim import plugin
+        from tf_ipu_shim.compiling import installation, lowered
+        from tf_ipu_shim.runtime import devices
+
+        self._library = plugin.load()
+        self._repeats = repeats
+        self.runs = runs
+        self.alone: list[float] = []
+        self.whole: list[float] = []
+        self.total = 0.0
+        lower = lowered.lower
+
+        def timed(*arguments: Any, **options: Any) -> Any:
+            start = time.thread_time()
+            program = lower(*arguments, **options)
+            self.alone.append(time.thread_time() - start)
+            return program
+
+        lowered.lower = timed
+        installation.install(self, devices.get)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+    def set_lowering(self, lower: Callable[[Any, bytes], bytes]) -> None:
+        """What the lowering believes to be the plugin's."""
+
+        def timed(call: Any, request: bytes) -> bytes:
+            self.alone, self.whole = [], []
+            for _ in range(self._repeats):
+                start = time.thread_time()
+                answer = lower(call, request)
+                self.whole.append(time.thread_time() - start)
+            self.total += sum(self.whole)
+            if not self.runs:
+                raise LoweredOnly
+            return answer
+
+        self._library.set_lowering(timed)

@@ -1,0 +1,33 @@
+"""Calls of functions, as ops that TensorFlow's executor and XLA know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensorflow.core.framework import node_def_pb2
+
+
+def make_call(
+    node: node_def_pb2.NodeDef, types: Iterable[int], results: Iterable[int], function: str, config: bytes = b""
+) -> None:
+    """Makes a call of an op, whose inputs and further attributes stay.
+
+    Args:
+        node: the op; changed.
+        types: `DataType` of each input.
+        results: `DataType` of each result.
+        function: the name of what is called.
+        config: a serialised `ConfigProto` for its run.
+
+    Example:
+        >>> node = tf.compat.v1.NodeDef(name="half", op="Halve", input=["x"])
+        >>> make_call(node, [1], [1], "halve")
+        >>> node.op, node.attr["f"].func.name
+        ('StatefulPartitionedCall', 'halve')
+    """
+    node.op = "StatefulPartitionedCall"
+    node.attr["Tin"].list.type.extend(types)
+    node.attr["Tout"].list.type.extend(results)
+    node.attr["f"].func.name = function
+    node.attr["config"].s = node.attr["executor_type"].s = b""
+    node.attr["config_proto"].s = config
