@@ -180,9 +180,9 @@ def test_loss_scaling_with_gradient_accumulation(stages, wrap):
         layers[1].kernel_initializer = keras.initializers.Constant(0.5)
         model = keras.Sequential(layers)
         if options and stages is None:
-            model.set_gradient_accumulation_options(3, gradient_accumulation_reduction_method="mean")
+            model.set_gradient_accumulation_options(4, gradient_accumulation_reduction_method="mean")
         elif options:
-            model.set_pipelining_options(3, device_mapping=[0, 0], gradient_accumulation_reduction_method="mean")
+            model.set_pipelining_options(4, device_mapping=[0, 0], gradient_accumulation_reduction_method="mean")
             model.set_pipeline_stage_assignment(stages)
         model.compile(make_optimizer(), "mse", **options)
         model.fit(INPUTS.reshape(-1, 2), np.ones((24, 1), "f"), batch_size=batch, shuffle=False, verbose=0, epochs=2)
@@ -192,7 +192,7 @@ def test_loss_scaling_with_gradient_accumulation(stages, wrap):
         return legacy.SGD(0.01, 0.9)
 
     with ipu_strategy.IPUStrategyV1().scope():
-        weights = fit(lambda: wrap(optimizers.ALSOptimizer(make(), 8, update_frequency=1)), 4, steps_per_execution=6)
+        weights = fit(lambda: wrap(optimizers.ALSOptimizer(make(), 8, update_frequency=1)), 3, steps_per_execution=8)
     for actual, expected in zip(weights, fit(make, 12)):
         assert_close(actual, expected)
 
