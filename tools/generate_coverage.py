@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import pathlib
 import sys
-import types
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
@@ -41,28 +39,19 @@ class Row:
         return len(self.emulated) + len(self.refused) + len(self.missing)
 
 
-def imported(module: str) -> types.ModuleType | None:
-    """The module as scripts import it, or None when this package has none of that name."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        return None
-
-
 def row(name: str, releases: str) -> Row:
     """Looks up all names of a module."""
-    from tf_ipu_shim.names import graphcore_names
-    from tf_ipu_shim.names.refused import refusal
+    from tf_ipu_shim.names import emulated, graphcore_names
 
-    module = imported(name)
     found = Row(name, releases, [], {}, [])
     for attribute in sorted(graphcore_names.attributes(name)):
-        if module is None or not hasattr(module, attribute):
-            found.missing.append(attribute)
-        elif reason := refusal(getattr(module, attribute)):
-            found.refused[attribute] = reason
-        else:
+        verdict = emulated.verdict(name, attribute)
+        if verdict.state == emulated.EMULATED:
             found.emulated.append(attribute)
+        elif verdict.state == emulated.REFUSED:
+            found.refused[attribute] = verdict.reason.removeprefix(f"{attribute} ")
+        else:
+            found.missing.append(attribute)
     return found
 
 

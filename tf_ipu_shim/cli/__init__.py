@@ -27,6 +27,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
+    "check": Command("tf_ipu_shim.cli.check", "say what becomes of every IPU call of a script"),
     "doctor": Command("tf_ipu_shim.cli.doctor", "check this installation, and say what to do"),
     "env": Command("tf_ipu_shim.cli.env", "list environment variables, flags and engine options with their values"),
     "info": Command("tf_ipu_shim.machine.info", "list the simulated IPUs, and who uses them"),

@@ -69,7 +69,7 @@ def main(argv: Sequence[str], program: str = PROGRAM) -> int:
     return run(options)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, failures: list[Exception] | None = None) -> int:
     """Runs a script and returns the exit status `python` would have ended with.
 
     The script sees its own `sys.argv` and `sys.path[0]`, is `__main__`, and an uncaught exception prints the traceback
@@ -78,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
     Args:
         options: as `add_arguments` declares.
+        failures: is given the exception that ended the script, if one did.
 
     Returns:
         0, the status given to `sys.exit`, 1 after an uncaught exception, 2 where there is no such script, or the
@@ -88,10 +89,24 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.module:
         options.module, *options.arguments = options.module
-    problem = _problem(options) or report.problem(options)
-    if problem:
-        print(f"{options.program}: {problem}", file=sys.stderr)
+    wrong = problem(options) or report.problem(options)
+    if wrong:
+        print(f"{options.program}: {wrong}", file=sys.stderr)
         return 2
+    prepare(options)
+    report.begin(options)
+    try:
+        return _run(options, failures if failures is not None else [])
+    finally:
+        report.write(options)
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Puts the options into the environment, where everything below reads them.
+
+    Args:
+        options: as `add_arguments` declares.
+    """
     if options.sdk:
         os.environ[sdk.ENVIRONMENT_VARIABLE] = options.sdk
     if options.system:
@@ -99,14 +114,9 @@ def run(options: argparse.Namespace) -> int:
     if options.execution:
         os.environ[ways.ENVIRONMENT_VARIABLE] = options.execution
     noise.reduce(options)
-    report.begin(options)
-    try:
-        return _run(options)
-    finally:
-        report.write(options)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
     if options.tf1:
         from tf_ipu_shim.names import tensorflow1
 
@@ -117,14 +127,19 @@ def _run(options: argparse.Namespace) -> int:
     except SystemExit as stop:
         return _status(stop)
     except Exception as error:
+        failures.append(error)
         error.__traceback__ = _script_traceback(error.__traceback__)
         sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
 
 
-def _problem(options: argparse.Namespace) -> str | None:
-    """What is wrong with the script's name, before anything of it has run."""
+def problem(options: argparse.Namespace) -> str | None:
+    """What is wrong with the script's name, before anything of it has run; None where nothing is.
+
+    Args:
+        options: as `add_arguments` declares.
+    """
     if options.module:
         return None if _has_module(options.module) else f"No module named {options.module}"
     if options.script is None:

@@ -1,0 +1,174 @@
+"""The porting report: what is said of a script's IPU calls, and of what else it does."""
+
+import ast
+import pathlib
+
+import pytest
+
+from tf_ipu_shim import cli, keras2, porting
+from tf_ipu_shim.names import emulated, keras_choice
+from tf_ipu_shim.porting import Kind
+from tf_ipu_shim.porting.scan import Scan
+
+FILE = pathlib.Path("script.py")
+
+
+def found(text):
+    """Kind, line and name of all findings."""
+    return [
+        (one.kind, one.line, one.name)
+        for one in porting.check([porting.Source(FILE, ast.parse(text))])
+        if one.kind is not Kind.EMULATED
+    ]
+
+
+CONFIGURED = "from tensorflow.python import ipu\nc = ipu.config.IPUConfig()\nc.configure_ipu_system()\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from tensorflow.python.ipu.utils import reset_ipu_seed as r\nr(1)",
+        "from tensorflow.python.ipu import utils\nutils.reset_ipu_seed(1)",
+        "import tensorflow.python.ipu as x\nx.utils.reset_ipu_seed(1)",
+        "from tf_ipu_shim import ipu\nipu.utils.reset_ipu_seed(1)",
+        "import tensorflow.python.ipu.utils\ntensorflow.python.ipu.utils.reset_ipu_seed(1)",
+    ],
+)
+def test_names_are_found_however_they_are_imported(text):
+    places = [(use.line, use.name) for use in Scan(ast.parse(text)).uses if use.call]
+    assert places == [(2, "tensorflow.python.ipu.utils.reset_ipu_seed")]
+
+
+def test_what_nobody_has_and_what_is_refused():
+    text = CONFIGURED + "ipu.utils.no_such(1)\nipu.ops.summary_ops.get_ipu_reports()\nipu.utils.reset_ipu_seed(1)\n"
+    assert found(text) == [
+        (Kind.REFUSED, 4, "ipu.utils.no_such"),
+        (Kind.REFUSED, 5, "ipu.ops.summary_ops.get_ipu_reports"),
+    ]
+    missing = porting.check([porting.Source(FILE, ast.parse("from tensorflow.python.ipu import dataset_tools"))])
+    assert missing[0].kind is Kind.REFUSED
+
+
+def test_reasons_are_those_of_the_table_of_options():
+    text = CONFIGURED + (
+        "c.matmuls.poplar_options = {}\nc.auto_select_ipus = 2\n"
+        "ipu.rnn_ops.PopnnDynamicLSTM(4, options={}, return_state=True)\n"
+        "model.set_gradient_accumulation_options(verify_usage=False)\n"
+    )
+    assert found(text) == [
+        (Kind.RECORDED, 4, "IPUConfig.matmuls.poplar_options"),
+        (Kind.RECORDED, 6, "ipu.rnn_ops.PopnnDynamicLSTM(options=)"),
+        (Kind.RECORDED, 7, ".set_gradient_accumulation_options(verify_usage=)"),
+    ]
+
+
+def test_flags_that_a_script_sets_itself():
+    text = CONFIGURED + (
+        "os.environ['TF_POPLAR_FLAGS'] = '--max_infeed_threads=2 --use_ipu_model'\n"
+        "os.environ['TF_POPLAR_FLAGS'] = '--no_such_flag'\n"
+        "os.environ.setdefault('POPLAR_ENGINE_OPTIONS', '{\"debug.trace\": \"true\"}')\n"
+    )
+    assert found(text) == [
+        (Kind.RECORDED, 4, "TF_POPLAR_FLAGS: max_infeed_threads"),
+        (Kind.REFUSED, 5, "TF_POPLAR_FLAGS"),
+        (Kind.RECORDED, 6, "POPLAR_ENGINE_OPTIONS: debug.trace"),
+    ]
+
+
+def test_nothing_is_configured():
+    text = "from tensorflow.python import ipu\nwith ipu.scopes.ipu_scope('/device:IPU:0'):\n  pass\n"
+    assert found(text) == [(Kind.TRAP, 2, "no configure_ipu_system")]
+    assert found("import tensorflow as tf\ntf.Session()\nd.batch(2)\n") == []
+
+
+@pytest.mark.parametrize(
+    ("call", "is_trap"),
+    [
+        ("d.batch(4)", True),
+        ("d.batch(4, drop_remainder=False)", True),
+        ("d.batch(4, True)", False),
+        ("d.batch(4, drop_remainder=True)", False),
+        ("d.batch(4, drop_remainder=whole)", False),
+        ("d.batch(4, **options)", False),
+        ("d.batch()", False),
+        ("d.padded_batch(4, [None])", True),
+    ],
+)
+def test_batches(call, is_trap):
+    assert bool(found(CONFIGURED + call)) == is_trap
+
+
+STRATEGY = CONFIGURED + "import tensorflow as tf\ns = ipu.ipu_strategy.IPUStrategy()\n"
+
+
+@pytest.mark.parametrize(
+    ("rest", "lines"),
+    [
+        ("m = tf.keras.Sequential()\nwith s.scope():\n  m.fit(x)\n", [6]),
+        ("m = tf.keras.Sequential()\nm.evaluate(x)\n", [6]),
+        ("with s.scope():\n  m = tf.keras.Sequential()\n  m.fit(x)\n", []),
+        ("m = tf.keras.Sequential()\nwith s.scope():\n  m.predict(x)\n", []),
+        ("def make():\n  m = tf.keras.Sequential()\n  return m\nwith s.scope():\n  m = make()\n  m.fit(x)\n", []),
+    ],
+)
+def test_models_outside_the_scope(rest, lines):
+    assert found(STRATEGY + rest) == [(Kind.TRAP, line, "model outside the scope") for line in lines]
+
+
+def test_keras_3(monkeypatch):
+    monkeypatch.setattr(keras_choice, "is_apart", lambda: True)
+    monkeypatch.setattr(keras2, "has_engine", lambda name: name == "tf_keras.src")
+    text = (
+        CONFIGURED + "import keras\nimport os\nos.environ['TF_USE_LEGACY_KERAS'] = '0'\nfrom tensorflow import keras\n"
+    )
+    assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (4, 6)]
+
+
+def test_names_of_tensorflow_1():
+    assert found(CONFIGURED + "import tensorflow as tf\ntf.Session()\ntf.placeholder()\n") == [
+        (Kind.TRAP, 5, "tf.Session")
+    ]
+    assert found(CONFIGURED + "import tensorflow.compat.v1 as tf\ntf.Session()\n") == []
+
+
+def test_files_beside_the_script(tmp_path):
+    (tmp_path / "main.py").write_text("import parts.one\nfrom two import name\nimport json\n")
+    (tmp_path / "two.py").write_text("import main\nname = 1\n")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "__init__.py").write_text("")
+    (tmp_path / "parts" / "one.py").write_text("from . import three\n")
+    (tmp_path / "parts" / "three.py").write_text("")
+    paths = {source.path.relative_to(tmp_path).as_posix() for source in porting.sources(tmp_path / "main.py")}
+    assert paths == {"main.py", "two.py", "parts/__init__.py", "parts/one.py", "parts/three.py"}
+
+
+def test_verdicts():
+    assert emulated.verdict("tensorflow.python.ipu.config", "IPUConfig") == (emulated.EMULATED, "")
+    assert emulated.verdict("tensorflow.python.ipu.config", "Nobody").state == emulated.MISSING
+
+
+def test_the_command_reads_a_script(tmp_path, capsys):
+    script = tmp_path / "script.py"
+    script.write_text(CONFIGURED + "raise RuntimeError('it ran')\n")
+    assert cli.main(["check", "--static", str(script)]) == 0
+    assert f"{script}:2" in capsys.readouterr().out
+    script.write_text("from tensorflow.python import ipu\nipu.utils.no_such()\n")
+    assert cli.main(["check", "--static", str(script)]) == 1
+    assert "refused: 1" in capsys.readouterr().out
+    script.write_text("def (")
+    assert cli.main(["check", "--static", str(script)]) == 2
+    assert f"{script}:1" in capsys.readouterr().err
+
+
+def test_a_run_says_what_arguments_it_refused(python):
+    script = python.script(
+        "import tf_ipu_shim.ipu as ipu\nc = ipu.config.IPUConfig()\nc.auto_select_ipus = 1\nc.configure_ipu_system()\n"
+        "from tensorflow.python.ipu import rnn_ops\n"
+        "rnn_ops.PopnnLSTM(2, options={'partialsType': 'half'})\n"
+        "rnn_ops.PopnnLSTM(2, activation='no such')\n"
+    )
+    process = python("-m", "tf_ipu_shim.cli", "check", script)
+    assert process.returncode == 1
+    assert f"{script.name}:7: ValueError" in process.stdout
+    assert "PopnnLSTM(options) = {'partialsType': 'half'}" in process.stdout

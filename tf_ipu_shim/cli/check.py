@@ -1,0 +1,79 @@
+"""`tf-ipu check`: the porting report of a script, with what a run of it accepted in silence and refused."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import sys
+import traceback
+
+from tf_ipu_shim import porting
+from tf_ipu_shim.cli import runner
+from tf_ipu_shim.porting import traps
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options: the runner's, and whether to run the script at all."""
+    parser.add_argument("--static", action="store_true", help="read the script, and do not run it")
+    runner.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs a script, unless told not to, and prints what becomes of its IPU calls.
+
+    Args:
+        arguments: as `add_arguments` declares.
+
+    Returns:
+        0; 1 where something is refused or the run failed; 2 where there is no such script.
+    """
+    if arguments.module:
+        print("tf-ipu check: name the script's file: -m is not taken", file=sys.stderr)
+        return 2
+    problem = runner.problem(arguments)
+    if problem:
+        print(f"tf-ipu check: {problem}", file=sys.stderr)
+        return 2
+    script = pathlib.Path(arguments.script).absolute()
+    try:
+        sources = porting.sources(script)
+    except SyntaxError as error:
+        print(f"tf-ipu check: {error.filename}:{error.lineno}: {error.msg}", file=sys.stderr)
+        return 2
+    if arguments.static:
+        runner.prepare(arguments)
+        findings = porting.check(sources)
+        status = 0
+    else:
+        failures: list[Exception] = []
+        status = runner.run(arguments, failures)
+        findings = [*porting.check(sources), *_seen(sources[0].path, failures, {source.path for source in sources})]
+        if status == 0 and _configured():
+            findings = [finding for finding in findings if finding.name != traps.NOT_CONFIGURED]
+    print(porting.to_text(findings))
+    if arguments.static:
+        print("What a call refuses for its arguments shows only in a run: leave out --static.")
+    return 1 if status or any(finding.kind is porting.Kind.REFUSED for finding in findings) else 0
+
+
+def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Path]) -> list[porting.Finding]:
+    """What a run adds to what can be read: options that it recorded, and what ended it."""
+    found = []
+    for failure in failures:
+        frames = traceback.extract_tb(failure.__traceback__)
+        own = [frame for frame in frames if pathlib.Path(os.path.abspath(frame.filename)) in files]
+        place = own[-1] if own else None
+        path = pathlib.Path(os.path.abspath(place.filename)) if place else script
+        line = place.lineno or 0 if place else 0
+        why = str(failure).strip() or "without a message"
+        found.append(porting.Finding(porting.Kind.REFUSED, path, line, type(failure).__name__, why))
+    accepted = sys.modules.get("tf_ipu_shim.runtime.accepted")
+    for name, value in (accepted.arguments() if accepted else {}).items():
+        found.append(porting.Finding(porting.Kind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
+    return found
+
+
+def _configured() -> bool:
+    devices = sys.modules.get("tf_ipu_shim.runtime.devices")
+    return devices is not None and devices.configured() is not None

@@ -1,0 +1,187 @@
+"""What becomes of each use of Graphcore's names: looked up where this package itself keeps it."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import pathlib
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tf_ipu_shim.configuration import arguments
+from tf_ipu_shim.configuration.table import OPTIONS, Option
+from tf_ipu_shim.errors import UnknownFlagError
+from tf_ipu_shim.machine import engine_options, flags
+from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.names import emulated, graphcore_names
+from tf_ipu_shim.porting import traps
+from tf_ipu_shim.porting.scan import Scan, Use, strings_set
+from tf_ipu_shim.porting.sources import Source
+
+_KERAS_METHODS = ("fit", "evaluate", "predict")
+
+
+class Kind(enum.Enum):
+    """What becomes of a use."""
+
+    REFUSED = "refused"
+    RECORDED = "accepted without effect"
+    TRAP = "look at"
+    EMULATED = "emulated"
+
+
+class Finding(NamedTuple):
+    """One use, and what becomes of it.
+
+    Args:
+        kind: what becomes of it.
+        path: the file.
+        line: of the file; 0 for the file as a whole.
+        name: what the script uses, without the longest of Graphcore's package names.
+        why: the reason, and what to do; empty where it is emulated.
+    """
+
+    kind: Kind
+    path: pathlib.Path
+    line: int
+    name: str
+    why: str = ""
+
+
+def check(sources: Iterable[Source]) -> list[Finding]:
+    """What becomes of every IPU call of some files.
+
+    Imports TensorFlow and the emulated modules that the files name. What a call refuses for its arguments shows only
+    when it runs.
+
+    Args:
+        sources: the files of one script.
+
+    Returns:
+        By file and line, each once.
+
+    Example:
+        >>> check([Source(pathlib.Path("a.py"), ast.parse("from tensorflow.python.ipu import vertex_edsl"))])[0].kind
+        <Kind.REFUSED: 'refused'>
+    """
+    scans = [(source, Scan(source.tree)) for source in sources]
+    found: dict[Finding, None] = {}
+    for source, scan in scans:
+        for finding in _of_file(source, scan):
+            found.setdefault(finding)
+    for path, trap in traps.look(scans):
+        found.setdefault(Finding(Kind.TRAP, path, trap.line, trap.name, trap.why))
+    order = [source.path for source, _ in scans]
+    return sorted(found, key=lambda one: (order.index(one.path), one.line, one.name))
+
+
+def _of_file(source: Source, scan: Scan) -> Iterator[Finding]:
+    path = source.path
+    for use in scan.uses:
+        if not use.name.startswith("."):
+            module, name = _split(use.name)
+            if name:
+                verdict = emulated.verdict(module, name)
+                kind = Kind.EMULATED if verdict.state == emulated.EMULATED else Kind.REFUSED
+                yield Finding(kind, path, use.line, short(use.name), verdict.reason)
+            elif graphcore_names.modules().get(module) and (reason := emulated.module_reason(module)):
+                yield Finding(Kind.REFUSED, path, use.line, short(use.name), reason)
+        for argument, why in recorded_arguments(use):
+            yield Finding(Kind.RECORDED, path, use.line, f"{short(use.name)}({argument}=)", why)
+    for setting in scan.settings:
+        option = _options().get(setting.path)
+        if option is None:
+            continue  # a category, or an option no SDK has, which the configuration refuses with the nearest names
+        kind = Kind.RECORDED if option.effect == RECORDED else Kind.EMULATED
+        yield Finding(
+            kind, path, setting.line, f"IPUConfig.{setting.path}", option.what if kind is Kind.RECORDED else ""
+        )
+    yield from _of_environment(source)
+
+
+def _of_environment(source: Source) -> Iterator[Finding]:
+    """Flags and engine options that a file puts into the environment itself."""
+    whys = {entry.name: entry.what for entry in (*flags.effects(), *engine_options.effects())}
+    readers = (
+        (flags.ENVIRONMENT_VARIABLE, lambda text: flags.given_without_effect(flags.parse(text))),
+        (
+            engine_options.ENVIRONMENT_VARIABLE,
+            lambda text: engine_options.without_effect(engine_options.parse(text)),
+        ),
+    )
+    for variable, read in readers:
+        for line, text in strings_set(source.tree, variable):
+            try:
+                names = read(text)
+            except (UnknownFlagError, NotImplementedError, ValueError) as error:
+                yield Finding(Kind.REFUSED, source.path, line, variable, str(error))
+                continue
+            yield Finding(Kind.EMULATED, source.path, line, variable)
+            for name in names:
+                why = whys.get(name, whys["any other"])
+                yield Finding(Kind.RECORDED, source.path, line, f"{variable}: {name}", why)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The module of a dotted name, and the first name in it; further parts are attributes of what that gives."""
+    if name.startswith("."):
+        return "", ""
+    parts = name.split(".")
+    known = graphcore_names.modules()
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        if module in known or emulated.is_module(module):
+            first = parts[length] if length < len(parts) else ""
+            behind = emulated.module_behind(module, first) if first else ""
+            return (behind, ".".join(parts[length + 1 : length + 2])) if behind else (module, first)
+    return name, ""
+
+
+def short(name: str) -> str:
+    """A dotted name as scripts are used to write it.
+
+    Example:
+        >>> short("tensorflow.python.ipu.utils.reset_ipu_seed")
+        'ipu.utils.reset_ipu_seed'
+    """
+    return re.sub(r"^(tensorflow\.python|tensorflow\.compiler\.plugin\.poplar)\.", "", name)
+
+
+@functools.cache
+def _options() -> dict[str, Option]:
+    return {option.path: option for option in OPTIONS}
+
+
+@functools.cache
+def _calls() -> dict[str, frozenset[str]]:
+    """For each entry of the table of arguments the names that its calls go by: of functions, classes or modules."""
+    names = {}
+    for key, call in arguments.CALLS.items():
+        words = [key.rpartition(" ")[2], *re.findall(r"`([\w.]+)`", call.heading)]
+        names[key] = frozenset(word.rpartition(".")[2] for word in words)
+    return names
+
+
+def recorded_arguments(use: Use) -> list[tuple[str, str]]:
+    """The keyword arguments of a call that change nothing here, with the reasons.
+
+    Args:
+        use: a place where something is called.
+    """
+    if use.call is None:
+        return []
+    given = [word.arg for word in use.call.keywords if word.arg]
+    parts = use.name.strip(".").split(".")
+    module, name = _split(use.name)
+    own = set(parts[-1:]) if not name or name != parts[-1] else set(emulated.lineage(module, name))
+    found = {}
+    for key, names in _calls().items():
+        # A module such as gen_popnn_ops stands for all its functions; a method that is not a model's has other names.
+        if not own & names and not any(part in names for part in parts if part.startswith("gen_")):
+            continue
+        if use.name.startswith(".") and not key.startswith(("Model.", "pipeline")):
+            continue
+        rows = arguments.CALLS[key].arguments
+        found.update({name: rows[name].what for name in given if name in rows and rows[name].effect == RECORDED})
+    return list(found.items())

@@ -1,0 +1,170 @@
+"""What a file uses of Graphcore's names, read from its syntax tree: no line of it runs."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+
+from tf_ipu_shim.names import finder
+
+CONFIGURATION = "tensorflow.python.ipu.config.IPUConfig"
+_CONFIGURATIONS = (CONFIGURATION, "tensorflow.python.ipu.IPUConfig", "tensorflow.python.ipu.utils.IPUConfig")
+
+
+@dataclasses.dataclass(frozen=True)
+class Use:
+    """One place where a file uses something of Graphcore's.
+
+    Args:
+        line: of the file.
+        name: dotted, with Graphcore's name of the module; a method of an object that is not known begins with a dot.
+        call: the call, where it is called.
+    """
+
+    line: int
+    name: str
+    call: ast.Call | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """An option of a configuration that a file sets: its line and its path, such as `matmuls.poplar_options`."""
+
+    line: int
+    path: str
+
+
+class Scan:
+    """One file: the names that it imports, and where it uses them.
+
+    Args:
+        tree: the file.
+
+    Example:
+        >>> scan = Scan(ast.parse("from tensorflow.python import ipu\\nipu.utils.reset_ipu_seed(1)"))
+        >>> [(use.line, use.name) for use in scan.uses]
+        [(2, 'tensorflow.python.ipu.utils.reset_ipu_seed')]
+    """
+
+    def __init__(self, tree: ast.Module):
+        self.tree = tree
+        self.aliases: dict[str, str] = {}
+        for node in ast.walk(tree):
+            self._import(node)
+        # Names that hold an object of a known class: the last assignment counts, as scripts seldom reuse a name.
+        self.objects: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
+                made, target = self.dotted(node.value.func), dotted_text(node.targets[0])
+                if made and target and is_graphcore(made):
+                    self.objects[target] = made
+        self.uses: list[Use] = []
+        self.settings: list[Setting] = []
+        self._imports_of_names(tree)
+        self._visit(tree)
+
+    def dotted(self, node: ast.AST) -> str | None:
+        """What an expression names, its first part resolved through the imports; None for another expression."""
+        text = dotted_text(node)
+        if text is None:
+            return None
+        first, _, rest = text.partition(".")
+        whole = self.aliases.get(first)
+        return None if whole is None else _canonical(f"{whole}.{rest}" if rest else whole)
+
+    def _import(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                self.aliases[alias.asname or first] = alias.name if alias.asname else first
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                self.aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+
+    def _imports_of_names(self, tree: ast.Module) -> None:
+        """What an import statement itself asks for: it fails where there is no such name."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*"]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            self.uses += [Use(node.lineno, _canonical(name)) for name in names if is_graphcore(_canonical(name))]
+
+    def _visit(self, node: ast.AST, called: ast.Call | None = None) -> None:
+        if isinstance(node, (ast.Attribute, ast.Name)):
+            name = self.dotted(node)
+            if name is not None and is_graphcore(name):
+                self._note(node, name, called)
+                return
+            text = dotted_text(node)
+            if text is not None and isinstance(node, ast.Attribute):
+                self._method(node, text, called)
+                return
+        for child in ast.iter_child_nodes(node):
+            self._visit(child, node if isinstance(node, ast.Call) and child is node.func else None)
+
+    def _note(self, node: ast.Attribute | ast.Name, name: str, called: ast.Call | None) -> None:
+        # A name that holds only a package or module says nothing: what is taken from it does.
+        if isinstance(node, ast.Attribute) or called is not None:
+            self.uses.append(Use(node.lineno, name, called))
+
+    def _method(self, node: ast.Attribute, text: str, called: ast.Call | None) -> None:
+        """An attribute of an object: an option of a configuration, or a method."""
+        parts = text.split(".")
+        for length in range(len(parts) - 1, 0, -1):
+            kind = self.objects.get(".".join(parts[:length]))
+            if kind in _CONFIGURATIONS and isinstance(node.ctx, ast.Store):
+                self.settings.append(Setting(node.lineno, ".".join(parts[length:])))
+                return
+        if called is not None:
+            self.uses.append(Use(node.lineno, f".{parts[-1]}", called))
+
+
+def dotted_text(node: ast.AST) -> str | None:
+    """`a.b.c` as it stands in the file; None for anything else.
+
+    Example:
+        >>> dotted_text(ast.parse("a.b", mode="eval").body)
+        'a.b'
+    """
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+def is_graphcore(name: str) -> bool:
+    """Whether a dotted name is Graphcore's, or in a module of theirs."""
+    return finder.own_name(name) is not None
+
+
+def _canonical(name: str) -> str:
+    """Graphcore's name of what a script may take from this package by its own name too."""
+    for theirs, ours in finder.ALIASES.items():
+        if theirs.startswith("tf_ipu_shim.") and (name == theirs or name.startswith(f"{theirs}.")):
+            return (finder.graphcore_name(ours) or theirs) + name[len(theirs) :]
+    if name.startswith("tensorflow.keras.ipu"):
+        return name.removeprefix("tensorflow.")
+    return name
+
+
+def strings_set(tree: ast.Module, variable: str) -> Iterator[tuple[int, str]]:
+    """Lines where a file gives an environment variable a text that stands there, and the text.
+
+    Args:
+        tree: the file.
+        variable: its name.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            key, value = node.targets[0].slice, node.value
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setdefault" and len(node.args) == 2:
+            key, value = node.args
+        else:
+            continue
+        if isinstance(key, ast.Constant) and key.value == variable and isinstance(value, ast.Constant):
+            yield node.lineno, str(value.value)

@@ -1,0 +1,72 @@
+"""The files of a script: itself, and the modules beside it that it imports."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import pathlib
+import tokenize
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One file of a script.
+
+    Args:
+        path: as messages name it.
+        tree: its syntax tree.
+    """
+
+    path: pathlib.Path
+    tree: ast.Module
+
+
+def sources(script: pathlib.Path) -> list[Source]:
+    """A script and what it imports of the files beside it, each once.
+
+    Args:
+        script: a file of Python, or a directory with a `__main__.py`.
+
+    Returns:
+        The script first.
+
+    Raises:
+        OSError: the script cannot be read.
+        SyntaxError: a file is not Python as this interpreter has it.
+    """
+    start = script / "__main__.py" if script.is_dir() else script
+    folder, found = start.parent, {}
+    waiting = [start]
+    while waiting:
+        path = waiting.pop(0)
+        if path in found:
+            continue
+        with tokenize.open(path) as file:
+            tree = ast.parse(file.read(), str(path))
+        found[path] = Source(path, tree)
+        waiting += [file for name in _imported(tree, path, folder) for file in _files(folder, name)]
+    return list(found.values())
+
+
+def _imported(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) -> list[str]:
+    """All names that import statements of a file name, modules and what may be modules in them."""
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = path.relative_to(folder).parent.parts
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join((*above, *([node.module] if node.module else [])))
+            names += [base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)]
+    return names
+
+
+def _files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
+    """The files beside a script that importing a name would run."""
+    parts = [part for part in name.split(".") if part]
+    found = []
+    for length in range(1, len(parts) + 1):
+        place = folder.joinpath(*parts[:length])
+        found += [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
+    return found

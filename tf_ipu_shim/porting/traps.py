@@ -1,0 +1,166 @@
+"""What runs and does something else than a user of IPUs expects: of TensorFlow, Keras and configurations.
+
+Each is said only where the files show it. A model that a function is given, or a batch whose size a program computes,
+is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import pathlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tf_ipu_shim import keras2
+from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.names import keras_choice
+from tf_ipu_shim.porting.scan import Scan, Use, dotted_text, strings_set
+from tf_ipu_shim.porting.sources import Source
+
+NOT_CONFIGURED = "no configure_ipu_system"
+_CONFIGURE = ("configure_ipu_system", "set_ipu_config")
+_USERS = ("ipu_scope", "IPUStrategy", "IPUStrategyV1", "compile", "IPUEstimator", "IPUPipelineEstimator")
+_TF1 = ("Session", "placeholder", "get_variable", "ConfigProto", "variable_scope", "layers", "contrib", "app")
+_MODELS = ("Sequential", "Model")
+_RUNNING = ("fit", "evaluate")
+
+
+class Trap(NamedTuple):
+    """A place to look at: its line, a name for it, and what happens there."""
+
+    line: int
+    name: str
+    why: str
+
+
+def look(scans: Iterable[tuple[Source, Scan]]) -> Iterator[tuple[pathlib.Path, Trap]]:
+    """The traps of a script's files.
+
+    Args:
+        scans: the files with what was read in them, the script first.
+    """
+    scans = list(scans)
+    uses = [use for _, scan in scans for use in scan.uses]
+    if not any(not use.name.startswith(".") for use in uses):
+        return  # nothing of IPUs: stock TensorFlow's ways are right
+    first = _first_user(uses)
+    configured = any(use.name.rpartition(".")[2] in _CONFIGURE for use in uses)
+    for source, scan in scans:
+        traps = [*_keras(source.tree, scan), *_batches(source.tree), *_models(source.tree, scan), *_tf1(scan)]
+        if first is not None and first in scan.uses and not configured:
+            traps.append(
+                Trap(
+                    first.line,
+                    NOT_CONFIGURED,
+                    "no file configures IPUs: the default device has one. Make an IPUConfig, set auto_select_ipus and "
+                    "call configure_ipu_system() before the first use.",
+                )
+            )
+        for trap in traps:
+            yield source.path, trap
+
+
+def _first_user(uses: list[Use]) -> Use | None:
+    return next((use for use in uses if use.call and use.name.rpartition(".")[2] in _USERS), None)
+
+
+def _keras(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
+    """Keras 3, whose models know nothing of IPUs: chosen by the file, by the environment, or for want of another."""
+    variable = keras_choice.ENVIRONMENT_VARIABLE
+    what = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
+    apart = keras_choice.is_apart()
+    for line, text in strings_set(tree, variable):
+        if text not in ("1", "true", "True") and not keras2.has_engine("keras.src"):
+            yield Trap(line, "Keras 3 chosen", f"{variable}={text} chooses it: {what}. Set it to 1, or leave it unset.")
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        is_keras = any(name.partition(".")[0] == "keras" and not name.startswith("keras.ipu") for name in names)
+        if is_keras and apart:
+            why = f"`import keras` is Keras 3 here: {what}. Write `from tensorflow import keras`."
+            yield Trap(node.lineno, "Keras 3 chosen", why)
+        elif is_keras or "keras" in scan.aliases and any(name.startswith("tensorflow") for name in names):
+            yield from _chosen_outside(node.lineno, what)
+
+
+def _chosen_outside(line: int, what: str) -> Iterator[Trap]:
+    """Keras 3 for a reason that is not in the file."""
+    variable = keras_choice.ENVIRONMENT_VARIABLE
+    try:
+        keras2.root()
+    except UnsupportedError as error:
+        yield Trap(line, "Keras 3 chosen", str(error))
+        return
+    given = os.environ.get(variable, "1")
+    if given not in ("1", "true", "True") and not keras2.has_engine("keras.src"):
+        yield Trap(line, "Keras 3 chosen", f"{variable}={given} in the environment chooses it: {what}. Unset it.")
+
+
+def _batches(tree: ast.Module) -> Iterator[Trap]:
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        positional = {"batch": 2, "padded_batch": 4}.get(node.func.attr)
+        if positional is None or not (node.args or node.keywords) or len(node.args) >= positional:
+            continue
+        words = {word.arg: word.value for word in node.keywords}
+        value = words.get("drop_remainder")
+        if None not in words and (value is None or isinstance(value, ast.Constant) and not value.value):
+            yield Trap(
+                node.func.end_lineno or node.lineno,
+                "batch without drop_remainder",
+                "the last batch may be smaller, so that its size is not known when a program is compiled; an infeed "
+                f"refuses such a dataset. Write .{node.func.attr}(..., drop_remainder=True).",
+            )
+
+
+def _models(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
+    """Models that the file itself makes outside every strategy's scope, and trains or evaluates."""
+    strategies = {name for name, kind in scan.objects.items() if "Strategy" in kind.rpartition(".")[2]}
+    if not strategies:
+        return
+    inside = {id(below) for scope in _scopes(tree, strategies) for below in ast.walk(scope)}
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    ]
+    inside |= {id(below) for function in functions for below in ast.walk(function)}  # whoever calls it may be inside
+    made: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and id(node) not in inside:
+            kind, target = scan.dotted(node.value.func) or "", dotted_text(node.targets[0])
+            if target and "keras" in kind.split(".") and kind.rpartition(".")[2] in _MODELS:
+                made[target] = node.lineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNNING:
+            owner = dotted_text(node.func.value)
+            if owner in made:
+                yield Trap(
+                    made[owner],
+                    "model outside the scope",
+                    f"{owner} is made outside the strategy's scope and line {node.lineno} calls {node.func.attr}: it "
+                    "would run on the host's CPU, and is refused in the scope. Make it in `with strategy.scope():`.",
+                )
+
+
+def _scopes(tree: ast.Module, strategies: set[str]) -> Iterator[ast.With]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.With):
+            for item in node.items:
+                call = item.context_expr
+                if isinstance(call, ast.Call) and dotted_text(call.func) in {f"{name}.scope" for name in strategies}:
+                    yield node
+
+
+def _tf1(scan: Scan) -> Iterator[Trap]:
+    """Names of TensorFlow 1 that the file takes from what today is TensorFlow 2."""
+    for node in ast.walk(scan.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _TF1:
+            if scan.aliases.get(node.value.id) == "tensorflow":
+                yield Trap(
+                    node.lineno,
+                    f"tf.{node.attr}",
+                    "of TensorFlow 1: run the script with `tf-ipu run --tf1`, or import tensorflow.compat.v1.",
+                )
+                return
