@@ -58,6 +58,7 @@ def test_in_a_program(ipus, model, forward):
 
     checked(WRONG)
     checked({"availableMemoryProportion": 0.7})
+    checked(None)
     checked({"availableMemoryProportion": "0.7"})
 
 

@@ -43,7 +43,7 @@ def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
 
 
 def _wrong(options: Mapping[str, Any] | str | None) -> str | None:
-    given = json.loads(options) if isinstance(options, str) else options or {}
+    given = (json.loads(options) if isinstance(options, str) else options) or {}  # "null" is no options, too
     value = given.get(_PROPORTION)
     try:
         number = None if value is None else float(value)
