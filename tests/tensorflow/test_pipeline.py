@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python import tf2
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput, PipelineSchedule, PipelineStageOptions
@@ -212,6 +213,24 @@ def test_inference_with_inputs_and_a_dict():
         session.run(program)
         got = session.run(dequeued)
     np.testing.assert_array_equal(got["sum"], [1, 11, 21, 31] * 2)
+
+
+@pytest.mark.parametrize(("version_2", "shape"), [(True, (4,)), (False, (1, 4))])
+def test_one_output_of_an_inference_is_in_a_list_with_tensorflow_1(monkeypatch, version_2, shape):
+    configure(2)
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(4.0, dtype="f")))
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    monkeypatch.setattr(tf2, "enabled", lambda: version_2)  # as `disable_v2_behavior` does
+    program = compiled(
+        lambda: pipelining_ops.pipeline(
+            [lambda x: x + 1.0, lambda x: x * 2.0], 4, infeed_queue=infeed, outfeed_queue=outfeed
+        )
+    )
+    dequeued = outfeed.dequeue()
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        session.run(program)
+        np.testing.assert_array_equal(session.run(dequeued), np.reshape([2.0, 4.0, 6.0, 8.0], shape))
 
 
 @pytest.mark.parametrize("what", ["loss", "masked", "accumulated"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tensorflow.python import tf2
 from tensorflow.python.framework import ops, tensor_util
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
@@ -129,7 +130,10 @@ class PipelineStep:
                 )
             return [output for output, masked in zip(outputs, arguments.outfeed_mask) if not masked]
         if len(outputs) == 1 and not arguments.training and not arguments.accumulate_outfeed:
-            return outputs[0]  # as Graphcore's: an inference pipeline's outfeed gives the tensor or the dictionary
+            # As Graphcore's TensorFlow 2: an inference pipeline's outfeed gives the tensor or the dictionary. That of
+            # TensorFlow 1.15 gives a list of the one tensor.
+            is_of_tensorflow1 = not tf2.enabled() and not isinstance(outputs[0], dict)
+            return outputs if is_of_tensorflow1 else outputs[0]
         return outputs
 
     def _refuse_captures(self) -> None:
