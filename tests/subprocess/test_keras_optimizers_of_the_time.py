@@ -78,6 +78,19 @@ def test_classes_that_were_imported_before_ipu(python):
     python.succeeds("-c", textwrap.dedent(text), environment=ENVIRONMENT)
 
 
+def test_a_script_that_imports_their_package_and_never_ipu(python):
+    text = """
+        import sys
+        import tensorflow as tf
+        {first}
+        from keras.optimizer_v2 import optimizer_v2
+        assert isinstance(tf.keras.optimizers.SGD(), optimizer_v2.OptimizerV2) == {meant}
+    """
+    of_a_library = "exec(compile('import keras.optimizer_v2.optimizer_v2', '/dist-packages/some.py', 'exec'))"
+    for first, meant in (("", True), (of_a_library, False)):
+        python.succeeds("-c", textwrap.dedent(text).format(first=first, meant=meant), environment=ENVIRONMENT)
+
+
 def test_the_switch_and_stock_scripts_keep_the_installed_classes(python):
     text = textwrap.dedent(
         """

@@ -10,10 +10,11 @@ _COMMON = textwrap.dedent(
     import tensorflow as tf
     from tf_ipu_shim import patches
 
+    _PYTHONS = ("numpy", "collections", "inspect", "json")
     ABSENT = object()
 
     def is_stock(name):
-        return name.split(".")[0] in ("tensorflow", "keras", "tf_keras") or name in ("numpy", "collections")
+        return name.split(".")[0] in ("tensorflow", "keras", "tf_keras") or name in _PYTHONS
 
     def held():
         """By id, each module and class with its attributes as they are now."""

@@ -2,6 +2,9 @@
 
 import collections
 import collections.abc
+import inspect
+import io
+import json
 
 import numpy as np
 import pytest
@@ -21,15 +24,34 @@ def test_a_script_has_them():
     exec("from collections import MutableMapping\nfrom numpy import long", {})
 
 
-@pytest.mark.parametrize("text", ["np.int", "np.unicode", "collections.Mapping"])
+@pytest.mark.parametrize("text", ["np.int", "np.unicode", "collections.Mapping", "inspect.getargspec"])
 def test_an_installed_package_has_what_is_installed(text):
-    names = {"np": np, "collections": collections}
+    names = {"np": np, "collections": collections, "inspect": inspect}
     with pytest.raises(AttributeError, match="has no attribute"):
         eval(compile(text, INSTALLED, "eval"), names)
     eval(compile(text, "/home/user/train.py", "eval"), names)
-    for module in (np, collections):
+    for module in (np, collections, inspect):
         with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
             _ = module.nonsense
+
+
+def test_json_ignores_an_encoding_of_scripts():
+    assert json.loads('{"steps": 3}', encoding="utf-8") == json.load(io.StringIO('{"steps": 3}'), encoding="utf-8")
+    assert json.loads("[1.5]", parse_float=str) == ["1.5"]
+    for call in ("loads('1', encoding='utf-8')", "loads('1', parse_flot=str)"):
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            eval(compile(call, INSTALLED, "eval"), {"loads": json.loads})
+
+
+def test_what_a_function_takes():
+    def function(first, second=2, *rest, **named):
+        return first, second, rest, named
+
+    found = inspect.getargspec(function)
+    assert found == (["first", "second"], "rest", "named", (2,)) and found.keywords == "named"
+    for other in (lambda *, only: only, INSTALLED.startswith):
+        with pytest.raises((ValueError, TypeError)):
+            inspect.getargspec(other)
 
 
 @pytest.mark.parametrize(("call", "expected"), [("load", {"steps": 3}), ("load_all", [{"steps": 3}])])
@@ -43,6 +65,5 @@ def test_yaml_is_loaded_without_a_loader_by_scripts(call, expected):
 
 
 def test_they_are_registered():
-    assert {"numpy.__getattr__", "collections.__getattr__", "yaml.load"} <= {
-        patch.target for patch in patches.applied()
-    }
+    targets = {patch.target for patch in patches.applied()}
+    assert {"numpy.__getattr__", "collections.__getattr__", "inspect.__getattr__", "json.loads", "yaml.load"} <= targets

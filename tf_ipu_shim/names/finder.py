@@ -11,7 +11,16 @@ from importlib.abc import InspectLoader, Loader
 from importlib.machinery import ModuleSpec, PathFinder
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import contrib, era, keras_paths, missing, stock_aliases, variables_of_the_time
+from tf_ipu_shim.names import (
+    after_loading,
+    contrib,
+    era,
+    keras_paths,
+    missing,
+    removed_names,
+    stock_aliases,
+    variables_of_the_time,
+)
 
 # Graphcore's name -> ours. A name below the left-hand side maps to the same name below the right-hand side.
 ALIASES = {
@@ -45,6 +54,9 @@ OLDER_NAMES = {
 }
 # Names of others: a stock script that looks whether they are installed must not find ours.
 _OF_OTHERS = ("horovod",)
+# A script that imports this package of Keras 2.6 means its optimizers by `tf.keras.optimizers`, as with `ipu`.
+_OPTIMIZERS = "optimizer_v2"
+_IMPORTING = ("importlib.", "_frozen_importlib", "tf_ipu_shim.")
 # Packages that stock TensorFlow lacks and that hold nothing but names served here.
 EMPTY_PACKAGES = ("tensorflow.compiler.plugin", *stock_aliases.EMPTY_PACKAGES)
 
@@ -126,7 +138,22 @@ def _find_in_keras(fullname: str) -> ModuleSpec | None:
     spec = keras_modules.spec(fullname, path)
     if spec is not None:
         _served.append(fullname)
+        if path.partition(".")[0] == _OPTIMIZERS and not era.active() and _asked_by_a_script():
+            after_loading.call(spec.loader, _use_ipu)
     return spec
+
+
+def _use_ipu(module: types.ModuleType) -> None:
+    del module
+    importlib.import_module(ALIASES["tensorflow.python.ipu"])
+
+
+def _asked_by_a_script() -> bool:
+    """Whether it is a script that imports, and no installed package that looks which version it has."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_IMPORTING):
+        frame = frame.f_back
+    return frame is not None and removed_names.is_script(frame.f_code.co_filename)
 
 
 def _find_moved(fullname: str) -> ModuleSpec | None:

@@ -62,17 +62,25 @@ def install() -> None:
     gone = {name: getattr(builtins, meant) for name, meant in BUILTIN.items()}
     gone.update({name: getattr(numpy, meant) for name, meant in KEPT.items()})
     gone["NINF"] = -numpy.inf
-    patches.replace(numpy, "__getattr__", lambda stock: _serving("numpy", gone, stock), why="`np.int` and the like")
+    patches.replace(numpy, "__getattr__", lambda stock: serving("numpy", gone, stock), why="`np.int` and the like")
     moved = {name: getattr(collections.abc, name) for name in collections.abc.__all__}
     patches.replace(
         collections,
         "__getattr__",
-        lambda stock: _serving("collections", moved, stock),
+        lambda stock: serving("collections", moved, stock),
         why="`collections.Mapping` and the like",
     )
 
 
-def _serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] | None) -> Callable[[str], Any]:
+def serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    """A `__getattr__` of a module that answers scripts.
+
+    Args:
+        module: its name.
+        names: what scripts find there.
+        stock: the one that the module has, if it has one.
+    """
+
     def __getattr__(name: str) -> Any:
         if name in names:
             frame: types.FrameType | None = sys._getframe(1)

@@ -14,7 +14,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import dataset_statistics, dimensions, era, half_batch_norm, removed_names, yaml_loader
+from tf_ipu_shim.names import (
+    dataset_statistics,
+    dimensions,
+    era,
+    half_batch_norm,
+    removed_functions,
+    removed_names,
+    yaml_loader,
+)
 
 # Packages whose modules have gone to several places; nothing else was in them.
 EMPTY_PACKAGES = (
@@ -132,6 +140,7 @@ def install_attributes() -> None:
         dimensions.install()
         half_batch_norm.install()
         removed_names.install()
+        removed_functions.install()
         yaml_loader.install()
 
 
