@@ -5,6 +5,8 @@ import pytest
 import tensorflow as tf
 from keras_models import X, Y, compiled, functional, keras, sequential, strategy, subclassed
 
+from tf_ipu_shim import keras2
+
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 
 
@@ -102,6 +104,37 @@ def test_models_that_cannot_be_run():
         model.set_pipelining_options(1, device_mapping=[0, 0])
         with pytest.raises(RuntimeError, match="`test_step` for the model .* overridden"):
             model.evaluate(X, Y, verbose=0)
+
+
+def test_a_call_that_stages_would_leave_out():
+    functional_kind = keras2.module("engine.functional").Functional
+
+    class Doubled(functional_kind):
+        def call(self, inputs, **kwargs):
+            return 2.0 * super().call(inputs, **kwargs)
+
+    class DoubledInTurn(keras.Sequential):
+        def call(self, inputs, **kwargs):
+            return 2.0 * super().call(inputs, **kwargs)
+
+    class Empty(keras.Model):
+        pass
+
+    with strategy().scope():
+        inputs, layers = keras.Input((6,)), [keras.layers.Dense(3), keras.layers.Dense(3)]
+        for model in (Doubled(inputs, layers[1](layers[0](inputs))), DoubledInTurn([inputs, *layers])):
+            compiled(model)
+            twice = model.predict(X, batch_size=8)
+            np.testing.assert_allclose(twice, 2.0 * layers[1](layers[0](X)), rtol=1e-5, atol=1e-6)
+            stages = model.get_pipeline_stage_assignment()
+            for number, stage in enumerate(stages):
+                stage.pipeline_stage = number
+            model.set_pipeline_stage_assignment(stages)
+            model.set_pipelining_options(4, device_mapping=[0, 0])
+            with pytest.raises(RuntimeError, match="The function `call` for the model .* pipelined models"):
+                model.predict(X, batch_size=8)
+        with pytest.raises(RuntimeError, match="The function `call` for the model empty has not been implemented"):
+            compiled(Empty()).fit(X, Y, batch_size=8, verbose=0)
 
 
 @pytest.mark.parametrize("wrap", [lambda made: made, keras.mixed_precision.LossScaleOptimizer])

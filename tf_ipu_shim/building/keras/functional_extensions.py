@@ -32,6 +32,7 @@ class FunctionalExtension(SavedOptions, NetworkExtension):
         ...     model.set_pipeline_stage_assignment(stages)
     """
 
+    _not_called = ("call",)
     _layer_kind = FunctionalLayerPipelineStageAssignment
     _nested_kind = FunctionalNestedModelPipelineStageAssignment
 

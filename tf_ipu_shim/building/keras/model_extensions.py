@@ -120,6 +120,11 @@ class ModelExtension(NetworkExtension):
         model: Any = self
         if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
             return
+        if not model_step.overrides(model, "call"):
+            raise RuntimeError(
+                f"The function `call` for the model {model.name} has not been implemented: it says how the model's "
+                "outputs are computed. Define it in the model's class, or make the model of inputs and outputs."
+            )
         self._ipu.seen = True
         x, _, _ = model_step.unpack(model, spec)
         before = entered()

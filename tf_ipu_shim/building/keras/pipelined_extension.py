@@ -29,6 +29,9 @@ class SavedOptions:
 class PipelinedExtension(KerasExtensionBase):
     """Stages that were set, stages that layers remember, programs of models with stages, and models for serving."""
 
+    # Methods that stages of the model's graph run in the place of.
+    _not_called: tuple[str, ...] = ()
+
     def reset_pipeline_stage_assignment(self) -> None:
         """Takes all layers out of their stages: the model runs on one IPU."""
         self._ipu.stages_reset = True
@@ -138,7 +141,7 @@ class PipelinedExtension(KerasExtensionBase):
     def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
         if not self._is_pipelined():
             return super()._program(mode, infeed, outfeed, steps)
-        programs.refuse_overridden(self, (_STEP[mode],), "for pipelined models")
+        programs.refuse_overridden(self, (_STEP[mode], *self._not_called), "for pipelined models")
         if mode == "fit":
             self._warn_of_moving_statistics()
         programs.prime(self, mode, infeed)

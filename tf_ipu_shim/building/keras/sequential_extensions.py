@@ -31,6 +31,8 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         ...     model.set_pipeline_stage_assignment(stages)
     """
 
+    _not_called = ("call",)
+
     def add(self, layer: Any) -> None:
         """As Keras'; stages that were set are forgotten.
 
