@@ -92,10 +92,15 @@ def era() -> list[str]:
         "|---|---|---|",
         "| `tensorflow.python.keras` | 1.15-2.6 | the Keras 2 of `tf.keras`, not TensorFlow's copy |",
         "| `tf.keras.optimizers` | 2.2-2.6 | the classes of OptimizerV2 (`TF_IPU_SHIM_KERAS_OPTIMIZERS=stock`) |",
+        "| subclasses of `tf.keras.mixed_precision.LossScaleOptimizer` | 2.4-2.6 | those of the class of OptimizerV2 "
+        "(`TF_IPU_SHIM_KERAS_OPTIMIZERS=stock`) |",
+        "| initial values of Keras' layers after `tf.random.set_seed` | 1.15-2.6 | the numbers that they were |",
+        "| `keras.engine.data_adapter.expand_1d` | 2.2-2.6 | as it was |",
         "| `tf.python`, `Dimension` of a whole float | 1.15 | as it was |",
         f"| `numpy`, in scripts: {_names(removed_names.BUILTIN)}, {_names(removed_names.KEPT)}, `NINF` | 1.15-2.6 | "
         "where NumPy has removed them, as they were |",
         "| `collections.Mapping` and the like, in scripts | 1.15-2.6 | `collections.abc` |",
+        "| `json.load(file, encoding=...)`, `inspect.getargspec`, in scripts | 1.15-2.6 | as they were |",
         "| `yaml.load(file)` without a loader, in scripts | 1.15-2.6 | PyYAML's `FullLoader` |",
         "| `tf.data.experimental.StatsAggregator`, `latency_stats`, `bytes_produced_stats`, "
         "`Options.experimental_stats` | 1.15-2.6 | the ops of the installed TensorFlow |",

@@ -1,11 +1,13 @@
 """Names of Keras 2.6 that scripts of the time use, and mixed precision in the scope of a strategy."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras_models import X, Y, assert_same, compiled, keras, sequential, strategy, trained
 
-from tf_ipu_shim import errors
+from tf_ipu_shim import errors, keras2
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 
@@ -44,6 +46,38 @@ def test_mixed_precision_with_loss_scaling(ipus):
     np.testing.assert_allclose(got, losses, rtol=2e-2)
     for one, other in zip(moved, weights):
         np.testing.assert_allclose(one, other, atol=2e-2)
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_a_subclass_of_the_loss_scaling_optimizer(ipus, pipelined):
+    """Scripts unscale in the wrapped optimizer instead, so that sums of scaled halves are kept."""
+    ipus(2 if pipelined else 1)
+
+    class Scaling(keras.mixed_precision.LossScaleOptimizer):
+        def __init__(self, scale, optimizer):
+            super().__init__(optimizer, dynamic=False, initial_scale=scale)
+            self.inner_optimizer.gradient_transformers.insert(
+                0, lambda pairs: [(grad / scale, variable) for grad, variable in pairs]
+            )
+
+        def get_unscaled_gradients(self, grads):
+            return grads
+
+    def make():
+        return Scaling(scale=1024.0, optimizer=keras.optimizers.SGD(0.1))
+
+    assert isinstance(make(), keras.optimizers.Optimizer) and float(make().loss_scale) == 1024
+    assert isinstance(make(), keras.mixed_precision.LossScaleOptimizer)
+    expected = trained(compiled(sequential()), batch=32)
+    with strategy().scope():
+        model = sequential()
+        options = {"gradient_accumulation_steps_per_replica": 4, "gradient_accumulation_reduction_method": "mean"}
+        if pipelined:
+            model.set_pipeline_stage_assignment([0, 0, 1, 1])
+            model.set_pipelining_options(**options)
+        else:
+            model.set_gradient_accumulation_options(**options)
+        assert_same(trained(compiled(model, make, steps_per_execution=8)), expected)
 
 
 @pytest.mark.parametrize("name", ["GradientDescent", "Momentum", "Adam"])
@@ -96,6 +130,41 @@ def test_experimental_mixed_precision():
     scales = (128, "dynamic", tf.compat.v1.mixed_precision.FixedLossScale(16))
     made = [LossScaleOptimizer(keras.optimizers.SGD(0.1), scale) for scale in scales]
     assert [(one.dynamic, float(one.loss_scale)) for one in made] == [(False, 128), (True, 2**15), (False, 16)]
+
+
+def test_initial_values_follow_the_seed_of_tensorflow(ipus, monkeypatch):
+    """In TensorFlow 2.6 initializers of Keras drew from TensorFlow's generator: its numbers are the expected ones."""
+    monkeypatch.setattr(keras2.module("backend")._SEED_GENERATOR, "generator", None, raising=False)
+    ipus(1)
+    limit = np.sqrt(6.0 / (6 + 4))  # Glorot's
+    tf.random.set_seed(7)
+    expected = [tf.random.uniform([6, 4], -limit, limit).numpy(), tf.random.normal([4, 2], stddev=0.5).numpy()]
+    for scope in (contextlib.nullcontext, strategy().scope):
+        tf.random.set_seed(7)
+        with scope():
+            last = keras.layers.Dense(2, kernel_initializer=keras.initializers.RandomNormal(stddev=0.5))
+            model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4), last])
+        for layer, values in zip(model.layers, expected):
+            np.testing.assert_array_equal(layer.kernel.numpy(), values)
+
+    def drawn(seed):
+        return keras.initializers.RandomNormal(seed=seed)([3]).numpy()
+
+    assert not (drawn(None) == drawn(None)).any() and (drawn(5) == drawn(5)).all()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.compat.v1.set_random_seed(7)
+        made = keras.initializers.RandomNormal(stddev=0.5)([4, 2])
+        sampled = [op for op in made.graph.get_operations() if op.type == "RandomStandardNormal"]
+        assert [op.get_attr("seed") for op in sampled] == [7] and session.run(made).shape == (4, 2)
+
+
+def test_batches_of_one_dimension_get_a_second_one():
+    from keras.engine import data_adapter
+
+    batch = {"flat": tf.constant([1, 2]), "whole": tf.ones([2, 3]), "scalar": tf.constant(1), "none": None}
+    got = data_adapter.expand_1d((batch, np.ones(2)))
+    assert got[0]["flat"].numpy().tolist() == [[1], [2]] and got[1].shape == (2,)
+    assert got[0]["whole"] is batch["whole"] and got[0]["scalar"] is batch["scalar"] and got[0]["none"] is None
 
 
 @pytest.mark.parametrize(

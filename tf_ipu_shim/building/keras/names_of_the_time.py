@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import dtypes, tensor_util
-from tensorflow.python.ops import variables
+from tensorflow.python.framework import dtypes, tensor, tensor_util
+from tensorflow.python.ops import array_ops, variables
+from tensorflow.python.util import nest
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.building.keras import layer_construction
+from tf_ipu_shim.building.keras import layer_construction, loss_scale_classes, seeds_of_the_time
 from tf_ipu_shim.names import era, keras_paths, one_keras
 
 _PARTS = (
@@ -38,8 +39,11 @@ _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precisio
 _EXPERIMENTAL = "mixed_precision.experimental"
 _LAYER, _PENALTIES = "engine.base_layer", "regularizers"
 _BATCH_NORM = "layers.normalization.batch_normalization"
+_BACKEND, _DATA_ADAPTER = "backend", "engine.data_adapter"
 INTERNAL = tuple(
-    f"{root}.src.{part}" for root in _ROOTS for part in (_LOSS_SCALING, _POLICY, _LAYER, _PENALTIES, _BATCH_NORM)
+    f"{root}.src.{part}"
+    for root in _ROOTS
+    for part in (_LOSS_SCALING, _POLICY, _LAYER, _PENALTIES, _BATCH_NORM, _BACKEND, _DATA_ADAPTER)
 )
 
 
@@ -56,6 +60,7 @@ def loaded(name: str, module: Any) -> None:
             patches.replace(module, "__getattr__", lambda _: looks_into, why="names that are internal now")
     elif name.endswith(_LOSS_SCALING):
         patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy has it")
+        loss_scale_classes.loaded(module)
     elif name.endswith(_PENALTIES):
         patches.replace(module, "_check_penalty_number", _of_tensors, why="tensors as regularization penalties")
     elif name.endswith(_BATCH_NORM):
@@ -65,6 +70,10 @@ def loaded(name: str, module: Any) -> None:
         patches.replace(module.BatchNormalizationBase, "_param_dtype", _of_the_layer, why=why)
     elif name.endswith(_LAYER):
         layer_construction.install(module.Layer)
+    elif name.endswith(_BACKEND):
+        seeds_of_the_time.loaded(module)
+    elif name.endswith(_DATA_ADAPTER):
+        patches.replace(module, "expand_1d", lambda _: _expand_1d, why="the name in Keras 2.6")
     else:
         patches.replace(module, "set_policy", lambda _: _set_policy(module), why="the name in Keras 2.6")
 
@@ -108,6 +117,16 @@ def _of_the_layer(stock: property) -> property:
         return dtypes.float16 if is_half else stock.__get__(layer)
 
     return property(_param_dtype)
+
+
+def _expand_1d(data: Any) -> Any:
+    """Tensors of one dimension with a second one of size 1, in the structure of a batch; anything else as it is."""
+
+    def expanded(value: Any) -> Any:
+        is_flat = isinstance(value, tensor.Tensor) and value.shape.rank == 1
+        return array_ops.expand_dims(value, -1) if is_flat else value
+
+    return nest.map_structure(expanded, data)
 
 
 def _set_policy(module: Any) -> Callable[[Any], None]:

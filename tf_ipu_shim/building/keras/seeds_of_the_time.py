@@ -1,0 +1,47 @@
+"""Initial values of Keras' layers follow `tf.random.set_seed`, as they did in TensorFlow 2.6.
+
+Keras draws a seed for each initializer without one from Python's `random` today, so that two models made after the same
+`tf.random.set_seed` differ, and processes of a job start with different weights. In a process that uses `ipu` such an
+initializer draws from TensorFlow's generator where that has been given a seed, unless `tf.keras.utils.set_random_seed`
+has given Keras one of its own. Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import era
+
+
+def loaded(module: Any) -> None:
+    """Changes what the generator of an initializer draws from.
+
+    Args:
+        module: `backend` of Keras 2.
+    """
+    generator = getattr(module, "RandomGenerator", None)
+    if generator is not None and era.wanted():
+        why = "initial values follow `tf.random.set_seed`, as in TensorFlow 2.6"
+        patches.replace(generator, "_maybe_init", functools.partial(_by_the_global_seed, module), why=why)
+
+
+def _by_the_global_seed(module: Any, stock: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(stock)
+    def _maybe_init(self: Any) -> None:
+        of_keras = getattr(module._SEED_GENERATOR, "generator", None)
+        if not self._built and self._rng_type == self.RNG_STATELESS and self._seed is None and of_keras is None:
+            if _global_seed() is not None:
+                self._rng_type = self.RNG_LEGACY_STATEFUL
+        stock(self)
+
+    return _maybe_init
+
+
+def _global_seed() -> int | None:
+    return context.global_seed() if context.executing_eagerly() else ops.get_default_graph().seed
