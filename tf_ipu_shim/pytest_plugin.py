@@ -1,7 +1,7 @@
 """The pytest plugin, which pip makes known to pytest: IPUs for tests, that none shares with another.
 
 fixtures: `ipu_clean` (nothing configured, before and after), `ipus` (a function that configures), `ipu_strategy`,
-          `ipu_memory` (what programs need and hold, to assert on)
+          `ipu_memory` (what programs need and hold, to assert on), `ipu_baseline` (the same against a kept file)
 markers:  `ipu_machine("pod4")`, `ipu_chip("bow")` choose the simulated machine for a test; `ipu_sdk("2.6", ...)` names
           the releases that a test is for
 A failed test that ran programs shows the memory report. Workers of pytest-xdist have a machine each. TensorFlow is
@@ -11,6 +11,7 @@ imported by the first fixture that needs it. `docs/testing.md` shows tests.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -37,10 +38,18 @@ _MARKERS = (
 )
 _ENGINE = "tf_ipu_shim.building"  # loaded once a script or test uses `ipu`
 _made: list[str] = []
+_WRITE = "--ipu-write-baselines"
+_BASELINES = "ipu_baselines"
 
 # pytest rewrites the modules of packages with plugins, with a finder that knows no other names of a module: a test that
 # imports one under Graphcore's name, or `tf_ipu_shim.ipu`, would get a copy of it.
 names.come_first()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Knows the option that writes baselines."""
+    group = parser.getgroup("tf_ipu_shim")
+    group.addoption(_WRITE, action="store_true", help="write the files that `ipu_baseline` compares memory with")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -192,6 +201,30 @@ class IpuMemory:
 def ipu_memory(ipu_clean: None) -> IpuMemory:
     """The memory of the test's programs: `ipu_memory.peak(0)`, `ipu_memory.always_live(0)`, `ipu_memory.report()`."""
     return IpuMemory()
+
+
+@pytest.fixture
+def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..., None]:
+    """`ipu_baseline()` fails where the test's programs need more memory than a file beside the test says.
+
+    The file is `ipu_baselines/<module>.<test>.json`; `ipu_baseline("name")` gives it another name, `percent=5` lets
+    peaks grow so much. `pytest --ipu-write-baselines` writes it.
+    """
+
+    def check(name: str | None = None, percent: float = 0.0) -> None:
+        from tf_ipu_shim import testing
+
+        folder = request.path.parent / _BASELINES
+        shown = name or f"{request.path.stem}.{re.sub(r'[^A-Za-z0-9_.-]+', '-', request.node.name).strip('-')}"
+        write = bool(request.config.getoption(_WRITE))
+        if write:
+            folder.mkdir(exist_ok=True)
+        try:
+            testing.assert_no_growth(folder / f"{shown}.json", percent, write)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nIf that is meant: pytest {_WRITE} {request.node.nodeid}") from None
+
+    return check
 
 
 def _choose_machine(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:

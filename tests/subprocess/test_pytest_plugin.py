@@ -7,12 +7,12 @@ import os, time
 import pytest
 import tensorflow as tf
 
-def run(ipu):
+def run(ipu, elements=256):
     @tf.function(jit_compile=True)
     def twice(x):
         return 2.0 * x
     with tf.device("/device:IPU:0"):
-        return twice(tf.ones([256])).numpy().sum()
+        return twice(tf.ones([elements])).numpy().sum()
 
 def attached():
     from tf_ipu_shim.runtime import devices
@@ -41,6 +41,22 @@ def test_strategy(ipu_strategy, ipu_memory):
     assert "TF_POPLAR_FLAGS" not in os.environ and attached() == [("gc200", 0)]
     assert ipu_memory.report().devices[0].programs == ()
 
+def test_memory_that_must_not_grow(ipus, ipu_baseline, request):
+    from tf_ipu_shim.runtime import plans
+    ipus(1)
+    run(0)
+    with pytest.raises(AssertionError, match="There is no baseline .*test_model.test_memory_that_must_not_grow.json"):
+        ipu_baseline()
+    request.config.option.ipu_write_baselines = True
+    ipu_baseline()
+    request.config.option.ipu_write_baselines = False
+    ipu_baseline()
+    plans.forget()
+    run(0, 512)
+    with pytest.raises(AssertionError, match=r"(?s)IPU 0: peak .* bytes.*pytest --ipu-write-baselines test_model.py::"):
+        ipu_baseline()
+    ipu_baseline(percent=150)
+
 def test_one_module_under_all_names():
     import tensorflow.python.ipu.loops
     import tf_ipu_shim.ipu.loops
@@ -64,7 +80,7 @@ def test_fixtures_markers_and_report(python):
     python.script(TESTS, "test_model.py")
     options = ("-p", "tf_ipu_shim.pytest_plugin", "-n", "2", "--strict-markers", "-rs")
     process = python("-m", "pytest", *options, environment={"TF_IPU_SHIM_LOCK_DIR": None, "TF_IPU_SHIM_SDK": None})
-    assert "1 failed, 7 passed, 1 skipped" in process.stdout, process.stdout + process.stderr
+    assert "1 failed, 8 passed, 1 skipped" in process.stdout, process.stdout + process.stderr
     assert f"tf_ipu_shim: {tf_ipu_shim.__version__}, SDK 3.4, machine ipu16" in process.stdout
     assert "is for SDK 2.6, 2.5; run it with TF_IPU_SHIM_SDK=2.6" in process.stdout
     _, _, after = process.stdout.partition("IPU memory report")

@@ -9,9 +9,9 @@ import pathlib
 import sys
 
 from tf_ipu_shim.machine import engine_options
-from tf_ipu_shim.reports import writer
+from tf_ipu_shim.reports import baseline, writer
 
-_FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg"}
+_FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg", "--write-baseline": "write_baseline"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", action="store_true", help="print the memory report when the script ends, or fails")
     parser.add_argument("--memory-json", metavar="FILE", help="write the memory report as JSON")
     parser.add_argument("--memory-svg", metavar="FILE", help="write the memory report as a picture")
+    parser.add_argument(
+        "--baseline", metavar="FILE", help="end with status 1 where a program needs more memory than FILE says"
+    )
+    parser.add_argument("--write-baseline", metavar="FILE", help="write the memory of all programs for --baseline")
+    parser.add_argument(
+        "--tolerance", metavar="PERCENT", type=float, default=0.0, help="by how much --baseline lets a peak grow"
+    )
     parser.add_argument("--profile", metavar="DIR", help="write a profile of each program into a folder there")
 
 
@@ -29,7 +36,7 @@ def problem(options: argparse.Namespace) -> str | None:
         options: as `add_arguments` declares.
 
     Example:
-        >>> problem(argparse.Namespace(profile=None, memory_json="no/such/directory/m.json", memory_svg=None))
+        >>> problem(argparse.Namespace(profile=None, baseline=None, memory_json="no/such/directory/m.json"))
         "--memory-json: there is no directory 'no/such/directory'"
     """
     if options.profile:
@@ -37,6 +44,11 @@ def problem(options: argparse.Namespace) -> str | None:
             engine_options.current()
         except ValueError as error:
             return str(error)
+    if options.baseline:
+        try:
+            baseline.read(options.baseline)
+        except (OSError, ValueError) as error:
+            return f"--baseline: {error}"
     for option, name in _FILES.items():
         file = getattr(options, name)
         if file is None:
@@ -87,3 +99,32 @@ def write(options: argparse.Namespace) -> None:
         pathlib.Path(options.memory_json).write_text(made.to_json() + "\n")
     if options.memory_svg:
         pathlib.Path(options.memory_svg).write_text(made.to_svg())
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Compares this process's programs with a baseline, or writes one, where that was asked for.
+
+    Args:
+        options: as `add_arguments` declares.
+
+    Returns:
+        1 where something needs more memory than the baseline says; else 0.
+    """
+    if not (options.baseline or options.write_baseline):
+        return 0
+    now: baseline.Baseline = {}
+    if "tensorflow" in sys.modules:
+        from tf_ipu_shim.testing.memory import baseline_of
+
+        now = baseline_of()
+    if options.write_baseline:
+        baseline.write(now, options.write_baseline)
+    if not options.baseline:
+        return 0
+    if not now:
+        print(f"No program ran on IPUs: there is nothing to compare with {options.baseline}", file=sys.stderr)
+        return 1
+    lines = baseline.grown(baseline.read(options.baseline), now, options.tolerance)
+    if lines:
+        print("\n".join([f"More memory than {options.baseline} says:", *lines]), file=sys.stderr)
+    return 1 if lines else 0

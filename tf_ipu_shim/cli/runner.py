@@ -81,8 +81,8 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
         failures: is given the exception that ended the script, if one did.
 
     Returns:
-        0, the status given to `sys.exit`, 1 after an uncaught exception, 2 where there is no such script, or the
-        report could not be written.
+        0, the status given to `sys.exit`, 1 after an uncaught exception or where memory grew, 2 where there is no such
+        script, or the report could not be written.
 
     Raises:
         KeyboardInterrupt: the user stopped the script.
@@ -96,9 +96,10 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
     prepare(options)
     report.begin(options)
     try:
-        return _run(options, failures if failures is not None else [])
+        status = _run(options, failures if failures is not None else [])
     finally:
         report.write(options)
+    return status or report.compare(options)
 
 
 def prepare(options: argparse.Namespace) -> None:

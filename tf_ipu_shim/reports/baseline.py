@@ -1,0 +1,151 @@
+"""The memory of a script's programs as a file to keep beside it, and what has grown since.
+
+The file is JSON, sorted and indented, so that a change of it can be read in a review. Figures are the modelled ones, in
+bytes: the same on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+
+VERSION = 1
+_SHOWN = 8
+_OTHERS = "all smaller ones"
+
+
+class Figures(NamedTuple):
+    """What one program needs on one IPU.
+
+    Args:
+        chip: title of the chip.
+        always_live_bytes: what stays.
+        peak_bytes: at the largest step, what stays included.
+        owners: bytes at that step by owner, such as `weight dense/kernel:0`; their sum is `peak_bytes`.
+    """
+
+    chip: str
+    always_live_bytes: int
+    peak_bytes: int
+    owners: dict[str, int]
+
+
+Baseline = dict[str, Figures]
+"""Figures by place: device, program and IPU."""
+
+
+def baseline_of(programs: Mapping[str, Iterable[MemoryPlan]]) -> Baseline:
+    """The figures of all programs of a process.
+
+    Args:
+        programs: plans by the name of the TensorFlow device, in the order in which the programs came: of several with
+            one name each has its number.
+    """
+    found: Baseline = {}
+    for device, plans in programs.items():
+        seen: dict[str, int] = {}
+        for plan in plans:
+            seen[plan.program] = seen.get(plan.program, 0) + 1
+            name = plan.program if seen[plan.program] == 1 else f"{plan.program} #{seen[plan.program]}"
+            for ipu in plan.ipus:
+                found[f"{device} {name}, IPU {ipu.ipu}"] = _figures(plan.chip, ipu)
+    return found
+
+
+def _figures(chip: str, ipu: IpuPlan) -> Figures:
+    owners: dict[str, int] = {}
+    for owner in ipu.owners:
+        key = f"{owner.kind} {owner.name}"
+        owners[key] = owners.get(key, 0) + owner.bytes
+    rest = ipu.peak_bytes - sum(owners.values())
+    if rest:
+        owners[_OTHERS] = rest
+    return Figures(chip, ipu.always_live_bytes, ipu.peak_bytes, owners)
+
+
+def write(baseline: Baseline, path: str | os.PathLike[str]) -> None:
+    """Writes a baseline file.
+
+    Args:
+        baseline: the figures.
+        path: the file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    content = {"version": VERSION, "programs": {place: figures._asdict() for place, figures in baseline.items()}}
+    pathlib.Path(path).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def read(path: str | os.PathLike[str]) -> Baseline:
+    """Reads a baseline file.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no baseline, or one of another version.
+    """
+    try:
+        content: Any = json.loads(pathlib.Path(path).read_text())
+        if content["version"] != VERSION:
+            raise ValueError(f"it is of version {content['version']}, and {VERSION} is read here")
+        return {
+            str(place): Figures(
+                str(one["chip"]),
+                int(one["always_live_bytes"]),
+                int(one["peak_bytes"]),
+                {str(name): int(size) for name, size in one["owners"].items()},
+            )
+            for place, one in content["programs"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{os.fspath(path)} is no baseline of memory: {error}. Write it anew.") from error
+
+
+def grown(before: Baseline, now: Baseline, percent: float = 0.0) -> list[str]:
+    """What needs more memory than a baseline says.
+
+    Args:
+        before: the baseline.
+        now: as it is.
+        percent: by how much a peak may grow before it counts.
+
+    Returns:
+        Lines: for each program and IPU by how much its peak grew, below it the owners that did, largest first; and
+        programs that the baseline does not have. Empty where nothing grew.
+
+    Example:
+        >>> one = Figures("GC200", 0, 8, {"argument x": 8})
+        >>> grown({"a": one}, {"a": one._replace(peak_bytes=12, owners={"argument x": 12})})[1].split()
+        ['+4', 'bytes', 'argument', 'x', '(8', '->', '12)']
+    """
+    lines = []
+    for place, figures in now.items():
+        old = before.get(place)
+        if old is None:
+            lines.append(f"{place}: {figures.peak_bytes:,} bytes, and is not in the baseline")
+        elif old.chip != figures.chip:
+            lines.append(f"{place}: on {figures.chip}, and the baseline is of {old.chip}")
+        elif figures.peak_bytes > old.peak_bytes * (1 + percent / 100):
+            more = figures.peak_bytes - old.peak_bytes
+            part = f", {100 * more / old.peak_bytes:+.1f} %" if old.peak_bytes else ""
+            lines.append(f"{place}: peak {old.peak_bytes:,} -> {figures.peak_bytes:,} bytes ({more:+,}{part})")
+            lines += _owners(old.owners, figures.owners)
+    return lines
+
+
+def _owners(before: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
+    changes = {name: size - before.get(name, 0) for name, size in now.items() if size > before.get(name, 0)}
+    largest = sorted(changes, key=lambda name: (-changes[name], name))
+    lines = [
+        f"  {changes[name]:>+14,} bytes  {name} ({before.get(name, 0):,} -> {now[name]:,})" for name in largest[:_SHOWN]
+    ]
+    left = sum(changes[name] for name in largest[_SHOWN:])
+    return [*lines, f"  {left:>+14,} bytes  {len(largest) - _SHOWN} more"] if left else lines

@@ -1,0 +1,141 @@
+"""Assertions on modelled memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+
+from tf_ipu_shim.lowering.diagnostics import shown_name
+from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+from tf_ipu_shim.profile import MemoryReport, memory_report
+from tf_ipu_shim.reports import baseline
+
+_OWNERS_SHOWN = 5
+
+
+def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> None:
+    """Checks that every program leaves so much of each IPU's fullest tile free.
+
+    A program that does not fit at all raises out of memory where it runs; this keeps a margin for what is not modelled,
+    such as code.
+
+    Args:
+        headroom: the part of a tile's memory that is left, 0 to 1.
+        report: whose programs; those of this process when not given.
+
+    Raises:
+        AssertionError: a program leaves less, or none has run. It names the largest owners.
+        ValueError: there is no such part.
+
+    Example:
+        >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
+        >>> assert_fits(headroom=0.3)
+    """
+    if not 0 <= headroom < 1:
+        raise ValueError(f"headroom is {headroom!r}, and has to be a part of a tile's memory: 0 for none, below 1.")
+    lines = []
+    for plan, ipu in _programs(report):
+        allowed = int(ipu.bytes_per_tile * (1 - headroom))
+        if ipu.max_tile_bytes > allowed:
+            lines.append(
+                f"{plan.program} on IPU {ipu.ipu} of {plan.device} ({plan.chip}): {ipu.max_tile_bytes:,} bytes on tile "
+                f"{ipu.max_tile}, and {allowed:,} of {ipu.bytes_per_tile:,} are allowed. In all "
+                f"{ipu.peak_bytes:,} bytes at {ipu.largest_step}:"
+            )
+            lines += _largest(ipu)
+    if lines:
+        raise AssertionError("\n".join(lines))
+
+
+def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, report: MemoryReport | None = None) -> None:
+    """Checks that no program needs as much memory as a limit.
+
+    Args:
+        limit: bytes of an IPU, at the largest step.
+        ipu: its place in the TensorFlow device; each of them when not given.
+        device: the number of that.
+        report: whose programs; those of this process when not given.
+
+    Raises:
+        AssertionError: a program needs so much, or none has run there. It names the largest owners.
+
+    Example:
+        >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
+        >>> assert_peak_below(1000)
+    """
+    name = f"/device:IPU:{device}"
+    found = [(plan, one) for plan, one in _programs(report) if plan.device == name and (ipu is None or one.ipu == ipu)]
+    if not found:
+        raise AssertionError(f"No program has run on {name}{'' if ipu is None else f', IPU {ipu}'}.")
+    lines = []
+    for plan, one in found:
+        if one.peak_bytes >= limit:
+            lines.append(
+                f"{plan.program} on IPU {one.ipu} of {name}: {one.peak_bytes:,} bytes at {one.largest_step}, and the "
+                f"limit is {limit:,}:"
+            )
+            lines += _largest(one)
+    if lines:
+        raise AssertionError("\n".join(lines))
+
+
+def assert_no_growth(
+    path: str | os.PathLike[str], percent: float = 0.0, write: bool = False, report: MemoryReport | None = None
+) -> None:
+    """Checks that no program needs more memory than a baseline file says.
+
+    Args:
+        path: the file.
+        percent: by how much a peak may grow.
+        write: whether to write the file instead, as it is now.
+        report: whose programs; those of this process when not given.
+
+    Raises:
+        AssertionError: something grew, which it names by owner; there is no file; no program has run.
+        ValueError: the file is no baseline.
+    """
+    list(_programs(report))
+    now = baseline_of(report)
+    if write:
+        baseline.write(now, path)
+        return
+    if not os.path.exists(path):
+        raise AssertionError(f"There is no baseline {os.fspath(path)}. Write it, and keep it beside the test.")
+    lines = baseline.grown(baseline.read(path), now, percent)
+    if lines:
+        raise AssertionError("\n".join([f"More memory than {os.fspath(path)} says:", *lines]))
+
+
+def baseline_of(report: MemoryReport | None = None) -> baseline.Baseline:
+    """The figures of a report as a baseline; of this process when not given.
+
+    Programs have the names of the script's functions: TensorFlow's own count what a process has traced.
+    """
+    report = memory_report() if report is None else report
+    return baseline.baseline_of(
+        {
+            device.name: [dataclasses.replace(plan, program=shown_name(plan.program)) for plan in device.programs]
+            for device in report.devices
+        }
+    )
+
+
+def _programs(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, IpuPlan]]:
+    """All programs with what they need on each IPU.
+
+    Raises:
+        AssertionError: there are none, so that a test would pass for having run nothing.
+    """
+    report = memory_report() if report is None else report
+    found = [(plan, ipu) for device in report.devices for plan in device.programs for ipu in plan.ipus]
+    if not found:
+        raise AssertionError("No program has run on IPUs.")
+    return iter(found)
+
+
+def _largest(ipu: IpuPlan) -> list[str]:
+    return [
+        f"  {owner.bytes:>15,} bytes  {owner.kind:<10}  {owner.name}{f' ({owner.line})' if owner.line else ''}"
+        for owner in ipu.owners[:_OWNERS_SHOWN]
+    ]
