@@ -154,6 +154,19 @@ def test_contrib_of_tensorflow_1(python):
                     assert "must be a float that is not negative" in str(error) or "Unknown mode 'FAN'" in str(error)
                 else:
                     raise AssertionError(wrong)
+            from tensorflow.contrib.learn.python.learn.estimators.constants import ProblemType
+            from tensorflow.contrib.learn.python.learn.utils import saved_model_export_utils
+            make = saved_model_export_utils.build_standardized_signature_def
+            x = tf.placeholder(tf.float32, [2], "x")
+            signature = make({"a": x}, {"b": x}, ProblemType.UNSPECIFIED)
+            assert signature.inputs["a"].name == signature.outputs["b"].name == "x:0"
+            assert signature.method_name == tf.saved_model.signature_constants.PREDICT_METHOD_NAME
+            try:
+                make({"a": x}, {"b": x}, ProblemType.CLASSIFICATION)
+            except NotImplementedError as error:
+                assert "Use tf.compat.v1.saved_model.classification_signature_def" in str(error)
+            else:
+                raise AssertionError
             try:
                 tf.contrib.layers.conv2d
             except AttributeError as error:

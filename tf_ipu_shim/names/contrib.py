@@ -20,6 +20,7 @@ _V1 = "tensorflow.compat.v1"
 _XLA = "tensorflow.python.compiler.xla.xla"
 _CHECKPOINTS = "tensorflow.python.training.checkpoint_utils"
 _INITIALIZERS = "tf_ipu_shim.names.contrib_layers"
+_SIGNATURES = "tf_ipu_shim.names.contrib_learn"
 _OPTIMIZERS = "tf_ipu_shim.building.optimizers.contrib_lars"
 
 # Module below `tensorflow.contrib` -> the names it has here, by the module that they are in today.
@@ -46,6 +47,13 @@ TABLE = {
         _INITIALIZERS: "l1_regularizer l2_regularizer variance_scaling_initializer xavier_initializer "
         "xavier_initializer_conv2d",
     },
+    "learn": {},
+    "learn.python": {},
+    "learn.python.learn": {},
+    "learn.python.learn.estimators": {},
+    "learn.python.learn.estimators.constants": {_SIGNATURES: "ProblemType"},
+    "learn.python.learn.utils": {},
+    "learn.python.learn.utils.saved_model_export_utils": {_SIGNATURES: "build_standardized_signature_def"},
     "opt": {_OPTIMIZERS: "LARSOptimizer"},
     "opt.python": {},
     "opt.python.training": {},
