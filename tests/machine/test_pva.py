@@ -63,8 +63,9 @@ def test_memory(report):
 
 
 def test_compute_sets(report):
-    (found,) = report.compilation.computeSets
-    assert found.name == "loop/add/Op/Add" and report.compilation.graph == (1, 4)
+    found, seeds = report.compilation.computeSets
+    assert found.name == "loop/add/Op/Add" and report.compilation.graph == (2, 4 + 4)
+    assert seeds.name == "__seed/set/setMasterSeed"
     (vertices,) = found.vertices
     assert vertices.type.name == "popops::BinaryOp1D" and vertices.countByTile == [1] * 4
     assert max(vertices.estimatedCyclesByTile) == (20 + 3 * 3) * 6 + 11

@@ -46,7 +46,8 @@ def test_records_of_a_chain():
     assert [row.bytes for row in made.liveness] == [4000, 8000, 8000]
     assert [row.line for row in made.programs if row.kind == "step"] == [None, "train.py:7", None]
     assert [(row.name, row.runs, row.cycles) for row in made.compute_sets] == [
-        (f"op {step}/add/Op/Add", 1.0, 185) for step in range(3)
+        *((f"op {step}/add/Op/Add", 1.0, 185) for step in range(3)),
+        ("__seed/set/setMasterSeed", 0.0, 0),  # when a seed is set
     ]
     assert [(row.first, row.last) for row in made.variables if not row.always] == [(0, 1), (1, 2), (2, 2)]
     steps = {row.id: row for row in made.programs}

@@ -1,19 +1,22 @@
 """What each instruction of an XLA program computes, for the cycles of the machine model, and what Poplar would call it.
 
-Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with a number where there are several
-(`add`, `add.1`), then what PopLibs calls its compute set (`Op/Add`).
+Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with its number (`add.1`), then what
+PopLibs calls its compute set (`Op/Add`). What the IPU's compiler makes of several instructions (see `fusions`), and
+products, have a number only where there are several.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorflow.core.framework import function_pb2
 
+from tf_ipu_shim.accounting.fusions import DRAWN, ONE_CALL, Fusion, fusions_in
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
 from tf_ipu_shim.accounting.work import HloWork, convolution_sizes, dot_sizes, elements_of
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.cycles import Computation, vertices
 
 # What PopLibs calls element-wise work, where that is not XLA's word in capitals.
@@ -48,16 +51,37 @@ _OWN = {
     "Sqrt": ("sqrt", "Op/Sqrt", True),
     "BiasAdd": ("fusion", "Op/Add", False),
 }
+# Random ops: XLA's name for them here, and PopLibs'. XLA has a program of many steps for each.
+_DRAWN = {
+    "StatelessRandomUniform": ("rng", "uniform"),
+    "StatelessRandomUniformInt": ("rng", "uniform"),
+    "StatelessRandomUniformFullInt": ("rng", "uniform"),
+    "StatelessRandomNormal": ("rng", "normal"),
+    "StatelessTruncatedNormal": ("truncated-normal", "truncatedNormal"),
+}
+# Instructions whose first one has no number.
+_BARE = frozenset(
+    "avg-pool avg-pool-grad batch-norm-grad batch-norm-inference batch-norm-training convolution dot dynamic-slice "
+    "dynamic-update-slice fusion max-pool max-pool-grad multi-slice multi-update-add negate relu relu-grad "
+    "scaled-inplace sigmoid sigmoid-grad sort tanh-grad truncated-normal".split()
+)
+# What has one function for all that are alike, like products.
+_SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
+_LOOKED_AT = _OWN.keys() | {"BiasAddGrad"}
 _FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
+_HANDING_ON = VIEWS | _FREE | {"convert", "copy"}
 _RANDOM = frozenset({"rng", "rng-bit-generator"})
 _NAMES = {
     "dynamic-slice": "dynamic-slice/dynamicSlice",
-    "gather": "multi-slice/output/multiSlice",
+    "gather": "multi-slice/output/multiSlice/MultiSlice",
     "scatter": "multi-update-add/multiUpdateAdd",
     "dynamic-update-slice": "dynamic-update-slice/dynamicUpdateSlice",
     "convert": "convert/Cast",
     "dot": "dot/Conv_1",
     "sort": "sort",
+    "batch-norm-grad": "batch-norm-grad/batchNormGradients",
+    "batch-norm-inference": "batch-norm-inference/batchNormalise",
+    "batch-norm-training": "batch-norm-training/batchNormalise",
 }
 
 
@@ -65,7 +89,7 @@ class ComputeSetNames:
     """Names of a whole program's compute sets.
 
     Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
-    the name of the first.
+    the name of the first. So have norms, updates that are part of something, and kernels that are turned round.
     """
 
     def __init__(self) -> None:
@@ -83,12 +107,12 @@ class ComputeSetNames:
         Example:
             >>> names = ComputeSetNames()
             >>> [names.name("a", "add/Op/Add"), names.name("b", "add/Op/Add")]
-            ['a/add/Op/Add', 'b/add.1/Op/Add']
+            ['a/add.1/Op/Add', 'b/add.2/Op/Add']
         """
         if same is not None and same in self._shared:
             return self._shared[same]
         first, _, rest = below.partition("/")
-        count = self._counts.get(first, 0)
+        count = self._counts.get(first, 0 if first in _BARE else 1)
         self._counts[first] = count + 1
         parts = [owner, f"{first}.{count}" if count else first, rest]
         made = "/".join(part for part in parts if part)
@@ -111,29 +135,99 @@ class InstructionReader:
 
     def __init__(self, module: Any, functions: Iterable[function_pb2.FunctionDef], names: ComputeSetNames) -> None:
         self.work = HloWork(module)
-        self._ops = {node.name: node.op for function in functions for node in function.node_def if node.op in _OWN}
+        self._ops = {
+            node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
+        }
         self._names = names
+        self._by_id: Mapping[int, Any] = {}
+        self._fusions: Mapping[int, Fusion | None] = {}
+        self._of_calls: Collection[int] = ()
 
     def computation(self, instruction: Any, by_id: Mapping[int, Any], owner: str) -> Computation | None:
-        """What an instruction computes; None for a view, and for what takes no time.
+        """What an instruction computes; None for a view, for what is part of another, and for what takes no time.
 
         Args:
             instruction: of the program.
             by_id: the instructions around it.
             owner: the name of its op.
         """
+        fusion = self._fusion_of(instruction, by_id, owner)
+        if fusion is None:
+            return None
+        if instruction.metadata.op_type in DRAWN:
+            return self._random(instruction, fusion, owner)
         operands = [by_id[number] for number in instruction.operand_ids]
         kind, sizes = _kind_and_sizes(instruction, operands, by_id)
-        if not kind:
+        if not kind and not fusion.name:
             return None
         below = _below(instruction, operands)
+        below, kind, sizes = self._named(instruction, below, kind, sizes, fusion)
+        size = _element_bytes(instruction.shape)
+        is_shared = kind == "product" or bool(fusion.op or _SHARED & {fusion.name, instruction.opcode})
+        same = (instruction.opcode, below, sizes, size) if is_shared else None
+        return Computation(kind, self._names.name(fusion.op or owner, below, same), sizes, size)
+
+    def _named(
+        self, instruction: Any, below: str, kind: str, sizes: tuple[int, ...], fusion: Fusion
+    ) -> tuple[str, str, tuple[int, ...]]:
+        """What PopLibs has a function for has its name."""
         own = _OWN.get(self._ops.get(instruction.metadata.op_name, ""))
         if own is not None and kind == "elementwise":
-            sizes = (*sizes[:2], vertices.TRANSCENDENTAL if own[2] else 1, sizes[3])
-            below = f"{own[0]}/{own[1]}"
-        size = _element_bytes(instruction.shape)
-        same = (instruction.opcode, sizes, size) if kind == "product" else None
-        return Computation(kind, self._names.name(owner, below, same), sizes, size)
+            arithmetic = vertices.TRANSCENDENTAL if own[2] else 1
+            return f"{own[0]}/{own[1]}", kind, (*sizes[:2], arithmetic, sizes[3])
+        if not fusion.name:
+            return below, kind, sizes
+        below = f"{fusion.name}/{fusion.library or below.partition('/')[2]}"
+        return below, *_fused_sizes(instruction, kind, sizes, fusion)
+
+    def _fusion_of(self, instruction: Any, by_id: Mapping[int, Any], owner: str) -> Fusion | None:
+        """What an instruction is part of; None where it is no compute set of its own."""
+        if _is_of_seed(owner):
+            return None
+        if by_id is not self._by_id:
+            self._by_id, self._fusions, self._of_calls = by_id, fusions_in(by_id, self._ops), _of_calls(by_id)
+        fusion = self._fusions.get(instruction.id, _NOT_FUSED)
+        if instruction.metadata.op_type not in ONE_CALL:
+            return fusion
+        if instruction.id not in self._of_calls:
+            return None
+        return fusion or _NOT_FUSED
+
+    def _random(self, instruction: Any, fusion: Fusion, owner: str) -> Computation:
+        name, library = _DRAWN[instruction.metadata.op_type]
+        made = self._names.name(owner, f"{fusion.name or name}/{library}")
+        return Computation("random", made, (elements_of(instruction.shape),), _element_bytes(instruction.shape))
+
+
+_NOT_FUSED = Fusion()
+
+
+def _fused_sizes(instruction: Any, kind: str, sizes: tuple[int, ...], fusion: Fusion) -> tuple[str, tuple[int, ...]]:
+    if not kind:  # a view that is rearranged
+        return "copy", (elements_of(instruction.shape),)
+    if kind == "elementwise" and fusion.operands:
+        return kind, (sizes[0], fusion.operands, *sizes[2:])
+    return kind, sizes
+
+
+def _is_of_seed(op: str) -> bool:
+    """Whether an op makes seeds of others, as the lowering does where tiles have seeds of their own."""
+    return f"/{vocabulary.SEED_NAME}" in op or f"/{vocabulary.SPLIT_SEED_NAME}" in op
+
+
+def _of_calls(by_id: Mapping[int, Any]) -> set[int]:
+    """The instruction that stands for an op that is one call: a pool's window, else what gives the op's result.
+
+    A computation that consists of nothing but one such op is a part of it.
+    """
+    made = [i for i in by_id.values() if i.metadata.op_type in ONE_CALL and i.opcode not in _HANDING_ON]
+    last = {i.metadata.op_name: i.id for i in made}
+    last.update((i.metadata.op_name, i.id) for i in made if i.opcode == "reduce-window")
+    if len(last) == 1 and all(
+        i.metadata.op_type in ONE_CALL or i.opcode in ("parameter", "tuple") for i in by_id.values()
+    ):
+        return set()
+    return set(last.values())
 
 
 def _kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> tuple[str, tuple[int, ...]]:
@@ -198,7 +292,7 @@ def _below(instruction: Any, operands: Sequence[Any]) -> str:
     if opcode in ("reduce-window", "select-and-scatter"):
         sizes = "x".join(str(dimension.size) for dimension in instruction.window.dimensions if dimension.size > 1)
         kind = "avg" if op.startswith("Avg") else "max"
-        return f"{kind}-pool{'-grad' if op.endswith('Grad') else ''}/{kind}Pool{sizes}"
+        return f"{kind}-pool{'-grad' if op.endswith('Grad') else ''}/{kind}Pool{sizes}/{kind.title()}Pooling"
     if opcode in _RANDOM:
         return "rng/uniform"
     if opcode == "compare":

@@ -10,7 +10,7 @@ from google.protobuf import message as protobuf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.compiling import applications, cached_programs, compilation, profiles
+from tf_ipu_shim.compiling import applications, cached_programs, compilation, plain_programs, profiles
 from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.compiling.lowered import lowered
@@ -36,6 +36,8 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
         A serialised `ProgramAnswer`.
     """
     message = _read(request)
+    if message.HasField("plain_ops"):
+        return plain_programs.profiled(library, call, message, device_of(message.ordinal, True))
     parsed = _parsed(message)
     to_file = message.HasField("application")
     device = device_of(parsed.ordinal, not to_file)
@@ -166,6 +168,7 @@ def _parsed(message: Any) -> ProgramRequest:
         variable_names=[argument.variable.name for argument in message.arguments],
         variable_types=[argument.variable.type for argument in message.arguments],
         variable_shapes=[_shape(argument.variable.shape) for argument in message.arguments],
+        single_op=message.single_op,
     )
 
 

@@ -49,6 +49,21 @@ def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDe
     return _Lowering(library, call, request, device).run()
 
 
+def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> RunLog:
+    """Has the profile written of what runs already, op by op, as the program that it would be.
+
+    Args:
+        library: the loaded plugin.
+        call: lets the lowering question the TensorFlow runtime.
+        request: the ops as a function.
+        device: where they run.
+
+    Returns:
+        Where its runs are written down.
+    """
+    return _Lowering(library, call, request, device).profile()
+
+
 class _Lowering:
     def __init__(self, library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> None:
         self._library, self._call, self._request, self._device = library, call, request, device
@@ -78,6 +93,16 @@ class _Lowering:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
         run_log = profiles.written(self._profile, request, program, device, plan, details)
         return Lowered(by_xla, runs, plan, run_log)
+
+    def profile(self) -> RunLog:
+        """Lowers and plans for the profile alone."""
+        program = self._lower(chunks=False)
+        plan, _, details = memory_plan.plan_memory(
+            self._request, program, self._device, self._diagnostics.user_line, ComputeSetNames()
+        )
+        if plan is not None:
+            plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
+        return profiles.written(self._profile, self._request, program, self._device, plan, details)
 
     def _lower(self, chunks: bool) -> LoweredProgram:
         device = self._device

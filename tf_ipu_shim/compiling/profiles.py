@@ -48,6 +48,8 @@ def written(
 ) -> RunLog:
     """Writes a program's profile, where one is asked for and Graphcore would compile an engine for the program.
 
+    An op that XLA runs because no kernel can is no program: the step that it is in is.
+
     Args:
         settings: what is asked for; None for nothing.
         request: the traced function.
@@ -60,7 +62,7 @@ def written(
         Where its runs are to be written down. What cannot be profiled or written runs all the same: a bug of ours is
         a warning, a full disk a line in the log.
     """
-    if settings is None or plan is None or not needs_engine(request, program):
+    if settings is None or plan is None or request.single_op or not needs_engine(request, program):
         return RunLog()
     name = shown_name(request.function) or request.name
     try:

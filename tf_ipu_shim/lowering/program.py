@@ -22,6 +22,7 @@ class ProgramRequest:
         variable_names: for resources the variable's name, else `""`.
         variable_types: for resources the variable's `DataType`, 0 where unknown.
         variable_shapes: for resources the variable's shape.
+        single_op: whether the function is one op of a graph, and no program of the script's.
     """
 
     name: str
@@ -33,6 +34,7 @@ class ProgramRequest:
     variable_names: Sequence[str]
     variable_types: Sequence[int]
     variable_shapes: Sequence[tuple[int, ...]]
+    single_op: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

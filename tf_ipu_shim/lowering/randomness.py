@@ -120,7 +120,7 @@ class _Seeder:
     ) -> None:
         def seeded(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
             if node.op in _STATELESS:
-                salted = _plus(f"{node.name}/ipu_seed", seed, (0, _salt(node.name)))
+                salted = _plus(f"{node.name}/{vocabulary.SEED_NAME}", seed, (0, _salt(node.name)))
                 return [*salted, *_stateless(node.proto, _sum_of(salted))]
             if node.op in vocabulary.FUNCTION_ATTRIBUTES and self.is_random(node):
                 inside = _split(node.name, seed)
@@ -168,9 +168,9 @@ def _use_of(node: Node, attribute: str) -> _Use:
 
 def _split(name: str, seed: str) -> list[node_def_pb2.NodeDef]:
     """A seed for a function's inside that does not overlap with those around it."""
-    salted = _plus(f"{name}/ipu_seed", seed, (0, _salt(name)))
-    shape = _constant(f"{name}/ipu_split_seed/shape", np.array([2], np.int32))
-    split = node_def_pb2.NodeDef(name=f"{name}/ipu_split_seed", op="StatelessRandomUniformFullInt")
+    salted = _plus(f"{name}/{vocabulary.SEED_NAME}", seed, (0, _salt(name)))
+    shape = _constant(f"{name}/{vocabulary.SPLIT_SEED_NAME}/shape", np.array([2], np.int32))
+    split = node_def_pb2.NodeDef(name=f"{name}/{vocabulary.SPLIT_SEED_NAME}", op="StatelessRandomUniformFullInt")
     split.input.extend([f"{shape.name}:output:0", _sum_of(salted)])
     split.attr["dtype"].type = split.attr["T"].type = split.attr["Tseed"].type = types_pb2.DT_INT32
     return [*salted, shape, split]

@@ -44,6 +44,10 @@ WAITS_ATTRIBUTE = "_ipu_waits_for"
 # On a call in a model that was exported for serving: IPUs run it where there are some.
 SERVED_ATTRIBUTE = "_ipu_served"
 
+# What ops that make the seeds of others are called, below the name of the op that they are for.
+SEED_NAME = "ipu_seed"
+SPLIT_SEED_NAME = "ipu_split_seed"
+
 # Ops that run functions, and the attributes that name these. Such an op runs where its functions do.
 FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "PartitionedCall": ("f",),

@@ -36,6 +36,20 @@ message ProgramRequest {
   repeated Argument arguments = 4;
   tensorflow.FunctionDefLibrary library = 5;  // all functions that it reaches
   Application application = 6;             // where it is to be written to a file, not run
+  PlainOps plain_ops = 7;                  // where there is no call, and nothing but a profile is to be made
+  bool single_op = 8;                      // whether the function is one op of the graph
+}
+
+// What a step of a session has run on a device op by op.
+message PlainOps {
+  tensorflow.GraphDef graph = 1;           // all its ops on the device, and the functions that these reach
+  repeated NodeInputs nodes = 2;
+}
+
+// What an op of a step was given.
+message NodeInputs {
+  string node = 1;
+  repeated Argument inputs = 2;            // in order; DT_INVALID for what did not come
 }
 
 // Where an application is to be written, and what its arguments are.
@@ -121,9 +135,16 @@ message Frame {
 
 @functools.cache
 def _contents() -> dict[str, Any]:
-    from tensorflow.core.framework import function_pb2, node_def_pb2, tensor_pb2, tensor_shape_pb2, types_pb2
+    from tensorflow.core.framework import (
+        function_pb2,
+        graph_pb2,
+        node_def_pb2,
+        tensor_pb2,
+        tensor_shape_pb2,
+        types_pb2,
+    )
 
-    files = (function_pb2, node_def_pb2, tensor_pb2, tensor_shape_pb2, types_pb2)
+    files = (function_pb2, graph_pb2, node_def_pb2, tensor_pb2, tensor_shape_pb2, types_pb2)
     return schema.load(FILE, "tf_ipu_shim", _TEXT, (*(file.DESCRIPTOR.name for file in files), trace_pb2.FILE))
 
 

@@ -137,6 +137,11 @@ class Library:
         if problem:
             raise ValueError(problem.decode())
 
+    def profile_plain_ops(self, ordinal: int) -> None:
+        """Has what each step of a session runs on a device op by op profiled, until the next epoch."""
+        _check(ordinal)
+        self._c.ipu_profile_plain_ops(ordinal)
+
     def fail_application(self, engine: str, code: int, message: str, closes: bool) -> None:
         """Tells whoever waits for an embedded application that its run has failed.
 

@@ -22,6 +22,7 @@ from tf_ipu_shim.reports.profile import (
     VariableRow,
 )
 
+SEEDS = "__seed/set/setMasterSeed"
 LineOf = Callable[[str], "str | None"]
 
 
@@ -83,9 +84,14 @@ def profile_of(
         variables=variables,
         liveness=liveness,
         programs=programs.rows,
-        compute_sets=programs.sets(),
+        compute_sets=[*programs.sets(), _seeds(len(programs.sets()), chip)],
         exchanges=[ExchangeRow(source, to, size) for (source, to), size in sorted(plan.exchanges.items())],
     )
+
+
+def _seeds(number: int, chip: Chip) -> ComputeSetRow:
+    """What gives each tile its seed: part of every program, and run when a seed is set, not with the program."""
+    return ComputeSetRow(number, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
 
 
 def _ipus(plan: MemoryPlan, timeline: Timeline, each: int, tiles: int) -> list[IpuRow]:

@@ -29,6 +29,11 @@ class ReportSettings:
     runs: int
 
 
+def asked_for(options: Mapping[str, str]) -> bool:
+    """Whether some engine options ask for a report at all."""
+    return any(_wanted(options))
+
+
 def settings_of(options: Mapping[str, str]) -> ReportSettings | None:
     """The settings in some engine options; None where no report is asked for.
 
@@ -44,12 +49,7 @@ def settings_of(options: Mapping[str, str]) -> ReportSettings | None:
         >>> settings_of({}) is None
         True
     """
-    everything = engine_options.switched_on(options, engine_options.REPORT_ALL)
-
-    def wanted(name: str) -> bool:
-        return engine_options.switched_on(options, name) if name in options else everything
-
-    graph, execution = wanted(engine_options.REPORT_GRAPH), wanted(engine_options.REPORT_EXECUTION)
+    graph, execution = _wanted(options)
     if not graph and not execution:
         return None
     directory = pathlib.Path(options.get(engine_options.REPORT_DIRECTORY) or ".")
@@ -57,3 +57,13 @@ def settings_of(options: Mapping[str, str]) -> ReportSettings | None:
     if not text.isascii() or not text.isdigit():
         raise ValueError(f"{engine_options.REPORT_RUNS} is {text!r}; it must be a number of runs, such as '10'.")
     return ReportSettings(directory, graph, execution, int(text))
+
+
+def _wanted(options: Mapping[str, str]) -> tuple[bool, bool]:
+    """Whether what programs consist of is asked for, and whether their runs are."""
+    everything = engine_options.switched_on(options, engine_options.REPORT_ALL)
+
+    def wanted(name: str) -> bool:
+        return engine_options.switched_on(options, name) if name in options else everything
+
+    return wanted(engine_options.REPORT_GRAPH), wanted(engine_options.REPORT_EXECUTION)

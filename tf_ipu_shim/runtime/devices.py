@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
+from tf_ipu_shim.reports import settings
 from tf_ipu_shim.runtime import accepted, log, trace
 from tf_ipu_shim.runtime.device import ALWAYS, ON_DEMAND, IpuDevice
 from tf_ipu_shim.runtime.requests import requested
@@ -213,7 +214,7 @@ def _start(options: Any) -> None:
         library.set_devices([device.num_ipus for device in devices], [device.float_checks for device in devices])
         library.new_epoch()
         for device in devices:
-            _trace_plain_ops(library, device)
+            _watch_plain_ops(library, device)
     except BaseException:
         for device in devices:
             device.close()
@@ -229,7 +230,9 @@ def _in_force(options: Any) -> Any:
     return copied
 
 
-def _trace_plain_ops(library: Library, device: IpuDevice) -> None:
+def _watch_plain_ops(library: Library, device: IpuDevice) -> None:
+    if settings.asked_for(device.engine_options):
+        library.profile_plain_ops(device.ordinal)
     profiling = device.options.profiling
     if profiling.enable_ipu_trace_events:
         events = trace.events_of(device.ordinal, "cluster", profiling, [])

@@ -154,7 +154,7 @@ def _product(computation: Computation, chip: Chip, half: bool, proportion: float
     operands = Phase("exchange", "/PreArrange", plan.exchange, tiles, plan.exchange * tiles, plan.operand_bytes * tiles)
     vertex = "poplin::ConvPartial1x1Out" if positions == 1 else "poplin::ConvPartialnx1"
     total = round(cycles * tiles * plan.busy_share)
-    units = Phase("compute", "", cycles, tiles, total, 0, vertex, tiles, plan.temporary_bytes * tiles)
+    units = Phase("compute", "/Convolve", cycles, tiles, total, 0, vertex, tiles, plan.temporary_bytes * tiles)
     phases = [Phase("sync", "", plan.serial * SYNC_CYCLES, chip.tiles), operands, units]
     if plan.reduce:
         phases.extend(_exchange("/Reduce", chip, plan.received_bytes, tiles))

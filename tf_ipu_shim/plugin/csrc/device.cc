@@ -8,6 +8,7 @@
 #include "first_use.h"
 #include "float_checks.h"
 #include "plain_ops.h"
+#include "plain_programs.h"
 #include "trace.h"
 #include "tensorflow/core/common_runtime/copy_tensor.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -181,6 +182,8 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
               errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips));
   Use use = Use::kRun;
   if (!RunsFreely(ordinal_)) OP_REQUIRES_OK(context, CheckUse(*kernel, &use));
+  const uint8_t watched = PlainOpsWatched(ordinal_);
+  if (TF_PREDICT_FALSE(watched & kProfilePlainOps)) SeePlainOp(*kernel, context, ordinal_);
   DeviceBase* const device = context->params()->device;
   const LaunchScope launch(kernel);
   const uint8_t checks = FloatChecksOf(ordinal_);
@@ -193,7 +196,7 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
     OP_REQUIRES_OK(context, watch.End(context, ordinal_, index));
   }
   if (use == Use::kZeros && context->status().ok()) OP_REQUIRES_OK(context, ZeroOutputs(context));
-  if (TF_PREDICT_FALSE(PlainOpsTraced(ordinal_)) && use == Use::kRun) TracePlainOp(*kernel, context, ordinal_);
+  if (TF_PREDICT_FALSE(watched & kTracePlainOps) && use == Use::kRun) TracePlainOp(*kernel, context, ordinal_);
 }
 
 void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, AsyncOpKernel::DoneCallback done) {
@@ -204,6 +207,7 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
       errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips), done);
   Use use = Use::kRun;
   if (!RunsFreely(ordinal_)) OP_REQUIRES_OK_ASYNC(context, CheckUse(*kernel, &use), done);
+  if (TF_PREDICT_FALSE(PlainOpsWatched(ordinal_) & kProfilePlainOps)) SeePlainOp(*kernel, context, ordinal_);
   DeviceBase* const device = context->params()->device;
   const LaunchScope launch(kernel);
   const uint8_t checks = FloatChecksOf(ordinal_);

@@ -28,6 +28,7 @@ class IpuKernelCreator : public XlaKernelCreator {
     AddNodeAttr("function", is_call_op ? named->second.func().name() : call.op(), &node);
     AddNodeAttr("library", "", &node);
     AddNodeAttr("device_ordinal", -1, &node);
+    AddNodeAttr("single_op", false, &node);
     AddNodeAttr("Tin", properties->input_types, &node);
     AddNodeAttr("Tout", properties->output_types, &node);
     AddNodeAttr("output_shapes", std::vector<PartialTensorShape>(), &node);

@@ -71,7 +71,15 @@ void ipu_set_lower_function(LowerFunction function) { SetLowerFunction(function)
 void ipu_new_epoch() {
   NewEpoch();
   ResetTrace();
-  for (int device = 0; device < kMaxDevices; ++device) SetPlainOpEvents(device, std::nullopt);
+  for (int device = 0; device < kMaxDevices; ++device) {
+    SetPlainOpEvents(device, std::nullopt);
+    WatchPlainOps(device, kProfilePlainOps, false);
+  }
+}
+
+// Has the plain ops on a device profiled, until the next epoch.
+void ipu_profile_plain_ops(int32_t device) {
+  if (IsThere(device)) WatchPlainOps(device, kProfilePlainOps, true);
 }
 
 // The events of plain ops on a device until the next epoch: serialised ProgramEvents. Returns null, or what went wrong.

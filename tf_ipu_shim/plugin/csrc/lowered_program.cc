@@ -1,7 +1,6 @@
 #include "lowered_program.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -83,8 +82,7 @@ void LoweredProgram::TakeCompilation(CompilationMessage compilation, int64_t sta
     events_ = std::make_shared<const ProgramEvents>(std::move(*compilation.events));
     RecordEvent(events_->compile_begin, start_micros);
   }
-  run_log_ = std::move(compilation.run_log.value);
-  runs_to_log_ = compilation.logged_runs;
+  run_log_.Take(&compilation);
   if (compilation.progress_bar || events_ != nullptr) {
     first_run_ =
         CompileWatch::Begin(compilation.module, compilation.launches, compilation.progress_bar, start_micros);
@@ -199,7 +197,7 @@ std::shared_ptr<CompileWatch> LoweredProgram::BeforeRun(OpKernelContext* context
 void LoweredProgram::AfterRun(OpKernelContext* context, const IpuDevice& device,
                               const std::shared_ptr<CompileWatch>& first_run, int64_t start_micros) {
   const bool succeeded = context->status().ok();
-  if (start_micros != 0 && succeeded) LogRun(start_micros);
+  if (start_micros != 0 && succeeded) run_log_.Add(start_micros);
   if (succeeded && replicas_ != nullptr) replicas_->Keep(context);
   if (first_run != nullptr) {
     first_run->EndBar(succeeded);
@@ -221,20 +219,6 @@ void LoweredProgram::AfterRun(OpKernelContext* context, const IpuDevice& device,
   // A result that shares a variable's memory, as kernels can give, would pass for the variable when the host reads it.
   if (events_->transfers.has_value()) OwnResults(context, device, variables);
   engine.Executed(events_, variables, BuffersOf(context, events_->written), NowMicros());
-}
-
-int64_t LoweredProgram::StartTime() const {
-  return run_log_.empty() || runs_to_log_.load(std::memory_order_relaxed) <= 0 ? 0 : NowMicros();
-}
-
-// A line is written at once, so that what reads the file sees whole ones. That it cannot be written stops no program.
-void LoweredProgram::LogRun(int64_t start_micros) {
-  if (runs_to_log_.fetch_sub(1) <= 0) return;
-  const std::string line = strings::StrCat(start_micros, " ", NowMicros(), "\n");
-  if (std::FILE* const file = std::fopen(run_log_.c_str(), "a")) {
-    std::fwrite(line.data(), 1, line.size(), file);
-    std::fclose(file);
-  }
 }
 
 EngineTrace::Buffers LoweredProgram::BuffersOf(OpKernelContext* context, const std::vector<int32_t>& inputs) const {

@@ -14,6 +14,7 @@
 #include "program_messages.h"
 #include "program_runs.h"
 #include "replica_variables.h"
+#include "run_log.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/platform/status.h"
@@ -51,7 +52,7 @@ class LoweredProgram {
   void AfterRun(tensorflow::OpKernelContext* context, const IpuDevice& device,
                 const std::shared_ptr<CompileWatch>& first_run, int64_t start_micros);
   // The time where runs are logged, else 0: what `AfterRun` takes.
-  int64_t StartTime() const;
+  int64_t StartTime() const { return run_log_.StartTime(); }
 
   // Begins a run once it may: at once, where the program has neither replicas nor feeds. `Leave` ends it. A step that is
   // cancelled before that is refused instead.
@@ -69,7 +70,6 @@ class LoweredProgram {
  private:
   explicit LoweredProgram(int64_t epoch) : epoch_(epoch) {}
 
-  void LogRun(int64_t start_micros);
   void TakeCompilation(CompilationMessage compilation, int64_t start_micros);
   EngineTrace::Buffers BuffersOf(tensorflow::OpKernelContext* context, const std::vector<int32_t>& inputs) const;
 
@@ -89,8 +89,7 @@ class LoweredProgram {
   std::shared_ptr<const ProgramEvents> events_;  // null where none are wanted
   std::atomic<bool> ran_{true};                  // false while there is a watch for the first run that succeeds
   std::shared_ptr<CompileWatch> first_run_;      // taken by the run that sets `ran_`
-  std::string run_log_;                          // empty where runs are not logged
-  std::atomic<int64_t> runs_to_log_{0};
+  RunLog run_log_;
 };
 
 }  // namespace tf_ipu_shim

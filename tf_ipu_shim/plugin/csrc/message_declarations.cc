@@ -45,7 +45,7 @@ extern "C" {
 // The fields of all messages, a line `message field number kind` each.
 const char* ipu_message_fields() {
   static const auto* const lines =
-      new std::string(ListAll<VariableMessage, ArgumentMessage, ProgramRequest, ReplicaVariable, TransferEvents,
+      new std::string(ListAll<VariableMessage, ArgumentMessage, NodeInputs, PlainOpsMessage, ProgramRequest, ReplicaVariable, TransferEvents,
                               ProgramEvents, CompilationMessage, SentElements, ProgramAnswer, NodeNames, FrameMessage, StackMessage, CompileEndTime, TraceEventTime,
                               Nothing, DeviceQuestion, DeviceUse, DeviceSize, SeedOrder, SyntheticQuestion, YesOrNo,
                               ConfigureOrder, Configurations, ApplicationArgument, ApplicationMessage, ApplicationStart,

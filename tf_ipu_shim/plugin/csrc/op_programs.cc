@@ -117,6 +117,7 @@ Status MakeOpProgram(OpKernelConstruction* construction, OpKernel** kernel) {
   AddNodeAttr("function", function, &node);
   AddNodeAttr("library", library.SerializeAsString(), &node);
   AddNodeAttr("device_ordinal", -1, &node);
+  AddNodeAttr("single_op", true, &node);
   AddNodeAttr("Tin", inputs, &node);
   AddNodeAttr("Tout", outputs, &node);
   AddNodeAttr("output_shapes", std::vector<PartialTensorShape>(), &node);

@@ -66,7 +66,15 @@ bool NeedsEngine(const OpKernel& kernel, OpKernelContext* context) {
 
 }  // namespace
 
-std::atomic<bool> plain_ops_traced[kMaxDevices];
+std::atomic<uint8_t> plain_ops_watched[kMaxDevices];
+
+void WatchPlainOps(int ordinal, uint8_t what, bool watch) {
+  if (watch) {
+    plain_ops_watched[ordinal].fetch_or(what);
+  } else {
+    plain_ops_watched[ordinal].fetch_and(static_cast<uint8_t>(~what));
+  }
+}
 
 void SetPlainOpEvents(int ordinal, std::optional<ProgramEvents> events) {
   PlainOps& ops = PlainOpsOf(ordinal);
@@ -75,7 +83,7 @@ void SetPlainOpEvents(int ordinal, std::optional<ProgramEvents> events) {
   ops.steps.clear();
   ops.events.reset();
   if (events.has_value()) ops.events = std::make_shared<const ProgramEvents>(*std::move(events));
-  plain_ops_traced[ordinal] = ops.events != nullptr;
+  WatchPlainOps(ordinal, kTracePlainOps, ops.events != nullptr);
 }
 
 void TracePlainOp(const OpKernel& kernel, OpKernelContext* context, int ordinal) {

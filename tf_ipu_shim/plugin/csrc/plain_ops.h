@@ -12,10 +12,15 @@
 
 namespace tf_ipu_shim {
 
-// By device, whether its plain ops make events. All that they cost where they make none is to read this.
-extern std::atomic<bool> plain_ops_traced[kMaxDevices];
+// What is done about a device's plain ops.
+constexpr uint8_t kTracePlainOps = 1;    // they make events
+constexpr uint8_t kProfilePlainOps = 2;  // they are profiled, see `plain_programs.h`
 
-inline bool PlainOpsTraced(int ordinal) { return plain_ops_traced[ordinal].load(std::memory_order_relaxed); }
+// By device. All that plain ops cost where nothing is done about them is to read this.
+extern std::atomic<uint8_t> plain_ops_watched[kMaxDevices];
+
+inline uint8_t PlainOpsWatched(int ordinal) { return plain_ops_watched[ordinal].load(std::memory_order_relaxed); }
+void WatchPlainOps(int ordinal, uint8_t what, bool watch);
 
 // The events that each program of plain ops on a device makes; none where it makes none.
 void SetPlainOpEvents(int ordinal, std::optional<ProgramEvents> events);

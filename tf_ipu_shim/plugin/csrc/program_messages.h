@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
@@ -71,6 +72,30 @@ struct ApplicationMessage {
   }
 };
 
+struct NodeInputs {
+  static constexpr char kName[] = "tf_ipu_shim.NodeInputs";
+  std::string node;
+  std::vector<ArgumentMessage> inputs;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "node", self.node);
+    visit(2, "inputs", self.inputs);
+  }
+};
+
+struct PlainOpsMessage {
+  static constexpr char kName[] = "tf_ipu_shim.PlainOps";
+  tensorflow::GraphDef graph;
+  std::vector<NodeInputs> nodes;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "graph", self.graph);
+    visit(2, "nodes", self.nodes);
+  }
+};
+
 struct ProgramRequest {
   static constexpr char kName[] = "tf_ipu_shim.ProgramRequest";
   std::string name, function;
@@ -78,6 +103,8 @@ struct ProgramRequest {
   std::vector<ArgumentMessage> arguments;
   tensorflow::FunctionDefLibrary library;
   std::optional<ApplicationMessage> application;
+  std::optional<PlainOpsMessage> plain_ops;
+  bool single_op = false;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -87,6 +114,8 @@ struct ProgramRequest {
     visit(4, "arguments", self.arguments);
     visit(5, "library", self.library);
     visit(6, "application", self.application);
+    visit(7, "plain_ops", self.plain_ops);
+    visit(8, "single_op", self.single_op);
   }
 };
 

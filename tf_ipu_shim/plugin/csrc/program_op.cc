@@ -32,6 +32,8 @@ REGISTER_OP("IpuProgram")
     // Empty where `function` is in the runtime's library: a jit-compiled call, which grappler leaves alone.
     .Attr("library: string = ''")
     .Attr("output_shapes: list(shape) >= 0 = []")
+    // Whether the function is one op of the graph, which cannot run by itself.
+    .Attr("single_op: bool = false")
     // The TensorFlow device it was made for, -1 where nobody said: soft placement moves ops whose device is not there.
     .Attr("device_ordinal: int = -1")
     .SetIsStateful()
@@ -52,6 +54,7 @@ class IpuProgramOp : public AsyncOpKernel {
                 errors::InvalidArgument("IpuProgram ", name(), " holds no readable function library"));
     OP_REQUIRES_OK(context, context->GetAttr("output_shapes", &output_shapes_));
     OP_REQUIRES_OK(context, context->GetAttr("device_ordinal", &device_ordinal_));
+    OP_REQUIRES_OK(context, context->GetAttr("single_op", &single_op_));
   }
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
@@ -150,6 +153,7 @@ class IpuProgramOp : public AsyncOpKernel {
     ProgramRequest request;
     ProgramAnswer answer;
     TF_RETURN_IF_ERROR(MakeRequest(context, device.ordinal(), function_, library_, &request));
+    request.single_op = single_op_;
     TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &answer));
     TF_RETURN_IF_ERROR(CheckAnswer(context, answer));
     Program fresh;
@@ -205,6 +209,7 @@ class IpuProgramOp : public AsyncOpKernel {
   FunctionDefLibrary library_;
   std::vector<PartialTensorShape> output_shapes_;
   int64_t device_ordinal_ = -1;
+  bool single_op_ = false;
   mutex mutex_;
   // Kept until the op goes: once a run calls `done` the session may be gone, and a kernel must not outlive it.
   std::vector<Program> programs_ TF_GUARDED_BY(mutex_);

@@ -31,6 +31,16 @@ VariableMessage DescriptionOf(OpKernelContext* context, const ResourceHandle& ha
 
 }  // namespace
 
+ArgumentMessage ArgumentOf(OpKernelContext* context, int input) {
+  ArgumentMessage argument;
+  argument.type = context->input_dtype(input);
+  context->input(input).shape().AsProto(&argument.shape);
+  if (argument.type == DT_RESOURCE) {
+    argument.variable = DescriptionOf(context, context->input(input).flat<ResourceHandle>()(0));
+  }
+  return argument;
+}
+
 Status MakeRequest(OpKernelContext* context, int ordinal, const std::string& function,
                    const FunctionDefLibrary& library, ProgramRequest* request) {
   const OpKernel& program = context->op_kernel();
@@ -46,13 +56,7 @@ Status MakeRequest(OpKernelContext* context, int ordinal, const std::string& fun
   request->name = program.name();
   request->function = function;
   request->ordinal = ordinal;
-  for (int i = 0; i < context->num_inputs(); ++i) {
-    ArgumentMessage& argument = request->arguments.emplace_back();
-    argument.type = context->input_dtype(i);
-    context->input(i).shape().AsProto(&argument.shape);
-    if (argument.type != DT_RESOURCE) continue;
-    argument.variable = DescriptionOf(context, context->input(i).flat<ResourceHandle>()(0));
-  }
+  for (int i = 0; i < context->num_inputs(); ++i) request->arguments.push_back(ArgumentOf(context, i));
   return OkStatus();
 }
 

@@ -8,6 +8,9 @@
 
 namespace tf_ipu_shim {
 
+// What is known of an input of an op that runs; one that is a resource has its variable.
+ArgumentMessage ArgumentOf(tensorflow::OpKernelContext* context, int input);
+
 // Makes the request of an op that runs in `context`, for the TensorFlow device `ordinal`. The functions that it reaches
 // are `library`, or, where that is empty, in the library of the runtime.
 tensorflow::Status MakeRequest(tensorflow::OpKernelContext* context, int ordinal, const std::string& function,

@@ -48,7 +48,7 @@ class Compilation(Refusing):
     def computeSets(self) -> list[ComputeSet]:
         """All compute sets, in the order in which they first run."""
         totals = {row.compute_set: row.total_cycles for row in reversed(self._profile.programs)}
-        return [ComputeSet(row, totals[row.id]) for row in self._profile.compute_sets]
+        return [ComputeSet(row, totals.get(row.id, 0)) for row in self._profile.compute_sets]
 
     @functools.cached_property
     def by_row(self) -> dict[int, list[Program]]:

@@ -30,11 +30,11 @@ _Event = trace_pb2.IpuTraceEvent
 
 
 def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable[str]) -> list[str]:
-    """The entries of a list that no name begins with.
+    """The entries of a list that are in no name.
 
     Args:
         names: to look through.
-        whitelist: beginnings of names; `*` and `?` stand for any text and any letter.
+        whitelist: parts of names; `*` and `?` stand for any text and any letter.
 
     Source: `tensorflow.python.ipu.test_utils.report_helper.missing_whitelist_entries_in_names`.
 
@@ -43,7 +43,7 @@ def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable
         ['host']
     """
     names = list(names)
-    return [entry for entry in whitelist if not fnmatch.filter(names, f"{entry}*")]
+    return [entry for entry in whitelist if not fnmatch.filter(names, f"*{entry}*")]
 
 
 class ReportHelper:

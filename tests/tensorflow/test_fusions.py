@@ -1,0 +1,103 @@
+"""Which instructions of XLA's form are one call on the IPU: names of compute sets of small functions."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_ipu_shim.ipu import config
+
+from tf_ipu_shim.reports import reader
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+SEEDS = "__seed/set/setMasterSeed"
+
+
+@pytest.fixture
+def names(environment, tmp_path):
+    """Gives a function that runs another in a session on the IPU, and tells the names of its compute sets."""
+    environment(engine={"autoReport.all": "true", "autoReport.directory": str(tmp_path)})
+
+    def run(function, *shapes, dtype=np.float32):
+        options = v1.ConfigProto()
+        options.graph_options.rewrite_options.disable_meta_optimizer = True  # the ops as they stand here
+        with tf.Graph().as_default(), v1.Session(config=options) as session:
+            with tf.device(IPU):
+                fed = [v1.placeholder(dtype, shape, name=f"x{number}") for number, shape in enumerate(shapes)]
+                result = function(*fed)
+            session.run(result, {x: np.ones(x.shape, dtype) for x in fed})
+        folder = max(tmp_path.iterdir())
+        return [row.name for row in reader.read(folder).compute_sets if row.name != SEEDS]
+
+    yield run
+    config.reset_ipu_configuration()
+
+
+def test_a_product_with_a_number_is_added_in_one_call(names):
+    made = names(lambda a, b, c: tf.add(a, b * c, name="sum"), [8], [8], [])
+    assert made == ["sum/scaled-inplace/AddTo"]
+    assert names(lambda a, b, c: tf.subtract(a, b * c, name="rest"), [8], [8], [1]) == ["rest/scaled-inplace/AddTo"]
+
+
+def test_a_product_that_is_used_twice_stays(names):
+    def function(a, b):
+        product = tf.multiply(b, 3.0, name="product")
+        return tf.add(a, product, name="sum"), product
+
+    assert names(function, [8], [8]) == ["product/fusion/Op/Multiply", "sum/add.1/Op/Add"]
+
+
+def test_a_sum_takes_squares_and_halves_and_gives_a_multiple(names):
+    def function(a):
+        return tf.reduce_sum(tf.cast(a * a, tf.float32), name="sum") * 3.0
+
+    assert names(function, [8], dtype=np.float16) == ["sum/fusion/ReduceOnTile/InToIntermediateNoExchange/Reduce"]
+
+
+def test_a_sum_of_other_products_does_not(names):
+    made = names(lambda a, b: tf.reduce_sum(tf.multiply(a, b, name="product"), name="sum"), [8], [8])
+    assert made == ["product/multiply.1/Op/Multiply", "sum/reduce.1/ReduceOnTile/InToIntermediateNoExchange/Reduce"]
+
+
+def test_a_maximum_with_zero_is_a_relu(names):
+    assert names(lambda a: tf.maximum(a, 0.0, name="kept"), [8]) == ["kept/relu/Nonlinearity"]
+    assert names(lambda a: tf.maximum(a, 1.0, name="kept"), [8]) == ["kept/fusion/Op/Maximum"]
+
+
+def test_an_operand_that_is_broadcast(names):
+    assert names(lambda a, b: tf.subtract(a, b, name="rest"), [4, 8], [8]) == ["rest/fusion/Op/Subtract"]
+    assert names(lambda a, b: tf.subtract(a, b, name="rest"), [4, 8], [4, 8]) == ["rest/subtract.1/Op/Subtract"]
+
+
+def test_what_changes_nothing_is_left_out(names):
+    def function(a):
+        kept = tf.math.divide_no_nan(tf.subtract(tf.multiply(tf.add(a, 0.0), 1.0), 0.0), tf.ones([8]))
+        return tf.negative(kept, name="turned")
+
+    assert names(function, [8]) == ["turned/negate/Op/Negate"]
+
+
+def test_a_division_by_what_is_known_is_a_product(names):
+    assert names(lambda a: tf.divide(a, 4.0, name="part"), [8]) == ["part/fusion/Op/Multiply"]
+
+
+def test_random_numbers_are_drawn_where_they_are_wanted(names):
+    assert names(lambda: tf.random.uniform([8], 1.0, 3.0, name="u")) == ["u/RandomUniform/fusion/uniform"]
+    assert names(lambda: tf.random.truncated_normal([8], 1.0, 3.0, name="t")) == [
+        "t/TruncatedNormal/truncated-normal/truncatedNormal",
+        "t/scaled-inplace/AddTo",
+    ]
+
+
+def test_a_convolution_in_an_update_is_part_of_it(names):
+    """The gradient of a kernel, times the rate, is added to the kernel while it is computed."""
+
+    def function(x, kernel, rate):
+        y = tf.nn.conv2d(x, kernel, 1, "VALID", name="conv")
+        (gradient,) = tf.gradients(y, kernel)
+        return tf.subtract(kernel, gradient * rate, name="update")
+
+    made = names(function, [1, 6, 6, 2], [3, 3, 2, 4], [])
+    gradient = "gradients/conv_grad/Conv2DBackpropFilter/fusion"
+    assert [name for name in made if "update" in name] == []
+    assert [name for name in made if name.startswith(gradient)][0].endswith("/Conv_4x4/Convolve")
+    assert made[-1].startswith(gradient) and made[-1].endswith("/AddTo")
