@@ -135,6 +135,9 @@ def test_a_call_that_stages_would_leave_out():
                 model.predict(X, batch_size=8)
         with pytest.raises(RuntimeError, match="The function `call` for the model empty has not been implemented"):
             compiled(Empty()).fit(X, Y, batch_size=8, verbose=0)
+        of_keras = keras.experimental.LinearModel(3, kernel_initializer="ones")  # a class of Keras' own
+        compiled(of_keras)
+        np.testing.assert_allclose(of_keras.predict(X, batch_size=8), X.sum(1, keepdims=True) * np.ones(3), rtol=1e-5)
 
 
 @pytest.mark.parametrize("wrap", [lambda made: made, keras.mixed_precision.LossScaleOptimizer])
