@@ -299,6 +299,28 @@ def test_checkpoints_json_and_clones(ipus, tmp_path):
         assert all(hasattr(one, "set_pipelining_options") for one in (again, restored))
 
 
+def test_what_is_trained_on_batches_is_what_compile_saw(ipus):
+    """A generator and a discriminator, which is frozen when the two together are compiled."""
+    ipus(1)
+
+    def run(**options):
+        keras.utils.set_random_seed(3)
+        generator = keras.Sequential([keras.Input((6,)), keras.layers.Dense(6, activation="tanh")])
+        discriminator = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
+        discriminator.compile(keras.optimizers.SGD(0.1), "mse", **options)
+        discriminator.trainable = False
+        both = keras.Sequential([generator, discriminator])
+        both.compile(keras.optimizers.SGD(0.1), "mse", **options)
+        losses = []
+        for _ in range(2):
+            losses.append(discriminator.train_on_batch(X[:8], np.ones([8, 1], "f")))
+            losses.append(both.train_on_batch(X[8:16], np.zeros([8, 1], "f")))
+        assert not discriminator.trainable_weights and len(generator.trainable_weights) == 2
+        return losses, generator.get_weights(), discriminator.get_weights()
+
+    assert_close(*in_both(run))
+
+
 def test_the_copy_of_keras_in_tensorflow(ipus):
     ipus(1)
     copy = importlib.import_module("tensorflow.python.keras")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from tensorflow.python.data.ops import dataset_ops
@@ -68,8 +69,11 @@ class OnBatch:
     def _run_batch(self, mode: str, data: Any, class_weight: Any) -> Any:
         model: Any = self
         model._check_mode(mode)
-        adapters = keras2.module("engine.data_adapter", model_step.package_of(model))
-        with model.distribute_strategy.scope():
+        package = model_step.package_of(model)
+        adapters = keras2.module("engine.data_adapter", package)
+        # What is trained was decided by `compile`: adversarial models freeze layers of each other afterwards.
+        as_compiled = keras2.module("engine.training_utils", package).RespectCompiledTrainableState
+        with model.distribute_strategy.scope(), as_compiled(model) if mode == "fit" else contextlib.nullcontext():
             with ops.device("/device:CPU:0"):
                 packed = adapters.pack_x_y_sample_weight(*adapters._process_tensorlike(data))
                 packed = nest.map_structure(ops.convert_to_tensor, packed)
