@@ -18,6 +18,8 @@ from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.cycles import Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
+_FEEDS = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE}
+
 
 class FunctionWalk(BlockWriter):
     """The walk through one emitted function, or through the program's one node."""
@@ -103,7 +105,7 @@ class FunctionWalk(BlockWriter):
             if self.walk.storage.of("accumulator", bytes_of(inputs[index].known), 1).remote
         }
         trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
-        with self.walk.work.repeated(trips, in_chunks):
+        with self.walk.work.repeated(trips, in_chunks, pipeline.count if pipeline is not None else None):
             body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote)
             test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
         gives: dict[int, list[int]] = {}
@@ -198,6 +200,8 @@ class FunctionWalk(BlockWriter):
         arguments = {name: held.known for name, held in zip(names, inputs)}
         made = infer([node], arguments, self.walk.library)
         results = [Held(made[name], name=node.name) for name in _output_names(node)]
+        if node.op in _FEEDS:
+            self.walk.work.feed(node.input[0] if node.input else node.name, [held.known.shape for held in results])
         if node.op == "Const":
             results[0].known = results[0].known._replace(literal=node.attr["value"].tensor)
         if vocabulary.CHIP_ATTRIBUTE in node.attr:

@@ -20,7 +20,7 @@ from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, out_of_memory_text, plan_of
-from tf_ipu_shim.runtime import plans
+from tf_ipu_shim.runtime import plans, study
 
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
@@ -136,7 +136,7 @@ def keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:
 
 def _may_go_on(device: IpuDevice) -> bool:
     # Graphcore's driver sets the option itself where compilation reports are asked for.
-    if device.options.profiling.enable_compilation_trace:
+    if device.options.profiling.enable_compilation_trace or study.active():
         return True
     return engine_options.switched_on(device.engine_options, engine_options.ALLOW_OUT_OF_MEMORY)
 

@@ -88,6 +88,7 @@ class ProgramWork:
         iterations: that run in chunks.
         compiled: how large each XLA program is, by its function.
         random: random ops, which are XLA programs of one op each in both ways.
+        feeds: for each infeed the elements that are taken, and their samples by the first axis.
     """
 
     work: Work = dataclasses.field(default_factory=Work)
@@ -96,7 +97,9 @@ class ProgramWork:
     iterations: float = 0.0
     compiled: dict[str, Size] = dataclasses.field(default_factory=dict)
     random: float = 0.0
+    feeds: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     _times: float = 1.0
+    _fed_times: float = 1.0
     _chunks: bool = False
 
     def launch(self, function: str, module: Any, library: Iterable[function_pb2.FunctionDef]) -> None:
@@ -119,21 +122,35 @@ class ProgramWork:
             self.launches += self._times
 
     @contextlib.contextmanager
-    def repeated(self, times: int | None, in_chunks: bool = False) -> Iterator[None]:
+    def repeated(self, times: int | None, in_chunks: bool = False, mini_batches: int | None = None) -> Iterator[None]:
         """What is launched within is in a loop.
 
         Args:
             times: how often it runs; None where that is not known.
             in_chunks: whether XLA programs of several iterations run it.
+            mini_batches: of the pipeline that the loop is, where its form does not tell how often it runs.
         """
-        before = self._times, self._chunks
+        before = self._times, self._chunks, self._fed_times
+        known = mini_batches if times is None else times
+        self._fed_times *= UNKNOWN_TRIPS if known is None else known
         self._times *= UNKNOWN_TRIPS if times is None else times
         self._chunks |= in_chunks
         self.iterations += self._times if in_chunks else 0
         try:
             yield
         finally:
-            self._times, self._chunks = before
+            self._times, self._chunks, self._fed_times = before
+
+    def feed(self, name: str, shapes: Iterable[Sequence[int] | None]) -> None:
+        """Adds an element that is taken from an infeed.
+
+        Args:
+            name: of the infeed.
+            shapes: of the element's tensors.
+        """
+        elements, samples = self.feeds.get(name, (0.0, 0.0))
+        first = next((shape[0] for shape in shapes if shape), 1)
+        self.feeds[name] = elements + self._fed_times, samples + self._fed_times * first
 
 
 class HloWork:

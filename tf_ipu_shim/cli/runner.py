@@ -20,8 +20,13 @@ PROGRAM = "python -m tf_ipu_shim"
 USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of the runner, and everything after them for the script."""
+def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) -> None:
+    """Declares the options of the runner, and everything after them for the script.
+
+    Args:
+        parser: of the command.
+        chooses_system: whether `--system` names the one machine to simulate; else the caller sets `system`.
+    """
     parser.usage = USAGE
     parser.set_defaults(program=parser.prog)
     parser.add_argument(
@@ -30,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for scripts written for TensorFlow 1.15: `import tensorflow` gives the version 1 API in graph mode",
     )
     parser.add_argument("--sdk", metavar="VERSION", type=_sdk, help="emulate this Poplar SDK, 1.2 to 3.4 (default 3.4)")
-    parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine, such as pod4")
+    if chooses_system:
+        parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine, such as pod4")
     parser.add_argument(
         "--execution",
         choices=ways.WAYS,

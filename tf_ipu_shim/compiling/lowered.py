@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.accounting.computations import ComputeSetNames
-from tf_ipu_shim.compiling import profiles
+from tf_ipu_shim.compiling import profiles, studies
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
@@ -18,6 +18,7 @@ from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.runtime import study
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
 
 
@@ -82,7 +83,7 @@ class _Lowering:
         if not self._plans:
             return Lowered(program, program, None, RunLog())
         request, device = self._request, self._device
-        names = None if self._profile is None else ComputeSetNames()
+        names = ComputeSetNames() if self._profile is not None or study.active() else None
         plan, work, details = memory_plan.plan_memory(request, program, device, self._diagnostics.user_line, names)
         execution = choose(work) if self._asked.way == AUTO else self._asked
         by_xla = runs = program
@@ -91,6 +92,8 @@ class _Lowering:
             by_xla, runs, execution = self._by_kernels(program, execution, unknown)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
+        if plan is not None and study.active():
+            studies.add(request, program, device, plan, details, work)
         run_log = profiles.written(self._profile, request, program, device, plan, details)
         return Lowered(by_xla, runs, plan, run_log)
 

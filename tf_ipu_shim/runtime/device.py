@@ -10,7 +10,7 @@ from tf_ipu_shim.machine import attach, engine_options, flags, ipu_model, select
 from tf_ipu_shim.machine.attach import Attachment
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.systems import PoplarDevice, System
-from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime import log, study
 from tf_ipu_shim.runtime.float_checks import FloatCheck, float_checks
 
 _SHOWN_OF_COMMAND = 60  # characters
@@ -29,7 +29,8 @@ class IpuDevice:
 
     Attributes:
         chip: the chip programs are compiled for.
-        connection: `ALWAYS`, `ON_DEMAND`, `NEVER` or `PRE_COMPILE`, with the flag `--use_on_demand` applied.
+        connection: `ALWAYS`, `ON_DEMAND`, `NEVER` or `PRE_COMPILE`, with the flag `--use_on_demand` applied, and
+            `PRE_COMPILE` in a study.
         on_model: whether it is an IPU model, which needs no IPU to attach to.
 
     Raises:
@@ -45,6 +46,8 @@ class IpuDevice:
         self.options = options
         self.on_model = in_force.use_ipu_model
         self.connection = ON_DEMAND if in_force.use_on_demand else int(options.device_connection_type)
+        if study.active():
+            self.connection = PRE_COMPILE
         self.chip = _chip(system.chip, options, self.connection)
         self._system = system
         self._candidates = candidates

@@ -1,0 +1,184 @@
+"""`tf-ipu fit`: programs that are compiled and not run, planned for other chips."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_ipu_shim.ipu import ipu_infeed_queue, loops
+
+import tf_ipu_shim
+from tf_ipu_shim import fitting
+from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
+from tf_ipu_shim.cli import fit
+from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.cycles import Computation
+from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value
+from tf_ipu_shim.runtime import devices, study
+
+
+@pytest.fixture
+def studied(ipus):
+    """Runs a function under a study, on so many IPUs; gives the programs."""
+
+    def run(function, count=1):
+        study.begin()
+        try:
+            devices.reset()
+            ipus(count)
+            with IPUStrategyV1().scope():
+                function()
+        finally:
+            found = study.end()
+            devices.reset()
+        return found
+
+    return run
+
+
+def program(ipu_bytes=4096, items=8.0):
+    """A program of element-wise work on one IPU."""
+    block = Block("IPU 0")
+    x, y = block.add(Value(ipu_bytes, "x", "argument")), block.add(Value(ipu_bytes, "y", "temporary"))
+    block.run("feed", (), (x,))
+    block.run("double", (x,), (y,), work=Computation("elementwise", "double", (ipu_bytes // 4, 1, 1, 0)))
+    plan = MemoryPlan(program="double", device="/device:IPU:0", chip="", ipus=())
+    return study.Studied("double", plan, {0: block}, 1, 1, 2.0, items)
+
+
+def multiply(size):
+    variable = tf.Variable(np.ones([size, 4], np.float32))
+
+    @tf.function(jit_compile=True)
+    def step(x):
+        variable.assign_add(tf.ones([size, 4]))
+        return x @ variable
+
+    return variable, step
+
+
+def test_nothing_is_computed(studied):
+    seen = {}
+
+    def run():
+        variable, step = multiply(16)
+        with tf.device("/device:IPU:0"):
+            seen["result"] = step(tf.ones([8, 16])).numpy()
+        seen["variable"] = variable.numpy()
+
+    (found,) = studied(run)
+    np.testing.assert_array_equal(seen["result"], np.zeros([8, 4]))
+    np.testing.assert_array_equal(seen["variable"], np.ones([16, 4]))
+    assert (found.name, found.ipus, found.replicas, found.steps, found.items) == ("step", 1, 1, 1, 8)
+
+
+def test_the_plan_is_that_of_a_run(studied, ipus):
+    def run():
+        with tf.device("/device:IPU:0"):
+            multiply(64)[1](tf.ones([8, 64]))
+
+    (found,) = studied(run)
+    devices.reset()
+    ipus(1)
+    with IPUStrategyV1().scope():
+        run()
+    (plan,) = tf_ipu_shim.memory_report().devices[0].programs
+    made = fitting.estimate(found, CHIPS["gc200"])
+    assert made.ipus[0].peak_bytes == plan.ipus[0].peak_bytes
+    assert made.ipus[0].tile_bytes == plan.ipus[0].tile_bytes
+
+
+def test_a_program_that_does_not_fit_is_no_error(studied, monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=4")
+
+    def run():
+        with tf.device("/device:IPU:0"):
+            multiply(200_000)[1](tf.ones([1, 200_000]))  # 3.2 MB of weights, on 2.5 MB
+
+    (found,) = studied(run)
+    assert not found.plan.fits
+    assert fitting.estimate(found, CHIPS["gc200"]).fits
+
+
+def test_what_does_not_fit():
+    large = program(600 << 20)  # twice 600 MiB, on 897 MiB
+    made = fitting.estimate(large, CHIPS["gc200"])
+    assert not made.fits
+    assert made.headroom <= (897 - 1200) << 20
+    text = fitting.to_text([large], fitting.systems_for([], ["gc200"], 1))
+    assert "no: IPU 0" in text and "No system has 1 IPUs on which all programs fit." in text
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_steps_and_items_of_an_infeed(studied, replicas):
+    def run():
+        dataset = tf.data.Dataset.from_tensors(tf.ones([6])).repeat().batch(4, drop_remainder=True)
+        infeed = ipu_infeed_queue.IPUInfeedQueue(dataset)
+
+        @tf.function(jit_compile=True)
+        def sums():
+            return loops.repeat(5, lambda total, x: total + tf.reduce_sum(x), [tf.constant(0.0)], infeed)
+
+        with tf.device("/device:IPU:0"):
+            infeed.initializer  # noqa: B018 - it starts the feed
+            sums()
+
+    (found,) = studied(run, replicas)
+    assert (found.replicas, found.steps, found.items) == (replicas, 5, 5 * 4 * replicas)
+
+
+def test_cycles_and_error_of_element_wise_work():
+    made = fitting.estimate(program(), CHIPS["gc200"])
+    assert made.lower == pytest.approx(1 / 1.5) and made.upper == pytest.approx(1.5)
+    assert made.cycles_a_step == made.cycles / 2
+    assert made.items_a_second == pytest.approx(8 / (made.cycles / 1.33e9))
+    bow = fitting.estimate(program(), CHIPS["bow"])
+    assert bow.cycles == made.cycles and bow.items_a_second == pytest.approx(made.items_a_second * 1.85 / 1.33)
+
+
+def test_headroom_is_what_is_left_of_the_fullest_tile():
+    # 1472 tiles with 128 bytes each of both x and y.
+    made = fitting.estimate(program(1472 * 128), CHIPS["gc200"])
+    assert made.headroom == 1472 * (624 * 1024 - made.ipus[0].max_tile_bytes)
+    assert made.ipus[0].max_tile_bytes == 2 * 128
+
+
+def test_systems():
+    names = [system.name for system in fitting.systems_for([], ["gc200", "bow"], 5)]
+    assert names == ["pod8", "bow-pod8"]
+    assert [system.name for system in fitting.systems_for(["pod4", "bow-pod16"], ["bow"], 1)] == ["bow-pod16"]
+    with pytest.raises(ValueError, match=r"There is no chip 'gc3'\. Name some of: gc2, gc200, bow, c600"):
+        fitting.systems_for([], ["gc3"], 1)
+    with pytest.raises(ValueError, match="There is no simulated system 'pod5'"):
+        fitting.systems_for(["pod5"], [], 1)
+    assert fitting.smallest(3, lambda chip: chip.name == "bow").name == "bow-2000"
+    assert fitting.smallest(65, lambda chip: True) is None
+
+
+def test_a_system_with_too_few_ipus_says_so():
+    wide = dataclasses.replace(program(), ipus=8)
+    assert "too few IPUs" in fitting.to_text([wide], fitting.systems_for(["pod4"], [], 8))
+
+
+def test_batch_sizes():
+    assert fit._batch("--batch-size=8,16") == ("--batch-size", ["8", "16"])
+    for text in ("8,16", "=8", "--batch="):
+        with pytest.raises(Exception, match="is not of the form"):
+            fit._batch(text)
+
+
+def test_the_command(python):
+    script = python.script(
+        "import sys, tensorflow as tf\nfrom tensorflow.python import ipu\nc = ipu.config.IPUConfig()\n"
+        "c.auto_select_ipus = 1\nc.configure_ipu_system()\n"
+        "with ipu.ipu_strategy.IPUStrategyV1().scope() as s:\n"
+        "  print(s.run(tf.function(lambda x: tf.sin(x) + 1.0), args=[tf.ones([int(sys.argv[2])])]).numpy().sum())\n"
+    )
+    options = ("-m", "tf_ipu_shim.cli", "fit")
+    process = python(*options, "--system", "pod4,bow-pod4", "--batch=--batch=64", script)
+    assert process.returncode == 0, process.stdout + process.stderr
+    lines = process.stdout.splitlines()
+    assert lines[:2] == ["== --batch 64", "0.0"]
+    assert "1 IPUs, 64 items in 1 steps a run" in lines[2]
+    assert [line.split()[:4] for line in lines[4:6]] == [["pod4", "gc200", "4", "yes"], ["bow-pod4", "bow", "4", "yes"]]
+    assert python(*options, "--chips", "gc3", script).returncode == 2

@@ -1,0 +1,106 @@
+"""`tf-ipu fit`: whether a script's programs fit on other systems, and how fast they would be. Nothing is computed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+
+from tf_ipu_shim.cli import runner
+from tf_ipu_shim.machine import systems, ways
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options: the runner's, and what to try."""
+    runner.add_arguments(parser, chooses_system=False)
+    parser.set_defaults(system=None)
+    parser.add_argument(
+        "--system",
+        dest="on",
+        metavar="NAMES",
+        type=_names,
+        default=[],
+        help="systems to try, such as pod4,bow-pod16; of each chip the smallest when not given",
+    )
+    parser.add_argument("--chips", metavar="CHIPS", type=_names, default=[], help="chips to try, such as gc200,bow")
+    parser.add_argument(
+        "--batch",
+        metavar="OPTION=SIZES",
+        type=_batch,
+        help="an option of the script's and its values: runs it with each, as in --batch=--batch-size=8,16",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs a script without computing anything, and prints how its programs fit.
+
+    Args:
+        arguments: as `add_arguments` declares.
+
+    Returns:
+        0 where all programs fit on a system that was tried; 1 where they do not, or the script failed; 2 where there is
+        no such script, system or chip.
+    """
+    if arguments.batch:
+        return _each_batch(arguments)
+    from tf_ipu_shim import fitting
+    from tf_ipu_shim.runtime import study
+
+    try:
+        fitting.systems_for(arguments.on, arguments.chips, 1)
+    except ValueError as error:
+        print(f"tf-ipu fit: {error}", file=sys.stderr)
+        return 2
+    if systems.ENVIRONMENT_VARIABLE not in os.environ and arguments.on:
+        # The script has to get the IPUs that it asks for: those of the largest of the systems.
+        arguments.system = max(map(systems.named, arguments.on), key=lambda system: system.num_ipus).name
+    os.environ[ways.ENVIRONMENT_VARIABLE] = ways.XLA  # nothing runs, so that there is nothing to choose
+    study.begin()
+    try:
+        status = runner.run(arguments)
+    finally:
+        programs = study.end()
+    sys.stdout.flush()
+    if status == 2 and not programs:
+        return status
+    found = fitting.systems_for(arguments.on, arguments.chips, max((one.ipus for one in programs), default=1))
+    print(fitting.to_text(programs, found))
+    if status:
+        print(f"The script ended with status {status}: programs after that are not here.", file=sys.stderr)
+    fits = any(
+        all(one.ipus <= system.num_ipus and fitting.estimate(one, system.chip).fits for one in programs)
+        for system in found
+    )
+    return 0 if fits and programs and not status else 1
+
+
+def _each_batch(arguments: argparse.Namespace) -> int:
+    """A process for each batch size: a script is run once in one."""
+    option, sizes = arguments.batch
+    options = ["--tf1"] if arguments.tf1 else []
+    for name, value in (
+        ("--sdk", arguments.sdk),
+        ("--system", ",".join(arguments.on)),
+        ("--chips", ",".join(arguments.chips)),
+    ):
+        options += [name, value] if value else []
+    script = ["-m", *arguments.module] if arguments.module else [arguments.script or "", *arguments.arguments]
+    statuses = []
+    for size in sizes:
+        print(f"== {option} {size}", flush=True)
+        statuses.append(
+            subprocess.run([sys.executable, "-m", "tf_ipu_shim.cli", "fit", *options, *script, option, size]).returncode
+        )
+    return max(statuses)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.replace(" ", "").split(",") if name]
+
+
+def _batch(text: str) -> tuple[str, list[str]]:
+    option, equals, sizes = text.rpartition("=")
+    if not equals or not option or not _names(sizes):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form --batch-size=8,16")
+    return option, _names(sizes)

@@ -1,0 +1,71 @@
+"""Hands a lowered program to the study that `tf-ipu fit` makes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tf_ipu_shim.accounting.memory_plan import Details
+from tf_ipu_shim.accounting.work import ProgramWork
+from tf_ipu_shim.compiling.engine_needed import needs_engine
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.diagnostics import shown_name
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.runtime import study
+from tf_ipu_shim.runtime.device import IpuDevice
+from tf_ipu_shim.runtime.study import Studied
+
+
+def add(
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    plan: MemoryPlan,
+    details: Details,
+    work: ProgramWork,
+) -> None:
+    """Adds a program to the study, where Graphcore would compile an engine for it.
+
+    Args:
+        request: the traced function.
+        program: what it runs as.
+        device: where it would run.
+        plan: its memory.
+        details: what that was made of.
+        work: what it takes from infeeds.
+    """
+    if not needs_engine(request, program):
+        return
+    name = shown_name(request.function) or request.name
+    # Feeds go side by side, as samples and their labels do.
+    steps, items = max(work.feeds.values(), default=(1.0, float(_samples(request))))
+    replicas = max(1, program.replicas)
+    study.add(
+        Studied(
+            name,
+            dataclasses.replace(plan, program=name, device=device.name),
+            details.blocks,
+            device.num_ipus,
+            replicas,
+            steps,
+            items * replicas,
+        )
+    )
+
+
+def _samples(request: ProgramRequest) -> int:
+    """The first axis of the largest argument that a run is fed; 0 where there is none."""
+    shapes = [
+        shape
+        for kind, shape in zip(request.arg_types, request.arg_shapes)
+        if kind != op_types.RESOURCE and shape is not None and len(shape) > 0
+    ]
+    sizes = [(_numbers(shape), shape[0]) for shape in shapes]
+    return max(sizes, default=(0, 0))[1]
+
+
+def _numbers(shape: tuple[int, ...]) -> int:
+    product = 1
+    for size in shape:
+        product *= size
+    return product

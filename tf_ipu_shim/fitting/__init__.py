@@ -1,0 +1,16 @@
+"""Will a script's programs fit on other systems, and how fast would they be? See `docs/fit.md`.
+
+candidates    the systems that are asked about
+estimate      a studied program on another chip: memory, cycles, their error
+smaller       what an action would save, planned anew
+text          the answer as tables
+"""
+
+from __future__ import annotations
+
+from tf_ipu_shim.fitting.candidates import chips_of as chips_of
+from tf_ipu_shim.fitting.candidates import smallest as smallest
+from tf_ipu_shim.fitting.candidates import systems_for as systems_for
+from tf_ipu_shim.fitting.estimate import Estimate as Estimate
+from tf_ipu_shim.fitting.estimate import estimate as estimate
+from tf_ipu_shim.fitting.text import to_text as to_text

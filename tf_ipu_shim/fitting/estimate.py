@@ -1,0 +1,97 @@
+"""A program as it would be on another chip: planned anew, from the same blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Entry, timeline_of
+from tf_ipu_shim.machine.memory import IpuPlan, plan_of
+from tf_ipu_shim.runtime.study import Studied
+
+
+class Estimate(NamedTuple):
+    """A program on a chip.
+
+    Args:
+        program: which.
+        chip: which.
+        ipus: memory of each IPU of a replica; all replicas are the same.
+        cycles: of a run.
+        busy: of these, those in which each IPU does something.
+        lower: the least that a run is expected to take, as a part of `cycles`.
+        upper: the most.
+        exact: whether the number of iterations of all loops is known.
+    """
+
+    program: Studied
+    chip: Chip
+    ipus: tuple[IpuPlan, ...]
+    cycles: int
+    busy: tuple[float, ...]
+    lower: float
+    upper: float
+    exact: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits on all IPUs."""
+        return all(ipu.fits for ipu in self.ipus)
+
+    @property
+    def headroom(self) -> int:
+        """Bytes left on the fullest IPU, all tiles taken to be as full as its fullest; negative where it is over."""
+        return min(((ipu.bytes_per_tile - ipu.max_tile_bytes) * len(ipu.tile_bytes) for ipu in self.ipus), default=0)
+
+    @property
+    def cycles_a_step(self) -> float:
+        """Cycles for each element of the infeed; of a run where it takes none."""
+        return self.cycles / max(1.0, self.program.steps)
+
+    @property
+    def items_a_second(self) -> float:
+        """Samples a second, of all replicas; 0 where a run is fed none."""
+        return self.program.items / self.chip.seconds(self.cycles) if self.cycles else 0.0
+
+
+def estimate(program: Studied, chip: Chip) -> Estimate:
+    """Plans a program for a chip, and puts it on the clock.
+
+    Args:
+        program: from a study.
+        chip: which.
+
+    Raises:
+        MeetingError: two IPUs of it wait for each other.
+    """
+    plans = tuple(plan_of(ipu, block, chip) for ipu, block in sorted(program.blocks.items()))
+    timeline = timeline_of(program.blocks, chip, program.ipus, replicas=program.replicas)
+    sums = _Sums()
+    sums.add(timeline.entries, 1.0)
+    busy = tuple(timeline.busy.get(plan.ipu, 0.0) for plan in plans)
+    return Estimate(program, chip, plans, timeline.cycles, busy, *sums.error(), sums.exact)
+
+
+class _Sums:
+    """Cycles of all steps, and the same with their errors."""
+
+    def __init__(self) -> None:
+        self._cycles = self._least = self._most = 0.0
+        self.exact = True
+
+    def add(self, entries: Iterable[Entry], times: float) -> None:
+        for entry in entries:
+            self.exact &= entry.exact
+            if entry.computation is None:
+                self.add(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
+                continue
+            factor, cycles = ERROR_FACTORS[entry.computation.kind], times * entry.cycles
+            self._cycles += cycles
+            self._least += cycles / factor
+            self._most += cycles * factor
+
+    def error(self) -> tuple[float, float]:
+        if not self._cycles:
+            return 1.0, 1.0
+        return self._least / self._cycles, self._most / self._cycles

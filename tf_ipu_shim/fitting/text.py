@@ -1,0 +1,113 @@
+"""The answer of `tf-ipu fit` as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tf_ipu_shim.fitting.candidates import smallest
+from tf_ipu_shim.fitting.estimate import Estimate, estimate
+from tf_ipu_shim.machine.chips import CHIPS, Chip
+from tf_ipu_shim.machine.systems import System
+from tf_ipu_shim.runtime.study import Studied
+
+_SHOWN = 4
+_HEAD = ("system", "chip", "IPUs", "fits", "headroom, bytes", "cycles a step", "error", "items a second")
+
+
+def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
+    """Tables: for each program a row for each system, and one of its memory by IPU; then the smallest system.
+
+    Args:
+        programs: of a study.
+        systems: to try them on.
+    """
+    if not programs:
+        return "No program was compiled for IPUs."
+    known: dict[tuple[int, str], Estimate] = {}
+
+    def on(program: Studied, chip: Chip) -> Estimate:
+        key = id(program), chip.name
+        if key not in known:
+            known[key] = estimate(program, chip)
+        return known[key]
+
+    first = systems[0].chip if systems else CHIPS["gc200"]
+    largest = sorted(programs, key=lambda one: -one.plan.peak_bytes)
+    by_time = sorted(programs, key=lambda one: -on(one, first).cycles)
+    shown = [one for one in programs if one in (*largest[: _SHOWN // 2], *by_time[: _SHOWN // 2])]
+    lines: list[str] = []
+    for program in shown:
+        lines += _program(program, systems, [on(program, system.chip) for system in systems])
+    if len(programs) > len(shown):
+        lines.append(f"And {len(programs) - len(shown)} smaller programs, which count below.")
+    ipus = max(program.ipus for program in programs)
+    found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
+    lines.append(
+        f"No system has {ipus} IPUs on which all programs fit."
+        if found is None
+        else f"Smallest system on which all programs fit: {found.name}, {found.title}."
+    )
+    lines.append("Memory leaves out code and stacks (docs/memory.md); cycles are estimates (docs/machine_model.md).")
+    return "\n".join(lines)
+
+
+def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Estimate]) -> list[str]:
+    fed = f", {program.items:,.0f} items in {program.steps:,.0f} steps a run" if program.items else ""
+    replicas = f", {program.replicas} replicas" if program.replicas > 1 else ""
+    rows = [_HEAD, *(_row(program, system, one) for system, one in zip(systems, estimates))]
+    lines = [f"{program.name}: {program.ipus} IPUs{replicas}{fed}", *_table(rows)]
+    if any(not one.exact for one in estimates):
+        lines.append("  Loops whose iterations are not known count 16.")
+    if program.plan.coarse:
+        lines.append(f"  {len(program.plan.coarse)} of its parts could not be looked into: more memory may be needed.")
+    if len(program.blocks) > 1:
+        chips = {one.chip.name: one for one in estimates}
+        head = ("IPU", *(f"{name}: fullest tile, busy" for name in chips))
+        numbers = [ipu.ipu for ipu in next(iter(chips.values())).ipus] if chips else []
+        memory = [
+            (str(number), *(f"{_full(one, place):.1f} %, {_busy(one, place):.0f} %" for one in chips.values()))
+            for place, number in enumerate(numbers)
+        ]
+        lines += _table([head, *memory])
+    return [*lines, ""]
+
+
+def _full(one: Estimate, place: int) -> float:
+    ipu = one.ipus[place]
+    return 100 * ipu.max_tile_bytes / ipu.bytes_per_tile
+
+
+def _busy(one: Estimate, place: int) -> float:
+    """Cycles of an IPU as a part of the busiest one's: stages that are balanced are all near 100 %."""
+    return 100 * one.busy[place] / (max(one.busy) or 1.0)
+
+
+def _row(program: Studied, system: System, one: Estimate) -> tuple[str, ...]:
+    if system.num_ipus < program.ipus:
+        return system.name, system.chip.name, str(system.num_ipus), "too few IPUs", "", "", "", ""
+    full = [ipu.ipu for ipu in one.ipus if not ipu.fits]
+    fits = "yes" if not full else f"no: IPU {', '.join(map(str, full))}"
+    speed = ""
+    if program.items:
+        low, high = one.items_a_second / one.upper, one.items_a_second / one.lower
+        speed = f"{_rounded(one.items_a_second)} ({_rounded(low)} to {_rounded(high)})"
+    return (
+        system.name,
+        system.chip.name,
+        str(system.num_ipus),
+        fits,
+        f"{one.headroom:+,}",
+        f"{one.cycles_a_step:,.0f}",
+        f"{one.lower:.2f} to {one.upper:.2f}",
+        speed,
+    )
+
+
+def _rounded(number: float) -> str:
+    """Three figures: more are not meant."""
+    return f"{float(f'{number:.3g}'):,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
