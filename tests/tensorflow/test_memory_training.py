@@ -1,6 +1,8 @@
 """Modelled memory of training, against bytes worked out by hand: variables by their use, pipelines, offloading."""
 
 import json
+import re
+import sys
 
 import numpy as np
 import pytest
@@ -359,3 +361,19 @@ def test_parts_of_all_replicas_make_the_whole(replicas, elements, size, remote):
         assert stored.on_chip + stored.remote == part
         assert 0 <= part * replicas - elements * size < replicas * size
     assert storage.of("weight", elements, size).on_chip == elements * size
+
+
+def test_out_of_memory_says_what_recomputation_saves(monkeypatch):
+    """The figure is the difference of the two peaks, each planned by itself."""
+    monkeypatch.setattr(sys.modules[__name__], "ROWS", 4000)  # 256,000 bytes a value, twelve of them in the FIFO
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=4")
+    configure(4)
+    with pytest.raises(tf.errors.InternalError) as caught:
+        pipelined(4)
+    found = re.search(r"([\d,]+) bytes +recomputation \(allow_recompute=True\): fits then", str(caught.value))
+    assert "What would save most on IPU 0, by the memory plan:" in str(caught.value)
+    (before,) = memory_report().devices[0].programs
+    configure(4, recompute=True)
+    with tf.Graph().as_default():
+        after = pipelined(4)
+    assert int(found[1].replace(",", "")) == before.ipus[0].peak_bytes - after[0].peak_bytes > 0

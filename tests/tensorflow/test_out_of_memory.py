@@ -78,6 +78,10 @@ def test_class_and_text(configured):
     line = r"test_out_of_memory\.py:\d+, in two_layers"
     assert re.search(rf"1,200,000 bytes +temporary +mul\w* \(shard 0, .*{line}\)", text)
     assert "shard the model over more IPUs" in text
+    # Three times 1,200,000 bytes and a little, on two IPUs.
+    saved, action = re.search(r"([\d,]+) bytes  2 IPUs to a replica instead of 1, cut evenly (.*)", text).groups()
+    assert abs(int(saved.replace(",", "")) - 3 * HALF * 4 // 2) < 3000
+    assert action.endswith("fits then")
 
 
 def test_text_of_older_sdks(configured, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,8 +15,9 @@ from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.hlo import mark_activations
 from tf_ipu_shim.accounting.memory_walk import Walk
+from tf_ipu_shim.accounting.savings import savings
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
-from tf_ipu_shim.accounting.storage import storage_of
+from tf_ipu_shim.accounting.storage import Storage, storage_of
 from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options
@@ -78,7 +80,10 @@ def plan_memory(
         return _plan_of(request, program, device, walk, line_of), walk.work, Details(walk.blocks, line_of)
 
     try:
-        return plan(Walk.run)
+        made, work, details = plan(Walk.run)
+        if not made.fits and not _may_go_on(device):
+            made = _with_savings(request, program, device, made, work)
+        return made, work, details
     except (NoProgramError, ShapeInferenceError) as error:
         reason = str(error)
     except Exception as error:
@@ -113,6 +118,24 @@ def _plan_of(
         coarse=tuple(walk.coarse.items()),
         shard_ipus=(program.shard_ipus,),
     ).replicated(program.replicas, program.shards)
+
+
+def _with_savings(
+    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, plan: MemoryPlan, work: ProgramWork
+) -> MemoryPlan:
+    """A plan that does not fit, with what would help."""
+
+    def plan_with(changed: Storage) -> MemoryPlan:
+        walk = Walk(request, program, changed)
+        walk.run()
+        return _plan_of(request, program, device, walk, _no_line)
+
+    storage = storage_of(request.library, device.options, program.replicas)
+    try:
+        return dataclasses.replace(plan, savings=savings(request, plan, work, storage, plan_with))
+    except Exception as error:
+        faults.warn(request, error, "without what would save most")
+        return plan
 
 
 def keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:

@@ -7,6 +7,7 @@ tiles           spreading over the tiles of a chip
 kept            a plan as text, for a cache
 curve           what is alive at every step, and from when to when
 plan            `MemoryPlan`: the figures of a program, IPU by IPU
+savings         what an action would save where it does not fit
 out_of_memory   whether it fits, and the text of the error where it does not
 """
 
@@ -15,7 +16,8 @@ from __future__ import annotations
 from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.liveness import Liveness, live, smallest
 from tf_ipu_shim.machine.memory.out_of_memory import out_of_memory_text, worst
-from tf_ipu_shim.machine.memory.plan import CATEGORIES, IpuPlan, MemoryPlan, Owner, plan_of
+from tf_ipu_shim.machine.memory.plan import CATEGORIES, IpuPlan, MemoryPlan, Owner, Saving, plan_of
+from tf_ipu_shim.machine.memory.savings import beside, best, of_figures
 
 __all__ = [
     "CATEGORIES",
@@ -25,9 +27,13 @@ __all__ = [
     "MemoryPlan",
     "Mode",
     "Owner",
+    "Saving",
     "Step",
     "Value",
+    "beside",
+    "best",
     "live",
+    "of_figures",
     "out_of_memory_text",
     "plan_of",
     "smallest",

@@ -18,6 +18,7 @@ def to_text(plan: MemoryPlan) -> str:
         True
     """
     fields = dataclasses.asdict(plan)
+    del fields["savings"]  # a program that is kept fits, or runs all the same
     for name in ("variables", "exchanges"):
         fields[name] = [[*pair, size] for pair, size in fields[name].items()]
     return json.dumps(fields)

@@ -69,6 +69,12 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion) -> str:
     others = [ipu.ipu for ipu in plan.ipus if not ipu.fits and ipu is not full]
     if others:
         lines.append(f"Also too full: IPU {', '.join(map(str, others))}.")
+    if plan.savings:
+        lines.append(f"What would save most on IPU {full.ipu}, by the memory plan:")
+        lines += [
+            f"  {one.bytes:>15,} bytes  {one.action}: {'fits then' if one.fits else 'not enough alone'}"
+            for one in plan.savings
+        ]
     lines.append(f"What to try: {'; '.join(_advice(plan, full))}.")
     return "\n".join(lines)
 

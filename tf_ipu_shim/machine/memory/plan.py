@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory.description import Block, Value
@@ -114,6 +115,20 @@ class IpuPlan:
         return self.max_tile_bytes <= self.bytes_per_tile
 
 
+class Saving(NamedTuple):
+    """An action and what it saves.
+
+    Args:
+        action: in words, with the option that does it.
+        bytes: that the IPU needs less.
+        fits: whether the whole program fits then.
+    """
+
+    action: str
+    bytes: int
+    fits: bool
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MemoryPlan:
     """What a program needs on each IPU, known before it runs.
@@ -130,6 +145,7 @@ class MemoryPlan:
         shard_ipus: for each replica the IPU of each shard, shape `[replica, shard]`.
         way: how it runs: `"xla"` (XLA programs) or `"kernels"` (TensorFlow's kernels); its memory is the same in both.
         way_reason: why it runs so.
+        savings: where it does not fit, what would help most.
         cache: `"hit"` where the executable cache had the program, `"miss"` where it had not; empty without a cache.
     """
 
@@ -144,6 +160,7 @@ class MemoryPlan:
     way: str = "xla"
     way_reason: str = ""
     cache: str = ""
+    savings: tuple[Saving, ...] = dataclasses.field(default=(), compare=False)
 
     def replicated(self, replicas: int, shards: int) -> MemoryPlan:
         """The plan of so many replicas, each as this one.
