@@ -62,6 +62,18 @@ def test_in_a_program(ipus, model, forward):
     checked({"availableMemoryProportion": "0.7"})
 
 
+def test_in_a_session_that_runs_op_by_op(ipus):
+    ipus(1)
+    with tf.Graph().as_default(), v1.Session() as session:
+        with tf.device("cpu"):
+            x = v1.placeholder(tf.float32, INPUTS.shape)
+        with ipu_scope("/device:IPU:0"):
+            wrong, right = (gen_lstm(x, options, {}) for options in (WRONG, {}))
+        with pytest.raises(tf.errors.InternalError, match="Value must be greater than or equal to 0"):
+            session.run(wrong, {x: INPUTS})
+        assert session.run(right, {x: INPUTS}).shape == (3, 2, 5)
+
+
 def test_at_once_when_run_eagerly():
     with pytest.raises(tf.errors.InternalError, match="Value must be greater than or equal to 0"):
         gen_lstm(tf.constant(INPUTS), WRONG, {})

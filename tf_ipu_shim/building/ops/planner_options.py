@@ -11,9 +11,11 @@ from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
-from tensorflow.python.framework import errors_impl
+from tensorflow.python.framework import errors_impl, ops
+from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.building import ipu_compiler
 from tf_ipu_shim.lowering import vocabulary
 
 _PROPORTION = "availableMemoryProportion"
@@ -37,9 +39,18 @@ def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
         return results
     if context.executing_eagerly():
         raise errors_impl.InternalError(None, None, wrong)
-    for tensor in nest.flatten(results):
-        tensor.op._set_attr(vocabulary.REFUSED_ATTRIBUTE, attr_value_pb2.AttrValue(s=wrong.encode()))
-    return results
+    if type(ops.get_default_graph()) is not ops.Graph:
+        return nest.map_structure(lambda tensor: _marked(tensor, wrong), results)
+    # A session runs the op by itself, and Poplar compiles that: a program of its own that can only fail.
+    flat = nest.flatten(results)
+    with ops.device(flat[0].device):
+        failing = ipu_compiler.compile(lambda *given: [_marked(array_ops.identity(one), wrong) for one in given], flat)
+    return nest.pack_sequence_as(results, failing)
+
+
+def _marked(tensor: Any, wrong: str) -> Any:
+    tensor.op._set_attr(vocabulary.REFUSED_ATTRIBUTE, attr_value_pb2.AttrValue(s=wrong.encode()))
+    return tensor
 
 
 def _wrong(options: Mapping[str, Any] | str | None) -> str | None:
