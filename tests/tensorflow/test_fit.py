@@ -1,6 +1,7 @@
 """`tf-ipu fit`: programs that are compiled and not run, planned for other chips."""
 
 import dataclasses
+import textwrap
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_infeed_queue, loops
 
 import tf_ipu_shim
-from tf_ipu_shim import fitting
+from tf_ipu_shim import fitting, keras2
 from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cli import fit
+from tf_ipu_shim.fitting import stages
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value
@@ -182,3 +184,30 @@ def test_the_command(python):
     assert "1 IPUs, 64 items in 1 steps a run" in lines[2]
     assert [line.split()[:4] for line in lines[4:6]] == [["pod4", "gc200", "4", "yes"], ["bow-pod4", "bow", "4", "yes"]]
     assert python(*options, "--chips", "gc3", script).returncode == 2
+
+
+def test_the_stages_that_are_printed_can_be_pasted(studied):
+    keras = keras2.public()
+    models = []
+
+    def run():
+        layers = [keras.layers.Dense(width, "relu", name=f"layer{width}") for width in (32, 33, 34)]
+        model = keras.Sequential([keras.Input([20]), layers[0], keras.layers.Dropout(0.1, name="drop"), *layers[1:]])
+        model.compile("sgd", "mse", steps_per_execution=2)
+        model.fit(np.zeros([8, 20], np.float32), np.zeros([8, 34], np.float32), batch_size=4, verbose=0)
+        models.append(model)
+        made = max(study._programs, key=lambda one: len(one.blocks[0].values))
+        lines = stages.to_text(stages.split(stages.layers_of(made, CHIPS["gc200"]), CHIPS["gc200"]))
+        exec(textwrap.dedent("\n".join(pasted(lines))), {"model": model})
+        models.extend(model.get_pipeline_stage_assignment())
+
+    studied(run)
+    _, *assignments = models
+    assert [one.layer.name for one in assignments] == ["layer32", "drop", "layer33", "layer34"]
+    numbers = [one.pipeline_stage for one in assignments]
+    assert numbers[0] == numbers[1] == 0 and numbers[-1] == 1 and numbers == sorted(numbers)
+
+
+def pasted(lines):
+    """What a user pastes of the lines: the script's own."""
+    return lines[next(number for number, line in enumerate(lines) if "begins =" in line) :]

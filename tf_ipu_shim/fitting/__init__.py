@@ -2,7 +2,7 @@
 
 candidates    the systems that are asked about
 estimate      a studied program on another chip: memory, cycles, their error
-smaller       what an action would save, planned anew
+stages        layers of a Keras model as balanced stages of a pipeline
 text          the answer as tables
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tf_ipu_shim.fitting import stages
 from tf_ipu_shim.fitting.candidates import smallest
 from tf_ipu_shim.fitting.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, Chip
@@ -69,6 +70,10 @@ def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Es
             for place, number in enumerate(numbers)
         ]
         lines += _table([head, *memory])
+    if systems:
+        layers = stages.layers_of(program, systems[0].chip)
+        found = stages.split(layers, systems[0].chip)
+        lines += stages.to_text(found) if found is not None else []
     return [*lines, ""]
 
 

@@ -1,0 +1,210 @@
+"""A split of a Keras model's layers into pipeline stages, from a program that has all of them on one IPU.
+
+Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`. A
+layer's optimizer work is not named after it and is left out, as its weights' sizes balance it much as its products do.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles import Entry, timeline_of
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.runtime.study import Studied
+
+_GRADIENT = "gradient_tape/"
+_STAGES = (2, 4, 8, 16)
+
+
+class Layer(NamedTuple):
+    """A layer with weights, and those without that follow it.
+
+    Args:
+        name: of the layer.
+        cycles: of its forward and backward work in a run.
+        kept_bytes: its weights and their optimizer state.
+        weight_bytes: its weights, of which a pipeline accumulates the gradients.
+        activation_bytes: what the backward pass needs of it for one mini-batch.
+    """
+
+    name: str
+    cycles: float
+    kept_bytes: int
+    weight_bytes: int
+    activation_bytes: int
+
+
+class Split(NamedTuple):
+    """Layers of each stage.
+
+    Args:
+        stages: names, in the order of the model.
+        cycles: of each stage.
+        bytes: of each stage, with the FIFOs of a Grouped schedule.
+    """
+
+    stages: tuple[tuple[str, ...], ...]
+    cycles: tuple[float, ...]
+    bytes: tuple[int, ...]
+
+
+def layers_of(program: Studied, chip: Chip) -> list[Layer]:
+    """The layers with weights of a program on one IPU, in the order in which they run; none where names tell none.
+
+    Args:
+        program: from a study.
+        chip: whose cycles count.
+    """
+    if len(program.blocks) != 1:
+        return []
+    (block,) = program.blocks.values()
+    kept: dict[str, int] = collections.Counter()
+    weights: dict[str, int] = collections.Counter()
+    for value in block.values:
+        layer, slash, _ = value.owner.partition("/")
+        if value.mode is Mode.ALWAYS and slash and value.kind in ("weight", "optimizer_state"):
+            kept[layer] += value.bytes
+            weights[layer] += value.bytes if value.kind == "weight" else 0
+    names = _Names(weights)
+    ops = list(_ops(timeline_of(program.blocks, chip, 1).entries, 1.0))
+    for name, _ in ops:
+        names.see(name)
+    cycles: dict[str, float] = collections.defaultdict(float)
+    for name, each in ops:
+        cycles[names.layer_of(name)] += each
+    activations: dict[str, int] = collections.Counter()
+    for value in _values(block):
+        if value.kind == "activation":
+            activations[names.layer_of(value.owner)] += value.bytes
+    return [Layer(name, cycles[name], kept[name], weights[name], activations[name]) for name in names.order]
+
+
+class _Names:
+    """Which layer an op belongs to: the part of its name behind the model's."""
+
+    def __init__(self, weighted: Iterable[str]) -> None:
+        self._weighted = frozenset(weighted)
+        self.order: list[str] = []
+        self._model = ""
+        self._with: dict[str, str] = {}  # layers without weights: the one before
+
+    def see(self, name: str) -> None:
+        """Looks at an op, in running order."""
+        if name.startswith(_GRADIENT):
+            return
+        parts = name.split("/")
+        found = next((place for place, part in enumerate(parts[1:-1], 1) if part in self._weighted), None)
+        if found is not None:
+            self._model = self._model or parts[found - 1]
+            if parts[found] not in self.order:
+                self.order.append(parts[found])
+            return
+        layer = self._behind_model(parts)
+        if layer and self.order and "random" not in name:
+            self._with.setdefault(layer, self.order[-1])
+
+    def layer_of(self, name: str) -> str:
+        """The layer with weights whose stage an op is in; empty where the name does not tell."""
+        parts = name.split("/")
+        layer = next((part for part in parts[1:-1] if part in self._weighted), "") or self._behind_model(parts)
+        return layer if layer in self._weighted else self._with.get(layer, "")
+
+    def _behind_model(self, parts: Sequence[str]) -> str:
+        if not self._model or self._model not in parts[:-2]:
+            return ""
+        return parts[parts.index(self._model) + 1]
+
+
+def _ops(entries: Iterable[Entry], times: float) -> Iterator[tuple[str, float]]:
+    for entry in entries:
+        if entry.computation is None:
+            yield from _ops(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
+        else:
+            yield entry.name, times * entry.cycles
+
+
+def _values(block: Block) -> Iterator[Value]:
+    yield from block.values
+    for step in block.steps:
+        for inner in step.inside:
+            yield from _values(inner)
+
+
+def split(layers: Sequence[Layer], chip: Chip) -> Split | None:
+    """The split into the fewest stages that fit, whose busiest stage has least to do; None where none fits.
+
+    Args:
+        layers: in order.
+        chip: whose memory counts.
+
+    Example:
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> some = [Layer(name, cycles, 0, 0, 0) for name, cycles in (("a", 4), ("b", 1), ("c", 2), ("d", 1))]
+        >>> split(some, CHIPS["gc200"]).stages
+        (('a',), ('b', 'c', 'd'))
+    """
+    for count in _STAGES:
+        found = _into(layers, count, chip.total_bytes) if count <= len(layers) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _into(layers: Sequence[Layer], count: int, limit: int) -> Split | None:
+    """Dynamic programming: the least that the busiest stage has to do, for the first layers in so many stages."""
+    total = len(layers)
+    least = [[math.inf] * (total + 1) for _ in range(count + 1)]
+    begin = [[0] * (total + 1) for _ in range(count + 1)]
+    least[0][0] = 0.0
+    for stage in range(count):
+        for first in range(stage, total):
+            if least[stage][first] == math.inf:
+                continue
+            cycles = 0.0
+            for end in range(first + 1, total + 1):
+                cycles += layers[end - 1].cycles
+                if _bytes(layers[first:end], stage, count) > limit:
+                    break
+                longest = max(least[stage][first], cycles)
+                if longest < least[stage + 1][end]:
+                    least[stage + 1][end], begin[stage + 1][end] = longest, first
+    if least[count][total] == math.inf:
+        return None
+    cuts = [total]
+    for stage in range(count, 0, -1):
+        cuts.append(begin[stage][cuts[-1]])
+    cuts.reverse()
+    parts = [layers[first:end] for first, end in zip(cuts, cuts[1:])]
+    return Split(
+        tuple(tuple(layer.name for layer in part) for part in parts),
+        tuple(sum(layer.cycles for layer in part) for part in parts),
+        tuple(_bytes(part, stage, count) for stage, part in enumerate(parts)),
+    )
+
+
+def _bytes(part: Sequence[Layer], stage: int, count: int) -> int:
+    """Weights, optimizer state, accumulated gradients, and activations of the mini-batches that are in the stage."""
+    slots = 2 * (count - 1 - stage) + 1
+    return sum(layer.kept_bytes + layer.weight_bytes + slots * layer.activation_bytes for layer in part)
+
+
+def to_text(found: Split) -> list[str]:
+    """Lines: what each stage has to do, and the script's lines that make it so."""
+    longest = max(found.cycles)
+    lines = [f"  As a pipeline of {len(found.stages)} stages, cycles balanced (Keras):"]
+    for stage, (cycles, size) in enumerate(zip(found.cycles, found.bytes)):
+        lines.append(f"    stage {stage}: {100 * cycles / (longest or 1):.0f} % of the busiest, about {size:,} bytes")
+    starts = {layers[0]: stage for stage, layers in enumerate(found.stages)}
+    return [
+        *lines,
+        f"    begins = {starts}",
+        "    stage, assignments = 0, model.get_pipeline_stage_assignment()",
+        "    for assignment in assignments:",
+        "        stage = begins.get(assignment.layer.name, stage)",
+        "        assignment.pipeline_stage = stage",
+        "    model.set_pipeline_stage_assignment(assignments)",
+    ]
