@@ -133,3 +133,13 @@ def test_keras():
     assert len(figures) == 6
     np.testing.assert_allclose(np.float64(figures[::2]), np.float64(figures[1::2]), atol=2e-3)
     assert "4 x GC200" in process.stdout
+
+
+def test_memory_in_ci(python):
+    command, script = ("-m", "tf_ipu_shim.cli", "run"), TUTORIALS / "memory_in_ci.py"
+    assert "with a fifth of each tile to spare" in python.succeeds(*command, "--write-baseline", "memory.json", script)
+    grown = python(*command, "--baseline", "memory.json", script, "--width", "300")
+    assert grown.returncode == 1
+    # 44 columns more of 64 numbers.
+    assert re.search(r"More memory than memory\.json says:\n.*IPU 0: peak [\d,]+ -> [\d,]+ bytes", grown.stderr)
+    assert re.search(r"\+11,264 bytes  weight wide/kernel", grown.stderr)
