@@ -53,6 +53,18 @@ def test_a_sum_takes_squares_and_halves_and_gives_a_multiple(names):
     assert names(function, [8], dtype=np.float16) == ["sum/fusion/ReduceOnTile/InToIntermediateNoExchange/Reduce"]
 
 
+def test_a_sum_of_halves_is_one_call_and_a_maximum_is_not(names):
+    reduced = "ReduceOnTile/InToIntermediateNoExchange/Reduce"
+    assert names(lambda a: tf.reduce_sum(a, name="sum"), [8], dtype=np.float16) == [f"sum/reduce.1/{reduced}"]
+    made = names(lambda a: tf.reduce_max(tf.cast(a, tf.float32, name="cast"), name="max"), [8], dtype=np.float16)
+    assert made == ["cast/convert.1/Cast", f"max/reduce.1/{reduced}"]
+
+
+def test_a_convolution_tells_its_strides(names):
+    made = names(lambda x: tf.nn.conv2d(x, tf.ones([3, 3, 2, 4]), [1, 2, 2, 1], "VALID", name="conv"), [1, 7, 7, 2])
+    assert made[0] == "conv/convolution/Conv_3x3_stride2x2/Convolve"
+
+
 def test_a_sum_of_other_products_does_not(names):
     made = names(lambda a, b: tf.reduce_sum(tf.multiply(a, b, name="product"), name="sum"), [8], [8])
     assert made == ["product/multiply.1/Op/Multiply", "sum/reduce.1/ReduceOnTile/InToIntermediateNoExchange/Reduce"]

@@ -17,7 +17,8 @@ from tf_ipu_shim.accounting import compiler_ir
 from tf_ipu_shim.accounting.accounts import bytes_of
 from tf_ipu_shim.accounting.block_writer import VIEWS, BlockWriter, Held
 from tf_ipu_shim.accounting.computations import InstructionReader
-from tf_ipu_shim.accounting.hlo import HloReader, is_gradient
+from tf_ipu_shim.accounting.hlo import HloReader
+from tf_ipu_shim.accounting.instructions import is_gradient
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.accounting.shape_inference import Known, infer, reached
 from tf_ipu_shim.accounting.stand_ins import with_stand_ins

@@ -7,6 +7,7 @@ products, have a number only where there are several.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from tensorflow.core.framework import function_pb2
 
 from tf_ipu_shim.accounting.fusions import DRAWN, ONE_CALL, Fusion, fusions_in
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
+from tf_ipu_shim.accounting.product_types import INFERENCE, UPDATE, types_of_products
 from tf_ipu_shim.accounting.work import HloWork, convolution_sizes, dot_sizes, elements_of
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.cycles import Computation, vertices
@@ -90,9 +92,13 @@ class ComputeSetNames:
 
     Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
     the name of the first. So have norms, updates that are part of something, and kernels that are turned round.
+
+    Attributes:
+        products: the op and the type of each product, see `product_types`.
     """
 
     def __init__(self) -> None:
+        self.products: list[tuple[str, int]] = []
         self._counts: dict[str, int] = {}
         self._shared: dict[Hashable, str] = {}
 
@@ -119,6 +125,12 @@ class ComputeSetNames:
         if same is not None:
             self._shared[same] = made
         return made
+
+    def instruction_info(self) -> str:
+        """JSON of the types of all products, as trace events have it; a program without updates infers."""
+        trains = any(kind == UPDATE for _, kind in self.products)
+        types = {f"{op}.{number}": kind if trains else INFERENCE for number, (op, kind) in enumerate(self.products, 1)}
+        return json.dumps({"ml_types": types})
 
 
 class InstructionReader:
@@ -186,6 +198,7 @@ class InstructionReader:
             return None
         if by_id is not self._by_id:
             self._by_id, self._fusions, self._of_calls = by_id, fusions_in(by_id, self._ops), _of_calls(by_id)
+            self._names.products.extend(types_of_products(by_id, self._fusions))
         fusion = self._fusions.get(instruction.id, _NOT_FUSED)
         if instruction.metadata.op_type not in ONE_CALL:
             return fusion
@@ -285,10 +298,7 @@ def _below(instruction: Any, operands: Sequence[Any]) -> str:
     if opcode in _NAMES:
         return _NAMES[opcode]
     if opcode == "convolution":
-        numbers = instruction.convolution_dimension_numbers
-        kernel = operands[1].shape.dimensions
-        sizes = "x".join(str(kernel[axis]) for axis in numbers.kernel_spatial_dimensions)
-        return f"convolution/Conv_{sizes or 1}"
+        return _convolution(instruction, operands)
     if opcode in ("reduce-window", "select-and-scatter"):
         sizes = "x".join(str(dimension.size) for dimension in instruction.window.dimensions if dimension.size > 1)
         kind = "avg" if op.startswith("Avg") else "max"
@@ -300,6 +310,15 @@ def _below(instruction: Any, operands: Sequence[Any]) -> str:
     if opcode in ELEMENTWISE:
         return f"{opcode}/Op/{_OPERATIONS.get(opcode) or opcode.title().replace('-', '')}"
     return str(opcode)
+
+
+def _convolution(instruction: Any, operands: Sequence[Any]) -> str:
+    numbers = instruction.convolution_dimension_numbers
+    kernel = operands[1].shape.dimensions
+    sizes = "x".join(str(kernel[axis]) for axis in numbers.kernel_spatial_dimensions)
+    strides = [axis.stride for axis in instruction.window.dimensions]
+    stride = f"_stride{'x'.join(map(str, strides))}" if any(step > 1 for step in strides) else ""
+    return f"convolution/Conv_{sizes or 1}{stride}"
 
 
 _DIRECTIONS = {

@@ -25,6 +25,7 @@ DRAWN = frozenset(
 """Random ops."""
 ONE_CALL = DRAWN | frozenset({"AvgPool", "AvgPool3D", "AvgPoolGrad", "SigmoidGrad", "TanhGrad"})
 """Ops that PopLibs has one function for, whatever XLA makes of them."""
+_OTHER_REDUCTIONS = frozenset({"All", "Any", "Max", "Min", "Prod"})
 _SHIFTED = frozenset({"StatelessRandomNormal", "StatelessRandomUniform"})
 _KEEPS_KNOWN = ELEMENTWISE | frozenset(
     "bitcast bitcast-convert broadcast concatenate constant copy dynamic-slice dynamic-update-slice gather iota pad "
@@ -32,7 +33,7 @@ _KEEPS_KNOWN = ELEMENTWISE | frozenset(
 )
 _NEUTRAL = {"add": (0, (0, 1)), "divide": (1, (1,)), "multiply": (1, (0, 1)), "subtract": (0, (1,))}
 """Numbers that change nothing, and which operands they can be."""
-_GRADIENTS_OF_INPUT = frozenset({"Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput"})
+GRADIENTS_OF_INPUT = frozenset({"Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput"})
 
 
 class Fusion(NamedTuple):
@@ -211,7 +212,10 @@ class _Finder:
             self._found[instruction.id] = Fusion("relu", "Nonlinearity", operands=1)
 
     def _reduction(self, instruction: Any) -> None:
-        """A sum takes halves and squares as it goes, and multiplies what it gives with a number."""
+        """A sum takes halves and squares as it goes, multiplies what it gives with a number, and gives halves."""
+        if instruction.metadata.op_type in _OTHER_REDUCTIONS:
+            return
+        self._leave_out_halving(instruction)
         taken, fused = self._source(self._by_id[instruction.operand_ids[0]]), False
         if taken.opcode == "convert" and self._is_used_once(taken):
             before = self._source(self._by_id[taken.operand_ids[0]])
@@ -225,6 +229,14 @@ class _Finder:
             self._found[scaled.id], fused = None, True
         if fused:
             self._found[instruction.id] = Fusion("fusion")
+
+    def _leave_out_halving(self, instruction: Any) -> None:
+        while self._is_used_once(instruction):
+            instruction = self._by_id[self._users[instruction.id][0]]
+            if instruction.id not in self._same:
+                break
+        if instruction.opcode == "convert" and instruction.shape.element_type == xla_data_pb2.F16:
+            self._found[instruction.id] = None
 
     def _scaled_by(self, instruction: Any) -> Any:
         """The product with a number that takes a sum, and nothing else does."""
@@ -243,10 +255,12 @@ class _Finder:
 
     def _reversed_kernel(self, instruction: Any) -> None:
         """A convolution's gradient takes its kernel back to front: rearranged once where both ways are used."""
-        if instruction.metadata.op_type not in _GRADIENTS_OF_INPUT:
+        if instruction.metadata.op_type not in GRADIENTS_OF_INPUT:
             return
         kernel = self._source(self._by_id[instruction.operand_ids[0]])
-        forward = any(
+        takers = [self._by_id[number] for number in self._users.get(instruction.id, ())]
+        strided = any(axis.base_dilation > 1 for taker in takers for axis in taker.window.dimensions)
+        forward = not strided and any(
             made.opcode == "convolution" and self._source(self._by_id[made.operand_ids[1]]).id == kernel.id
             for made in self._by_id.values()
         )
@@ -255,9 +269,9 @@ class _Finder:
                 "weights-transpose-chans-flip-x-y", "WeightsTransposeChansFlipXY/WeightsTranspose"
             )
             return
-        for number in self._users.get(instruction.id, ()):
-            if self._by_id[number].opcode == "convolution":
-                self._found[number] = Fusion("conv-with-reverse")
+        for taker in takers:
+            if taker.opcode == "convolution":
+                self._found[taker.id] = Fusion("conv-with-reverse")
 
     def _alone(self, instruction: Any) -> None:
         operands = self._operands(instruction)

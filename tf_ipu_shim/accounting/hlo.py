@@ -8,14 +8,13 @@ libraries' own temporaries (of a convolution, say): they are no part of XLA's pr
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from tensorflow.compiler.xla import xla_data_pb2
 
 from tf_ipu_shim.accounting.computations import InstructionReader
-from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, shape_bytes
+from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
@@ -23,15 +22,9 @@ from tf_ipu_shim.machine.memory import Block, Mode, Value
 Tree = Union[int, "list[Tree]"]  # a value's number; a list of them for a tuple
 
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
-_GRADIENT = re.compile(r"(?:^|/)(?:gradients?(?:_\d+)?|gradient_tape)/")
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
 _LITERAL_LIMIT = 64
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
-
-
-def is_gradient(name: str) -> bool:
-    """Whether an op belongs to the backward pass: `tf.gradients` and gradient tapes name it so."""
-    return _GRADIENT.search(name) is not None
 
 
 class HloReader:
@@ -150,7 +143,7 @@ class HloReader:
         """Adds the steps of a computation; returns its result."""
         needed = self._needed(computation)
         if self._instructions is not None:
-            self._by_id = {instruction.id: instruction for instruction in computation.instructions}
+            self._by_id = {one.id: one for one in computation.instructions if one.id in needed}
         made: dict[int, Tree] = {}
         types: dict[int, int] = {}
         for instruction in computation.instructions:

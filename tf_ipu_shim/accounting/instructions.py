@@ -24,6 +24,9 @@ UPDATES = frozenset({"dynamic-update-slice", "scatter"})  # write into their fir
 _UNKNOWN_BITS = 32
 
 
+_GRADIENT = re.compile(r"(?:^|/)(?:gradients?(?:_\d+)?|gradient_tape)/")
+
+
 def _bytes_by_type() -> dict[int, float]:
     sizes = {}
     for name, number in xla_data_pb2.PrimitiveType.items():
@@ -46,3 +49,8 @@ def shape_bytes(shape: Any) -> int:
     for size in shape.dimensions:
         count *= size
     return -int(-count * _BYTES.get(shape.element_type, 4.0) // 1)
+
+
+def is_gradient(name: str) -> bool:
+    """Whether an op belongs to the backward pass: `tf.gradients` and gradient tapes name it so."""
+    return _GRADIENT.search(name) is not None

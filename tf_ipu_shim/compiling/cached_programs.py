@@ -22,6 +22,7 @@ from tensorflow.python.framework import versions as tensorflow_versions
 import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import memory_plan
+from tf_ipu_shim.compiling.compilation import EventDetails
 from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.program import ProgramRequest
@@ -69,6 +70,7 @@ class Program:
         needs_engine: whether Graphcore's compiler would make an engine of it.
         plan: its memory; None where it was not planned.
         run_log: where its runs are written down; nothing that is kept.
+        details: what events tell of it; not kept either.
     """
 
     answer: Any
@@ -76,6 +78,7 @@ class Program:
     needs_engine: bool
     plan: MemoryPlan | None
     run_log: RunLog = RunLog()  # noqa: RUF009
+    details: EventDetails = EventDetails()  # noqa: RUF009
 
 
 def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.framework import dtypes
@@ -26,8 +26,25 @@ _ENOUGH_FOR_A_BAR = 5
 _STDERR = 2
 
 
+class EventDetails(NamedTuple):
+    """What the event of a compilation tells of a program.
+
+    Args:
+        tensor_map: JSON, on which tiles its arguments are.
+        info: JSON, to what each of its products belongs.
+    """
+
+    tensor_map: str = ""
+    info: str = ""
+
+
 def describe(
-    request: ProgramRequest, launches: Sequence[str], variable_ipus: Sequence[int], profiling: Any, cache: str = ""
+    request: ProgramRequest,
+    launches: Sequence[str],
+    variable_ipus: Sequence[int],
+    profiling: Any,
+    cache: str = "",
+    details: EventDetails = EventDetails(),  # noqa: B008
 ) -> Any:
     """What the plugin needs to report a compilation: a `program_pb2.Compilation`.
 
@@ -37,12 +54,15 @@ def describe(
         variable_ipus: for each argument the IPU where that variable lives; -1 for what is no variable.
         profiling: the `IpuOptions.Profiling` in force.
         cache: `"hit"` or `"miss"` where there is an executable cache.
+        details: what its event tells.
     """
     module = module_name(request.function)
     described = program_pb2.Compilation(module=module, launches=launches, progress_bar=shows_bar(request.library))
     if profiling.enable_ipu_trace_events:
         tensors = _tensors(request, variable_ipus)
-        described.events.CopyFrom(trace.events_of(request.ordinal, module, profiling, tensors, cache=cache))
+        described.events.CopyFrom(
+            trace.events_of(request.ordinal, module, profiling, tensors, cache=cache, **details._asdict())
+        )
     return described
 
 

@@ -53,7 +53,7 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     if program.needs_engine:
         profiling = device.options.profiling
         answer.compilation.CopyFrom(
-            compilation.describe(parsed, program.launches, answer.variable_chips, profiling, cache)
+            compilation.describe(parsed, program.launches, answer.variable_chips, profiling, cache, program.details)
         )
         profiles.add_to(answer.compilation, program.run_log)
     return cast(bytes, answer.SerializeToString())
@@ -91,12 +91,12 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
 def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Program:
     made = lowered(library, call, request, device)
     engine = needs_engine(request, made.by_xla)
-    return Program(answer_of(made.runs), made.by_xla.programs, engine, made.plan, made.run_log)
+    return Program(answer_of(made.runs), made.by_xla.programs, engine, made.plan, made.run_log, made.details)
 
 
 def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
     """A program that is not run here; a process that runs it finds it in the executable cache."""
-    by_xla, runs, plan, _ = lowered(library, call, request, device)
+    by_xla, runs, plan, *_ = lowered(library, call, request, device)
     program, cache = Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan), ""
     directory = None if device.float_checks or not program.needs_engine else executable_cache.current()
     if directory is not None:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.accounting.tensor_map import tensor_map_of
 from tf_ipu_shim.compiling import profiles, studies
+from tf_ipu_shim.compiling.compilation import EventDetails, module_name
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
@@ -30,12 +32,28 @@ class Lowered(NamedTuple):
         runs: what runs: that, or the same by kernels.
         plan: its memory; None where nobody asks for it.
         run_log: where its runs are written down.
+        details: what events tell of it.
     """
 
     by_xla: LoweredProgram
     runs: LoweredProgram
     plan: MemoryPlan | None
     run_log: RunLog
+    details: EventDetails = EventDetails()
+
+
+class Profiled(NamedTuple):
+    """What runs already, as the program that it would be.
+
+    Args:
+        program: as XLA launches, which do not run.
+        run_log: where its runs are written down.
+        details: what events tell of it.
+    """
+
+    program: LoweredProgram
+    run_log: RunLog
+    details: EventDetails
 
 
 def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Lowered:
@@ -50,7 +68,7 @@ def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDe
     return _Lowering(library, call, request, device).run()
 
 
-def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> RunLog:
+def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Profiled:
     """Has the profile written of what runs already, op by op, as the program that it would be.
 
     Args:
@@ -58,9 +76,6 @@ def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuD
         call: lets the lowering question the TensorFlow runtime.
         request: the ops as a function.
         device: where they run.
-
-    Returns:
-        Where its runs are written down.
     """
     return _Lowering(library, call, request, device).profile()
 
@@ -70,10 +85,12 @@ class _Lowering:
         self._library, self._call, self._request, self._device = library, call, request, device
         self._asked, self._diagnostics = execution_of(device), Diagnostics(call)
         self._profile = profiles.wanted(device)
+        self._has_events = device.options.profiling.enable_ipu_trace_events
         self._plans = (
             memory_plan.enabled()
             or self._asked.way != XLA
             or self._profile is not None
+            or self._has_events
             or device.connection == PRE_COMPILE  # where nothing runs, the plan tells the shapes of results
         )
 
@@ -83,7 +100,8 @@ class _Lowering:
         if not self._plans:
             return Lowered(program, program, None, RunLog())
         request, device = self._request, self._device
-        names = ComputeSetNames() if self._profile is not None or study.active() else None
+        wants_names = self._profile is not None or self._has_events or study.active()
+        names = ComputeSetNames() if wants_names else None
         plan, work, details = memory_plan.plan_memory(request, program, device, self._diagnostics.user_line, names)
         execution = choose(work) if self._asked.way == AUTO else self._asked
         by_xla = runs = program
@@ -95,17 +113,25 @@ class _Lowering:
         if plan is not None and study.active():
             studies.add(request, program, device, plan, details, work)
         run_log = profiles.written(self._profile, request, program, device, plan, details)
-        return Lowered(by_xla, runs, plan, run_log)
+        return Lowered(by_xla, runs, plan, run_log, self._event_details(program, names))
 
-    def profile(self) -> RunLog:
-        """Lowers and plans for the profile alone."""
+    def _event_details(self, program: LoweredProgram, names: ComputeSetNames | None) -> EventDetails:
+        if not self._has_events or names is None:
+            return EventDetails()
+        module = module_name(self._request.function)
+        return EventDetails(tensor_map_of(module, self._request, program, self._device.chip), names.instruction_info())
+
+    def profile(self) -> Profiled:
+        """Lowers and plans for the profile and the events alone."""
+        names = ComputeSetNames()
         program = self._lower(chunks=False)
         plan, _, details = memory_plan.plan_memory(
-            self._request, program, self._device, self._diagnostics.user_line, ComputeSetNames()
+            self._request, program, self._device, self._diagnostics.user_line, names
         )
         if plan is not None:
             plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
-        return profiles.written(self._profile, self._request, program, self._device, plan, details)
+        run_log = profiles.written(self._profile, self._request, program, self._device, plan, details)
+        return Profiled(program, run_log, self._event_details(program, names))
 
     def _lower(self, chunks: bool) -> LoweredProgram:
         device = self._device

@@ -17,8 +17,8 @@ from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, typ
 from tensorflow.python.framework import errors
 
 from tf_ipu_shim.accounting import faults
-from tf_ipu_shim.compiling import lowered
-from tf_ipu_shim.compiling.profiles import RunLog
+from tf_ipu_shim.compiling import compilation, lowered, profiles
+from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering import legacy_calls, op_types, vocabulary
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.messages import program_pb2
@@ -31,6 +31,7 @@ NAME = "cluster"
 
 _AROUND = frozenset({"_Arg", "_Retval", "VarHandleOp"})
 _EDGE = re.compile(r"^edge_\d+_")
+_FED = re.compile(r"^_arg_(.*)_\d+_\d+$")
 _serial = itertools.count()
 
 Tensor = tuple[str, int]
@@ -47,7 +48,7 @@ def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> b
         device: where they have run.
 
     Returns:
-        A serialised `ProgramAnswer` that says where runs are written down.
+        A serialised `ProgramAnswer` that says where runs are written down, and has the events.
     """
     answer = program_pb2.ProgramAnswer()
     ops = message.plain_ops
@@ -56,15 +57,16 @@ def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> b
     inside = [node for node in nodes if node.name not in around]
     seen = {node.node: node.inputs for node in ops.nodes}
     request = _Program(ops.graph, inside, seen).request(message.ordinal)
-    run_log = None if request is None else _run_log(library, call, request, device)
-    if run_log is not None:
-        answer.compilation.module = NAME
-        answer.compilation.run_log, answer.compilation.logged_runs = run_log.path.encode(), run_log.runs
+    made = None if request is None else _profiled(library, call, request, device)
+    if request is not None and made is not None and needs_engine(request, made.program):
+        profiling, no_variables = device.options.profiling, [-1] * len(request.arg_types)
+        answer.compilation.CopyFrom(compilation.describe(request, (), no_variables, profiling, details=made.details))
+        profiles.add_to(answer.compilation, made.run_log)
     return cast(bytes, answer.SerializeToString())
 
 
-def _run_log(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> RunLog | None:
-    """Where runs are written down; None where the ops are no program: they have run, and no error comes of it."""
+def _profiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> lowered.Profiled | None:
+    """The program; None where the ops are none: they have run, and no error comes of it."""
     try:
         return lowered.profiled(library, call, request, device)
     except (errors.OpError, NotImplementedError, ValueError) as error:
@@ -99,9 +101,12 @@ class _Program:
         if not self._inside:
             return None
         self._find_arguments()
-        arguments = list(self._arguments.values())
-        if any(argument.value is None for argument in arguments):
+        if any(argument.value is None for argument in self._arguments.values()):
             return None
+        # What is fed comes before variables, as in programs that a script compiles.
+        in_order = sorted(self._arguments.items(), key=lambda item: item[1].value.type == types_pb2.DT_RESOURCE)
+        self._arguments = dict(in_order)
+        arguments = list(self._arguments.values())
         function = self._function()
         library = legacy_calls.as_calls({**self._functions, function.signature.name: function})
         values = [argument.value for argument in arguments]
@@ -194,7 +199,9 @@ def _waits_for(node: node_def_pb2.NodeDef) -> Iterator[str]:
 
 def _name_of(node: node_def_pb2.NodeDef) -> str:
     """What a person calls a tensor from around the program."""
-    return _EDGE.sub("", node.attr["tensor_name"].s.decode()) if "tensor_name" in node.attr else node.name
+    name = _EDGE.sub("", node.attr["tensor_name"].s.decode()) if "tensor_name" in node.attr else node.name
+    fed = _FED.match(name)
+    return fed.group(1) if fed else name
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:

@@ -87,6 +87,7 @@ void SetPlainOpEvents(int ordinal, std::optional<ProgramEvents> events) {
 }
 
 void TracePlainOp(const OpKernel& kernel, OpKernelContext* context, int ordinal) {
+  if (PlainOpsWatched(ordinal) & kProfilePlainOps) return;  // the step's end makes the events, and knows more
   const std::string& session = context->session_handle();
   if (session.empty() || !context->status().ok() || !NeedsEngine(kernel, context)) return;
   PlainOps& ops = PlainOpsOf(ordinal);

@@ -25,6 +25,12 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's graphs
 
+// What a set of ops is for some shapes.
+struct ProfiledOps {
+  RunLog log;
+  std::shared_ptr<const ProgramEvents> events;  // null where there are none
+};
+
 // The ops of a set of fetches and feeds on one device.
 struct PlainProgram {
   int ordinal = 0;
@@ -33,7 +39,7 @@ struct PlainProgram {
 
   std::mutex mutex;
   int64_t epoch = 0;                                     // in which these were profiled
-  std::map<std::string, std::shared_ptr<RunLog>> known;  // by the shapes of what its ops were given
+  std::map<std::string, std::shared_ptr<ProfiledOps>> known;  // by the shapes of what its ops were given
 };
 
 using GivenInputs = std::map<std::string, std::vector<ArgumentMessage>>;  // by the node's name
@@ -73,8 +79,8 @@ std::string ShapesOf(const GivenInputs& inputs) {
   return signature;
 }
 
-std::shared_ptr<RunLog> ProfiledSteps(const PlainStep& step) {
-  auto log = std::make_shared<RunLog>();
+std::shared_ptr<ProfiledOps> ProfiledOpsOf(const PlainStep& step) {
+  auto made = std::make_shared<ProfiledOps>();
   ProgramRequest request;
   ProgramAnswer answer;
   request.ordinal = step.program->ordinal;
@@ -85,9 +91,14 @@ std::shared_ptr<RunLog> ProfiledSteps(const PlainStep& step) {
   if (!status.ok()) {  // that there is no profile stops no step
     LOG(INFO) << "There is no profile of a session's ops on /device:IPU:" << request.ordinal << ": " << status.message();
   } else if (answer.compilation.has_value()) {
-    log->Take(&*answer.compilation);
+    made->log.Take(&*answer.compilation);
+    if (answer.compilation->events.has_value()) {
+      made->events = std::make_shared<const ProgramEvents>(*std::move(answer.compilation->events));
+      RecordEvent(made->events->compile_begin, step.start_micros);
+      RecordEvent(made->events->compile_end, NowMicros(), 0);  // nothing is compiled here
+    }
   }
-  return log;
+  return made;
 }
 
 void PlainStepEnded(const PlainStep& step) {
@@ -97,9 +108,14 @@ void PlainStepEnded(const PlainStep& step) {
     program.known.clear();
     program.epoch = epoch;
   }
-  std::shared_ptr<RunLog>& log = program.known[ShapesOf(step.inputs)];
-  if (log == nullptr) log = ProfiledSteps(step);
-  if (log->StartTime() != 0) log->Add(step.start_micros);
+  std::shared_ptr<ProfiledOps>& known = program.known[ShapesOf(step.inputs)];
+  if (known == nullptr) known = ProfiledOpsOf(step);
+  if (known->log.StartTime() != 0) known->log.Add(step.start_micros);
+  if (known->events == nullptr) return;
+  const int64_t now = NowMicros();
+  EngineTrace& engine = EngineTraceOf(program.ordinal);
+  if (known->events->transfers.has_value()) engine.Load(known->events, {}, now);
+  engine.Executed(known->events, {}, {}, now);
 }
 
 // TensorFlow drops what a step keeps when the step has ended, in the thread that runs the session.

@@ -1,0 +1,127 @@
+"""What the event of a compilation tells of a program: tiles of its arguments, what its products belong to."""
+
+import collections
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes, test_utils
+
+from tf_ipu_shim.accounting.product_types import BACKWARD, FORWARD, INFERENCE, UPDATE
+from tf_ipu_shim.messages import trace_pb2
+
+v1 = tf.compat.v1
+IPU = "/device:IPU:0"
+X = np.ones([4, 8, 8, 2], np.float32)
+
+
+@pytest.fixture
+def configured(own_environment, tmp_path):
+    """Configures with events, and with profiles where they are asked for; gives a session."""
+
+    def configure(ipus=1, profiles=False):
+        made = config.IPUConfig()
+        made.auto_select_ipus = ipus
+        if profiles:
+            made.compilation_poplar_options = {"autoReport.all": "true", "autoReport.directory": str(tmp_path)}
+        test_utils.enable_ipu_events(made)
+        made.configure_ipu_system()
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        yield configure, session
+    config.reset_ipu_configuration()
+
+
+def compiled(session, fetched, fed, of=trace_pb2.IpuTraceEvent.COMPILE_END):
+    """What the last compilation of a run tells: its tensor map and its products by type."""
+    report = test_utils.ReportJSON(None, session)
+    report.reset()
+    session.run(fetched, fed)
+    (event,) = (event for event in report.get_ipu_events() if event.type == of)
+    ended = event.compile_end
+    counts = collections.Counter(json.loads(ended.instruction_info)["ml_types"].values())
+    return json.loads(ended.tensor_map)["mappings"], counts
+
+
+def convolutions(x):
+    for number in range(3):
+        kernel = v1.get_variable(f"k{number}", [3, 3, 2, 2], initializer=v1.ones_initializer(), use_resource=True)
+        x = tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME"))
+    return tf.reduce_sum(x)
+
+
+def test_a_program_that_infers(configured):
+    configure, session = configured
+    configure()
+    x = v1.placeholder(tf.float32, X.shape)
+    with scopes.ipu_scope(IPU):
+        built = ipu_compiler.compile(convolutions, [x])
+    session.run(v1.global_variables_initializer())
+    assert compiled(session, built, {x: X})[1] == {INFERENCE: 3}
+
+
+def test_a_program_that_trains(configured):
+    def train(x):
+        loss = convolutions(x)
+        return loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+    configure, session = configured
+    configure()
+    x = v1.placeholder(tf.float32, X.shape)
+    with scopes.ipu_scope(IPU):
+        built = ipu_compiler.compile(train, [x])
+    session.run(v1.global_variables_initializer())
+    # Two kernels are turned round, and two convolutions take them; the first one's input needs no gradient.
+    assert compiled(session, built, {x: X})[1] == {FORWARD: 3 + 2 * 2, UPDATE: 3}
+
+
+def test_products_of_matrices(configured):
+    def train(x):
+        for number in range(3):
+            weights = v1.get_variable(f"w{number}", [8, 8], initializer=v1.ones_initializer(), use_resource=True)
+            bias = v1.get_variable(f"b{number}", [8], initializer=v1.ones_initializer(), use_resource=True)
+            x = tf.nn.relu(tf.matmul(x, weights) + bias)
+        loss = tf.reduce_sum(x)
+        return loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+    configure, session = configured
+    configure()
+    x = v1.placeholder(tf.float32, [4, 8])
+    with scopes.ipu_scope(IPU):
+        built = ipu_compiler.compile(train, [x])
+    session.run(v1.global_variables_initializer())
+    assert compiled(session, built, {x: np.ones([4, 8])})[1] == {FORWARD: 3, BACKWARD: 2, UPDATE: 3}
+
+
+def test_arguments_are_on_the_tiles_of_their_ipu(configured):
+    def model(a):
+        with scopes.ipu_shard(1):
+            bias = v1.get_variable("bias", [64], initializer=v1.ones_initializer(), use_resource=True)
+            return a + bias
+
+    configure, session = configured
+    configure(ipus=2)
+    a = v1.placeholder(tf.float32, [64])
+    with scopes.ipu_scope(IPU):
+        built = ipu_compiler.compile(model, [a])
+    session.run(v1.global_variables_initializer())
+    mappings, _ = compiled(session, built, {a: np.ones(64)})
+    (rows,) = mappings.values()
+    assert [row[0].split(".")[0] for row in rows] == ["arg0", "arg1"] and rows[1][8] == "XLA_Args/bias"
+    for row in rows:  # 64 numbers of 4 bytes, at least 128 bytes on a tile; the second IPU's tiles begin at 1472
+        assert row[2:7] == [[64], "FLOAT32", 0, 0, 64] and row[7] == [[1472, 32], [1473, 32]]
+
+
+def test_plain_ops_tell_it_where_they_are_profiled(configured):
+    configure, session = configured
+    configure(profiles=True)
+    with tf.device(IPU):
+        x = v1.placeholder(tf.float32, X.shape, name="x")
+        y = convolutions(x)
+    session.run(v1.global_variables_initializer())
+    mappings, products = compiled(session, y, {x: X})
+    assert products == {INFERENCE: 3}
+    (rows,) = mappings.values()
+    assert rows[0][8] == "XLA_Args/x"  # what is fed comes first
+    assert {row[8] for row in rows[1:]} == {"XLA_Args/k0", "XLA_Args/k1", "XLA_Args/k2"}
