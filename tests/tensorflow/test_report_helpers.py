@@ -35,7 +35,7 @@ def helper(own_environment):
 
 def run(times, events=None):
     with tf.Graph().as_default(), v1.Session() as session:
-        x = v1.placeholder(tf.float32, X.shape)
+        x = v1.placeholder(tf.float32, X.shape, name="x")
         with scopes.ipu_scope("/device:IPU:0"):
             (result,) = ipu_compiler.compile(lambda x: tf.nn.relu(tf.matmul(x, x, transpose_b=True)), [x])
         report = test_utils.ReportJSON(CASE, session)
@@ -110,9 +110,25 @@ def test_events(helper):
         report.assert_num_device_to_host_transfer_events(0)
         with pytest.raises(AssertionError):
             report.assert_no_event()
-        with pytest.raises(UnsupportedError, match="which tensor is on which tiles"):
-            report.get_tensor_map()
+        report.assert_tensor_input_names("x")
+        report.assert_tensor_inst_name_mappings({"arg0.": "XLA_Args/*"})
+        for wrong in (
+            lambda: report.assert_tensor_input_names("y"),
+            lambda: report.assert_tensor_input_names("x", "*"),
+            lambda: report.assert_tensor_inst_name_mappings({"arg0.": "x"}),
+            lambda: report.assert_tensor_inst_name_mappings({"arg1.": "*"}),
+        ):
+            with pytest.raises(AssertionError):
+                wrong()
+        found = report.get_tensor_map()
+        assert len(found.computation_names()) == 1 and found.tile_ids() == {0}
+        assert found.tile_ids(found.computation_names()) == found.tile_ids(found.computation_names()[0])
+        assert [tensor.num_elements for tensor in found.all_tensors()] == [X.size]
+        assert report.get_ml_type_counts() == [1, 0, 0, 0]
+        with pytest.raises(UnsupportedError, match="which tensors belong to which stage"):
+            report.assert_pipeline_stages_on_expected_ipu([0], 1472)
         report.reset()
+        assert report.get_tensor_map() is None and report.get_ml_type_counts() == [0, 0, 0, 0]
         report.parse_log(assert_len=0)
 
     run(2, events)

@@ -8,13 +8,14 @@ import pathlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tensorflow.python.client import session as session_lib
 
 from tf_ipu_shim.api.poplar.ops import gen_ipu_ops
 from tf_ipu_shim.building.utilities import events as trace_events
+from tf_ipu_shim.building.utilities.tensor_map import TensorMap
 from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.messages import trace_pb2
 from tf_ipu_shim.names.refused import refused
@@ -22,9 +23,9 @@ from tf_ipu_shim.reports import writer
 
 __all__ = ["ReportHelper", "ReportJSON", "TensorMap", "missing_whitelist_entries_in_names"]
 
-_NO_TENSOR_MAP = (
-    "is not emulated: which tensor is on which tiles is not modelled. pva.openReport(...).compilation has the bytes of "
-    "each tile."
+_NO_STAGES = (
+    "is not emulated: which tensors belong to which stage is not told by events. pva.openReport(...).compilation has "
+    "the bytes of each tile, and memory_report() those of each IPU."
 )
 _Event = trace_pb2.IpuTraceEvent
 
@@ -109,14 +110,6 @@ class ReportHelper:
         """Removes all profiles."""
         for folder in pathlib.Path(self._directory).iterdir():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-class TensorMap:
-    """Refused: which tensor is on which tiles."""
-
-    @refused(_NO_TENSOR_MAP)
-    def __init__(self, tensor_map: Any) -> None:
-        """Refused."""
 
 
 class ReportJSON:
@@ -259,34 +252,51 @@ class ReportJSON:
         """These tensors came from the device in one transfer, in any order."""
         self.test.assertCountEqual(self.get_device_to_host_event_names(event_idx), list(names), msg)
 
-    @refused(_NO_TENSOR_MAP)
-    def get_tensor_map(self) -> Any:
-        """Refused; see `TensorMap`."""
+    def get_tensor_map(self) -> TensorMap | None:
+        """Where the arguments of the program are that was compiled last; None where none was."""
+        text = self._compiled("tensor_map")
+        return TensorMap(json.loads(text)) if text else None
 
     @property
-    def tensor_map(self) -> Any:
-        """Refused; see `TensorMap`."""
+    def tensor_map(self) -> TensorMap | None:
+        """As `get_tensor_map()`."""
         return self.get_tensor_map()
 
-    @refused(_NO_TENSOR_MAP)
     def assert_tensor_input_names(self, *expected_inputs: str) -> None:
-        """Refused; see `TensorMap`."""
+        """The first arguments of the program have these names; `*` and `?` stand for any text and any letter."""
+        found = self.get_tensor_map()
+        names = {} if found is None else {tensor.inst.split(".")[0]: tensor.name for tensor in found.all_tensors()}
+        for number, expected in enumerate(expected_inputs):
+            self.test.assertIn(f"arg{number}", names, f"There is no argument {number}.")
+            name = names[f"arg{number}"].removeprefix("XLA_Args/")
+            self.test.assertTrue(fnmatch.fnmatchcase(name, expected), f"argument {number} is {name!r}, not {expected}")
 
-    @refused(_NO_TENSOR_MAP)
-    def assert_tensor_inst_name_mappings(self, expected_mappings: Any) -> None:
-        """Refused; see `TensorMap`."""
+    def assert_tensor_inst_name_mappings(self, expected_mappings: Mapping[str, str]) -> None:
+        """One tensor whose id begins with each of these has the name that goes with it, in the same language."""
+        found = self.get_tensor_map()
+        names = {} if found is None else found.tensor_inst_name_mappings()
+        for inst, expected in expected_mappings.items():
+            fitting = [name for known, name in names.items() if fnmatch.fnmatchcase(known, f"{inst}*")]
+            self.test.assertEqual(1, len(fitting), f"There are {list(names)}, of which {len(fitting)} fit {inst!r}.")
+            self.test.assertTrue(fnmatch.fnmatchcase(fitting[0], expected), f"{inst!r} is {fitting[0]!r}")
 
-    @refused(_NO_TENSOR_MAP)
+    @refused(_NO_STAGES)
     def assert_pipeline_stages_on_expected_ipu(self, expected_ipus: Any, tile_per_ipu: int) -> None:
-        """Refused; see `TensorMap`."""
+        """Refused: which tensors belong to which stage."""
 
-    @refused("is not emulated: it goes by passes of Graphcore's compiler, which does not run here.")
-    def get_instruction_info(self) -> Any:
-        """Refused: what kinds of training its products belong to."""
+    def get_instruction_info(self) -> dict[str, Any]:
+        """What the event of the last compilation tells of the program's products; nothing where there is none."""
+        text = self._compiled("instruction_info")
+        return json.loads(text) if text else {}
 
-    @refused("is not emulated: it goes by passes of Graphcore's compiler, which does not run here.")
-    def get_ml_type_counts(self) -> Any:
-        """Refused: how many products belong to inference, forward and backward passes and updates."""
+    def get_ml_type_counts(self) -> list[int]:
+        """How many products belong to inference, to the forward pass, to the backward pass, and to updates."""
+        types = list(self.get_instruction_info().get("ml_types", {}).values())
+        return [types.count(number) for number in (1, 2, 3, 4)]
+
+    def _compiled(self, field: str) -> str:
+        texts = [getattr(event.compile_end, field) for event in self._events if event.type == _Event.COMPILE_END]
+        return str(texts[-1]) if texts else ""
 
 
 def _of_event(transfers: list[list[str]], index: int) -> list[str]:

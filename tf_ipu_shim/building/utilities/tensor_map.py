@@ -1,0 +1,112 @@
+"""On which tiles the arguments of a program are, as the event of its compilation tells it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Tile:
+    """A part of a tensor.
+
+    Args:
+        tile: where it is; those of IPU 1 follow those of IPU 0.
+        num_elements: how large it is.
+    """
+
+    tile: int
+    num_elements: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """An argument or variable of a program.
+
+    Args:
+        inst: what the program calls it, such as `arg0.1`.
+        index: which of several that are called so.
+        shape: its axes.
+        dtype: such as `FLOAT32`.
+        has_constant: whether the program knows its value.
+        has_aliases: whether others are in the same place.
+        num_elements: in all.
+        tiles: its parts.
+        name: what the script calls it, behind `XLA_Args/`.
+    """
+
+    inst: str
+    index: int
+    shape: list[int]
+    dtype: str
+    has_constant: bool
+    has_aliases: bool
+    num_elements: int
+    tiles: list[Tile]
+    name: str
+
+    def tile_ids(self) -> list[int]:
+        """The tiles that have a part of it."""
+        return sorted({part.tile for part in self.tiles})
+
+    @property
+    def id(self) -> str:
+        """Instruction and index, which no other tensor has."""
+        return f"{self.inst},{self.index}"
+
+
+class TensorMap:
+    """The tensors of a program: its arguments and variables. What it makes meanwhile is not mapped.
+
+    Args:
+        tensor_map: the JSON of a COMPILE_END event, parsed.
+
+    Source: `tensorflow.python.ipu.test_utils.report_helper.TensorMap`.
+
+    Example:
+        >>> row = ["arg0.1", 0, [2], "FLOAT32", 0, 0, 2, [[5, 2]], "XLA_Args/x"]
+        >>> TensorMap({"mappings": {"cluster": [row]}}).tile_ids()
+        {5}
+    """
+
+    def __init__(self, tensor_map: Mapping[str, Any]) -> None:
+        self.mappings = {
+            computation: [_tensor(*row) for row in rows] for computation, rows in tensor_map["mappings"].items()
+        }
+
+    def all_tensors(self) -> Iterator[Tensor]:
+        """All tensors, whatever they belong to."""
+        return (tensor for tensors in self.mappings.values() for tensor in tensors)
+
+    def computation_names(self) -> list[str]:
+        """What tensors belong to."""
+        return list(self.mappings)
+
+    def tile_ids(self, computation: str | Iterable[str] | None = None) -> set[int]:
+        """The tiles that have tensors.
+
+        Args:
+            computation: to which these belong: a name, or several; all where it is left out.
+        """
+        names = [computation] if isinstance(computation, str) else computation or self.mappings
+        return {tile for name in names for tensor in self.mappings[name] for tile in tensor.tile_ids()}
+
+    def tensor_inst_name_mappings(self) -> dict[str, str]:
+        """What the script calls each tensor, by its id."""
+        return {tensor.id: tensor.name for tensor in self.all_tensors()}
+
+
+def _tensor(
+    inst: str,
+    index: int,
+    shape: list[int],
+    dtype: str,
+    has_constant: int,
+    has_aliases: int,
+    num_elements: int,
+    tiles: list[list[int]],
+    name: str,
+) -> Tensor:
+    parts = [Tile(*part) for part in tiles]
+    return Tensor(inst, index, shape, dtype, bool(has_constant), bool(has_aliases), num_elements, parts, name)
