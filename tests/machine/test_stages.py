@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from tf_ipu_shim.fitting import stages
+from tf_ipu_shim import fitting
+from tf_ipu_shim.fitting import stages, text
 from tf_ipu_shim.fitting.stages import Layer
 from tf_ipu_shim.machine.chips import CHIPS
 
@@ -66,3 +67,11 @@ def test_names_of_layers():
     assert names.layer_of("gradient_tape/while/model/drop/Mul/fusion") == "first"
     assert names.layer_of("gradient_tape/while/model/second/MatMul/dot") == "second"
     assert names.layer_of("while/loss/Mean/reduce") == ""
+
+
+def test_the_first_chip_with_a_split_is_taken(monkeypatch):
+    layers = [Layer("a", 1, 300 << 20, 0, 0), Layer("b", 1, 400 << 20, 0, 0)]  # more than the 304 MiB of a GC2
+    monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
+    lines = text._stages(None, fitting.systems_for([], ["gc2", "gc200"], 2))
+    assert lines[0] == "  As a pipeline of 2 stages on gc200, cycles balanced (Keras):"
+    assert "    begins = {'a': 0, 'b': 1}" in lines

@@ -197,7 +197,7 @@ def test_the_stages_that_are_printed_can_be_pasted(studied):
         model.fit(np.zeros([8, 20], np.float32), np.zeros([8, 34], np.float32), batch_size=4, verbose=0)
         models.append(model)
         made = max(study._programs, key=lambda one: len(one.blocks[0].values))
-        lines = stages.to_text(stages.split(stages.layers_of(made, CHIPS["gc200"]), CHIPS["gc200"]))
+        lines = stages.to_text(stages.split(stages.layers_of(made, CHIPS["gc200"]), CHIPS["gc200"]), CHIPS["gc200"])
         exec(textwrap.dedent("\n".join(pasted(lines))), {"model": model})
         models.extend(model.get_pipeline_stage_assignment())
 

@@ -192,10 +192,10 @@ def _bytes(part: Sequence[Layer], stage: int, count: int) -> int:
     return sum(layer.kept_bytes + layer.weight_bytes + slots * layer.activation_bytes for layer in part)
 
 
-def to_text(found: Split) -> list[str]:
-    """Lines: what each stage has to do, and the script's lines that make it so."""
+def to_text(found: Split, chip: Chip) -> list[str]:
+    """Lines: what each stage has to do on a chip, and the script's lines that make it so."""
     longest = max(found.cycles)
-    lines = [f"  As a pipeline of {len(found.stages)} stages, cycles balanced (Keras):"]
+    lines = [f"  As a pipeline of {len(found.stages)} stages on {chip.name}, cycles balanced (Keras):"]
     for stage, (cycles, size) in enumerate(zip(found.cycles, found.bytes)):
         lines.append(f"    stage {stage}: {100 * cycles / (longest or 1):.0f} % of the busiest, about {size:,} bytes")
     starts = {layers[0]: stage for stage, layers in enumerate(found.stages)}

@@ -70,11 +70,16 @@ def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Es
             for place, number in enumerate(numbers)
         ]
         lines += _table([head, *memory])
-    if systems:
-        layers = stages.layers_of(program, systems[0].chip)
-        found = stages.split(layers, systems[0].chip)
-        lines += stages.to_text(found) if found is not None else []
-    return [*lines, ""]
+    return [*lines, *_stages(program, systems), ""]
+
+
+def _stages(program: Studied, systems: Sequence[System]) -> list[str]:
+    """The split for the first of the systems' chips that has one."""
+    for chip in dict.fromkeys(system.chip for system in systems):
+        found = stages.split(stages.layers_of(program, chip), chip)
+        if found is not None:
+            return stages.to_text(found, chip)
+    return []
 
 
 def _full(one: Estimate, place: int) -> float:
