@@ -31,7 +31,11 @@ WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test test-slow soak test-221 test-221-ci test-pythons asan lint wheel wheels bench coverage options site clean
+.PHONY: environments demo test test-slow soak test-221 test-221-ci test-pythons asan lint style generated wheel wheels \
+    bench coverage options site clean
+
+# All that .ci/run needs, side by side with `make -j`.
+environments: $(BIN)/.ready $(BIN_221)/.ready .venv-site/bin/.ready
 
 demo: $(BIN)/.ready
 	$(BIN)/tf-ipu run --memory tutorials/sharding.py
@@ -78,10 +82,18 @@ asan: $(BIN)/.ready
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    $(BIN)/python -m pytest tests/tensorflow $(PYTEST_ARGS)
 
-lint: $(BIN)/.ready
+# Parts that do not wait for each other, for `make -j`.
+TYPES := $(addprefix types-,$(firstword $(PYTHONS)) $(lastword $(PYTHONS)))
+.PHONY: $(TYPES)
+lint: style generated $(TYPES)
+
+style: $(BIN)/.ready
 	$(BIN)/ruff check
-	$(BIN)/mypy --python-version $(firstword $(PYTHONS))
-	$(BIN)/mypy --python-version $(lastword $(PYTHONS))
+
+$(TYPES): types-%: $(BIN)/.ready
+	$(BIN)/mypy --python-version $*
+
+generated: $(BIN)/.ready
 	for generator in $(GENERATORS); do $(BIN)/python $$generator --check || exit 1; done
 
 wheel: $(BIN)/.ready
@@ -99,16 +111,19 @@ coverage: $(BIN)/.ready
 options: $(BIN)/.ready
 	$(BIN)/python tools/generate_options.py
 
+# An editable install writes into the tree.
+IN_TURN := flock Makefile
 $(BIN)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv .venv
-	$(BIN)/python $(PIP) install tensorflow-cpu==2.15.1 -e .[test]
+	$(BIN)/python $(PIP) install tensorflow-cpu==2.15.1 -r tests/requirements.txt
+	$(IN_TURN) $(BIN)/python $(PIP) install -e .
 	$(BIN)/python -m tf_ipu_shim.plugin.build
 	touch $@
 
 $(BIN_221)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv $(BIN_221:/bin=)
 	$(BIN_221)/python $(PIP) install tensorflow-cpu==2.21.0 -r tests/requirements.txt
-	$(BIN_221)/python $(PIP) install --no-deps tf_keras==2.21.0 -e .
+	$(IN_TURN) $(BIN_221)/python $(PIP) install --no-deps tf_keras==2.21.0 -e .
 	$(BIN_221)/python -m tf_ipu_shim.plugin.build
 	touch $@
 

@@ -87,7 +87,7 @@ def _adam(keras: Any) -> Any:
 
 
 def _momentum(keras: Any) -> Any:
-    return keras.optimizers.legacy.SGD(0.001, 0.9)
+    return keras.optimizers.legacy.SGD(1e-5, 0.9)  # what differs in the last digit must not grow
 
 
 TASKS = {
