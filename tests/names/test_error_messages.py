@@ -59,6 +59,21 @@ def test_messages_point_to_what_is_there():
     assert [f"{place}: {text}" for place, text in MESSAGES if OUT_OF_REACH.search(text)] == []
 
 
+def texts():
+    """Every text that is no docstring: (place, text)."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        unseen = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unseen:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
+
+
+def test_no_text_points_to_files_that_pip_does_not_install():
+    """Messages, warnings, help and descriptions of options."""
+    assert [f"{place}: {text}" for place, text in texts() if re.search(r"\w+\.md\b(?! in the| there)", text)] == []
+
+
 def test_messages_are_short():
     assert [place for place, text in MESSAGES if len(text) > LONGEST] == []
 

@@ -276,7 +276,17 @@ def test_horovod_is_found_by_scripts_that_use_ipu_alone(python):
     script = """
 import importlib.util
 import tf_ipu_shim
-assert importlib.util.find_spec("horovod") is None
+for name in ("horovod", "horovod.tensorflow", "tensorflow.contrib"):
+    try:
+        assert importlib.util.find_spec(name) is None
+    except ModuleNotFoundError:
+        assert name == "horovod.tensorflow"  # for its package
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        assert error.name == name.removesuffix(".tensorflow") and "import tensorflow.python.ipu before it" in str(error)
+    else:
+        raise AssertionError(name)
 from tensorflow.python import ipu
 import horovod.tensorflow as hvd
 hvd.init()

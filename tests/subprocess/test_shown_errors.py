@@ -107,6 +107,13 @@ def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
             "2 root error(s) found.\n  (0) INTERNAL: It failed.\n  (1) INTERNAL: This too.\n0 successful operations.",
             "It failed.\nThis too.",
         ),
+        (
+            "{{function_node __inference_f_2_replicas}} {{function_node __inference_f_2}} 2 root error(s) found.\n"
+            "  (0) INTERNAL: {{function_node __inference_f_2}} It failed.\n\t [[{{node a}}]]\n"
+            "  (1) INTERNAL: {{function_node __inference_f_2}} It failed.\n0 successful operations.",
+            "It failed.",
+        ),
+        ("End of sequence: of infeed 'a'.", "End of sequence: of infeed 'a'."),
         ('Op x, made at /home/me/a.py:3, in f\n\t [[x]]\nNode: "x"', "Op x, made at /home/me/a.py:3, in f"),
     ],
 )

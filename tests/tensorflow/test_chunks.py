@@ -75,7 +75,7 @@ def test_the_end_of_the_data_comes_after_the_iterations_before_it(n, length, sha
             session.run(infeed.initializer)
             for _ in range(length // n):
                 session.run(program)
-            with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+            with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence: the dataset of infeed .*repeat"):
                 session.run(program)
             got = session.run(dequeued)
         np.testing.assert_allclose(got, values * 2)

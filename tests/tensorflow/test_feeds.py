@@ -232,7 +232,8 @@ def test_the_end_of_the_data_and_errors_in_it(graph):
             session.run(total)
         start = short.initializer
         session.run(start)
-        with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+        end = r"End of sequence: the dataset of infeed 'infeed_\d+' has no more elements. End it with .repeat\(\)"
+        with pytest.raises(tf.errors.OutOfRangeError, match=end):
             session.run(total)
         session.run(start)
         with pytest.raises(tf.errors.OutOfRangeError):

@@ -140,6 +140,23 @@ def test_a_call_that_stages_would_leave_out():
         np.testing.assert_allclose(of_keras.predict(X, batch_size=8), X.sum(1, keepdims=True) * np.ones(3), rtol=1e-5)
 
 
+def test_mini_batches_that_a_pipeline_cannot_run_by_the_names_of_keras():
+    with strategy().scope():
+        model = compiled(functional([0, 0, 1, 1]), steps_per_execution=1)
+        model.set_pipelining_options(1, device_mapping=[0, 0])
+        many = r"must be a multiple of {}, but it is 1. It is `{}` of {}\(\): change that, or use PipelineSchedule.Seq"
+        with pytest.raises(
+            tf.errors.FailedPreconditionError,
+            match=many.format(4, "gradient_accumulation_steps_per_replica", "set_pipelining_options"),
+        ):
+            model.fit(X, Y, batch_size=16, verbose=0)
+        for call in (lambda: model.evaluate(X, Y, batch_size=16, verbose=0), lambda: model.predict(X, batch_size=16)):
+            with pytest.raises(
+                tf.errors.FailedPreconditionError, match=many.format(2, "steps_per_execution", "compile")
+            ):
+                call()
+
+
 @pytest.mark.parametrize("wrap", [lambda made: made, keras.mixed_precision.LossScaleOptimizer])
 def test_accumulation_with_an_optimizer_that_minimizes_by_itself(wrap):
     class Own(keras.optimizers.legacy.SGD):

@@ -22,6 +22,8 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes, errors, tensor_shape, tensor_spec, tensor_util
 
+from tf_ipu_shim.runtime import interrupts
+
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 # A shared name with which TensorFlow makes a variable that lives as long as its handle.
 _ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"
@@ -73,7 +75,9 @@ class CompilerIr:
 
         Raises:
             NoProgramError: XLA cannot compile the function, or its program depends on an argument's value.
+            KeyboardInterrupt: Ctrl-C.
         """
+        interrupts.check()
         with self._lock:
             self._context.ensure_initialized()
             added = []

@@ -90,11 +90,8 @@ class HloReader:
         results = root.operand_ids if root.opcode == "tuple" else [root.id]
         found: list[list[int] | None] = []
         for index, number in enumerate(results):
-            made = by_id[number]
-            while made.opcode in ("copy", "reshape"):
-                made = by_id[made.operand_ids[0]]
-            literal = list(made.literal.s32s or made.literal.s64s) if made.opcode == "constant" else []
             if index not in stored:
+                literal = _integers(by_id, number)
                 found.append(literal if 0 < len(literal) <= _LITERAL_LIMIT else None)
         return found
 
@@ -292,6 +289,17 @@ def flat(tree: Tree) -> list[int]:
 
 def _packed(structure: Tree, leaves: Iterator[int]) -> Tree:
     return next(leaves) if isinstance(structure, int) else [_packed(part, leaves) for part in structure]
+
+
+def _integers(by_id: Mapping[int, Any], number: int) -> list[int]:
+    """The elements of an instruction's result where they are integer constants; nothing for any other."""
+    made = by_id[number]
+    if made.opcode in ("copy", "reshape"):
+        return _integers(by_id, made.operand_ids[0])
+    if made.opcode == "concatenate":  # of the sizes that `tf.shape_n` gives
+        parts = [_integers(by_id, operand) for operand in made.operand_ids[: _LITERAL_LIMIT + 1]]
+        return [element for part in parts for element in part] if all(parts) and len(made.shape.dimensions) == 1 else []
+    return list(made.literal.s32s or made.literal.s64s) if made.opcode == "constant" else []
 
 
 def is_same(block: Block, value: int, other: int) -> bool:

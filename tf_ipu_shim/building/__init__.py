@@ -22,7 +22,7 @@ from tf_ipu_shim.building.applications import engines
 from tf_ipu_shim.building.keras import import_hook
 from tf_ipu_shim.building.serving import loading
 from tf_ipu_shim.compiling import installation
-from tf_ipu_shim.runtime import devices, driver, shown_errors
+from tf_ipu_shim.runtime import devices, driver, interrupts, shown_errors
 
 library = plugin.load()
 installation.install(library, devices.get)
@@ -34,3 +34,4 @@ stock_compile.install()
 loading.install()
 import_hook.install()
 shown_errors.install()
+interrupts.install(library)

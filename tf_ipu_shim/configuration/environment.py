@@ -46,7 +46,7 @@ VARIABLES = (
     Variable(
         name=ways.ENVIRONMENT_VARIABLE,
         default=ways.AUTO,
-        what="how programs run on the host: xla, kernels or auto (`docs/execution.md`)",
+        what="how programs run on the host: xla, kernels or auto",
         check=ways.asked_for,
     ),
     Variable(

@@ -24,6 +24,7 @@ from tf_ipu_shim.lowering.program import Cluster, Exchange
 from tf_ipu_shim.lowering.replicas import Replica
 from tf_ipu_shim.lowering.trip_count import trip_count
 from tf_ipu_shim.lowering.variants import loosen
+from tf_ipu_shim.runtime import interrupts
 
 HOST_DEVICE = "/device:CPU:0"
 _serial = itertools.count()
@@ -174,6 +175,7 @@ class _FunctionEmitter:
 
     def _emit_cluster(self, ipu: int, phase: int) -> None:
         """The ops of an IPU's phase: an XLA program, and its launch."""
+        interrupts.check()
         nodes = self._clusters[ipu, phase]
         reads = self._reads_in.get((ipu, phase), set())
         cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.graphs.outside)

@@ -65,6 +65,7 @@ def lower(
     Raises:
         InvalidArgumentError: XLA cannot compile an op.
         InternalError: a mark names an IPU that there is not, or an op has options that Poplar would refuse.
+        KeyboardInterrupt: Ctrl-C.
         FailedPreconditionError: a pipeline, or gradient accumulation, cannot run so many mini-batches.
     """
     functions = Functions(request.library, request.function)

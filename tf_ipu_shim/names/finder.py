@@ -110,7 +110,34 @@ def find_last_resort(fullname: str, path: Sequence[str] | None) -> ModuleSpec | 
         return ModuleSpec(fullname, _EmptyPackageLoader(), is_package=True)
     if missing.knows_module(fullname):
         return ModuleSpec(fullname, missing.RefusingLoader(fullname))
-    return _find_moved(fullname) or _find_in_keras(fullname) or _find_in_contrib(fullname)
+    found = _find_moved(fullname) or _find_in_keras(fullname) or _find_in_contrib(fullname)
+    if found is None and fullname.startswith((*_OF_OTHERS, contrib.NAME)):
+        _explain_absence(fullname)
+    return found
+
+
+def _explain_absence(fullname: str) -> None:
+    """Says how to get what only a process that uses `ipu` has.
+
+    Raises:
+        ModuleNotFoundError: an import statement asks for it. Who asks whether there is such a module is told no.
+    """
+    if era.active() or not era.wanted() or not _is_imported():
+        return
+    raise ModuleNotFoundError(
+        f"No module named {fullname!r}. tf_ipu_shim has it where a script uses IPUs: import tensorflow.python.ipu "
+        "before it, or run the script with `tf-ipu run`.",
+        name=fullname,
+    )
+
+
+def _is_imported() -> bool:
+    """Whether it is an import that asks the finders, not `importlib.util.find_spec`; as in Python 3.9 to 3.13."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "_find_spec":
+        frame = frame.f_back
+    asks = frame.f_back if frame is not None else None
+    return asks is not None and asks.f_code.co_name == "_find_and_load_unlocked"
 
 
 def _find_in_contrib(fullname: str) -> ModuleSpec | None:

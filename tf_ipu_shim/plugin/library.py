@@ -35,6 +35,7 @@ _INT64_OF_DEVICE = (
 _INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes")
 _INT64_OF_LINK = ("ipu_exchange_bytes", "ipu_exchange_transfers")
 _OK, _INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 0, 3, 12, 13  # TensorFlow's status codes
+_KEYBOARD_INTERRUPT = -1  # `kKeyboardInterrupt`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Library:
             ctypes.POINTER(ctypes.c_uint8),
             ctypes.c_int32,
         ]
+        self._c.ipu_watch_interrupts.argtypes = [ctypes.c_void_p]
         self._c.ipu_set_plain_op_events.restype = ctypes.c_char_p
         self._c.ipu_set_plain_op_events.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64]
         for function in (self._c.ipu_uncompilable, self._c.ipu_without_kernel):
@@ -218,6 +220,18 @@ class Library:
         found = function(graph, len(graph), size)
         return list(program_pb2.NodeNames.FromString(ctypes.string_at(found, size.value)).names)
 
+    def watch_interrupts(self) -> None:
+        """Has Ctrl-C end programs, until Python's handler of the signal is set anew. For Python's main thread alone."""
+        self._c.ipu_watch_interrupts(ctypes.cast(ctypes.pythonapi.PyErr_SetInterrupt, ctypes.c_void_p))
+
+    def interrupt_answered(self) -> None:
+        """Says that Python raises KeyboardInterrupt now: programs may run again."""
+        self._c.ipu_interrupt_answered()
+
+    def interrupted(self) -> bool:
+        """Whether programs have to end, for a Ctrl-C that Python has not answered yet."""
+        return bool(self._c.ipu_interrupted())
+
     def delete_outfeed(self, feed_id: str) -> None:
         """Drops an outfeed, and what is in it."""
         self._c.ipu_delete_outfeed(feed_id.encode())
@@ -288,6 +302,8 @@ def _status_of(error: BaseException) -> tuple[bytes, int]:
     code = getattr(error, "error_code", None)
     if code is not None:
         return error.message.encode(), int(code)  # type: ignore[attr-defined]
+    if isinstance(error, KeyboardInterrupt):
+        return b"", _KEYBOARD_INTERRUPT
     if isinstance(error, (NotImplementedError, ValueError)):
         return str(error).encode(), _UNIMPLEMENTED if isinstance(error, NotImplementedError) else _INVALID_ARGUMENT
     where = "".join(traceback.format_exception(type(error), error, error.__traceback__))

@@ -194,7 +194,7 @@ def _in_use(holders: Mapping[int, attach.Holder]) -> str:
     by_process: dict[int, list[int]] = {}
     for ipu, holder in sorted(holders.items()):
         by_process.setdefault(holder.pid, []).append(ipu)
-    commands = {holder.pid: holder.command for holder in holders.values()}
+    commands = {holder.pid: " ".join(holder.command.split()) for holder in holders.values()}
     return (
         "; ".join(
             f"IPU {_ranges(ipus)} by process {pid} ({commands[pid][:_SHOWN_OF_COMMAND] or 'unknown'})"

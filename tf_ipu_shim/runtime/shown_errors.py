@@ -39,16 +39,16 @@ _RELATIONS = {
     "cause": "\nThe above exception was the direct cause of the following exception:\n\n",
     "context": "\nDuring handling of the above exception, another exception occurred:\n\n",
 }
-# What TensorFlow says of an infeed's dataset that has ended.
-_HINTS = {
-    "End of sequence": "\nThe dataset has no more elements: end it with .repeat(), or ask for fewer iterations.",
-}
+# What TensorFlow says of a dataset that has ended; of an infeed's we say more ourselves.
+_END = re.compile(r"End of sequence(?!:)")
+_END_HINT = "\nThe dataset has no more elements: end it with .repeat(), or ask for fewer iterations."
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+)')
 _DETECTED = re.compile(r"^\s*Detected at node .* defined at \(most recent call last\):$")
 _STACK = re.compile(r"^\s*Original stack trace for .*:$")
 _NODE = re.compile(r"^\s*Node: .*$")
 _TAG = re.compile(r"\s*\[\[(\{\{[^{}]*\}\}|[^\[\]]*)\]\]")
 _OP = re.compile(r"\s*\[Op:[^\]]*\]\s*$")
+_FUNCTION = re.compile(r"\{\{function_node [^{}]*\}\}\s*")
 _ROOTS = re.compile(r"^\s*\d+ root error\(s\) found\.$")
 _ROOT = re.compile(r"^\s*\(\d+\)\s*(?:[A-Za-z_]+: )?(?P<text>.*)$")
 # Lines of TensorFlow's around messages and stack traces.
@@ -120,7 +120,7 @@ def clean(message: str) -> str:
         >>> clean("Graph execution error:\\n\\nNode: 'a'\\nIt failed.\\n\\t [[{{node a}}]]")
         'It failed.'
     """
-    kept, users = _told_apart(message.split("\n"))
+    kept, users = _told_apart(_FUNCTION.sub("", message).split("\n"))
     text = _only_root("\n".join(_without_hidden_frames(kept)).strip())
     text = re.sub(r"\n{3,}", "\n\n", text)
     if users and not re.search(r"\S+\.py:\d+|File \"", text):
@@ -188,7 +188,7 @@ class _Link:
         self.message = message
         self.changed = len(summary) < len(whole.stack)
         text = _text(error)
-        hint = next((hint for phrase, hint in _HINTS.items() if text is not None and phrase in text), "")
+        hint = _END_HINT if text is not None and _END.search(text) else ""
         if text is not None and not isinstance(error, SyntaxError) and (hint or clean(text) != text):
             self.message = [_named(error, clean(text) + hint)]
             self.changed = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorflow.python.framework import errors_impl
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.gradients import backprop
@@ -13,6 +14,7 @@ from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.building.keras.stage_plan import Key, Step
 from tf_ipu_shim.building.pipelines import pipelining_ops
 from tf_ipu_shim.building.pipelines.arguments import AccumulatedOutfeed
+from tf_ipu_shim.building.pipelines.options import PipelineSchedule, multiple_of
 
 
 class StagedModel:
@@ -102,6 +104,7 @@ def pipelined_program(
         programs.refuse_own_minimize(model.optimizer)
     serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
     number = (options.pipelining_steps or 1) if training else steps // serialised
+    _check_count(options, staged.stages, training, number)
     accumulated = bool(options.accumulate_outfeed) and mode != "predict"
 
     def finish_training(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
@@ -147,6 +150,33 @@ def pipelined_program(
             programs.count(model, mode, steps)
 
     return programs.compiled(program)
+
+
+def _check_count(options: ModelOptions, stages: int, training: bool, count: int) -> None:
+    """What the pipeline checks as well, in the words of a Keras script.
+
+    Raises:
+        FailedPreconditionError: the schedule cannot run so many mini-batches; Graphcore's wording.
+    """
+    schedule = options.pipelining_kwargs.get("pipeline_schedule")
+    if schedule is None and options.pipelining_kwargs.get("batch_serialization_iterations", 1) == 1:
+        schedule = PipelineSchedule.Grouped
+    if not isinstance(schedule, PipelineSchedule):
+        return
+    multiple = multiple_of(schedule, stages, training)
+    if count % multiple == 0:
+        return
+    where = (
+        "`gradient_accumulation_steps_per_replica` of set_pipelining_options()"
+        if training
+        else "`steps_per_execution` of compile()"
+    )
+    raise errors_impl.FailedPreconditionError(
+        None,
+        None,
+        f"The number of iterations of the pipeline must be a multiple of {multiple}, but it is {count}. It is "
+        f"{where}: change that, or use PipelineSchedule.Sequential, which takes any.",
+    )
 
 
 class _Unscaling:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tensorflow.python.util import nest
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import keras2, plugin
 from tf_ipu_shim.building.keras import polling_thread
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod, reduce_metrics
 
@@ -63,7 +63,7 @@ class Execution:
         if self._asynchronous:
             return self._polled(first, begin, end, polling_thread.PollingThread)
         begin(first)
-        self._program()
+        self._run()
         last = nest.map_structure(lambda value: value.numpy(), self._unpack(self._outfeed.dequeue()))
         logs = self.metrics(last)
         end(first + self._steps - 1, logs)
@@ -80,7 +80,7 @@ class Execution:
         if self._asynchronous:
             return self._polled(first, begin, end, polling_thread.PollingThreadPredict)
         begin(first)
-        self._program()
+        self._run()
         outputs = merge_into_batch_dimension(self._unpack(self._outfeed.dequeue()), self._replicas)
         outputs = nest.map_structure(lambda value: value.numpy(), outputs)
         end(first + self._steps - 1, {"outputs": outputs})
@@ -94,6 +94,14 @@ class Execution:
         """
         return nest.map_structure(plain, reduce_metrics(values, self._replicas, self._reduction))
 
+    def _run(self) -> None:
+        """Runs the program. What one that failed has sent is not the next one's."""
+        try:
+            self._program()
+        except BaseException:
+            plugin.load().delete_outfeed(self._outfeed._id)
+            raise
+
     def _polled(self, first: int, begin: Any, end: Any, kind: type) -> Any:
         thread = kind(
             self._outfeed,
@@ -105,7 +113,7 @@ class Execution:
         thread.convert, thread.unpack = self.metrics, self._unpack
         thread.start()
         try:
-            self._program()
+            self._run()
         except BaseException:
             thread.cancel()
             raise

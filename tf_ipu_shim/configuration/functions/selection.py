@@ -40,7 +40,7 @@ def auto_select_ipus(opts: Any, num_ipus: int | Sequence[int]) -> Any:
 
 @replaced_by_ipu_config
 def select_ipus(opts: Any, indices: Sequence[int]) -> Any:
-    """Asks for devices by the ids that `gc-info -l` lists.
+    """Asks for devices by the ids that `tf-ipu info -l` lists.
 
     Args:
         opts: an `IpuOptions`; it is changed.

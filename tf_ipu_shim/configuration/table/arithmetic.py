@@ -26,7 +26,7 @@ OPTIONS: tuple[Option, ...] = (
         "Stop at an invalid operation.",
         "floating_point_behaviour.inv",
         effect=RESULTS,
-        what="a program stops at the op, as `docs/execution.md` says",
+        what="a program stops at the op that meets it",
     ),
     Option(
         "floating_point_behaviour.div0",

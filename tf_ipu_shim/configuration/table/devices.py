@@ -31,7 +31,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "select_ipus",
         list,
-        "Poplar device id as `gc-info -l` lists them, or one for each TensorFlow device.",
+        "Poplar device id as `tf-ipu info -l` lists them, or one for each TensorFlow device.",
         annotation=_IPU_NUMBERS,
         effect=DEVICES,
         what="which IPUs each TensorFlow device has",

@@ -128,7 +128,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
     if (done == 0) {
       core::RefCountPtr<data::IteratorResource> iterator;
       TF_RETURN_IF_ERROR(source_.Find(context, &iterator));
-      fetcher_->Begin(context, std::move(iterator), total_);
+      fetcher_->Begin(context, std::move(iterator), source_.End(), total_);
     }
     std::vector<InfeedFetcher::Element> elements;
     TF_RETURN_IF_ERROR(fetcher_->Take(context->cancellation_manager(), *count, &elements));

@@ -7,6 +7,7 @@
 #include "counters.h"
 #include "first_use.h"
 #include "float_checks.h"
+#include "interrupts.h"
 #include "plain_ops.h"
 #include "plain_programs.h"
 #include "trace.h"
@@ -176,6 +177,7 @@ ChipDevice* IpuDevice::Chip(int index) {
 }
 
 void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
+  OP_REQUIRES(context, !IsInterrupted(), InterruptedError(kernel->name()));
   const int index = ChipOf(kernel);
   ChipDevice* chip = Chip(index);
   OP_REQUIRES(context, chip != nullptr,
@@ -200,6 +202,7 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
 }
 
 void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, AsyncOpKernel::DoneCallback done) {
+  OP_REQUIRES_ASYNC(context, !IsInterrupted(), InterruptedError(kernel->name()), done);
   const int index = ChipOf(kernel);
   ChipDevice* chip = Chip(index);
   OP_REQUIRES_ASYNC(
@@ -223,6 +226,11 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
     if (use == Use::kZeros && context->status().ok()) OP_REQUIRES_OK_ASYNC(context, ZeroOutputs(context), done);
     done();
   });
+}
+
+bool IpuDevice::IsInterrupted() const {
+  // An embedded application serves whoever calls it, and goes on.
+  return ordinal_ < kMaxConfiguredDevices && Interrupted();
 }
 
 Status IpuDevice::CheckUse(const OpKernel& kernel, Use* use) const {

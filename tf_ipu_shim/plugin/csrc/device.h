@@ -59,6 +59,7 @@ class IpuDevice : public ChipDevice {
 
  private:
   // What the configuration lets a kernel do; attaches the device at its first use.
+  bool IsInterrupted() const;
   tensorflow::Status CheckUse(const tensorflow::OpKernel& kernel, Use* use) const;
 
   const tensorflow::SessionOptions options_;

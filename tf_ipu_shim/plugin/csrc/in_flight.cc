@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "arena.h"
+#include "interrupts.h"
 
 namespace tf_ipu_shim {
 namespace {
@@ -37,9 +38,10 @@ void ProgramEnds(int device_ordinal) {
 bool WaitUntilIdle(int device_ordinal, tensorflow::CancellationManager* cancellation) {
   InFlight& in_flight = InFlightOn(device_ordinal);
   std::unique_lock<std::mutex> lock(in_flight.mutex);
-  // The manager has no way to wake a waiting thread that may itself be what is cancelled, so it is asked now and then.
+  // The manager has no way to wake a waiting thread that may itself be what is cancelled, and neither has a signal: both
+  // are asked now and then.
   while (!in_flight.idle.wait_for(lock, std::chrono::milliseconds(50), [&] { return in_flight.programs == 0; })) {
-    if (cancellation != nullptr && cancellation->IsCancelled()) return false;
+    if (Interrupted() || (cancellation != nullptr && cancellation->IsCancelled())) return false;
   }
   return true;
 }

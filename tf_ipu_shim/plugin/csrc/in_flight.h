@@ -8,7 +8,7 @@ namespace tf_ipu_shim {
 void ProgramStarts(int device_ordinal);
 void ProgramEnds(int device_ordinal);
 
-// Returns false where the waiting op was cancelled.
+// Returns false where the waiting op was cancelled or interrupted.
 bool WaitUntilIdle(int device_ordinal, tensorflow::CancellationManager* cancellation);
 
 }  // namespace tf_ipu_shim

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "interrupts.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -12,6 +13,8 @@ using namespace tensorflow;  // NOLINT: this file drives TensorFlow's datasets
 
 // An element that follows at once is worth waiting for: each program that is run has a price.
 constexpr int64_t kGraceMicros = 300;
+// How often a call that waits looks whether it was interrupted.
+constexpr int64_t kLookMillis = 50;
 
 InfeedFetcher::~InfeedFetcher() {
   {
@@ -23,10 +26,11 @@ InfeedFetcher::~InfeedFetcher() {
   thread_.reset();  // joins
 }
 
-void InfeedFetcher::Begin(OpKernelContext* context, core::RefCountPtr<data::IteratorResource> iterator,
+void InfeedFetcher::Begin(OpKernelContext* context, core::RefCountPtr<data::IteratorResource> iterator, Status end,
                           int64_t elements) {
   auto source = std::make_shared<Source>();
   source->iterator = std::move(iterator);
+  source->end = std::move(end);
   source->runner = *context->runner();
   source->params = *context->params();
   source->params.runner = &source->runner;
@@ -55,7 +59,10 @@ Status InfeedFetcher::Take(CancellationManager* cancellation, size_t count, std:
     std::unique_lock<std::mutex> lock(mutex_);
     // Told once the first is there, and once all are: a wake-up for each would cost more than the elements.
     needed_ = 1;
-    while (!cancelled && ready_.empty() && failure_.ok()) changed_.wait(lock);
+    while (!cancelled && ready_.empty() && failure_.ok()) {
+      changed_.wait_for(lock, std::chrono::milliseconds(kLookMillis));
+      cancelled |= Interrupted();
+    }
     needed_ = count;
     size_t seen = 0;
     while (!cancelled && ready_.size() < count && failure_.ok() && wanted_ > 0 && ready_.size() > seen) {
@@ -89,7 +96,7 @@ void InfeedFetcher::Work() {
     Element element;
     bool end = false;
     Status status = source->iterator->GetNext(source->context.get(), &element, &end);
-    if (status.ok() && end) status = errors::OutOfRange("End of sequence");
+    if (status.ok() && end) status = source->end;
     lock.lock();
     if (run != run_) continue;
     if (status.ok()) {

@@ -25,9 +25,10 @@ class InfeedFetcher {
   InfeedFetcher(const InfeedFetcher&) = delete;
   InfeedFetcher& operator=(const InfeedFetcher&) = delete;
 
-  // Begins a run that needs so many elements, and no more: those behind them stay in the dataset.
+  // Begins a run that needs so many elements, and no more: those behind them stay in the dataset. `end` is what is said
+  // where it has fewer.
   void Begin(tensorflow::OpKernelContext* context,
-             tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource> iterator,
+             tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource> iterator, tensorflow::Status end,
              int64_t elements);
   // At least one element, at most `count`, as many as there are; waits for the first. An error, such as the dataset's
   // end, comes after the elements before it.
@@ -37,6 +38,7 @@ class InfeedFetcher {
   // What a call of the dataset wants, for longer than one kernel runs.
   struct Source {
     tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource> iterator;
+    tensorflow::Status end;
     std::function<void(std::function<void()>)> runner;
     tensorflow::CancellationManager cancellation;
     tensorflow::OpKernelContext::Params params;

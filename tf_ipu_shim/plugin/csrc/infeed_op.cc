@@ -44,8 +44,8 @@ REGISTER_OP("IpuInfeedDequeue")
 // Deals the elements of one iterator out to the replicas of one run.
 class Dealer {
  public:
-  Status Next(OpKernelContext* context, data::IteratorResource* iterator, int64_t run, int64_t replica,
-              int64_t replicas, std::vector<Tensor>* element) {
+  Status Next(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source, int64_t run,
+              int64_t replica, int64_t replicas, std::vector<Tensor>* element) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (run != run_ || static_cast<int64_t>(waiting_.size()) != replicas) {
       // A new run begins with the dataset's next element; what a failed one has left is gone with it.
@@ -54,7 +54,7 @@ class Dealer {
       failure_ = OkStatus();
       ended_ = 0;
     }
-    if (waiting_[replica].empty() && failure_.ok()) failure_ = TakeRow(context, iterator);
+    if (waiting_[replica].empty() && failure_.ok()) failure_ = TakeRow(context, iterator, source);
     if (waiting_[replica].empty()) return End(context, &lock);
     *element = std::move(waiting_[replica].front());
     waiting_[replica].pop_front();
@@ -63,12 +63,12 @@ class Dealer {
 
  private:
   // An element for each replica. A row that the dataset does not fill is dropped.
-  Status TakeRow(OpKernelContext* context, data::IteratorResource* iterator) {
+  Status TakeRow(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source) {
     std::vector<std::vector<Tensor>> row(waiting_.size());
     for (std::vector<Tensor>& element : row) {
       bool end = false;
-      TF_RETURN_IF_ERROR(iterator->GetNext(context, &element, &end));
-      if (end) return errors::OutOfRange("End of sequence");
+      TF_RETURN_IF_ERROR(InfeedSource::Next(context, iterator, &element, &end));
+      if (end) return source.End();
     }
     for (size_t replica = 0; replica < row.size(); ++replica) waiting_[replica].push_back(std::move(row[replica]));
     return OkStatus();
@@ -145,11 +145,11 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
     std::vector<Tensor> element;
     if (replicas_ == 1) {
       bool end = false;
-      TF_RETURN_IF_ERROR(iterator->GetNext(context, &element, &end));
-      if (end) return errors::OutOfRange("End of sequence");
+      TF_RETURN_IF_ERROR(InfeedSource::Next(context, iterator.get(), &element, &end));
+      if (end) return source_.End();
     } else {
-      TF_RETURN_IF_ERROR(
-          DealerFor(iterator.get())->Next(context, iterator.get(), *run_number_, replica_, replicas_, &element));
+      TF_RETURN_IF_ERROR(DealerFor(iterator.get())
+                             ->Next(context, iterator.get(), source_, *run_number_, replica_, replicas_, &element));
     }
     TF_RETURN_IF_ERROR(CheckElement(name(), element, output_types()));
     for (size_t i = 0; i < element.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "counters.h"
 #include "device.h"
+#include "interrupts.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/function.h"
 
@@ -44,6 +45,27 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
   }
   iterator->reset(found);
   return OkStatus();
+}
+
+Status InfeedSource::Next(OpKernelContext* context, data::IteratorResource* iterator, std::vector<Tensor>* element,
+                          bool* end) {
+  CancellationManager* const step = context->cancellation_manager();
+  CancellationManager own;
+  const CancellationToken token = step->get_cancellation_token();
+  const auto cancel = [&own] {
+    if (!Interrupted()) own.StartCancel();
+  };
+  if (!step->RegisterCallback(token, cancel)) return errors::Cancelled("The program was cancelled at its infeed");
+  context->params()->cancellation_manager = &own;
+  const Status status = iterator->GetNext(context, element, end);
+  context->params()->cancellation_manager = step;
+  step->DeregisterCallback(token);
+  return status;
+}
+
+Status InfeedSource::End() const {
+  return errors::OutOfRange("End of sequence: the dataset of ", name_.empty() ? "the infeed" : "infeed '" + name_ + "'",
+                            " has no more elements. End it with .repeat(), or ask for fewer iterations.");
 }
 
 Status CheckElement(const std::string& op, const std::vector<Tensor>& element, const DataTypeVector& types) {

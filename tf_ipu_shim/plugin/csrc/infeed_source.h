@@ -19,6 +19,12 @@ class InfeedSource {
   bool exists() const { return inputs_ > 0 || !name_.empty(); }
   tensorflow::Status Find(tensorflow::OpKernelContext* context,
                           tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource>* iterator) const;
+  // Takes an element. What cancels the step cancels the dataset, which then has ended for good; Ctrl-C does not.
+  static tensorflow::Status Next(tensorflow::OpKernelContext* context,
+                                 tensorflow::data::IteratorResource* iterator,
+                                 std::vector<tensorflow::Tensor>* element, bool* end);
+  // What is said where the dataset has ended.
+  tensorflow::Status End() const;
 
  private:
   int64_t inputs_ = 0;

@@ -5,6 +5,7 @@
 
 #include "counters.h"
 #include "device.h"
+#include "log_noise.h"
 #include "lowering_call.h"
 #include "plain_ops.h"
 #include "python_call.h"
@@ -50,6 +51,7 @@ using namespace tf_ipu_shim;  // NOLINT: the C interface of that namespace
 extern "C" {
 
 void ipu_register() {
+  LeaveNoiseOutOfTheLog();
   RegisterKernels();
   RegisterJitCalls();
 }

@@ -1,6 +1,7 @@
 #include "lowering_call.h"
 
 #include "asynchronous.h"
+#include "interrupts.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tf_ipu_shim {
@@ -34,10 +35,12 @@ Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& 
         "Import tf_ipu_shim before running the graph.");
   }
   TF_RETURN_IF_ERROR(MayCallPython());
+  TF_RETURN_IF_ERROR(MayInterruptPython());
   std::string bytes;
   TF_RETURN_IF_ERROR(WriteMessage(request, &bytes));
   LoweringCall call{runtime, {}};
   const int32_t code = function(&call, bytes.data(), static_cast<int64_t>(bytes.size()));
+  if (code == kKeyboardInterrupt) return InterruptAgain("The lowering of program " + request.name);
   if (code != 0) return Status(static_cast<absl::StatusCode>(code), call.answer);
   return ReadMessage(call.answer, answer);
 }

@@ -20,7 +20,7 @@ struct LoweringCall {
   std::string answer;  // a serialised ProgramAnswer, or the message of the error
 };
 
-// Returns 0, or a TensorFlow status code with the message in `call->answer`. `request` is a serialised
+// Returns 0, a TensorFlow status code with the message in `call->answer`, or `kKeyboardInterrupt`. `request` is a serialised
 // ProgramRequest.
 using LowerFunction = int32_t (*)(LoweringCall* call, const char* request, int64_t size);
 

@@ -69,7 +69,11 @@ class IpuProgramOp : public AsyncOpKernel {
                                               " IPU devices. Give IPUConfig.auto_select_ipus one entry for each."),
                       done);
     LoweredProgram* program = nullptr;
-    OP_REQUIRES_OK_ASYNC(context, Lowered(context, *device, &program), done);
+    if (const Status lowered = Lowered(context, *device, &program); !lowered.ok()) {
+      context->SetStatus(lowered);  // without a line in the log: the script is told
+      done();
+      return;
+    }
     if (!RunsFreely(device->ordinal()) && program->compiles()) {
       Use use = Use::kRun;
       OP_REQUIRES_OK_ASYNC(context, UseOf(device->ordinal(), &use), done);

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "asynchronous.h"
+#include "interrupts.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tf_ipu_shim {
@@ -22,8 +23,10 @@ tensorflow::Status CallPythonWithBytes(const char* name, const std::string& requ
         "The Python package tf_ipu_shim is not loaded in this process. Import tf_ipu_shim.ipu before running the op.");
   }
   TF_RETURN_IF_ERROR(MayCallPython());
+  TF_RETURN_IF_ERROR(MayInterruptPython());
   PythonCall call;
   const int32_t code = function(&call, name, request.data(), static_cast<int64_t>(request.size()));
+  if (code == kKeyboardInterrupt) return InterruptAgain("A call of the IPU driver");
   if (code != 0) return tensorflow::Status(static_cast<absl::StatusCode>(code), call.answer);
   *answer = std::move(call.answer);
   return tensorflow::OkStatus();

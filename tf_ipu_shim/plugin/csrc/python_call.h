@@ -14,7 +14,7 @@ struct PythonCall {
   std::string answer;
 };
 
-// Returns 0, or a TensorFlow status code with the message in `call->answer`. Never lets an exception through.
+// Returns 0, a TensorFlow status code with the message in `call->answer`, or `kKeyboardInterrupt`. Never lets an exception through.
 using PythonFunction = int32_t (*)(PythonCall* call, const char* name, const char* request, int64_t size);
 
 void SetPythonFunction(PythonFunction function);

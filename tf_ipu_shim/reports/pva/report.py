@@ -47,7 +47,7 @@ class Report(Refusing):
         facts: what else its profile says; not in Graphcore's library.
     """
 
-    refused = {"instrumentationSettings": "nothing is instrumented: cycles are computed, see docs/machine_model.md"}
+    refused = {"instrumentationSettings": "nothing is instrumented: cycles are computed"}
 
     def __init__(self, profile: Profile, runs: Sequence[Run] | None) -> None:
         self.facts = {row.name: json.loads(row.value) for row in profile.facts}

@@ -1,0 +1,177 @@
+"""Ctrl-C ends what runs, raises KeyboardInterrupt, and leaves everything to run again.
+
+What is interrupted would take hours, so that the process's time limit is the test.
+"""
+
+import pytest
+
+START = """
+import os, signal, sys, threading, time
+import numpy as np
+ENDLESS, A_MINUTE = 2**30, 60
+
+def interrupted(call, while_in=None):
+    def is_time():
+        if while_in is None:
+            return True
+        return any(while_in in frame.f_code.co_filename for frame in sys._current_frames().values())
+    def press():
+        time.sleep(0.2 if while_in else 0.8)
+        while not is_time():
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+    presses = threading.Thread(target=press, daemon=True)
+    presses.start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        presses.join()
+    return False
+"""
+SESSION = START + """
+import tensorflow.compat.v1 as tf
+from tensorflow.python import ipu
+tf.disable_v2_behavior()
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 4
+config.configure_ipu_system()
+
+def fed(name, model, count):
+    dataset = tf.data.Dataset.from_tensors(np.ones([4, 4], "f")).repeat()
+    infeed, outfeed = ipu.ipu_infeed_queue.IPUInfeedQueue(dataset), ipu.ipu_outfeed_queue.IPUOutfeedQueue("last")
+    total = tf.get_variable(name, [], use_resource=True, initializer=tf.zeros_initializer())
+    with ipu.scopes.ipu_scope("/device:IPU:0"):
+        loop = ipu.ipu_compiler.compile(lambda: model(total, count, infeed, outfeed), [])
+    return infeed, loop, outfeed
+
+def on_one(total, count, infeed, outfeed):
+    def body(x):
+        with tf.control_dependencies([total.assign_add(tf.reduce_sum(x))]):
+            return outfeed.enqueue(total.read_value())
+    return ipu.loops.repeat(count, body, [], infeed)
+
+def on_four(total, count, infeed, outfeed):
+    def body(x):
+        for shard in range(4):
+            with ipu.scopes.ipu_shard(shard):
+                x = tf.tanh(x)
+        return outfeed.enqueue(tf.reduce_sum(x))
+    return ipu.loops.repeat(count, body, [], infeed)
+
+def long_to_lower(total, count, infeed, outfeed):
+    def body(x):
+        for number in range(800):
+            with ipu.scopes.ipu_shard(number % 4):
+                x = tf.tanh(x)
+        return outfeed.enqueue(tf.reduce_sum(x))
+    return ipu.loops.repeat(count, body, [], infeed)
+
+def pipelined(total, count, infeed, outfeed):
+    return ipu.pipelining_ops.pipeline(
+        [lambda x: x + 1.0, tf.reduce_sum], 4, repeat_count=count, infeed_queue=infeed, outfeed_queue=outfeed)
+
+long_loop, short_loop = fed("a", on_one, ENDLESS), fed("b", on_one, 3)
+shards, lowered, pipeline = fed("c", on_four, ENDLESS), fed("d", long_to_lower, 1), fed("e", pipelined, ENDLESS)
+last = short_loop[2].dequeue()
+waiting = long_loop[2].dequeue(wait_for_completion=True)
+replicas, expected = 4, 0
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    session.run([one[0].initializer for one in (long_loop, short_loop, shards, lowered, pipeline)])
+
+    def runs():
+        global expected
+        expected += 3 * 16
+        session.run(short_loop[1])
+        assert session.run(last)[-1].tolist() == [expected] * replicas
+    for turn in range(2):
+        assert interrupted(lambda: session.run(long_loop[1])), "loop"
+        runs()
+    assert interrupted(lambda: session.run(shards[1])), "shards"
+    assert interrupted(lambda: session.run(pipeline[1])), "pipeline"
+    assert interrupted(lambda: session.run(lowered[1]), while_in="tf_ipu_shim/lowering"), "lowering"
+    runs()
+    session.run(lowered[1])
+
+    def run_it():
+        try:
+            session.run(long_loop[1])
+        except tf.errors.CancelledError as error:
+            print("was interrupted by Ctrl-C" in str(error))
+    running = threading.Thread(target=run_it)
+    running.start()
+    assert interrupted(lambda: session.run(waiting)), "dequeue"
+    running.join()
+    runs()
+
+    # A script that handles the signal in its own way is left alone, until it puts the default back.
+    seen = []
+    signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    assert not interrupted(lambda: (session.run(short_loop[1]), time.sleep(2)))
+    assert seen == [1]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert interrupted(lambda: session.run(long_loop[1])), "again"
+
+    # Programs of other threads go on where Python is free to answer.
+    running = threading.Thread(target=run_it)
+    running.start()
+    assert interrupted(lambda: time.sleep(A_MINUTE))
+    time.sleep(0.3)
+    assert running.is_alive()
+    assert interrupted(lambda: session.run(waiting))
+    running.join()
+"""
+EAGER = START + """
+import tensorflow as tf
+from tensorflow.python import ipu
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 2
+config.configure_ipu_system()
+x, y = np.ones([512, 16], "f"), np.ones([512, 8], "f")
+keras = tf.keras
+strategy = ipu.ipu_strategy.IPUStrategy()
+with strategy.scope():
+    model = keras.Sequential([keras.layers.Dense(8, input_shape=(16,)), keras.layers.Dense(8)])
+    model.compile("sgd", "mse", steps_per_execution=32)
+    staged = keras.Sequential([keras.layers.Dense(8, input_shape=(16,)), keras.layers.Dense(8)])
+    staged.set_pipeline_stage_assignment([0, 1])
+    staged.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+    staged.compile("sgd", "mse", steps_per_execution=64)
+    for one, asynchronous in ((model, False), (staged, True)):
+        one.set_asynchronous_callbacks(asynchronous)
+        callbacks = [keras.callbacks.LambdaCallback(on_batch_end=lambda *_, **__: None)] if asynchronous else []
+        assert interrupted(lambda: one.fit(x, y, batch_size=8, epochs=ENDLESS, verbose=0, callbacks=callbacks)), "fit"
+        expected = x @ one.weights[0].numpy() + one.weights[1].numpy()
+        expected = expected @ one.weights[2].numpy() + one.weights[3].numpy()
+        got = one.predict(x, batch_size=8, verbose=0)
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+def endless(infeed):
+    @tf.function(jit_compile=True)
+    def run():
+        return ipu.loops.repeat(ENDLESS, lambda total, x: total + x, [0.0], infeed)
+    return run
+
+numbers = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.float32(1)).repeat())
+assert interrupted(lambda: strategy.run(endless(numbers))), "loop"
+
+@tf.function(jit_compile=True)
+def long_to_lower(x):
+    for number in range(800):
+        with ipu.scopes.ipu_shard(number % 2):
+            x = tf.tanh(x)
+    return x
+assert interrupted(lambda: strategy.run(long_to_lower, [tf.zeros([4])]), while_in="tf_ipu_shim/lowering"), "lowering"
+print(strategy.run(long_to_lower, [tf.zeros([4])]).numpy())
+"""
+
+
+@pytest.mark.slow
+def test_sessions(python):
+    assert python.succeeds(python.script(SESSION), timeout=300).split() == ["True"] * 2
+
+
+def test_keras_and_functions(python):
+    assert python.succeeds(python.script(EAGER), timeout=300) == "[0. 0. 0. 0.]\n"

@@ -1,0 +1,107 @@
+"""Ctrl-C while a program runs: the program ends, and `KeyboardInterrupt` is raised where the script waits for it.
+
+Python's own handler only notes the signal: the main thread, which raises the exception, waits in TensorFlow. So the
+plugin notes it first (`csrc/interrupts`), and programs end with an error at their next op: the next iteration of a
+loop, the next chunk or stage, the next launch. What XLA computes or compiles in one go, it finishes. Then Python has
+its thread back, and its handler, which is told here, raises KeyboardInterrupt.
+
+A script with a handler of its own is left alone. So is one that sets SIGINT by other means than `signal.signal`.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tf_ipu_shim import patches
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.plugin.library import Library
+
+_STOCK, _set_handler = signal.default_int_handler, signal.signal
+_library: Library | None = None
+
+
+def install(library: Library) -> None:
+    """Has Ctrl-C end programs, where it means KeyboardInterrupt. Does nothing in other threads than the main one.
+
+    Args:
+        library: the loaded plugin.
+    """
+    global _library
+    _library = library
+    if threading.current_thread() is not threading.main_thread() or not _is_default(signal.getsignal(signal.SIGINT)):
+        return
+    from tensorflow.python.client import session
+    from tensorflow.python.eager import execute
+
+    # Who asks whether SIGINT is handled by default, as asyncio does, is told yes.
+    patches.replace(signal, "default_int_handler", lambda _: _raise, why="programs end with Ctrl-C, and it tells them")
+    why = "Ctrl-C ends programs again after a script has put the default handler back"
+    patches.replace(signal, "signal", _watching, why=why)
+    why = "Ctrl-C is KeyboardInterrupt where TensorFlow makes an error of a program"
+    patches.replace(session.BaseSession, "_do_call", _telling, why=why)
+    patches.replace(execute, "execute", _telling, why=why)
+    patches.change("SIGINT", _begin, _end, why="Ctrl-C ends programs", undone="Python's own handler is put back")
+
+
+def check() -> None:
+    """Ends the lowering of a program, which another thread than the main one may do.
+
+    Raises:
+        KeyboardInterrupt: the main thread waits for it, and has a Ctrl-C to answer.
+    """
+    if _library is not None and _library.interrupted():
+        raise KeyboardInterrupt
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, _raise)
+
+
+def _end() -> None:
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is _raise:
+        _set_handler(signal.SIGINT, _STOCK)
+
+
+def _raise(number: int, frame: Any) -> None:
+    if _library is not None:
+        _library.interrupt_answered()
+    _STOCK(number, frame)
+
+
+def _is_default(handler: Any) -> bool:
+    return handler is _STOCK or handler is _raise
+
+
+def _watching(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def set_handler(signalnum: int, handler: Any) -> Any:
+        is_ours = signalnum == signal.SIGINT and _is_default(handler)
+        before = stock(signalnum, _raise if is_ours else handler)
+        if is_ours and _library is not None:
+            _library.watch_interrupts()
+        return before
+
+    return set_handler
+
+
+def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Python raises KeyboardInterrupt as soon as it runs again, which may be within the making of TensorFlow's error.
+
+    pybind11 finds another exception than it has made, and reports both as a RuntimeError.
+    """
+
+    @functools.wraps(stock)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock(*args, **kwargs)
+        except RuntimeError as error:
+            if "REPLACED BY KeyboardInterrupt" in str(error):
+                raise KeyboardInterrupt from None
+            raise
+
+    return call
