@@ -30,7 +30,9 @@ def interrupted(call, while_in=None):
         presses.join()
     return False
 """
-SESSION = START + """
+SESSION = (
+    START
+    + """
 import tensorflow.compat.v1 as tf
 from tensorflow.python import ipu
 tf.disable_v2_behavior()
@@ -123,7 +125,10 @@ with tf.Session() as session:
     assert interrupted(lambda: session.run(waiting))
     running.join()
 """
-EAGER = START + """
+)
+EAGER = (
+    START
+    + """
 import tensorflow as tf
 from tensorflow.python import ipu
 config = ipu.config.IPUConfig()
@@ -166,6 +171,7 @@ def long_to_lower(x):
 assert interrupted(lambda: strategy.run(long_to_lower, [tf.zeros([4])]), while_in="tf_ipu_shim/lowering"), "lowering"
 print(strategy.run(long_to_lower, [tf.zeros([4])]).numpy())
 """
+)
 
 
 @pytest.mark.slow

@@ -100,6 +100,28 @@ def pipelined(stages, optimizer=momentum, checkpoint=False, devices=None, **opti
     )
 
 
+def test_convolutions_in_a_pipeline_are_looked_into():
+    """Their gradients take a shape that another program gives; `run` sees to it that no figure is coarse."""
+    configure(2)
+    infeed, outfeed = feed()
+
+    def convolution(x):
+        kernel = v1.get_variable("kernel", [3, 3, 1, 4], use_resource=True)
+        return tf.nn.relu(tf.nn.conv2d(tf.reshape(x, [2, 8, 8, 1]), kernel, 1, "VALID"))
+
+    plans = run(
+        lambda: pipelining_ops.pipeline(
+            [convolution, lambda x: tf.reduce_sum(x * x)],
+            4,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=momentum,
+        ),
+        infeed,
+    )
+    assert [plan.categories["weight"] for plan in plans] == [3 * 3 * 4 * FLOAT, 0]
+
+
 @pytest.mark.parametrize(
     ("schedule", "slots"),
     [("Grouped", [6, 4, 2, 0]), ("Interleaved", [3, 2, 1, 0]), ("Sequential", [0] * 4), ("Grouped", [2, 0])],

@@ -8,6 +8,7 @@ libraries' own temporaries (of a convolution, say): they are no part of XLA's pr
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
@@ -24,6 +25,7 @@ Tree = Union[int, "list[Tree]"]  # a value's number; a list of them for a tuple
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
 _LITERAL_LIMIT = 64
+_INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
 
 
@@ -296,6 +298,8 @@ def _integers(by_id: Mapping[int, Any], number: int) -> list[int]:
     made = by_id[number]
     if made.opcode in ("copy", "reshape"):
         return _integers(by_id, made.operand_ids[0])
+    if made.opcode in ("broadcast", "convert") and made.shape.element_type in _INTEGERS:
+        return _integers(by_id, made.operand_ids[0]) if math.prod(made.shape.dimensions) == 1 else []
     if made.opcode == "concatenate":  # of the sizes that `tf.shape_n` gives
         parts = [_integers(by_id, operand) for operand in made.operand_ids[: _LITERAL_LIMIT + 1]]
         return [element for part in parts for element in part] if all(parts) and len(made.shape.dimensions) == 1 else []
