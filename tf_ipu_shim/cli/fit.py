@@ -102,5 +102,5 @@ def _names(text: str) -> list[str]:
 def _batch(text: str) -> tuple[str, list[str]]:
     option, equals, sizes = text.rpartition("=")
     if not equals or not option or not _names(sizes):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form --batch-size=8,16")
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form --batch-size=8,16: option, equals sign, sizes.")
     return option, _names(sizes)

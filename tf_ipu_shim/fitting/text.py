@@ -48,7 +48,7 @@ def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
         if found is None
         else f"Smallest system on which all programs fit: {found.name}, {found.title}."
     )
-    lines.append("Memory leaves out code and stacks (docs/memory.md); cycles are estimates (docs/machine_model.md).")
+    lines.append("Memory leaves out code and stacks; cycles are estimates of the machine model.")
     return "\n".join(lines)
 
 
