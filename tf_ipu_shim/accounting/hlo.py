@@ -24,6 +24,8 @@ Tree = Union[int, "list[Tree]"]  # a value's number; a list of them for a tuple
 
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
+# What makes no value of its own.
+_HANDED_ON = frozenset({"parameter", "tuple", "get-tuple-element", "optimization-barrier"})
 _LITERAL_LIMIT = 64
 _INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
@@ -152,15 +154,8 @@ class HloReader:
             opcode = instruction.opcode
             types[number] = instruction.shape.element_type
             operands = [made[operand] for operand in instruction.operand_ids]
-            if opcode == "parameter":
-                made[number] = arguments[instruction.parameter_number]
-            elif opcode == "tuple":
-                made[number] = operands
-            elif opcode == "get-tuple-element":
-                whole = operands[0]
-                made[number] = whole[instruction.tuple_index] if isinstance(whole, list) else whole
-            elif opcode == "optimization-barrier":
-                made[number] = operands[0]
+            if opcode in _HANDED_ON:
+                made[number] = _handed_on(instruction, operands, arguments)
             elif opcode == "call":
                 around = self._by_id
                 made[number] = self._run(self._called(instruction)[0], operands, {})
@@ -333,3 +328,15 @@ def mark_activations(block: Block) -> None:
     for number in taken:
         if values[number].kind == "temporary":
             values[number] = values[number]._replace(kind="activation")
+
+
+def _handed_on(instruction: Any, operands: Sequence[Tree], arguments: Sequence[Tree]) -> Tree:
+    """What an instruction gives that makes no value of its own."""
+    if instruction.opcode == "parameter":
+        return arguments[instruction.parameter_number]
+    if instruction.opcode == "tuple":
+        return list(operands)
+    whole = operands[0]
+    if instruction.opcode == "get-tuple-element" and isinstance(whole, list):
+        return whole[instruction.tuple_index]
+    return whole

@@ -17,6 +17,11 @@ from tf_ipu_shim.machine.memory import MemoryPlan, Saving, beside, best, of_figu
 
 MOST_INSTRUCTIONS = 20_000
 """Of programs that are planned anew; a larger one would take long to be refused."""
+_OFFLOADING = {
+    variable_kinds.STATE: "offload_weight_update_variables=True",
+    variable_kinds.ACCUMULATOR: "offload_gradient_accumulation_buffers=True",
+    variable_kinds.WEIGHT: "offload_weights=True",
+}
 
 
 def savings(
@@ -52,19 +57,22 @@ def _changes(request: ProgramRequest, plan: MemoryPlan, storage: Storage) -> Ite
     training = [one for one in pipelines_in(request.library.values()) if one.training]
     if training and not storage.recomputes and "fifo" in kinds:
         yield "recomputation (allow_recompute=True)", dataclasses.replace(storage, recomputes=True)
-    state, accumulator, weight = variable_kinds.STATE, variable_kinds.ACCUMULATOR, variable_kinds.WEIGHT
-    moves_state = bool(training) or _accumulates(request.library.values())
-    for kind, option, can in (
-        (state, "offload_weight_update_variables=True", moves_state),
-        (accumulator, "offload_gradient_accumulation_buffers=True", bool(training)),
-        (weight, "offload_weights=True", bool(training)),
-    ):
-        if can and kind in kinds and kind not in storage.offloaded:
+    state, movable = variable_kinds.STATE, _movable(request, bool(training))
+    for kind, option in _OFFLOADING.items():
+        if kind in movable & kinds - storage.offloaded:
             changed = dataclasses.replace(storage, offloaded=storage.offloaded | {kind})
             yield f"{kind.replace('_', ' ')} in remote memory ({option})", changed
-    if moves_state and state in kinds and storage.replicas > 1 and state not in storage.shared:
+    if state in movable & kinds - storage.shared and storage.replicas > 1:
         changed = dataclasses.replace(storage, shared=storage.shared | {state})
         yield "optimizer state shared by the replicas (replicated_optimizer_state_sharding=True)", changed
+
+
+def _movable(request: ProgramRequest, trains_in_pipeline: bool) -> set[str]:
+    """The kinds of variables for which the program has options that say where they are."""
+    movable = {variable_kinds.ACCUMULATOR, variable_kinds.WEIGHT} if trains_in_pipeline else set()
+    if trains_in_pipeline or _accumulates(request.library.values()):
+        movable.add(variable_kinds.STATE)
+    return movable
 
 
 def _accumulates(functions: Iterable[function_pb2.FunctionDef]) -> bool:

@@ -155,35 +155,50 @@ def split(layers: Sequence[Layer], chip: Chip) -> Split | None:
 
 
 def _into(layers: Sequence[Layer], count: int, limit: int) -> Split | None:
-    """Dynamic programming: the least that the busiest stage has to do, for the first layers in so many stages."""
-    total = len(layers)
-    least = [[math.inf] * (total + 1) for _ in range(count + 1)]
-    begin = [[0] * (total + 1) for _ in range(count + 1)]
-    least[0][0] = 0.0
-    for stage in range(count):
-        for first in range(stage, total):
-            if least[stage][first] == math.inf:
-                continue
-            cycles = 0.0
-            for end in range(first + 1, total + 1):
-                cycles += layers[end - 1].cycles
-                if _bytes(layers[first:end], stage, count) > limit:
-                    break
-                longest = max(least[stage][first], cycles)
-                if longest < least[stage + 1][end]:
-                    least[stage + 1][end], begin[stage + 1][end] = longest, first
-    if least[count][total] == math.inf:
+    """The layers in so many stages, the busiest of which has the least to do; None where no cut fits."""
+    cuts = _cuts(layers, count, limit)
+    if cuts is None:
         return None
-    cuts = [total]
-    for stage in range(count, 0, -1):
-        cuts.append(begin[stage][cuts[-1]])
-    cuts.reverse()
     parts = [layers[first:end] for first, end in zip(cuts, cuts[1:])]
     return Split(
         tuple(tuple(layer.name for layer in part) for part in parts),
         tuple(sum(layer.cycles for layer in part) for part in parts),
         tuple(_bytes(part, stage, count) for stage, part in enumerate(parts)),
     )
+
+
+def _cuts(layers: Sequence[Layer], count: int, limit: int) -> list[int] | None:
+    """Where stages begin, and the last one ends. Dynamic programming over the first layers in the first stages."""
+    total = len(layers)
+    least = [0.0, *[math.inf] * total]  # that the busiest stage has to do, by the number of layers
+    begins: list[list[int]] = []  # of the last stage, by stage and number of layers
+    for stage in range(count):
+        least, begin = _with_a_stage(layers, stage, count, limit, least)
+        begins.append(begin)
+    if least[total] == math.inf:
+        return None
+    cuts = [total]
+    for begin in reversed(begins):
+        cuts.append(begin[cuts[-1]])
+    return cuts[::-1]
+
+
+def _with_a_stage(
+    layers: Sequence[Layer], stage: int, count: int, limit: int, before: Sequence[float]
+) -> tuple[list[float], list[int]]:
+    """What the busiest of one more stage has to do, and where the new one begins, by the number of layers."""
+    total = len(layers)
+    least, begin = [math.inf] * (total + 1), [0] * (total + 1)
+    for first in range(stage, total):
+        cycles = 0.0
+        for end in range(first + 1, total + 1):
+            cycles += layers[end - 1].cycles
+            if _bytes(layers[first:end], stage, count) > limit:
+                break
+            longest = max(before[first], cycles)
+            if longest < least[end]:
+                least[end], begin[end] = longest, first
+    return least, begin
 
 
 def _bytes(part: Sequence[Layer], stage: int, count: int) -> int:

@@ -172,16 +172,21 @@ def recorded_arguments(use: Use) -> list[tuple[str, str]]:
     if use.call is None:
         return []
     given = [word.arg for word in use.call.keywords if word.arg]
+    found = {}
+    for key in _entries_of(use):
+        rows = arguments.CALLS[key].arguments
+        found.update({name: rows[name].what for name in given if name in rows and rows[name].effect == RECORDED})
+    return list(found.items())
+
+
+def _entries_of(use: Use) -> Iterator[str]:
+    """The entries of the table of arguments that a call may go by."""
     parts = use.name.strip(".").split(".")
     module, name = _split(use.name)
     own = set(parts[-1:]) if not name or name != parts[-1] else set(emulated.lineage(module, name))
-    found = {}
     for key, names in _calls().items():
         # A module such as gen_popnn_ops stands for all its functions; a method that is not a model's has other names.
         if not own & names and not any(part in names for part in parts if part.startswith("gen_")):
             continue
-        if use.name.startswith(".") and not key.startswith(("Model.", "pipeline")):
-            continue
-        rows = arguments.CALLS[key].arguments
-        found.update({name: rows[name].what for name in given if name in rows and rows[name].effect == RECORDED})
-    return list(found.items())
+        if not use.name.startswith(".") or key.startswith(("Model.", "pipeline")):
+            yield key

@@ -10,7 +10,7 @@ import ast
 import os
 import pathlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.errors import UnsupportedError
@@ -71,11 +71,9 @@ def _keras(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
     what = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
     apart = keras_choice.is_apart()
     for line, text in strings_set(tree, variable):
-        if text not in ("1", "true", "True") and not keras2.has_engine("keras.src"):
+        if _chooses_keras3(text):
             yield Trap(line, "Keras 3 chosen", f"{variable}={text} chooses it: {what}. Set it to 1, or leave it unset.")
-    for node in ast.walk(tree):
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
+    for node in _nodes(tree, (ast.Import, ast.ImportFrom)):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         is_keras = any(name.partition(".")[0] == "keras" and not name.startswith("keras.ipu") for name in names)
         if is_keras and apart:
@@ -94,8 +92,13 @@ def _chosen_outside(line: int, what: str) -> Iterator[Trap]:
         yield Trap(line, "Keras 3 chosen", str(error))
         return
     given = os.environ.get(variable, "1")
-    if given not in ("1", "true", "True") and not keras2.has_engine("keras.src"):
+    if _chooses_keras3(given):
         yield Trap(line, "Keras 3 chosen", f"{variable}={given} in the environment chooses it: {what}. Unset it.")
+
+
+def _chooses_keras3(value: str) -> bool:
+    """Whether that value of the environment variable does, where TensorFlow brings Keras 3."""
+    return value not in ("1", "true", "True") and not keras2.has_engine("keras.src")
 
 
 def _batches(tree: ast.Module) -> Iterator[Trap]:
@@ -121,17 +124,7 @@ def _models(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
     strategies = {name for name, kind in scan.objects.items() if "Strategy" in kind.rpartition(".")[2]}
     if not strategies:
         return
-    inside = {id(below) for scope in _scopes(tree, strategies) for below in ast.walk(scope)}
-    functions = [
-        node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-    ]
-    inside |= {id(below) for function in functions for below in ast.walk(function)}  # whoever calls it may be inside
-    made: dict[str, int] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and id(node) not in inside:
-            kind, target = scan.dotted(node.value.func) or "", dotted_text(node.targets[0])
-            if target and "keras" in kind.split(".") and kind.rpartition(".")[2] in _MODELS:
-                made[target] = node.lineno
+    made = _made_outside(tree, scan, strategies)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNNING:
             owner = dotted_text(node.func.value)
@@ -142,6 +135,23 @@ def _models(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
                     f"{owner} is made outside the strategy's scope and line {node.lineno} calls {node.func.attr}: it "
                     "would run on the host's CPU, and is refused in the scope. Make it in `with strategy.scope():`.",
                 )
+
+
+def _made_outside(tree: ast.Module, scan: Scan, strategies: set[str]) -> dict[str, int]:
+    """The lines of models made outside every scope, by the name that they are given."""
+    around = [*_scopes(tree, strategies), *_nodes(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
+    inside = {id(below) for node in around for below in ast.walk(node)}  # who calls a function may be in a scope
+    made: dict[str, int] = {}
+    for node in _nodes(tree, (ast.Assign,)):
+        if isinstance(node.value, ast.Call) and id(node) not in inside:
+            kind, target = scan.dotted(node.value.func) or "", dotted_text(node.targets[0])
+            if target and "keras" in kind.split(".") and kind.rpartition(".")[2] in _MODELS:
+                made[target] = node.lineno
+    return made
+
+
+def _nodes(tree: ast.Module, kinds: tuple[type[ast.AST], ...]) -> Iterator[Any]:
+    return (node for node in ast.walk(tree) if isinstance(node, kinds))
 
 
 def _scopes(tree: ast.Module, strategies: set[str]) -> Iterator[ast.With]:
