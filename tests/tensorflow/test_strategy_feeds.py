@@ -54,6 +54,29 @@ def test_iterators_of_the_scope_feed_loops(strategy):
     np.testing.assert_array_equal(results["double"], [0, 2, 4, 6, 8, 0, 2])
 
 
+def test_an_iterator_feeds_replicas():
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = 2
+    config.configure_ipu_system()
+    strategy = ipu.ipu_strategy.IPUStrategyV1()
+    with strategy.scope():
+        outfeed, total = IPUOutfeedQueue(), tf.Variable(0.0)
+
+        @tf.function(jit_compile=True)
+        def function(iterator):
+            for _ in tf.range(3):
+                x = next(iterator)
+                outfeed.enqueue(x)
+                total.assign_add(ipu.cross_replica_ops.cross_replica_sum(x))
+            return total.read_value()
+
+        iterator = iter(tf.data.Dataset.range(20).map(lambda i: tf.cast(i, tf.float32)))
+        assert float(strategy.run(function, args=[iterator])) == np.arange(6).sum()
+        assert float(strategy.run(function, args=[iterator])) == np.arange(12).sum()
+        np.testing.assert_array_equal(outfeed.dequeue(), np.arange(12).reshape(6, 2))
+    ipu.config.reset_ipu_configuration()
+
+
 @pytest.mark.parametrize("jit_compile", [True, None])
 def test_iterators_may_be_captured_and_functions_called_in_the_scope(strategy, jit_compile):
     iterator = iter(pairs(4))

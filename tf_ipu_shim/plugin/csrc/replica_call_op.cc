@@ -6,6 +6,7 @@
 #include "device.h"
 #include "meetings.h"
 #include "program_runs.h"
+#include "tensorflow/core/common_runtime/input_colocation_exemption_registry.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -31,6 +32,9 @@ REGISTER_OP("IpuReplicaCall")
     .Attr("replica: int >= 0 = 0")
     .SetIsStateful()
     .SetShapeFn(shape_inference::UnknownShape);
+
+// As of TensorFlow's calls: an iterator on the host and a variable on an IPU may go into one.
+REGISTER_INPUT_COLOCATION_EXEMPTION("IpuReplicaCall");
 
 class ReplicaCallOp : public PartitionedCallOp {
  public:
