@@ -6,10 +6,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 
 import tf_ipu_shim
+from tf_ipu_shim import keras2
 
 v1 = tf.compat.v1
 
@@ -107,3 +108,25 @@ def test_nothing_configured_is_a_report_too(own_environment):
     assert empty.devices == ()
     assert "No program has been compiled" in empty.to_text()
     assert json.loads(empty.to_json())["devices"] == []
+
+
+def test_programs_have_the_scripts_names(own_environment):
+    IPUConfig().configure_ipu_system()
+    keras = keras2.public()
+    strategy = ipu_strategy.IPUStrategyV1()
+    with strategy.scope():
+        model = keras.Sequential([keras.layers.Dense(1, input_shape=(2,))])
+        model.compile("sgd", "mse")
+        x, y = np.ones((4, 2), "f"), np.ones((4, 1), "f")
+        model.fit(x, y, batch_size=2, verbose=0)
+        model.evaluate(x, y, batch_size=2, verbose=0)
+        model.predict(x, batch_size=2)
+
+        @tf.function(jit_compile=True)
+        def doubled_20(value):
+            return 2.0 * value
+
+        strategy.run(doubled_20, args=[tf.ones([3])])
+    (device,) = tf_ipu_shim.memory_report().devices
+    assert [plan.program for plan in device.programs][-4:] == ["train", "evaluate", "predict", "doubled_20"]
+    reset_ipu_configuration()

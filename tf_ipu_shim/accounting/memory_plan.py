@@ -19,6 +19,7 @@ from tf_ipu_shim.accounting.savings import savings
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.accounting.storage import Storage, storage_of
 from tf_ipu_shim.accounting.work import ProgramWork
+from tf_ipu_shim.lowering.diagnostics import call_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, out_of_memory_text, plan_of
@@ -106,7 +107,7 @@ def _plan_of(
     for block in walk.blocks.values():
         mark_activations(block)
     return MemoryPlan(
-        program=request.name,
+        program=call_name(request.name),
         device=device.name,
         chip=device.chip.title,
         ipus=tuple(

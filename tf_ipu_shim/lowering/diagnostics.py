@@ -157,6 +157,16 @@ def shown_name(function: str) -> str:
     return found[1] if found and found[1] else function
 
 
+def call_name(op: str) -> str:
+    """What a memory report calls a program: the op of the script's graph, or the function that was called eagerly.
+
+    Example:
+        >>> call_name("cluster_1"), call_name("__inference_train_step_774")
+        ('cluster_1', 'train_step')
+    """
+    return shown_name(op) if op.startswith("__") else op
+
+
 def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
     """Whether the shape of an op's results depends on values that are not known before the program runs."""
     if node.op != _COMPUTED_EARLY:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator
 
-from tf_ipu_shim.lowering.diagnostics import shown_name
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
 from tf_ipu_shim.profile import MemoryReport, memory_report
 from tf_ipu_shim.reports import baseline
@@ -108,17 +106,9 @@ def assert_no_growth(
 
 
 def baseline_of(report: MemoryReport | None = None) -> baseline.Baseline:
-    """The figures of a report as a baseline; of this process when not given.
-
-    Programs have the names of the script's functions: TensorFlow's own count what a process has traced.
-    """
+    """The figures of a report as a baseline; of this process when not given."""
     report = memory_report() if report is None else report
-    return baseline.baseline_of(
-        {
-            device.name: [dataclasses.replace(plan, program=shown_name(plan.program)) for plan in device.programs]
-            for device in report.devices
-        }
-    )
+    return baseline.baseline_of({device.name: device.programs for device in report.devices})
 
 
 def _programs(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, IpuPlan]]:

@@ -149,7 +149,7 @@ def pipelined_program(
             )
             programs.count(model, mode, steps)
 
-    return programs.compiled(program)
+    return programs.compiled(program, mode)
 
 
 def _check_count(options: ModelOptions, stages: int, training: bool, count: int) -> None:

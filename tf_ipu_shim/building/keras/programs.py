@@ -94,7 +94,7 @@ def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -
             loops.repeat(steps, body, [], infeed)
             count(model, mode, steps)
 
-    return compiled(program)
+    return compiled(program, mode)
 
 
 def accumulating_program(
@@ -158,7 +158,7 @@ def accumulating_program(
             loops.repeat(steps // number, update, [])
             count(model, "fit", steps)
 
-    return compiled(program)
+    return compiled(program, "fit")
 
 
 def refuse_own_minimize(optimizer: Any) -> None:
@@ -181,8 +181,9 @@ def refuse_own_minimize(optimizer: Any) -> None:
         )
 
 
-def compiled(program: Callable[[], None]) -> Callable[[], None]:
-    """A function without arguments and results as one program."""
+def compiled(program: Callable[[], None], mode: str) -> Callable[[], None]:
+    """A function without arguments and results as one program, which reports call what it does."""
+    program.__name__ = "train" if mode == "fit" else mode
     function = def_function.function(program, autograph=False, jit_compile=True)
     function._omit_frequent_tracing_warning = True  # each is traced once, but all have the same Python code
     return function
