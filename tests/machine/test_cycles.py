@@ -8,8 +8,8 @@ import pytest
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, phases_of, plan_product, timeline_of, vertices
-from tf_ipu_shim.machine.cycles.phases import SYNC_CYCLES, spread
-from tf_ipu_shim.machine.cycles.products import units_of, vertex_cycles
+from tf_ipu_shim.machine.cycles.phases import spread
+from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES, units_of, vertex_cycles
 from tf_ipu_shim.machine.cycles.timeline import MeetingError
 from tf_ipu_shim.machine.memory import Block, Value
 

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import tempfile
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from option_runs import COMPILE_ONLY, STAGES, WIDTH, keras_accumulation, keras_recurrent, norm, pipeline, recurrent
-from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, nn_ops, scopes, utils
 from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
@@ -21,15 +22,22 @@ from tf_ipu_shim.poplar.ops import gen_ipu_ops
 from tf_ipu_shim import memory_report
 from tf_ipu_shim.configuration import all_options, arguments
 from tf_ipu_shim.configuration.all_options import ENGINE_OPTIONS, IPU_CONFIG, POPLAR_FLAGS
-from tf_ipu_shim.machine.effects import DEVICES, EFFECTS, MACHINE, MEMORY, OUTPUT, RECORDED, RESULTS
+from tf_ipu_shim.machine.effects import CYCLES, DEVICES, EFFECTS, MACHINE, MEMORY, OUTPUT, RECORDED, RESULTS
 from tf_ipu_shim.reports import reader
 from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PIPELINE, NORM, RNN, KERAS_RNN, ACCUMULATION = (
+PIPELINE, NORM, RNN, KERAS_RNN, ACCUMULATION, MULTI_CONV = (
     arguments.CALLS[call].heading
-    for call in ("pipeline", "group_norm", "PopnnLSTM", "keras PopnnLSTM", "Model.set_gradient_accumulation_options")
+    for call in (
+        "pipeline",
+        "group_norm",
+        "PopnnLSTM",
+        "keras PopnnLSTM",
+        "Model.set_gradient_accumulation_options",
+        "nn_ops.multi_conv",
+    )
 )
 SECTIONS = all_options.sections()
 ENTRIES = {(section, entry.name): entry for section, entries in SECTIONS.items() for entry in entries}
@@ -117,6 +125,32 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
     return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err), kept, profiles()
 
 
+def cycles(environment, config=None, call=None, **options):
+    """Cycles of a program's products, and what the largest needs beside the tensors."""
+    environment(config, engine=REPORT, ipus=1)
+    (call or products)(**options)
+    (file,) = REPORTS.glob("*/*/profile.pop")
+    steps = [row.cycles for row in reader.read(file).programs if row.computation == "product"]
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    return steps, [ipu.library for ipu in plan().ipus]
+
+
+def products(options=None):
+    """Runs a matrix product and a convolution of halves."""
+
+    def both(x, image):
+        convolved = nn_ops.multi_conv(
+            lambda: tf.nn.conv2d(image, tf.ones([3, 3, 32, 64], tf.float16), 1, "SAME"), options
+        )
+        return tf.matmul(x, tf.ones([256, 128], tf.float16)), convolved()
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = [v1.placeholder(tf.float16, shape) for shape in ([128, 256], [1, 16, 16, 32])]
+        with scopes.ipu_scope("/device:IPU:0"):
+            built = ipu_compiler.compile(both, fed)
+        session.run(built, {one: np.ones(one.shape, np.float16) for one in fed})
+
+
 def profiles():
     """The directory, whether liveness is there and the number of runs of each profile; then they are removed."""
     found = []
@@ -177,7 +211,14 @@ def broken(rule):
 CACHE = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_programs_")) / "cache"
 REPORTS = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_reports_")) / "reports"
 REPORT = {"autoReport.all": "true", "autoReport.directory": str(REPORTS / "a")}
-OBSERVERS = {MEMORY: memory, MACHINE: machine, DEVICES: places, RESULTS: results, OUTPUT: output}
+OBSERVERS = {
+    MEMORY: memory,
+    MACHINE: machine,
+    CYCLES: cycles,
+    DEVICES: places,
+    RESULTS: results,
+    OUTPUT: output,
+}
 OFFLOAD = {"offload_weight_update_variables": True}
 MODEL = "--use_ipu_model"
 INFEED = "--synthetic_data_categories=infeed"
@@ -220,6 +261,15 @@ EXERCISES = {
         )
         for option, rule in (("inv", "0/0"), ("div0", "1/0"), ("oflo", "max*2"), ("nanoo", "max*2"), ("set_all", "1/0"))
     },
+    (IPU_CONFIG, "convolutions.poplar_options"): (
+        {},
+        {"config": {"convolutions.poplar_options": {"partialsType": "half"}}},
+    ),
+    (IPU_CONFIG, "matmuls.poplar_options"): (
+        {},
+        {"config": {"matmuls.poplar_options": {"availableMemoryProportion": "0.001"}}},
+    ),
+    (MULTI_CONV, "options"): ({}, {"options": {"availableMemoryProportion": "0.001"}}),
     (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
     (IPU_CONFIG, "_profiling.enable_ipu_events"): ({"sdk": "2.3"}, {"config": {"_profiling.enable_ipu_events": True}}),
     (POPLAR_FLAGS, "help"): ({}, {"flags": "--help"}),

@@ -1,15 +1,22 @@
-"""Options that Poplar's planner would refuse fail the program, when it runs."""
+"""Options for Poplar's planner: what they change of the model, and that those it would refuse fail the program."""
 
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
-from tf_ipu_shim.ipu import ipu_compiler, rnn_ops
-from tf_ipu_shim.ipu.scopes import ipu_scope
+from tf_ipu_shim.ipu import ipu_compiler, nn_ops, rnn_ops
+from tf_ipu_shim.ipu.scopes import ipu_scope, partials_type
+
+from tf_ipu_shim import memory_report
+from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.cycles import plan_product
+from tf_ipu_shim.machine.memory import LIBRARY_ERROR_FACTOR
+from tf_ipu_shim.reports import reader
 
 v1 = tf.compat.v1
 INPUTS = np.ones([3, 2, 4], np.float32)
@@ -79,3 +86,127 @@ def test_at_once_when_run_eagerly():
         gen_lstm(tf.constant(INPUTS), WRONG, {})
     with pytest.raises(tf.errors.InternalError, match="is 'much', which is no number"):
         gen_gru(tf.constant(INPUTS), {}, {"availableMemoryProportion": "much"})
+
+
+@pytest.fixture
+def planned(environment, monkeypatch, tmp_path):
+    """Runs a model on matrices of halves with some options; gives its result, and its products' cycles."""
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", "calls")
+    folders = iter(range(10))
+
+    def run(model, shapes, profile=True, **config):
+        folder = tmp_path / str(next(folders))
+        engine = {"autoReport.all": "true", "autoReport.directory": str(folder)} if profile else {}
+        environment({name.replace("__", "."): value for name, value in config.items()}, engine=engine, ipus=1)
+        random = np.random.RandomState(0)
+        with tf.Graph().as_default(), v1.Session() as session:
+            fed = [v1.placeholder(tf.float16, shape) for shape in shapes]
+            with ipu_scope("/device:IPU:0"):
+                built = ipu_compiler.compile(model, fed)
+            results = session.run(built, {one: random.rand(*one.shape).astype(np.float16) for one in fed})
+        (made,) = (reader.read(one) for one in folder.iterdir()) if profile else (None,)
+        steps = [row.cycles for row in made.programs if row.computation == "product"] if profile else []
+        return results, steps, memory_report().devices[0].programs[-1].ipus[0]
+
+    return run
+
+
+SHAPES = ([256, 512], [512, 384])
+
+
+def by_hand(**options):
+    return plan_product(CHIPS["gc200"], 1, 256, 512, 384, element_bytes=2, **options)
+
+
+def test_the_configuration_plans_matrix_products(planned):
+    results, cycles, plain = planned(tf.matmul, SHAPES)
+    assert cycles == [by_hand().cycles]
+    for options, expected in (
+        ({"partialsType": "half"}, by_hand(partials_are_half=True)),
+        ({"availableMemoryProportion": "0.005"}, by_hand(proportion=0.005)),
+        (
+            {"partialsType": "half", "availableMemoryProportion": "0.005"},
+            by_hand(partials_are_half=True, proportion=0.005),
+        ),
+    ):
+        same, cycles, plan = planned(tf.matmul, SHAPES, matmuls__poplar_options=options)
+        np.testing.assert_array_equal(same, results)
+        assert cycles == [expected.cycles] != [by_hand().cycles]
+        assert plan.library.tile_bytes == expected.temporary_bytes
+        assert plan.library.limit_bytes == int(float(options.get("availableMemoryProportion", 0.6)) * 638976)
+        assert (plan.peak_bytes, plan.categories) == (plain.peak_bytes, plain.categories), "never added to the peak"
+    _, cycles, _ = planned(tf.matmul, SHAPES, convolutions__poplar_options={"partialsType": "half"})
+    assert cycles == [by_hand().cycles]
+
+
+def test_the_column_is_there_where_it_is_asked_for(planned, monkeypatch):
+    _, _, plan = planned(tf.matmul, SHAPES, profile=False)
+    expected = by_hand()
+    assert (
+        plan.library.tile_bytes == expected.temporary_bytes == plan.library.operand_bytes + plan.library.partial_bytes
+    )
+    text = memory_report().to_text()
+    (row,) = (line.split() for line in text.splitlines() if line.endswith("MatMul/dot/Conv_1"))
+    least, most = expected.temporary_bytes / LIBRARY_ERROR_FACTOR, expected.temporary_bytes * LIBRARY_ERROR_FACTOR
+    shown = [expected.temporary_bytes, math.floor(least), math.ceil(most), int(0.6 * 638976)]
+    assert row[1:5] == [f"{number:,}" for number in shown]
+    told = json.loads(memory_report().to_json())["devices"][0]["modelled"]["programs"][0]["ipus"][0]["library_call"]
+    assert (told["tile_bytes"], told["error_factor"]) == (expected.temporary_bytes, LIBRARY_ERROR_FACTOR)
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", "on")
+    _, _, without = planned(tf.matmul, SHAPES, profile=False)
+    assert without.library is None and "library call, bytes" not in memory_report().to_text()
+    assert without.peak_bytes == plan.peak_bytes
+
+
+def test_a_scope_sets_the_partials_of_the_ops_in_it(planned):
+    def model(x, y):
+        with partials_type(tf.float16):
+            first = tf.matmul(x, y, name="first")
+        with partials_type(tf.float32):
+            second = tf.matmul(x, y + tf.ones([], tf.float16), name="second")
+        return first, second
+
+    half = by_hand(partials_are_half=True).cycles
+    assert sorted(planned(model, SHAPES)[1]) == sorted([half, by_hand().cycles])
+    options = {"partialsType": "half"}
+    assert sorted(planned(model, SHAPES, matmuls__poplar_options=options)[1]) == sorted([half, by_hand().cycles])
+
+
+def test_multi_conv_plans_the_convolutions_in_it(planned):
+    shapes = ([1, 16, 16, 32], [3, 3, 32, 64])
+
+    def model(options):
+        def both(image, kernel):
+            inside = nn_ops.multi_conv(lambda: tf.nn.conv2d(image, kernel, 1, "SAME"), options=options)()
+            return inside, tf.nn.conv2d(image, tf.concat([kernel, kernel], 3), 1, "SAME")
+
+        return both
+
+    def plan(columns, half):
+        return plan_product(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, partials_are_half=half).cycles
+
+    assert sorted(planned(model(None), shapes)[1]) == sorted([plan(64, False), plan(128, False)])
+    made = planned(model({"partialsType": "half"}), shapes)[1]
+    assert sorted(made) == sorted([plan(64, True), plan(128, False)])
+
+
+def test_other_options_are_recorded(environment):
+    config = {"convolutions.poplar_options": {"partialsType": "half", "enableFastReduce": "true"}}
+    environment(config, ipus=1)
+    nn_ops.multi_conv(tf.nn.conv2d, options={"planType": "serial", "availableMemoryProportion": "0.2"})
+    without = dict(memory_report().without_effect)
+    assert without["convolutions.poplar_options"] == {"enableFastReduce": "true"}
+    assert without["nn_ops.multi_conv(options)"] == {"planType": "serial"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"availableMemoryProportion": "-1"}, "is '-1'. Value must be greater than or equal to 0"),
+        ({"availableMemoryProportion": "much"}, "is 'much', which is no number"),
+        ({"partialsType": "double"}, "partialsType is 'double'. Use 'half' or 'float'"),
+    ],
+)
+def test_a_configuration_that_poplar_would_refuse_fails_the_program(planned, options, message):
+    with pytest.raises(tf.errors.InternalError, match=message):
+        planned(tf.matmul, SHAPES, profile=False, matmuls__poplar_options=options)

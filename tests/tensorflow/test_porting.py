@@ -52,12 +52,12 @@ def test_what_nobody_has_and_what_is_refused():
 
 def test_reasons_are_those_of_the_table_of_options():
     text = CONFIGURED + (
-        "c.matmuls.poplar_options = {}\nc.auto_select_ipus = 2\n"
+        "c.slices.poplar_options = {}\nc.auto_select_ipus = 2\n"
         "ipu.rnn_ops.PopnnDynamicLSTM(4, options={}, return_state=True)\n"
         "model.set_gradient_accumulation_options(verify_usage=False)\n"
     )
     assert found(text) == [
-        (Kind.RECORDED, 4, "IPUConfig.matmuls.poplar_options"),
+        (Kind.RECORDED, 4, "IPUConfig.slices.poplar_options"),
         (Kind.RECORDED, 6, "ipu.rnn_ops.PopnnDynamicLSTM(options=)"),
         (Kind.RECORDED, 7, ".set_gradient_accumulation_options(verify_usage=)"),
     ]

@@ -305,7 +305,7 @@ GIVEN = {
     "get_current_iteration_counter": (counted, {"lower_bound": 0, "upper_bound": 2}),
     "fifo": (lambda **options: ipu.internal_ops.fifo(tf.ones([2]), 0, **options), {"offload": True}),
     "nn_ops.softmax": (lambda **options: ipu.nn_ops.softmax(tf.ones([2, 2]), **options), {"stable": True}),
-    "nn_ops.multi_conv": (lambda **options: ipu.nn_ops.multi_conv(tf.nn.conv2d, **options), {"options": POPLAR}),
+    "nn_ops.multi_conv": (lambda **options: ipu.nn_ops.multi_conv(tf.nn.conv2d, **options), {}),
     "embedding_lookup": (
         embedding_lookup,
         {"indices_are_sorted": True, "one_hot_threshold": 3, "min_encoding_size": 5},

@@ -85,12 +85,12 @@ def test_engine_options_that_are_no_json_are_an_error(monkeypatch):
 def test_options_of_the_old_functions_are_recorded(logged):
     options = utils.create_ipu_config(always_rearrange_copies_on_the_host=True)
     options = utils.set_norm_options(options, use_stable_statistics=True)
-    options = utils.set_matmul_options(options, {"availableMemoryProportion": "0.1"})
+    options = utils.set_matmul_options(options, {"availableMemoryProportion": "0.1", "use128BitConvUnitLoad": "true"})
     utils.configure_ipu_system(utils.auto_select_ipus(options, 1))
     assert dict(memory_report().without_effect) == {
         "experimental.always_rearrange_copies_on_the_host": True,
         "norms.use_stable_statistics": True,
-        "matmuls.poplar_options": {"availableMemoryProportion": "0.1"},
+        "matmuls.poplar_options": {"use128BitConvUnitLoad": "true"},
     }
     assert sum("norms.use_stable_statistics" in line for line in logged) == 1
 

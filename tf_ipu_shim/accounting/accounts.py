@@ -11,6 +11,7 @@ from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.accounting.plannings import Plannings
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.storage import Storage, Stored
 from tf_ipu_shim.accounting.variable_kinds import WEIGHT, variable_kinds
@@ -40,6 +41,7 @@ class Accounts:
         program: what it runs as.
         storage: where variables and accumulators are kept.
         names: of compute sets, where cycles are wanted; then steps say what they compute.
+        plannings: of products that have no mark of their own.
 
     Attributes:
         blocks: what each IPU runs.
@@ -58,8 +60,10 @@ class Accounts:
         program: LoweredProgram,
         storage: Storage,
         names: ComputeSetNames | None = None,
+        plannings: Plannings | None = None,
     ) -> None:
         self.names = names
+        self.plannings = plannings or Plannings()
         self._keys = itertools.count()
         self._request = request
         self._program = program

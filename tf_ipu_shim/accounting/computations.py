@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from tensorflow.core.framework import function_pb2
 
 from tf_ipu_shim.accounting.fusions import DRAWN, ONE_CALL, Fusion, fusions_in
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
+from tf_ipu_shim.accounting.plannings import Plannings, marks_of
 from tf_ipu_shim.accounting.product_types import INFERENCE, UPDATE, types_of_products
 from tf_ipu_shim.accounting.work import HloWork, convolution_sizes, dot_sizes, elements_of
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.machine.cycles import Computation, vertices
+from tf_ipu_shim.machine.cycles import Computation, Planning, vertices
 
 # What PopLibs calls element-wise work, where that is not XLA's word in capitals.
 _OPERATIONS = {
@@ -140,13 +141,21 @@ class InstructionReader:
         module: the program.
         functions: what it was made of, with the ops as the script has them.
         names: of the whole program; changed.
+        plannings: of products that have no mark of their own.
 
     Attributes:
         work: counts iterations of loops.
     """
 
-    def __init__(self, module: Any, functions: Iterable[function_pb2.FunctionDef], names: ComputeSetNames) -> None:
+    def __init__(
+        self,
+        module: Any,
+        functions: Sequence[function_pb2.FunctionDef],
+        names: ComputeSetNames,
+        plannings: Plannings,
+    ) -> None:
         self.work = HloWork(module)
+        self._plannings, self._marks = plannings, marks_of(functions)
         self._ops = {
             node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
         }
@@ -176,8 +185,12 @@ class InstructionReader:
         below, kind, sizes = self._named(instruction, below, kind, sizes, fusion)
         size = _element_bytes(instruction.shape)
         is_shared = kind == "product" or bool(fusion.op or _SHARED & {fusion.name, instruction.opcode})
-        same = (instruction.opcode, below, sizes, size) if is_shared else None
-        return Computation(kind, self._names.name(fusion.op or owner, below, same), sizes, size)
+        planning = self._planning(instruction) if kind == "product" else Planning()
+        same = (instruction.opcode, below, sizes, size, planning) if is_shared else None
+        return Computation(kind, self._names.name(fusion.op or owner, below, same), sizes, size, planning)
+
+    def _planning(self, product: Any) -> Planning:
+        return self._plannings.of(product.opcode, self._marks.get(product.metadata.op_name, {}))
 
     def _named(
         self, instruction: Any, below: str, kind: str, sizes: tuple[int, ...], fusion: Fusion

@@ -15,6 +15,7 @@ from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.hlo import mark_activations
 from tf_ipu_shim.accounting.memory_walk import Walk
+from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.savings import savings
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.accounting.storage import Storage, storage_of
@@ -22,6 +23,7 @@ from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering.diagnostics import call_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.machine.cycles import largest_call
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.runtime import plans, study
 
@@ -47,7 +49,16 @@ class Details(NamedTuple):
 
 def enabled() -> bool:
     """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY` is `off`."""
-    return os.environ.get(ENVIRONMENT_VARIABLE, "").lower() != "off"
+    return _asked() != "off"
+
+
+def with_library_calls() -> bool:
+    """Whether reports have a column for temporaries inside library calls: where `TF_IPU_SHIM_MEMORY` is `calls`."""
+    return _asked() == "calls"
+
+
+def _asked() -> str:
+    return os.environ.get(ENVIRONMENT_VARIABLE, "").lower()
 
 
 def plan_memory(
@@ -72,10 +83,16 @@ def plan_memory(
     Returns:
         The plan; None where a bug of ours left none, which a warning reports. What the program computes, as far as
         that was seen. And what the plan was made of.
+
+    Raises:
+        tf.errors.InternalError: the configuration has options that Poplar's planner would refuse.
     """
 
+    plannings = plannings_of(device.options)
+
     def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
-        walk = Walk(request, program, storage_of(request.library, device.options, program.replicas), names)
+        storage = storage_of(request.library, device.options, program.replicas)
+        walk = Walk(request, program, storage, names, plannings)
         counted(walk)
         line_of = _lines(request, walk, user_line)
         return _plan_of(request, program, device, walk, line_of), walk.work, Details(walk.blocks, line_of)
@@ -111,7 +128,10 @@ def _plan_of(
         device=device.name,
         chip=device.chip.title,
         ipus=tuple(
-            plan_of(ipu, block, device.chip, line_of, walk.remote.get(ipu))
+            dataclasses.replace(
+                plan_of(ipu, block, device.chip, line_of, walk.remote.get(ipu)),
+                library=largest_call(block, device.chip),
+            )
             for ipu, block in sorted(walk.blocks.items())
         ),
         variables=walk.variables,

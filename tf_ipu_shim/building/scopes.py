@@ -13,7 +13,7 @@ from tensorflow.python.framework import dtypes, ops
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.lowering import vocabulary
 
-FRONTEND_ATTRIBUTES_NAME = "_XlaFrontendAttributes"
+FRONTEND_ATTRIBUTES_NAME = vocabulary.FRONTEND_ATTRIBUTE
 OUTSIDE_COMPILATION_NAME = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE
 
 _PARTIALS = {dtypes.float16: xla_data_pb2.F16, dtypes.float32: xla_data_pb2.F32}
@@ -183,6 +183,8 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
 @contextmanager
 def partials_type(override_type: Any) -> Iterator[None]:
     """Sets the type of partial sums in matrix products and convolutions made inside.
+
+    The values do not depend on it here; the machine model plans these products with such sums.
 
     Args:
         override_type: `tf.float16` or `tf.float32`.

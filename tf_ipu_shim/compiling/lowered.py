@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
 from tf_ipu_shim.compiling import profiles, studies
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
@@ -96,12 +97,13 @@ class _Lowering:
 
     def run(self) -> Lowered:
         """Lowers, plans and settles."""
+        plannings_of(self._device.options)  # refuses what Poplar would, also where no memory is planned
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
             return Lowered(program, program, None, RunLog())
         request, device = self._request, self._device
         wants_names = self._profile is not None or self._has_events or study.active()
-        names = ComputeSetNames() if wants_names else None
+        names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
         plan, work, details = memory_plan.plan_memory(request, program, device, self._diagnostics.user_line, names)
         execution = choose(work) if self._asked.way == AUTO else self._asked
         by_xla = runs = program

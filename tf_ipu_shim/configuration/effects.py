@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +11,8 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.configuration import table, translate
 from tf_ipu_shim.configuration.base import _ConfigBase
 from tf_ipu_shim.configuration.verification import VerificationOptions
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.cycles import planning
+from tf_ipu_shim.machine.effects import CYCLES, RECORDED
 from tf_ipu_shim.messages import config_pb2
 
 
@@ -24,6 +27,17 @@ class Effect:
     value: Any
     changed: bool
     effect: str
+
+    def parts(self) -> Iterator[Effect]:
+        """The option; of a library's options for products, those that change nothing by themselves."""
+        if self.effect != CYCLES:
+            yield self
+            return
+        read = {name: value for name, value in self.value.items() if name in planning.READ}
+        others = {name: value for name, value in self.value.items() if name not in planning.READ}
+        for value, effect in ((read, CYCLES), (others, RECORDED)):
+            if value:
+                yield dataclasses.replace(self, value=value, effect=effect)
 
 
 def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:

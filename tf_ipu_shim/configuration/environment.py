@@ -64,7 +64,8 @@ VARIABLES = (
     Variable(
         name="TF_IPU_SHIM_MEMORY",
         default="on",
-        what="off: no memory figures, and nothing is refused for its memory",
+        what="off: no memory figures, and nothing is refused for its memory; calls: reports have temporaries inside "
+        "library calls, too",
     ),
     Variable(
         name="TF_IPU_SHIM_TRACEBACK",

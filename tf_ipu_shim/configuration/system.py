@@ -54,8 +54,8 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     devices.configure(options)
     global _set_options
     listed = effects_of(config, changed_only=True) if isinstance(config, _ConfigBase) else effects_in(options)
-    _set_options = tuple(listed)
-    accepted.note({option.path: option.value for option in listed if option.effect == RECORDED})
+    _set_options = tuple(part for effect in listed for part in effect.parts())
+    accepted.note({option.path: option.value for option in _set_options if option.effect == RECORDED})
 
 
 def set_options() -> tuple[Effect, ...]:

@@ -35,6 +35,9 @@ UPDATE_ATTRIBUTE = "_ipu_update"
 RESTARTING_ATTRIBUTE = "_ipu_restarts"
 # On an op that Poplar would refuse when it compiles: its message.
 REFUSED_ATTRIBUTE = "_ipu_refused"
+# On products: options of PopLibs' planner by XLA's instruction, as JSON; and what the script tells XLA by name.
+PLANNING_ATTRIBUTE = "_ipu_planning"
+FRONTEND_ATTRIBUTE = "_XlaFrontendAttributes"
 # On a loop of a session's graph: it runs what its values depend on, and nothing else.
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
 # How often an emitted loop runs, where that can be told.

@@ -12,15 +12,17 @@ RESULTS = "changes results"
 DEVICES = "changes devices"
 MEMORY = "changes the memory model"
 MACHINE = "changes the machine model"
+CYCLES = "changes the cycle model"
 OUTPUT = "changes what is written"
 RECORDED = "recorded only"
 
-EFFECTS = (RESULTS, DEVICES, MEMORY, MACHINE, OUTPUT, RECORDED)
+EFFECTS = (RESULTS, DEVICES, MEMORY, MACHINE, CYCLES, OUTPUT, RECORDED)
 MEANINGS = {
     RESULTS: "values that programs compute, or whether they may run",
     DEVICES: "which IPUs are used, and when they are attached",
     MEMORY: "modelled bytes, or whether a program that does not fit may run",
     MACHINE: "the simulated chip",
+    CYCLES: "modelled cycles in profiles and in `tf-ipu fit`, and temporaries inside library calls",
     OUTPUT: "trace events, progress bars, help: what a process writes beside its results",
     RECORDED: "nothing: it is accepted, checked, listed in the memory report and named in the log",
 }

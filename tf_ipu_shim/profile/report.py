@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.effects import RECORDED
-from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+from tf_ipu_shim.machine.memory import LIBRARY_ERROR_FACTOR, IpuPlan, MemoryPlan
 from tf_ipu_shim.profile import picture, text
 from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData
 from tf_ipu_shim.runtime import accepted, devices, plans
@@ -136,6 +136,7 @@ def _plan_dict(plan: IpuPlan) -> dict[str, Any]:
         "largest_step": plan.largest_step,
         "categories": dict(plan.categories),
         "remote": dict(plan.remote),
+        "library_call": plan.library and {**plan.library._asdict(), "error_factor": LIBRARY_ERROR_FACTOR},
         "max_tile": plan.max_tile,
         "max_tile_bytes": plan.max_tile_bytes,
         "bytes_per_tile": plan.bytes_per_tile,

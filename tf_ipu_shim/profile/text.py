@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from tf_ipu_shim.machine.memory import CATEGORIES
+from tf_ipu_shim.machine.memory import CATEGORIES, LIBRARY_ERROR_FACTOR, IpuPlan
 from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, ReportData
 
 WIDTH = 100
@@ -63,6 +64,7 @@ def _device(device: DeviceReport) -> list[str]:
             lines += ["", "In remote memory instead, at all times, by category:"]
             lines += _by_category([(plan.ipu, plan.remote) for plan in plans])
         lines += ["", "Largest owners at that step:", *_owners(device)]
+        lines += _library_calls(plans)
     lines += _programs(device)
     lines += ["", "Measured: what this process held and moved on the host, in bytes."]
     rows = [["IPU", "live now", "peak", "variables (modelled)"]]
@@ -116,6 +118,22 @@ def _owners(device: DeviceReport) -> list[str]:
         for owner in ipu.modelled.owners[:_OWNERS_SHOWN] if ipu.modelled is not None else ():
             rows.append([str(ipu.ipu), _number(owner.bytes), owner.kind, owner.name, owner.line or ""])
     return _table(rows, left={2, 3, 4})
+
+
+def _library_calls(plans: Sequence[IpuPlan]) -> list[str]:
+    """A table of its own, where it was asked for: what it says is much less certain than the rest."""
+    rows = [["IPU", "on a tile", "least", "most", "may use", "operands", "partial sums", "parts", "call"]]
+    for plan in plans:
+        call = plan.library
+        if call is not None:
+            least, most = call.tile_bytes / LIBRARY_ERROR_FACTOR, call.tile_bytes * LIBRARY_ERROR_FACTOR
+            sizes = [call.tile_bytes, math.floor(least), math.ceil(most), call.limit_bytes]
+            sizes += [call.operand_bytes, call.partial_bytes, call.parts]
+            rows.append([str(plan.ipu), *map(_number, sizes), call.name])
+    if len(rows) == 1:
+        return []
+    heading = "Temporaries inside the largest library call, bytes of a tile, in no figure above:"
+    return ["", heading, *_table(rows, left={8})]
 
 
 def _programs(device: DeviceReport) -> list[str]:

@@ -13,6 +13,7 @@ from tf_ipu_shim.building.ops.ctc_decoders import ctc_beam_search_decoder, ctc_b
 from tf_ipu_shim.building.ops.ctc_losses import ctc_loss_v2, ctc_loss_with_log_probs
 from tf_ipu_shim.building.ops.sampled_losses import nce_loss, sampled_softmax_loss
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.runtime import accepted
 
 __all__ = [
     "ctc_beam_search_decoder",
@@ -119,7 +120,8 @@ def softmax(x: Any, stable: bool = False, name: str | None = None) -> Any:
 def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Marks a function whose independent convolutions an IPU may run side by side.
 
-    The values do not depend on it. The options reach Poplar's planner, which a simulated system has none of.
+    The values do not depend on it. The machine model plans the convolutions inside, not their gradients, by the
+    options `partialsType` and `availableMemoryProportion`, one after the other; it reads no other options.
 
     Args:
         func: the function; left out, this is a decorator with arguments.
@@ -140,14 +142,17 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
         ...     return tf.nn.conv2d(x, w1, 1, "SAME"), tf.nn.conv2d(y, w2, 1, "SAME")
     """
 
-    note_arguments("nn_ops.multi_conv", options=options or None)
+    if others := planner_options.unread(options):
+        accepted.note_arguments({"nn_ops.multi_conv(options)": others})
 
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)
         def multi_conv_wrapper(*args: Any, **kwargs: Any) -> Any:
             if not isinstance({} if options is None else options, dict):
                 raise TypeError(f"Expected the multi_conv `options` to be a `dict`, but got {options!r} instead.")
-            return planner_options.check(inner(*args, **kwargs), options)
+            with planner_options.planned(convolution=options):
+                results = inner(*args, **kwargs)
+            return planner_options.check(results, options)
 
         return multi_conv_wrapper
 

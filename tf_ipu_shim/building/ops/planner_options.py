@@ -1,12 +1,13 @@
-"""Options of ops for Poplar's planner: there is none here, but what it would refuse is refused, and when it would be.
+"""Options of ops for Poplar's planner: the machine model reads them, and refuses what Poplar would, when it would.
 
 Poplar reads an op's options when it compiles the program, so that a wrong one fails the run and not the call.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
@@ -15,10 +16,40 @@ from tensorflow.python.framework import errors_impl, ops
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building import ipu_compiler
+from tf_ipu_shim.building import ipu_compiler, tracing
 from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.machine.cycles import Planning, PlanningError, planning
 
-_PROPORTION = "availableMemoryProportion"
+
+@contextlib.contextmanager
+def planned(**options: Mapping[str, Any] | None) -> Iterator[None]:
+    """Has the machine model plan the products inside by options, as far as these are right: see `check`.
+
+    Args:
+        **options: for `dot`, matrix products, and `convolution`: their options.
+
+    Example:
+        >>> with planned(convolution={"partialsType": "half"}):
+        ...     y = tf.nn.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 2]), 1, "SAME")
+    """
+    given = {opcode: dict(each) for opcode, each in options.items() if each and _wrong(each) is None}
+    mark = attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode())
+    with tracing.attributes({vocabulary.PLANNING_ATTRIBUTE: mark} if given else {}):
+        yield
+
+
+def unread(options: Any) -> dict[str, Any]:
+    """The options that change nothing, for the memory report and the log.
+
+    Args:
+        options: what the script gave; anything but a dictionary is refused elsewhere.
+
+    Example:
+        >>> unread({"partialsType": "half", "planType": "serial"})
+        {'planType': 'serial'}
+    """
+    given = options if isinstance(options, dict) else {}
+    return {name: value for name, value in given.items() if name not in planning.READ}
 
 
 def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
@@ -54,12 +85,8 @@ def _marked(tensor: Any, wrong: str) -> Any:
 
 
 def _wrong(options: Mapping[str, Any] | str | None) -> str | None:
-    given = (json.loads(options) if isinstance(options, str) else options) or {}  # "null" is no options, too
-    value = given.get(_PROPORTION)
     try:
-        number = None if value is None else float(value)
-    except (TypeError, ValueError):
-        return f"[Poplar] {_PROPORTION} is {value!r}, which is no number. Use a proportion such as 0.6."
-    if number is None or number >= 0:
-        return None
-    return f"[Poplar] {_PROPORTION} is {value!r}. Value must be greater than or equal to 0, such as 0.6."
+        Planning().asked((json.loads(options) if isinstance(options, str) else options) or {})  # "null" is none, too
+    except PlanningError as error:
+        return str(error)
+    return None

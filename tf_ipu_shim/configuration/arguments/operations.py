@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tf_ipu_shim.configuration.arguments.call import Call, recorded
+from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
 from tf_ipu_shim.machine import reasons
+from tf_ipu_shim.machine.effects import CYCLES
 
 _DENSITY = "only densities that are refused have it"
 _FORMAT = "the parameters say what the format is"
@@ -23,7 +24,7 @@ CALLS = {
     "nn_ops.softmax": Call(
         "`nn_ops.softmax`", {"stable": recorded("the largest element is always subtracted first", False)}
     ),
-    "nn_ops.multi_conv": Call("`nn_ops.multi_conv`", {"options": recorded(reasons.PLANNING)}),
+    "nn_ops.multi_conv": Call("`nn_ops.multi_conv`", {"options": Argument(CYCLES, reasons.PRODUCTS)}),
     "precompiled_user_op": Call(
         "`custom_ops.precompiled_user_op`",
         {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tf_ipu_shim.configuration.table.option import Option
 from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import MEMORY
+from tf_ipu_shim.machine.effects import CYCLES, MEMORY
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -28,7 +28,8 @@ OPTIONS: tuple[Option, ...] = (
         dict,
         "Options of PopLibs convolutions, from name to value, both text.",
         "convolution_options",
-        what=reasons.PLANNING,
+        effect=CYCLES,
+        what=reasons.PRODUCTS,
     ),
     Option(
         "slices.poplar_options",
@@ -50,7 +51,8 @@ OPTIONS: tuple[Option, ...] = (
         dict,
         "Options of PopLibs matrix products, from name to value, both text.",
         "matmul_options",
-        what=reasons.PLANNING,
+        effect=CYCLES,
+        what=reasons.PRODUCTS,
     ),
     Option(
         "pooling.poplar_options",

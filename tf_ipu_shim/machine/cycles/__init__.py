@@ -1,8 +1,10 @@
 """How many cycles a program takes on each IPU, known before it runs. Never imports TensorFlow.
 
 computation   what one step computes, whatever chip it is for
+planning      what scripts ask of PopLibs' planner for products
 vertices      cycles of a tile's vertices: PopLibs' published formulas
 products      matrix products and convolutions: a plan over the tiles, and its cycles
+library_calls what products need beside the tensors
 phases        a computation as syncs, exchanges and compute sets of one chip
 timeline      a program as a tree of these, with the time each begins: who waits for whom
 
@@ -12,7 +14,9 @@ timeline      a program as a tree of these, with the time each begins: who waits
 from __future__ import annotations
 
 from tf_ipu_shim.machine.cycles.computation import KINDS, Computation, Meeting
+from tf_ipu_shim.machine.cycles.library_calls import largest_call
 from tf_ipu_shim.machine.cycles.phases import ERROR_FACTORS, Phase, phases_of
+from tf_ipu_shim.machine.cycles.planning import Planning, PlanningError
 from tf_ipu_shim.machine.cycles.products import ProductPlan, plan_product
 from tf_ipu_shim.machine.cycles.timeline import Entry, Timeline, timeline_of
 
@@ -23,8 +27,11 @@ __all__ = [
     "Entry",
     "Meeting",
     "Phase",
+    "Planning",
+    "PlanningError",
     "ProductPlan",
     "Timeline",
+    "largest_call",
     "phases_of",
     "plan_product",
     "timeline_of",

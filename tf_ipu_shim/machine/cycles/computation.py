@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tf_ipu_shim.machine.cycles.planning import Planning
+
 KINDS = (
     "product",
     "elementwise",
@@ -54,6 +56,7 @@ class Computation(NamedTuple):
         name: of its compute set, such as `dense/BiasAdd/fusion/Op/Add`; empty for the op's own name.
         sizes: see above.
         element_bytes: size of a number.
+        planning: how a product is planned; of no meaning for all else.
 
     Example:
         >>> Computation("elementwise", "add/Op/Add", (1024, 2, 1, 0)).kind
@@ -64,6 +67,7 @@ class Computation(NamedTuple):
     name: str
     sizes: tuple[int, ...]
     element_bytes: int = 4
+    planning: Planning = Planning()
 
 
 class Meeting(NamedTuple):

@@ -10,10 +10,8 @@ from typing import NamedTuple
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import vertices
 from tf_ipu_shim.machine.cycles.computation import Computation
-from tf_ipu_shim.machine.cycles.products import PROPORTION, plan_product
+from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES, ProductPlan, plan_product
 
-SYNC_CYCLES = 126
-"""A sync of the tiles of one IPU, before each exchange: what the target of an `ipu21` gives for it."""
 HOST_TO_DEVICE_BYTES_PER_SECOND = 26.4e9 / 8
 """What an IPU reads from the host, while it writes too: the host traffic test of an M2000."""
 DEVICE_TO_HOST_BYTES_PER_SECOND = 23.5e9 / 8
@@ -99,9 +97,7 @@ def spread(chip: Chip, elements: int, element_bytes: int) -> Spread:
     return Spread(-(-elements // most), most)
 
 
-def phases_of(
-    computation: Computation, chip: Chip, partials_are_half: bool = False, proportion: float = PROPORTION
-) -> tuple[Phase, ...]:
+def phases_of(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     """What an IPU does for a computation.
 
     Exchanges between IPUs and collectives are not among them: these depend on the links (see `timeline`).
@@ -109,8 +105,6 @@ def phases_of(
     Args:
         computation: what is computed or moved.
         chip: the IPU's.
-        partials_are_half: `partialsType` of matrix products and convolutions.
-        proportion: `availableMemoryProportion` of these.
 
     Returns:
         Phases in order; none for what takes no time.
@@ -120,13 +114,11 @@ def phases_of(
         >>> [phase.kind for phase in phases_of(Computation("elementwise", "add", (1024, 2, 1, 0)), CHIPS["gc200"])]
         ['compute']
     """
-    return _phases(computation._replace(name=""), chip, partials_are_half, proportion)
+    return _phases(computation._replace(name=""), chip)
 
 
 @functools.lru_cache(maxsize=16384)
-def _phases(computation: Computation, chip: Chip, half: bool, proportion: float) -> tuple[Phase, ...]:
-    if computation.kind == "product":
-        return _product(computation, chip, half, proportion)
+def _phases(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return _OF_KIND[computation.kind](computation, chip)
 
 
@@ -144,11 +136,24 @@ def _exchange(name: str, chip: Chip, received: int, tiles: int, total: int | Non
     return [Phase("sync", "", SYNC_CYCLES, chip.tiles), Phase("exchange", name, cycles, tiles, cycles * tiles, moved)]
 
 
-def _product(computation: Computation, chip: Chip, half: bool, proportion: float) -> tuple[Phase, ...]:
+def product_plan(computation: Computation, chip: Chip) -> ProductPlan | None:
+    """How a product is planned; None for an empty one.
+
+    Args:
+        computation: of the kind `product`.
+        chip: the IPU's.
+    """
     groups, rows, inner, columns, positions = computation.sizes
     if not groups * rows * inner * columns * positions:
+        return None
+    return plan_product(chip, groups, rows, inner, columns, positions, computation.element_bytes, *computation.planning)
+
+
+def _product(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    plan = product_plan(computation, chip)
+    if plan is None:
         return ()
-    plan = plan_product(chip, groups, rows, inner, columns, positions, computation.element_bytes, half, proportion)
+    positions = computation.sizes[-1]
     tiles = plan.tiles
     cycles = plan.rearrange + plan.compute + plan.accumulate
     operands = Phase("exchange", "/PreArrange", plan.exchange, tiles, plan.exchange * tiles, plan.operand_bytes * tiles)
@@ -319,6 +324,7 @@ def _host(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
 
 
 _OF_KIND: dict[str, Callable[[Computation, Chip], tuple[Phase, ...]]] = {
+    "product": _product,
     "elementwise": _elementwise,
     "cast": _cast,
     "reduce": _reduce,

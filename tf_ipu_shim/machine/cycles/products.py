@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import vertices
+from tf_ipu_shim.machine.cycles.planning import DEFAULT_PROPORTION
 
-PROPORTION = 0.6
-"""Part of a tile that one product may use for its temporaries, `availableMemoryProportion`."""
+SYNC_CYCLES = 126
+"""A sync of the tiles of one IPU, before each exchange: what the target of an `ipu21` gives for it."""
 
 
 class ProductPlan(NamedTuple):
@@ -31,8 +32,9 @@ class ProductPlan(NamedTuple):
         compute: cycles of the units.
         reduce_exchange: cycles to bring partial sums together.
         reduce: cycles to add them up.
-        temporary_bytes: on the tile with most.
-        operand_bytes: that the busiest tile receives of the operands.
+        temporary_bytes: on the tile with most: operands of the part in work, partial sums, those that it receives.
+        partial_bytes: of these its own partial sums.
+        operand_bytes: that the busiest tile receives of the operands, all parts together.
         received_bytes: that it receives of partial sums.
         busy_share: what the tiles have to do on average, as a part of what the fullest has: rounding up leaves some
             idle.
@@ -47,6 +49,7 @@ class ProductPlan(NamedTuple):
     reduce_exchange: int
     reduce: int
     temporary_bytes: int
+    partial_bytes: int
     operand_bytes: int
     received_bytes: int
     busy_share: float
@@ -57,9 +60,15 @@ class ProductPlan(NamedTuple):
         return math.prod(self.split)
 
     @property
+    def sync(self) -> int:
+        """Cycles of the syncs before its exchanges: of each part's operands, and of partial sums."""
+        return SYNC_CYCLES * (self.serial + bool(self.reduce))
+
+    @property
     def cycles(self) -> int:
         """All of it."""
-        return self.exchange + self.rearrange + self.compute + self.accumulate + self.reduce_exchange + self.reduce
+        compute = self.rearrange + self.compute + self.accumulate
+        return self.sync + self.exchange + compute + self.reduce_exchange + self.reduce
 
 
 class Units(NamedTuple):
@@ -82,7 +91,7 @@ class Units(NamedTuple):
 
 @functools.cache
 def units_of(chip: Chip, element_bytes: int, partials_are_half: bool) -> Units:
-    """The units for operands of a type.
+    """The units for operands of a type, all that there are.
 
     Args:
         chip: the chip.
@@ -97,6 +106,15 @@ def units_of(chip: Chip, element_bytes: int, partials_are_half: bool) -> Units:
         units, inner, loop, partial = chip.amp_units_fp16_fp32, 16, 4, 4
     weight_bytes = inner * min(element_bytes, 4)
     return Units(units, inner, loop, partial, math.ceil(units * weight_bytes / chip.load_bytes_per_cycle))
+
+
+def _choices(chip: Chip, element_bytes: int, partials_are_half: bool) -> list[Units]:
+    """Half sums may leave as many units idle as float sums do: better where there are few columns."""
+    units = units_of(chip, element_bytes, partials_are_half)
+    fewer = units_of(chip, element_bytes, False)
+    if fewer.units == units.units:
+        return [units]
+    return [units, fewer._replace(partial_bytes=units.partial_bytes)]
 
 
 def _worker(units: Units, positions: int, zeroes: bool) -> int:
@@ -156,7 +174,7 @@ def plan_product(
     positions: int = 1,
     element_bytes: int = 4,
     partials_are_half: bool = False,
-    proportion: float = PROPORTION,
+    proportion: float = DEFAULT_PROPORTION,
 ) -> ProductPlan:
     """Plans a product of `[rows, inner]` by `[inner, columns]`, for each of so many groups.
 
@@ -181,11 +199,12 @@ def plan_product(
         >>> plan.tiles <= 1472
         True
     """
-    units = units_of(chip, element_bytes, partials_are_half)
     limit = proportion * chip.bytes_per_tile
-    ways = [_Way(units, groups, rows, inner, columns, positions, element_bytes)]
-    if positions == 1 and rows != columns:  # the operands may change sides
-        ways.append(_Way(units, groups, columns, inner, rows, positions, element_bytes))
+    ways = []
+    for units in _choices(chip, element_bytes, partials_are_half):
+        ways.append(Way(units, groups, rows, inner, columns, positions, element_bytes))
+        if positions == 1 and rows != columns:  # the operands may change sides
+            ways.append(Way(units, groups, columns, inner, rows, positions, element_bytes))
     plans = [way.plan(chip, split, limit) for way in ways for split in way.splits(chip.tiles)]
     fitting = [plan for plan in plans if plan.temporary_bytes <= limit]
     if fitting:
@@ -201,8 +220,18 @@ def _temporaries(plan: ProductPlan) -> int:
     return plan.temporary_bytes
 
 
-class _Way(NamedTuple):
-    """A product with its operands on one of the two sides."""
+class Way(NamedTuple):
+    """A product with its operands on one of the two sides.
+
+    Args:
+        units: that compute it.
+        groups: see `plan_product`, as all others.
+        rows: of the operand that moves past the units.
+        inner: the axis that is summed over.
+        columns: of the operand that the units hold.
+        positions: of a convolution's kernel.
+        element_bytes: size of a number.
+    """
 
     units: Units
     groups: int
@@ -229,7 +258,13 @@ class _Way(NamedTuple):
                     yield by_group, by_row, by_column, by_inner
 
     def plan(self, chip: Chip, split: tuple[int, int, int, int], limit: float) -> ProductPlan:
-        """What it takes, cut so, with as few parts one after the other as its memory allows."""
+        """What it takes, cut so, with as few parts one after the other as its memory allows.
+
+        Args:
+            chip: whose tiles they are.
+            split: tiles along groups, rows, columns and the axis that is summed over.
+            limit: bytes of a tile that temporaries may take; more only where that many parts do not suffice.
+        """
         by_group, by_row, by_column, by_inner = split
         units, size = self.units, self.element_bytes
         each = -(-self.groups // by_group)
@@ -263,6 +298,7 @@ class _Way(NamedTuple):
             reduce_exchange=reduce_exchange,
             reduce=reduce,
             temporary_bytes=math.ceil(operands / serial) + kept,
+            partial_bytes=partials * units.partial_bytes,
             operand_bytes=operands,
             received_bytes=received,
             busy_share=self._busy_share(split),

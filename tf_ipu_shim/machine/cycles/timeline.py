@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles.computation import Computation, Meeting
-from tf_ipu_shim.machine.cycles.phases import SYNC_CYCLES, Phase, host_cycles, phases_of
+from tf_ipu_shim.machine.cycles.phases import Phase, host_cycles, phases_of
+from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
 
@@ -72,8 +73,6 @@ def timeline_of(
     blocks: Mapping[int, Block],
     chip: Chip,
     num_ipus: int,
-    partials_are_half: bool = False,
-    proportion: float = 0.6,
     replicas: int = 1,
 ) -> Timeline:
     """Puts a program's steps on the clock.
@@ -82,8 +81,6 @@ def timeline_of(
         blocks: what each IPU runs; steps that take time have a `Computation` or `Meeting`.
         chip: of all IPUs.
         num_ipus: of the device; links depend on it.
-        partials_are_half: `partialsType` of products.
-        proportion: `availableMemoryProportion` of products.
         replicas: that take part in collectives.
 
     Returns:
@@ -101,17 +98,15 @@ def timeline_of(
         >>> timeline_of({0: block}, CHIPS["gc200"], 1).cycles
         185
     """
-    clock = _Clock(chip, num_ipus, partials_are_half, proportion, replicas)
+    clock = _Clock(chip, num_ipus, replicas)
     entries, ends, busy = clock.run(blocks, 0)
     return Timeline(entries, max(ends.values(), default=0), busy)
 
 
 class _Clock:
-    def __init__(self, chip: Chip, num_ipus: int, half: bool, proportion: float, replicas: int) -> None:
+    def __init__(self, chip: Chip, num_ipus: int, replicas: int) -> None:
         self._chip = chip
         self._num_ipus = max(num_ipus, 1)
-        self._half = half
-        self._proportion = proportion
         self._replicas = replicas
 
     def run(self, blocks: Mapping[int, Block], start: int) -> tuple[list[Entry], dict[int, int], dict[int, float]]:
@@ -177,7 +172,7 @@ class _Clock:
     def _phases(self, computation: Computation) -> Sequence[Phase]:
         if computation.kind == "collective":
             return self._collective(computation)
-        return phases_of(computation, self._chip, self._half, self._proportion)
+        return phases_of(computation, self._chip)
 
     def _collective(self, computation: Computation) -> list[Phase]:
         """A sum over replicas round a ring: each sends twice what the others have of its part."""

@@ -16,13 +16,24 @@ from __future__ import annotations
 from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.liveness import Liveness, live, smallest
 from tf_ipu_shim.machine.memory.out_of_memory import out_of_memory_text, worst
-from tf_ipu_shim.machine.memory.plan import CATEGORIES, IpuPlan, MemoryPlan, Owner, Saving, plan_of
+from tf_ipu_shim.machine.memory.plan import (
+    CATEGORIES,
+    LIBRARY_ERROR_FACTOR,
+    IpuPlan,
+    LibraryCall,
+    MemoryPlan,
+    Owner,
+    Saving,
+    plan_of,
+)
 from tf_ipu_shim.machine.memory.savings import beside, best, of_figures
 
 __all__ = [
     "CATEGORIES",
+    "LIBRARY_ERROR_FACTOR",
     "Block",
     "IpuPlan",
+    "LibraryCall",
     "Liveness",
     "MemoryPlan",
     "Mode",

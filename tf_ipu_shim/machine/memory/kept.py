@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
-from tf_ipu_shim.machine.memory.plan import IpuPlan, MemoryPlan, Owner
+from tf_ipu_shim.machine.memory.plan import IpuPlan, LibraryCall, MemoryPlan, Owner
 
 
 def to_text(plan: MemoryPlan) -> str:
@@ -44,4 +44,5 @@ def from_text(text: str) -> MemoryPlan:
 
 def _ipu(fields: dict[str, Any]) -> IpuPlan:
     owners = tuple(Owner(**owner) for owner in fields["owners"])
-    return IpuPlan(**{**fields, "owners": owners, "tile_bytes": tuple(fields["tile_bytes"])})
+    library = LibraryCall(*fields["library"]) if fields["library"] is not None else None
+    return IpuPlan(**{**fields, "owners": owners, "tile_bytes": tuple(fields["tile_bytes"]), "library": library})

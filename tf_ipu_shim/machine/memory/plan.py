@@ -49,6 +49,37 @@ class Owner:
     line: str | None = None
 
 
+class LibraryCall(NamedTuple):
+    """What one library call, a product, needs on its tiles beside the tensors. It is in no other figure.
+
+    Args:
+        name: of its compute set.
+        tiles: that take part.
+        tile_bytes: on the fullest of them.
+        operand_bytes: of these operands, in the order that the units want, of the part in work.
+        partial_bytes: of these partial sums, received ones included.
+        parts: one after the other, so that they fit into the proportion of a tile that the call may use.
+        limit_bytes: that proportion.
+    """
+
+    name: str
+    tiles: int
+    tile_bytes: int
+    operand_bytes: int
+    partial_bytes: int
+    parts: int
+    limit_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """On all tiles, each as full as the fullest."""
+        return self.tiles * self.tile_bytes
+
+
+LIBRARY_ERROR_FACTOR = 3.0
+"""Temporaries of a library call are expected between ours divided by this and ours times it."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IpuPlan:
     """What a program needs on one IPU at its largest step.
@@ -63,6 +94,8 @@ class IpuPlan:
         tile_bytes: bytes on each tile at that step.
         bytes_per_tile: memory of one tile.
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
+        library: the call that needs most beside the tensors, in none of the other figures; None where there is none,
+            or where it was not asked for.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -83,6 +116,7 @@ class IpuPlan:
     tile_bytes: tuple[int, ...]
     bytes_per_tile: int
     remote: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    library: LibraryCall | None = None
 
     @property
     def peak_bytes(self) -> int:

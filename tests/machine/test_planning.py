@@ -1,0 +1,151 @@
+"""What options of PopLibs' planner change of a product: figures added up by hand, and that less is never more."""
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.cycles import (
+    Computation,
+    Planning,
+    PlanningError,
+    largest_call,
+    phases_of,
+    plan_product,
+)
+from tf_ipu_shim.machine.cycles.products import Way, units_of
+from tf_ipu_shim.machine.memory import Block
+
+GC200, GC2 = CHIPS["gc200"], CHIPS["gc2"]
+EVERYTHING = float("inf")
+
+
+def on_one_tile(chip, half, limit=EVERYTHING):
+    """64 x 64 by 64 x 32 of halves, all on one tile."""
+    return Way(units_of(chip, 2, half), 1, 64, 64, 32, 1, 2).plan(chip, (1, 1, 1, 1), limit)
+
+
+def test_half_sums_take_half_the_bytes():
+    # Operands 64 x 64 and 64 x 32 of two bytes; 64 x 32 sums of four bytes, or of two.
+    assert on_one_tile(GC200, False).temporary_bytes == 8192 + 4096 + 8192
+    assert on_one_tile(GC200, True).temporary_bytes == 8192 + 4096 + 4096
+    assert [on_one_tile(GC200, half).partial_bytes for half in (False, True)] == [8192, 4096]
+
+
+def test_half_sums_take_half_the_cycles_where_the_chip_has_the_units():
+    # 8 of 16 units: four times eight columns; each pass loads 8 x 32 bytes at 8 a cycle. With all of them, two times
+    # sixteen columns, and twice as long to load. A worker has 11 rows.
+    inner, first = 6 * (38 + 4 * 8), 6 * (37 + 4 * 8)
+
+    def by_hand(columns, load):
+        return 50 + 12 + 1 + 3 * (15 + columns * (25 + load + inner)) + 11 + columns * (18 + 7 + load + first)
+
+    assert on_one_tile(GC200, False).compute == by_hand(4, 32)
+    assert on_one_tile(GC200, True).compute == by_hand(2, 64)
+    # A GC2 has eight for both: only the bytes differ.
+    assert on_one_tile(GC2, False).compute == on_one_tile(GC2, True).compute == by_hand(4, 32)
+    assert on_one_tile(GC2, True).partial_bytes == 4096
+
+
+def test_a_large_product_is_nearly_twice_as_fast_with_half_sums():
+    single, half = (
+        plan_product(GC200, 1, 4096, 4096, 4096, element_bytes=2, partials_are_half=half) for half in (False, True)
+    )
+    assert 1.75 < single.compute / half.compute <= 2.1
+
+
+def test_what_does_not_fit_comes_in_parts():
+    # Sums of 8192 bytes stay; 12288 bytes of operands come in so many parts that 14400 are enough.
+    plan = on_one_tile(GC200, False, 14_400)
+    assert (plan.serial, plan.temporary_bytes) == (2, 6144 + 8192)
+    # The second part's sums are added to the first one's: 2048 numbers, 171 vectors of two a worker.
+    assert plan.accumulate == (20 + 171 * 3) * 6 + 11
+    assert plan.sync == 2 * 126
+    assert plan.cycles == on_one_tile(GC200, False).cycles + plan.accumulate + 126
+    # No more parts than there are: four times 16 of the summed axis.
+    assert on_one_tile(GC200, False, 0).serial == 4
+
+
+def test_phases_are_the_plan():
+    for planning in (Planning(), Planning(True), Planning(False, 0.05)):
+        product = Computation("product", "x", (1, 512, 1024, 512, 1), 2, planning)
+        plan = plan_product(GC200, 1, 512, 1024, 512, 1, 2, *planning)
+        assert sum(phase.cycles for phase in phases_of(product, GC200)) == plan.cycles
+
+
+SIZES = st.integers(1, 3000)
+PROPORTIONS = st.floats(0, 1)
+PRODUCTS = st.tuples(
+    st.sampled_from([GC2, GC200, CHIPS["bow"]]),
+    st.integers(1, 40),
+    SIZES,
+    SIZES,
+    SIZES,
+    st.sampled_from([1, 1, 9]),
+    st.sampled_from([2, 4]),
+)
+
+
+@settings(max_examples=60)
+@given(PRODUCTS, st.booleans(), PROPORTIONS, PROPORTIONS)
+def test_a_smaller_proportion_never_takes_more_memory_nor_less_time(product, half, first, second):
+    less, more = (plan_product(*product, half, proportion) for proportion in sorted((first, second)))
+    assert less.temporary_bytes <= more.temporary_bytes
+    assert less.cycles >= more.cycles
+
+
+@settings(max_examples=60)
+@given(PRODUCTS, PROPORTIONS)
+def test_half_sums_never_take_longer(product, proportion):
+    assume(product[5] == 1)  # a vertex of a kernel takes a cycle more a worker with half sums
+    single, half = (plan_product(*product, is_half, proportion) for is_half in (False, True))
+    assume(single.temporary_bytes <= proportion * product[0].bytes_per_tile)
+    assert half.cycles <= single.cycles
+    if product[-1] == 4:
+        assert half == single, "sums of fp32 operands are fp32"
+
+
+@settings(max_examples=60)
+@given(PRODUCTS, PROPORTIONS)
+def test_a_plan_stays_within_its_proportion_or_takes_least(product, proportion):
+    plan = plan_product(*product, False, proportion)
+    limit = proportion * product[0].bytes_per_tile
+    assert plan.temporary_bytes <= limit or plan.temporary_bytes == plan_product(*product, False, 0.0).temporary_bytes
+
+
+def test_options_are_read_as_poplar_takes_them():
+    assert Planning().asked({"partialsType": "half", "availableMemoryProportion": "0.25"}) == (True, 0.25)
+    assert Planning(True, 0.1).asked({"partialsType": None, "planType": "serial"}) == (True, 0.1)
+    assert Planning(True).asked({"partialsType": "float", "availableMemoryProportion": 0}) == (False, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"availableMemoryProportion": "-0.1"}, "Value must be greater than or equal to 0"),
+        ({"availableMemoryProportion": "nan"}, "is 'nan', which is no number"),
+        ({"availableMemoryProportion": []}, "which is no number"),
+        ({"partialsType": "bfloat"}, "Use 'half' or 'float'"),
+        ({"partialsType": []}, "Use 'half' or 'float'"),
+    ],
+)
+def test_values_that_poplar_refuses(options, message):
+    with pytest.raises(PlanningError, match=message):
+        Planning().asked(options)
+
+
+def test_the_largest_call_of_a_program_loops_included():
+    small = Computation("product", "small", (1, 16, 64, 32, 1), 2)
+    large = Computation("product", "large", (1, 512, 2048, 512, 1), 2, Planning(False, 0.1))
+    body, block = Block("body"), Block("program")
+    body.run("large", (), (), work=large)
+    block.run("empty", (), (), work=Computation("product", "empty", (1, 0, 64, 32, 1), 2))
+    block.run("small", (), (), work=small)
+    block.run("loop", (), (), (body,), True)
+    call, plan = largest_call(block, GC200), plan_product(GC200, 1, 512, 2048, 512, 1, 2, False, 0.1)
+    assert (call.name, call.tiles, call.parts) == ("large", plan.tiles, plan.serial)
+    assert call.tile_bytes == plan.temporary_bytes <= call.limit_bytes == 63_897
+    assert call.operand_bytes + call.partial_bytes == call.tile_bytes
+    assert call.partial_bytes == plan.partial_bytes + plan.received_bytes
+    assert call.bytes == plan.tiles * plan.temporary_bytes
+    assert largest_call(Block("nothing"), GC200) is None

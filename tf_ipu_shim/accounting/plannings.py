@@ -1,0 +1,84 @@
+"""How PopLibs is asked to plan each product: by the configuration, and by marks on single ops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tensorflow.compiler.xla import xla_data_pb2
+from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.python.framework import errors
+
+from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.machine.cycles import Planning, PlanningError
+from tf_ipu_shim.machine.cycles.planning import PARTIALS
+
+_PARTIALS = {"F16": "half", "F32": "float"}
+
+
+class Plannings(NamedTuple):
+    """What holds for all products that have no mark of their own.
+
+    Args:
+        dot: matrix products, as XLA's instruction is called.
+        convolution: convolutions.
+    """
+
+    dot: Planning = Planning()
+    convolution: Planning = Planning()
+
+    def of(self, opcode: str, marks: dict[str, dict[str, Any]]) -> Planning:
+        """How one product is planned.
+
+        Args:
+            opcode: `"dot"` or `"convolution"`.
+            marks: of its op, from `marks_of`; empty where it has none.
+        """
+        planning: Planning = getattr(self, opcode)
+        return planning.asked(marks.get(opcode, {})) if marks else planning
+
+
+def plannings_of(options: Any) -> Plannings:
+    """What a configuration asks for.
+
+    Args:
+        options: an `IpuOptions`.
+
+    Raises:
+        InternalError: Poplar would refuse a value when it compiles.
+    """
+    try:
+        return Plannings(
+            Planning().asked({flag.option: flag.value for flag in options.matmul_options}),
+            Planning().asked({flag.option: flag.value for flag in options.convolution_options}),
+        )
+    except PlanningError as error:
+        raise errors.InternalError(None, None, str(error)) from None
+
+
+def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, dict[str, dict[str, Any]]]:
+    """What ops are marked with: options by XLA's instruction, by the op's name.
+
+    Args:
+        functions: that the ops are in, as the script has them.
+    """
+    found = {}
+    for function in functions:
+        for node in function.node_def:
+            if vocabulary.PLANNING_ATTRIBUTE in node.attr or vocabulary.FRONTEND_ATTRIBUTE in node.attr:
+                found[node.name] = _marks(node)
+    return found
+
+
+def _marks(node: node_def_pb2.NodeDef) -> dict[str, dict[str, Any]]:
+    marks: dict[str, dict[str, Any]] = {"dot": {}, "convolution": {}}
+    if vocabulary.FRONTEND_ATTRIBUTE in node.attr:
+        told = dict(xla_data_pb2.FrontendAttributes.FromString(node.attr[vocabulary.FRONTEND_ATTRIBUTE].s).map)
+        if told.get("PARTIALS_TYPE") in _PARTIALS:
+            for options in marks.values():
+                options[PARTIALS] = _PARTIALS[told["PARTIALS_TYPE"]]
+    if vocabulary.PLANNING_ATTRIBUTE in node.attr:
+        for opcode, options in json.loads(node.attr[vocabulary.PLANNING_ATTRIBUTE].s).items():
+            marks[opcode].update(options)
+    return marks

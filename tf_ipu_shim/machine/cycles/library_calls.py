@@ -1,0 +1,54 @@
+"""Temporaries inside library calls: which product of a program needs most on a tile, beside the tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles.computation import Computation
+from tf_ipu_shim.machine.cycles.phases import product_plan
+from tf_ipu_shim.machine.memory.description import Block
+from tf_ipu_shim.machine.memory.plan import LibraryCall
+
+
+def largest_call(block: Block, chip: Chip) -> LibraryCall | None:
+    """The product that needs most on a tile: one at a time runs.
+
+    Args:
+        block: all that an IPU runs; steps that compute have a `Computation`.
+        chip: of which kind it is.
+
+    Returns:
+        None where there is no product.
+
+    Example:
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> block = Block("one product")
+        >>> block.run("y", (), (), work=Computation("product", "y/dot", (1, 16, 4096, 1024, 1)))
+        >>> largest_call(block, CHIPS["gc200"]).parts
+        1
+    """
+    found = None
+    for computation in dict.fromkeys(_products(block)):
+        plan = product_plan(computation, chip)
+        if plan is None or (found is not None and plan.temporary_bytes <= found.tile_bytes):
+            continue
+        partials = plan.partial_bytes + plan.received_bytes
+        found = LibraryCall(
+            computation.name,
+            plan.tiles,
+            plan.temporary_bytes,
+            plan.temporary_bytes - partials,
+            partials,
+            plan.serial,
+            int(computation.planning.proportion * chip.bytes_per_tile),
+        )
+    return found
+
+
+def _products(block: Block) -> Iterator[Computation]:
+    for step in block.steps:
+        if isinstance(step.work, Computation) and step.work.kind == "product":
+            yield step.work
+        for inner in step.inside:
+            yield from _products(inner)
