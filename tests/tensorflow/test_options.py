@@ -16,7 +16,7 @@ import tensorflow as tf
 from option_runs import COMPILE_ONLY, STAGES, WIDTH, keras_accumulation, keras_recurrent, norm, pipeline, recurrent
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, nn_ops, scopes, utils
 from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder
-from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
+from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import memory_report
@@ -127,8 +127,9 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
 
 def cycles(environment, config=None, call=None, **options):
     """Cycles of a program's products, and what the largest needs beside the tensors."""
-    environment(config, engine=REPORT, ipus=1)
-    (call or products)(**options)
+    run = call or products
+    environment({**COMPILE_ONLY, **(config or {})}, engine=REPORT, ipus=STAGES if run is pipeline else 1)
+    run(**options)
     (file,) = REPORTS.glob("*/*/profile.pop")
     steps = [row.cycles for row in reader.read(file).programs if row.computation == "product"]
     shutil.rmtree(REPORTS, ignore_errors=True)
@@ -219,6 +220,7 @@ OBSERVERS = {
     RESULTS: results,
     OUTPUT: output,
 }
+STAGE_OPTIONS = PipelineStageOptions(matmul_options={"availableMemoryProportion": "0"})
 OFFLOAD = {"offload_weight_update_variables": True}
 MODEL = "--use_ipu_model"
 INFEED = "--synthetic_data_categories=infeed"
@@ -322,6 +324,13 @@ EXERCISES = {
         {"ipus": 2 * STAGES},
         {"replicated_optimizer_state_sharding": True},
     ),
+    **{
+        (PIPELINE, f"{way}_propagation_stages_poplar_options"): (
+            {"call": pipeline},
+            {f"{way}_propagation_stages_poplar_options": [STAGE_OPTIONS, *[PipelineStageOptions()] * (STAGES - 1)]},
+        )
+        for way in ("forward", "backward")
+    },
     (PIPELINE, "offload_activations"): ({}, {"offload_activations": True}),
     (PIPELINE, "offload_gradient_accumulation_buffers"): ({}, {"offload_gradient_accumulation_buffers": True}),
     (PIPELINE, "replicated_weight_sharding"): ({"ipus": 2 * STAGES}, {"replicated_weight_sharding": True}),

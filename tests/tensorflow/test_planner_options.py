@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import math
 
 import numpy as np
+import option_runs
 import pytest
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
 from tf_ipu_shim.ipu import ipu_compiler, nn_ops, rnn_ops
+from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.scopes import ipu_scope, partials_type
 
 from tf_ipu_shim import memory_report
@@ -188,6 +191,48 @@ def test_multi_conv_plans_the_convolutions_in_it(planned):
     assert sorted(planned(model(None), shapes)[1]) == sorted([plan(64, False), plan(128, False)])
     made = planned(model({"partialsType": "half"}), shapes)[1]
     assert sorted(made) == sorted([plan(64, True), plan(128, False)])
+
+
+STARVED = pipelining_ops.PipelineStageOptions(matmul_options={"availableMemoryProportion": "0"})
+FREE = pipelining_ops.PipelineStageOptions()
+
+
+def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
+    def cycles(**options):
+        folder = tmp_path / "_".join(["reports", *options])
+        engine = {"autoReport.all": "true", "autoReport.directory": str(folder)}
+        environment(option_runs.COMPILE_ONLY, engine=engine)
+        option_runs.pipeline(**options)
+        (made,) = (reader.read(one) for one in folder.iterdir())
+        return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
+
+    def plan(rows, inner, proportion=0.6):
+        return plan_product(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion).cycles
+
+    # Four stages: 8 x 16 by 16 x 16; in the backward pass 16 x 8 by 8 x 16 for the weights, and but for the first stage
+    # 8 x 16 by 16 x 16 for what came in.
+    assert cycles() == {plan(8, 16): 7, plan(16, 8): 4}
+    forward = cycles(forward_propagation_stages_poplar_options=[STARVED, FREE, FREE, FREE])
+    assert forward == {plan(8, 16): 6, plan(8, 16, 0.0): 1, plan(16, 8): 4}
+    backward = cycles(backward_propagation_stages_poplar_options=[FREE, STARVED, FREE, FREE])
+    assert backward == {plan(8, 16): 6, plan(8, 16, 0.0): 1, plan(16, 8): 4}
+    assert plan(16, 8) == plan(16, 8, 0.0), "which takes least already"
+
+
+@pytest.mark.parametrize("way", ["forward", "backward"])
+def test_a_stages_options_that_poplar_would_refuse_fail_the_program(environment, way):
+    environment(option_runs.COMPILE_ONLY)
+    wrong = pipelining_ops.PipelineStageOptions(convolution_options=WRONG)
+    with pytest.raises(tf.errors.InternalError, match="Value must be greater than or equal to 0"):
+        option_runs.pipeline(**{f"{way}_propagation_stages_poplar_options": [FREE, wrong, FREE, FREE]})
+
+
+def test_options_of_stages_that_are_not_read_are_recorded(environment):
+    environment(option_runs.COMPILE_ONLY)
+    made = pipelining_ops.PipelineStageOptions({"partialsType": "half", "a": "1"}, None, {"b": "2"})
+    option_runs.pipeline(forward_propagation_stages_poplar_options=[FREE, made, FREE, FREE])
+    recorded = dict(memory_report().without_effect)["pipeline(forward_propagation_stages_poplar_options)"]
+    assert recorded == [{}, {"convolution_options": {"a": "1"}, "slice_options": {"b": "2"}}, {}, {}]
 
 
 def test_other_options_are_recorded(environment):

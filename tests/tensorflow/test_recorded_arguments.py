@@ -256,8 +256,6 @@ GIVEN = {
         lambda **options: pipeline(2, 4, **options),
         {
             "recomputation_mode": RecomputationMode.RecomputeThenBackpropagate,
-            "forward_propagation_stages_poplar_options": [stage_options()] * 2,
-            "backward_propagation_stages_poplar_options": [stage_options()] * 2,
             "weight_update_poplar_options": stage_options(),
         },
     ),

@@ -32,10 +32,19 @@ def planned(**options: Mapping[str, Any] | None) -> Iterator[None]:
         >>> with planned(convolution={"partialsType": "half"}):
         ...     y = tf.nn.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 2]), 1, "SAME")
     """
-    given = {opcode: dict(each) for opcode, each in options.items() if each and _wrong(each) is None}
-    mark = attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode())
-    with tracing.attributes({vocabulary.PLANNING_ATTRIBUTE: mark} if given else {}):
+    mark = planning_mark(**options)
+    with tracing.attributes({} if mark is None else {vocabulary.PLANNING_ATTRIBUTE: mark}):
         yield
+
+
+def planning_mark(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
+    """What `planned` marks ops with; None where nothing is asked for.
+
+    Args:
+        **options: see `planned`.
+    """
+    given = {opcode: dict(each) for opcode, each in options.items() if each and _wrong(each) is None}
+    return attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode()) if given else None
 
 
 def unread(options: Any) -> dict[str, Any]:

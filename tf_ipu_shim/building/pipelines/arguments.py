@@ -51,6 +51,8 @@ class PipelineArguments:
     offload_gradient_accumulation_buffers: bool | None
     replicated_weight_sharding: bool | None
     offload_weights: bool | None
+    forward_options: Sequence[PipelineStageOptions] | None = None
+    backward_options: Sequence[PipelineStageOptions] | None = None
 
     @property
     def training(self) -> bool:

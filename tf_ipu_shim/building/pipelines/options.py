@@ -11,6 +11,7 @@ from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import tracing
+from tf_ipu_shim.building.ops import planner_options
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine import pipeline_schedule
 
@@ -41,7 +42,7 @@ class RecomputationMode(enum.Enum):
 
 
 class PipelineStageOptions:
-    """Poplar options of one stage.
+    """Poplar options of one stage. The machine model reads `partialsType` and `availableMemoryProportion` of products.
 
     Args:
         convolution_options: strings by option name.
@@ -66,6 +67,15 @@ class PipelineStageOptions:
         self.convolution_options = self._checked("convolution_options", convolution_options)
         self.matmul_options = self._checked("matmul_options", matmul_options)
         self.slice_options = self._checked("slice_options", slice_options)
+
+    @property
+    def unread(self) -> dict[str, dict[str, str]]:
+        """Those that the machine model does not read, by argument."""
+        products = {
+            "convolution_options": planner_options.unread(self.convolution_options),
+            "matmul_options": planner_options.unread(self.matmul_options),
+        }
+        return {name: options for name, options in {**products, "slice_options": self.slice_options}.items() if options}
 
     def __repr__(self) -> str:
         given = {name: options for name, options in vars(self).items() if options}

@@ -19,6 +19,7 @@ from tf_ipu_shim.building.pipelines.options import (
     recomputation_checkpoint,
 )
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.runtime import accepted
 
 
 def pipeline(
@@ -79,8 +80,8 @@ def pipeline(
             `ipu_shard` scopes say where its ops are. For a concurrent stage, a list of IPUs.
         pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out. Decides which counts are allowed.
         recomputation_mode: a `RecomputationMode`. Results do not depend on it.
-        forward_propagation_stages_poplar_options: for each stage.
-        backward_propagation_stages_poplar_options: for each stage.
+        forward_propagation_stages_poplar_options: for each stage; the machine model plans its products by them.
+        backward_propagation_stages_poplar_options: for each stage, for the gradients of its products.
         weight_update_poplar_options: for the update.
         offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
         replicated_optimizer_state_sharding: whether replicas share optimizer state on the real device; with one
@@ -153,6 +154,8 @@ def pipeline(
         offload_gradient_accumulation_buffers=offload_gradient_accumulation_buffers,
         replicated_weight_sharding=replicated_weight_sharding,
         offload_weights=offload_weights,
+        forward_options=forward_propagation_stages_poplar_options,
+        backward_options=backward_propagation_stages_poplar_options,
     ).check()
     stages = len(computational_stages)
     check_stage_options("forward_propagation_stages_poplar_options", forward_propagation_stages_poplar_options, stages)
@@ -164,11 +167,16 @@ def pipeline(
         raise TypeError(
             f"weight_update_poplar_options to be of type PipelineStageOptions, but {type(given).__name__} was given."
         )
+    for way, each in (
+        ("forward", forward_propagation_stages_poplar_options),
+        ("backward", backward_propagation_stages_poplar_options),
+    ):
+        unread = [options.unread for options in each or ()]
+        if any(unread):
+            accepted.note_arguments({f"pipeline({way}_propagation_stages_poplar_options)": unread})
     note_arguments(
         "pipeline",
         recomputation_mode=recomputation_mode,
-        forward_propagation_stages_poplar_options=forward_propagation_stages_poplar_options,
-        backward_propagation_stages_poplar_options=backward_propagation_stages_poplar_options,
         weight_update_poplar_options=weight_update_poplar_options,
     )
     if context.executing_eagerly():

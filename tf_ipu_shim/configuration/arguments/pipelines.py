@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
 from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import DEVICES, MEMORY, RESULTS
+from tf_ipu_shim.machine.effects import CYCLES, DEVICES, MEMORY, RESULTS
 
+_STAGE = "of products of each stage"
 _WHERE = "the part of {} that is kept on the chip"
 
 CALLS = {
@@ -21,8 +22,10 @@ CALLS = {
                 MEMORY, "how many mini-batches' values are kept; the counts that are allowed"
             ),
             "recomputation_mode": recorded("with `allow_recompute` the memory model has one way to compute anew"),
-            "forward_propagation_stages_poplar_options": recorded(reasons.PLANNING),
-            "backward_propagation_stages_poplar_options": recorded(reasons.PLANNING),
+            "forward_propagation_stages_poplar_options": Argument(CYCLES, f"{_STAGE}: {reasons.PRODUCTS}"),
+            "backward_propagation_stages_poplar_options": Argument(
+                CYCLES, f"{_STAGE}, for their gradients outside loops: {reasons.PRODUCTS}"
+            ),
             "weight_update_poplar_options": recorded(reasons.PLANNING),
             "offload_weight_update_variables": Argument(MEMORY, _WHERE.format("optimizer state")),
             "replicated_optimizer_state_sharding": Argument(MEMORY, _WHERE.format("optimizer state")),
