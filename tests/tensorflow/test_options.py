@@ -221,6 +221,7 @@ OBSERVERS = {
     OUTPUT: output,
 }
 STAGE_OPTIONS = PipelineStageOptions(matmul_options={"availableMemoryProportion": "0"})
+PLAIN = PipelineStageOptions()
 OFFLOAD = {"offload_weight_update_variables": True}
 MODEL = "--use_ipu_model"
 INFEED = "--synthetic_data_categories=infeed"
@@ -327,7 +328,7 @@ EXERCISES = {
     **{
         (PIPELINE, f"{way}_propagation_stages_poplar_options"): (
             {"call": pipeline},
-            {f"{way}_propagation_stages_poplar_options": [STAGE_OPTIONS, *[PipelineStageOptions()] * (STAGES - 1)]},
+            {f"{way}_propagation_stages_poplar_options": [PLAIN, STAGE_OPTIONS, *[PLAIN] * (STAGES - 2)]},
         )
         for way in ("forward", "backward")
     },
