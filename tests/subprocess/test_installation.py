@@ -92,6 +92,7 @@ def test_wheel(python, environment, wheel):
     assert list(environment.packages.glob("tf_ipu*")) == []
 
 
+@pytest.mark.slow
 def test_wheel_with_a_library(checkout, environment, tmp_path):
     """Tagged for the systems that have what the library asks for; pip installs it, and every file is in its RECORD."""
     prebuilt = checkout / "tf_ipu_shim" / "plugin" / "prebuilt"

@@ -193,12 +193,14 @@ def test_collectives(python):
     check_collectives(run_job(python, COLLECTIVES, 3))
 
 
+@pytest.mark.slow
 def test_processes_at_different_addresses(python):
     """As on several machines: nothing but addresses says where the others are."""
     addresses = meeting_place.free_addresses(["127.0.0.1", "127.0.0.2", "127.0.0.3"])
     check_collectives(run_job(python, COLLECTIVES, 3, TF_IPU_SHIM_ADDRESSES=",".join(addresses)))
 
 
+@pytest.mark.slow
 def test_workers_of_a_tf_config(python):
     cluster = {"chief": ["127.0.0.1:0"], "worker": ["127.0.0.2:0", "127.0.0.3:0"]}
     for addresses in cluster.values():
@@ -209,6 +211,7 @@ def test_workers_of_a_tf_config(python):
     check_collectives(run_job(python, COLLECTIVES, 3, TF_CONFIG=configs, TF_IPU_SHIM_RANK="", TF_IPU_SHIM_SIZE=""))
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_come_is_named_with_the_time_that_was_waited(python):
     first, second = run_job(python, LATE, 2, TF_IPU_SHIM_COLLECTIVE_SECONDS="3")
     assert len(first) == 2 and len(second) == 1, "all calls fail: the processes are not at the same place any more"

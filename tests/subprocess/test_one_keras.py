@@ -3,6 +3,8 @@
 import importlib.util
 import textwrap
 
+import pytest
+
 # Keras 2 is `keras` with TensorFlow 2.15, and `tf_keras` with later ones.
 KERAS = "tf_keras" if importlib.util.find_spec("tf_keras") is not None else "keras"
 ENVIRONMENT = {"TF_USE_LEGACY_KERAS": "1"} if KERAS == "tf_keras" else {}
@@ -62,6 +64,7 @@ def test_layers_of_all_names_are_in_one_model(python):
         python.succeeds("-c", MIXED.format(first=first, last=last, keras=KERAS), environment=ENVIRONMENT)
 
 
+@pytest.mark.slow
 def test_a_class_made_before_ipu_under_the_runner(python):
     script = python.script(
         textwrap.dedent(
@@ -137,6 +140,7 @@ def test_tensorflow_1(python):
     python.succeeds("-m", "tf_ipu_shim", "--tf1", script, environment=ENVIRONMENT)
 
 
+@pytest.mark.slow
 def test_the_switch_and_stock_scripts_keep_the_copy(python):
     text = """
         import tensorflow as tf

@@ -48,11 +48,13 @@ def test_tutorial(name, printed, attached):
     assert f"TensorFlow device /device:IPU:0 attached to {attached}" in process.stderr
 
 
+@pytest.mark.slow
 def test_older_sdks_log_the_attachment_in_their_way():
     process = run("sharding.py", TF_IPU_SHIM_SDK="2.0")
     assert "Device /device:IPU:0 attached to IPUs: 24" in process.stderr
 
 
+@pytest.mark.slow
 def test_out_of_memory():
     process = run("out_of_memory.py")
     assert process.returncode == 0, process.stderr
@@ -95,10 +97,11 @@ HIDDEN = weight_bytes((16, 32), (32, 1))
             "4 stages on 4 IPUs, 1 replicas; losses have the shape (400,)",
             BY_IPU,
         ),
-        (
+        pytest.param(
             "pipelining.py --ipus 8 --schedule Interleaved --count 4",
             "4 stages on 8 IPUs, 2 replicas; losses have the shape (200, 2)",
             BY_IPU * 2,
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -113,11 +116,13 @@ def test_training(command, printed, weights):
     assert held == [(str(ipu), size) for ipu, size in enumerate(weights)]
 
 
+@pytest.mark.slow
 def test_a_count_that_the_schedule_does_not_run():
     process = run("pipelining.py", "--count", "6")
     assert process.returncode == 1 and "must be a multiple of 8, but it is 6" in process.stderr
 
 
+@pytest.mark.slow
 def test_what_waits_in_a_pipeline():
     """A mini-batch of stage 0 leaves its 16 x 32 inputs and 16 x 64 results for the backward stage."""
     for schedule, slots in (("Grouped", 6), ("Interleaved", 3)):

@@ -27,6 +27,7 @@ def assert_close(got, expected):
     )
 
 
+@pytest.mark.slow
 def test_recurrent_layers_of_stock_keras(ipus):
     """They call functions of their own; TensorFlow takes all inputs of a call for constants of the program."""
     ipus(1)
@@ -41,6 +42,7 @@ def test_recurrent_layers_of_stock_keras(ipus):
     assert_close(*in_both(run))
 
 
+@pytest.mark.slow
 def test_data_of_all_kinds(ipus):
     ipus(1)
 

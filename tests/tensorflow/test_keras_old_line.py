@@ -79,18 +79,23 @@ def trained(old, count, batch=8, **options):
     )
 
 
+def slowly(*case):
+    """A case that `make test-slow` runs."""
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     "make, ipus_wanted, count, batch",
     [
         (sequential, 1, 1, 8),
         (functools.partial(sequential, gradient_accumulation_count=4), 1, 4, 8),
-        (functools.partial(model, accumulation_count=2, accumulation_dtype=tf.float32), 1, 2, 8),
-        (functools.partial(model, gradient_accumulation_count=2), 2, 2, 8),
+        slowly(functools.partial(model, accumulation_count=2, accumulation_dtype=tf.float32), 1, 2, 8),
+        slowly(functools.partial(model, gradient_accumulation_count=2), 2, 2, 8),
         (functools.partial(pipeline_sequential, gradient_accumulation_count=4), 2, 4, 8),
-        (functools.partial(pipeline_sequential, (1, 2, 3), pipeline_depth=8, layer_replacement=True), 4, 8, 8),
+        slowly(functools.partial(pipeline_sequential, (1, 2, 3), pipeline_depth=8, layer_replacement=True), 4, 8, 8),
         (functools.partial(pipeline_model, gradient_accumulation_count=4), 2, 4, 8),
-        (functools.partial(pipeline_model, (0, 1, 2, 3), gradient_accumulation_count=8), 4, 8, 8),
-        (functools.partial(pipeline_model, gradient_accumulation_count=4), 4, 4, 8),
+        slowly(functools.partial(pipeline_model, (0, 1, 2, 3), gradient_accumulation_count=8), 4, 8, 8),
+        slowly(functools.partial(pipeline_model, gradient_accumulation_count=4), 4, 4, 8),
         (
             functools.partial(
                 pipeline_model,

@@ -34,6 +34,7 @@ def test_replicas_that_accumulate(ipus):
     assert_same(got, on_the_cpu(sequential, 32))
 
 
+@pytest.mark.slow
 def test_replicas_share_the_optimizer_s_state(ipus):
     """For the memory model: losses are those of an optimizer whose state is whole on each replica."""
     momentum = functools.partial(keras.optimizers.SGD, 0.05, momentum=0.9)

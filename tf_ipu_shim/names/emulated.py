@@ -89,8 +89,8 @@ def lineage(module: str, name: str) -> list[str]:
         name: an attribute of the module.
 
     Example:
-        >>> lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:3]
-        ['PopnnAUGRU', 'PopnnDynamicGRU', 'PopnnGRU']
+        >>> lineage("tensorflow.python.ipu.ops.rnn_ops", "PopnnAUGRU")[:2]
+        ['PopnnAUGRU', 'PopnnGRU']
     """
     thing = getattr(_imported(module), name, None)
     return [name, *(kind.__name__ for kind in thing.__mro__[1:])] if isinstance(thing, type) else [name]

@@ -62,7 +62,8 @@ def check(sources: Iterable[Source]) -> list[Finding]:
         By file and line, each once.
 
     Example:
-        >>> check([Source(pathlib.Path("a.py"), ast.parse("from tensorflow.python.ipu import vertex_edsl"))])[0].kind
+        >>> import ast
+        >>> check([Source(pathlib.Path("a.py"), ast.parse("from tensorflow.python.ipu.utils import no_such"))])[0].kind
         <Kind.REFUSED: 'refused'>
     """
     scans = [(source, Scan(source.tree)) for source in sources]

@@ -44,7 +44,7 @@ class Scan:
     Example:
         >>> scan = Scan(ast.parse("from tensorflow.python import ipu\\nipu.utils.reset_ipu_seed(1)"))
         >>> [(use.line, use.name) for use in scan.uses]
-        [(2, 'tensorflow.python.ipu.utils.reset_ipu_seed')]
+        [(1, 'tensorflow.python.ipu'), (2, 'tensorflow.python.ipu.utils.reset_ipu_seed')]
     """
 
     def __init__(self, tree: ast.Module):
