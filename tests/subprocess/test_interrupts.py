@@ -9,6 +9,7 @@ START = """
 import os, signal, sys, threading, time
 import numpy as np
 ENDLESS, A_MINUTE = 2**30, 60
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background is told to ignore it
 
 def interrupted(call, while_in=None):
     def is_time():

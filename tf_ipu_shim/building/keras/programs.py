@@ -183,8 +183,18 @@ def refuse_own_minimize(optimizer: Any) -> None:
 
 def compiled(program: Callable[[], None], mode: str) -> Callable[[], None]:
     """A function without arguments and results as one program, which reports call what it does."""
-    program.__name__ = "train" if mode == "fit" else mode
-    function = def_function.function(program, autograph=False, jit_compile=True)
+
+    def train() -> None:
+        program()
+
+    def evaluate() -> None:
+        program()
+
+    def predict() -> None:
+        program()
+
+    named = {"fit": train, "evaluate": evaluate, "predict": predict}[mode]
+    function = def_function.function(named, autograph=False, jit_compile=True)
     function._omit_frequent_tracing_warning = True  # each is traced once, but all have the same Python code
     return function
 
