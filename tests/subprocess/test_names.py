@@ -74,7 +74,7 @@ def test_what_is_missing_is_refused_by_name(python):
 
             for module in ("ipu_tensorflow_addons.saved_model_tool.converter.autograph.profile",
                            "ipu_tensorflow_addons.keras.experimental",
-                           "tensorflow.compiler.plugin.poplar.ops.gen_sendrecv_ops"):
+                           "tensorflow.compiler.plugin.poplar.ops.gen_host_compute_ops"):
                 error = refusal(f"import {module}")
                 assert isinstance(error, errors.MissingModuleError), (module, error)
                 assert "exists in SDK" in str(error) and "does not emulate it yet" in str(error)

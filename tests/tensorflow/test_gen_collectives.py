@@ -167,8 +167,8 @@ def test_what_graphcores_compiler_alone_knows_is_refused_by_name():
         gen_poputil_ops.execution_counter  # noqa: B018
     with pytest.raises(errors.MissingAttributeError, match="gen_functional_ops.pipeline_stage exists in SDK"):
         gen_functional_ops.pipeline_stage  # noqa: B018
-    with pytest.raises(errors.MissingModuleError, match="gen_sendrecv_ops exists in SDK"):
-        importlib.import_module("tensorflow.compiler.plugin.poplar.ops.gen_sendrecv_ops")
+    with pytest.raises(errors.MissingModuleError, match="gen_host_compute_ops exists in SDK"):
+        importlib.import_module("tensorflow.compiler.plugin.poplar.ops.gen_host_compute_ops")
 
 
 def test_modules_of_gradients_are_there_under_all_their_names():

@@ -24,6 +24,7 @@ NOT_IN_PROGRAMS = {
     "IpuGetConfiguration",
     "IpuGetNumDevices",
     "IpuModelUsed",
+    "IpuRecvAtHost",
     "IpuResetDevices",
     "IpuResetSeed",
     "IpuShape",

@@ -63,7 +63,8 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     Returns:
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
         variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order;
-        in a session's graph those that something returned depends on, as everywhere in TensorFlow 1.
+        in a session's graph those that something returned depends on, as everywhere in TensorFlow 1, and what is sent
+        to the host's part of the step.
     """
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
@@ -79,7 +80,8 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     with _entered(outer), graph.as_default(), order, resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
-    graph.control_outputs = list(getattr(order, "ops_which_must_run", ()))
+    sends = [op for op in graph.get_operations() if op.type == vocabulary.SEND_TO_HOST]
+    graph.control_outputs = list(getattr(order, "ops_which_must_run", sends))
     traced_functions.remember(graph)
     # An error that names an op's line needs the graph as long as the program can run.
     outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)

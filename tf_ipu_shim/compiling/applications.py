@@ -131,7 +131,8 @@ def refuse_host_code(library: Library, functions: Any) -> None:
     if ops:
         raise _error(
             f"An application cannot run {', '.join(ops)} on the host: its file holds computations only. Leave "
-            "outside_compilation_scope out of it, and do this before or after embedded_runtime_call."
+            "outside_compilation_scope and ipu_send_to_host out of it, and do this before or after "
+            "embedded_runtime_call."
         )
 
 
@@ -139,7 +140,8 @@ def _on_host(functions: Any) -> Iterator[node_def_pb2.NodeDef]:
     for function in functions:
         for node in function.node_def:
             served = node.op in vocabulary.HOST_OPS or node.op in vocabulary.PLUGIN_OPS
-            if not served and vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in node.attr:
+            is_marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in node.attr
+            if node.op == vocabulary.SEND_TO_HOST or (is_marked and not served):
                 bare = node_def_pb2.NodeDef()
                 bare.CopyFrom(node)
                 bare.name = f"{function.signature.name}/{node.name}"

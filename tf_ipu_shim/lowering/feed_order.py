@@ -18,7 +18,7 @@ from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions
 
-_FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}
+_FEEDS = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE, vocabulary.SEND_TO_HOST}
 _INFEED, _OUTFEED, _ARGUMENT = "infeed", "outfeed", "argument"
 _ANY_INFEED = (_INFEED, "")  # one whose name is not known
 _HANDLES = frozenset({vocabulary.ITERATOR, "VarHandleOp"})  # stateful, and all they do is to name a resource
@@ -58,6 +58,8 @@ class _Feeds:
             return frozenset({_infeed(graph, node.inputs[0])})
         if node.op == vocabulary.OUTFEED_ENQUEUE:
             return frozenset({(_OUTFEED, node.proto.attr["feed_id"].s.decode())})
+        if node.op == vocabulary.SEND_TO_HOST:
+            return frozenset({(_OUTFEED, f"to host: {node.proto.attr['tensor_name'].s.decode()}")})
         used: set[Feed] = set()
         for called in op_types.called_functions(node.proto):
             for feed in self._of(called) if called in self._functions else ():

@@ -23,6 +23,7 @@ from tf_ipu_shim.lowering import (
     replicas,
     sent_elements,
     shared_statistics,
+    step_sends,
     synthetic,
     vocabulary,
 )
@@ -99,6 +100,8 @@ def lower(
     refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)
     program = _joined(request, emissions)
     program.sent = sent
+    if functions.with_ops(frozenset({vocabulary.SEND_TO_HOST})):
+        step_sends.join_step(program)
     if len(all_replicas) > 1 or functions.with_ops(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
         program.run_group = group  # two runs at once would take each other's elements
     return program

@@ -56,12 +56,21 @@ class Replica:
 
         Raises:
             InvalidArgumentError: it asks for another number of replicas than there are.
+            UnimplementedError: it sends the host a tensor of each of several replicas.
         """
         attributes = proto.attr
         if proto.op in vocabulary.COLLECTIVES:
             self._make_collective(proto, serial)
         elif proto.op == vocabulary.RANDOM_SEED:
             attributes["replica"].i = self.index
+        elif proto.op == vocabulary.SEND_TO_HOST and self.count > 1:
+            raise errors_impl.UnimplementedError(
+                None,
+                None,
+                f"{proto.name}: ipu_send_to_host in a program of {self.count} replicas, each of which would send its "
+                f"own {attributes['tensor_name'].s.decode()!r}, and the host receives one. Send it through an "
+                "IPUOutfeedQueue, which keeps them apart, or use one replica.",
+            )
         elif self.count > 1 and proto.op in (vocabulary.OUTFEED_ENQUEUE, vocabulary.INFEED_DEQUEUE):
             self._say_which(proto)
 

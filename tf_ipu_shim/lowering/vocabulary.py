@@ -82,6 +82,9 @@ OUTFEED_DEQUEUE = "PopDatastreamOutfeedDequeue"
 CHUNK_BEGIN = "IpuChunkBegin"
 CHUNK_ENQUEUE = "IpuOutfeedEnqueueChunk"
 
+# A tensor that a program hands to the host's part of the same step.
+SEND_TO_HOST = "IpuSendToHost"
+
 # Replicas. Collectives are where replicas meet.
 CROSS_REPLICA_SUM = "IpuCrossReplicaSum"
 REPLICA_GATHER = "IpuReplicaGather"
@@ -109,15 +112,24 @@ PLUGIN_OPS = (
         OUTFEED_DEQUEUE,
         CHUNK_BEGIN,
         CHUNK_ENQUEUE,
+        SEND_TO_HOST,
         REPLICATION_INDEX,
         REPLICATION_FACTOR,
         RANDOM_SEED,
     }
 )
 # Ops that run on the host although no script says so.
-HOST_OPS = INFEEDS | {ITERATOR, OUTFEED_ENQUEUE, OUTFEED_DEQUEUE, CHUNK_BEGIN, CHUNK_ENQUEUE, RANDOM_SEED}
+HOST_OPS = INFEEDS | {
+    ITERATOR,
+    OUTFEED_ENQUEUE,
+    OUTFEED_DEQUEUE,
+    CHUNK_BEGIN,
+    CHUNK_ENQUEUE,
+    RANDOM_SEED,
+    SEND_TO_HOST,
+}
 # Those of the host whose kernels run on the IPU's TensorFlow device (see `feeds`).
-ON_DEVICE_OPS = INFEEDS | {OUTFEED_ENQUEUE, CHUNK_BEGIN, CHUNK_ENQUEUE, RANDOM_SEED}
+ON_DEVICE_OPS = INFEEDS | {OUTFEED_ENQUEUE, CHUNK_BEGIN, CHUNK_ENQUEUE, RANDOM_SEED, SEND_TO_HOST}
 
 READ_VARIABLE = "ReadVariableOp"
 ASSIGN_VARIABLE = "AssignVariableOp"

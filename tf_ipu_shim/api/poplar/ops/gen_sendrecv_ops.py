@@ -1,0 +1,93 @@
+"""`gen_sendrecv_ops`: a program hands tensors to the host's part of the same step, while it runs.
+
+Both ends belong to one graph and are fetched in one `session.run`; they find each other by their names. What is sent
+and not received is dropped when the step ends, and who receives what nobody sends is told so after
+`TF_IPU_SHIM_COLLECTIVE_SECONDS` (600). Between programs, or eagerly, an `IPUOutfeedQueue` does this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+
+def ipu_send_to_host(
+    tensor: Any,
+    tensor_name: str,
+    send_device: str,
+    send_device_incarnation: int,
+    recv_device: str,
+    name: str | None = None,
+) -> Any:
+    """Sends a tensor from a compiled function to the host.
+
+    In the body of a loop it runs where the body's results wait for it (`tf.control_dependencies`), as in TensorFlow 1.
+
+    Args:
+        tensor: what is sent.
+        tensor_name: what the host receives it by, with the three arguments that follow.
+        send_device: such as ``"/device:IPU:0"``.
+        send_device_incarnation: any number, the same at both ends.
+        recv_device: such as ``"/device:CPU:0"``.
+        name: of the op.
+
+    Returns:
+        The op, which gives nothing.
+
+    Raises:
+        RuntimeError: it is called eagerly, where there is no step to receive it in.
+
+    Example:
+        >>> def halve(x):
+        ...     return ipu_send_to_host(x / 2.0, "half", "/device:IPU:0", 0, "/device:CPU:0")
+    """
+    return _ops("ipu_send_to_host").ipu_send_to_host(
+        tensor, tensor_name, send_device, send_device_incarnation, recv_device, name=name
+    )
+
+
+def ipu_recv_at_host(
+    T: Any,  # Graphcore's name
+    tensor_name: str,
+    send_device: str,
+    send_device_incarnation: int,
+    recv_device: str,
+    device_ordinal: int = 0,
+    name: str | None = None,
+) -> Any:
+    """Receives on the host what a compiled function sends by this name in the same step.
+
+    Args:
+        T: the dtype that is sent.
+        tensor_name: as at the other end.
+        send_device: as at the other end.
+        send_device_incarnation: as at the other end.
+        recv_device: as at the other end.
+        device_ordinal: of the IPU's device; the names say all.
+        name: of the op.
+
+    Returns:
+        The tensor, of a shape that is not known before.
+
+    Raises:
+        RuntimeError: it is called eagerly, where it would wait for ever.
+
+    Example:
+        >>> with tf.Graph().as_default(), tf.device("cpu"):
+        ...     half = ipu_recv_at_host(tf.float32, "half", "/device:IPU:0", 0, "/device:CPU:0")
+    """
+    return _ops("ipu_recv_at_host").ipu_recv_at_host(
+        T, tensor_name, send_device, send_device_incarnation, recv_device, device_ordinal, name=name
+    )
+
+
+def _ops(what: str) -> Any:
+    if tf.executing_eagerly():
+        raise RuntimeError(
+            f"{what} was called eagerly: what is sent is received in the same step of a graph. Build both ends in one "
+            "tf.Graph and fetch them in one session.run, or use an IPUOutfeedQueue."
+        )
+    from tf_ipu_shim import building  # connects the plugin to this process's runtime
+
+    return building.library.ops
