@@ -14,7 +14,7 @@ from tensorflow.python.framework import errors_impl
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.program import LoweredProgram
 
-# An attribute of functions that the kernel of a call looks for; checked on TensorFlow 2.15.1.
+# An attribute of functions that the kernel of a call looks for; checked on TensorFlow 2.15.1 and 2.21.0.
 _SHARED_RENDEZVOUS = "shared_rendezvous"
 
 
