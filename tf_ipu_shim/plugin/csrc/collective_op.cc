@@ -152,22 +152,9 @@ class CollectiveOp : public AsyncOpKernel {
     const Meetings::Key key{run_group_, meeting_, replica_ / group_size_, context->frame_iter().iter_id};
     const int64_t place = replica_ % group_size_;
     Meeting::Arrival arrival{context, std::move(done), manager->get_cancellation_token(), name(), {}};
-    const CancellationToken token = arrival.token;
-    // Joined under no lock of the manager: a cancellation meanwhile finds nobody here, and is looked for again below.
-    std::unique_ptr<Meeting> complete = Meetings::Get().Join(key, place, group_size_, std::move(arrival));
-    if (complete != nullptr) {
-      Finish(*complete);
-      return;
-    }
-    const auto leave = [key, place, token, what = name()] {
-      Meeting::Arrival arrival;
-      if (!Meetings::Get().Leave(key, place, token, &arrival)) return;
-      // Derived: TensorFlow then reports the failure that it follows from.
-      arrival.context->SetStatus(
-          StatusGroup::MakeDerived(errors::Cancelled("Collective ", what, " was cancelled: another replica failed")));
-      arrival.done();
-    };
-    if (!manager->RegisterCallback(token, leave)) leave();
+    const std::unique_ptr<Meeting> complete = Meetings::Get().Join(key, place, group_size_, std::move(arrival));
+    // Where others are waited for, one of them may have ended the step by now, and this object may be gone.
+    if (complete != nullptr) Finish(*complete);
   }
 
  private:

@@ -19,28 +19,47 @@ Meetings& Meetings::Get() {
 }
 
 std::unique_ptr<Meeting> Meetings::Join(const Key& key, int64_t place, int64_t size, Meeting::Arrival arrival) {
-  mutex_lock lock(mutex_);
-  std::list<std::unique_ptr<Meeting>>& waiting = waiting_[key];
-  auto at = waiting.begin();
-  while (at != waiting.end() && (*at)->arrivals[place].context != nullptr) ++at;
-  if (at == waiting.end()) at = waiting.insert(at, std::make_unique<Meeting>(size));
-  arrival.since = std::chrono::steady_clock::now();
-  (*at)->arrivals[place] = std::move(arrival);
-  if (++(*at)->arrived < size) {
+  CancellationManager* const manager = arrival.context->cancellation_manager();
+  const CancellationToken token = arrival.token;
+  {
+    mutex_lock lock(mutex_);
+    std::list<std::unique_ptr<Meeting>>& waiting = waiting_[key];
+    auto at = waiting.begin();
+    while (at != waiting.end() && (*at)->arrivals[place].context != nullptr) ++at;
+    if (at == waiting.end()) at = waiting.insert(at, std::make_unique<Meeting>(size));
+    arrival.since = std::chrono::steady_clock::now();
+    (*at)->arrivals[place] = std::move(arrival);
+    if (++(*at)->arrived == size) {
+      std::unique_ptr<Meeting> complete = std::move(*at);
+      waiting.erase(at);
+      if (waiting.empty()) waiting_.erase(key);
+      return complete;
+    }
     if (!is_watched_) {
       is_watched_ = true;
       std::thread([this] { Watch(); }).detach();
     }
-    return nullptr;
+    // Under the lock: without it the last replica may come now, the step end, and the manager be gone. The manager calls
+    // back under no lock of its own.
+    if (manager->RegisterCallback(token, [this, key, place, token] { Cancel(key, place, token); })) return nullptr;
   }
-  std::unique_ptr<Meeting> complete = std::move(*at);
-  waiting.erase(at);
-  if (waiting.empty()) waiting_.erase(key);
-  return complete;
+  Cancel(key, place, token);
+  return nullptr;
 }
 
-bool Meetings::Leave(const Key& key, int64_t place, CancellationToken token, Meeting::Arrival* arrival) {
-  mutex_lock lock(mutex_);
+void Meetings::Cancel(const Key& key, int64_t place, CancellationToken token) {
+  Meeting::Arrival arrival;
+  {
+    mutex_lock lock(mutex_);
+    if (!RemoveLocked(key, place, token, &arrival)) return;
+  }
+  // Derived: TensorFlow then reports the failure that it follows from.
+  arrival.context->SetStatus(StatusGroup::MakeDerived(
+      errors::Cancelled("Collective ", arrival.op, " was cancelled: another replica failed")));
+  arrival.done();
+}
+
+bool Meetings::RemoveLocked(const Key& key, int64_t place, CancellationToken token, Meeting::Arrival* arrival) {
   const auto known = waiting_.find(key);
   if (known == waiting_.end()) return false;
   for (auto at = known->second.begin(); at != known->second.end(); ++at) {

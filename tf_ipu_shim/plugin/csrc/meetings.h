@@ -38,11 +38,9 @@ class Meetings {
   using Key = std::tuple<std::string, int64_t, int64_t, int64_t>;
   static Meetings& Get();
 
-  // Adds a replica to the first meeting that waits for it. Gives the meeting back once all are there.
+  // Adds a replica to the first meeting that waits for it. Gives the meeting back once all are there. Until then the
+  // replica waits; one whose run is cancelled is sent away.
   std::unique_ptr<Meeting> Join(const Key& key, int64_t place, int64_t size, Meeting::Arrival arrival);
-
-  // Takes a replica whose run was cancelled out of its meeting; false where that is complete already.
-  bool Leave(const Key& key, int64_t place, tensorflow::CancellationToken token, Meeting::Arrival* arrival);
 
   // A replica has come to the end of its run: it will not come to any meeting of that run any more.
   void Ended(const std::string& run_group, int64_t run, int64_t replica);
@@ -60,6 +58,10 @@ class Meetings {
     bool is_late = false;  // else its run has ended
   };
 
+  // Takes a replica out of its meeting; false where that is complete already.
+  bool RemoveLocked(const Key& key, int64_t place, tensorflow::CancellationToken token, Meeting::Arrival* arrival)
+      TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Cancel(const Key& key, int64_t place, tensorflow::CancellationToken token);
   // The replica that a meeting waits for in vain, because its run has ended; -1 where there is none.
   int64_t MissedLocked(const Key& key, const Meeting& meeting) const TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::list<Hopeless> HopelessLocked() TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

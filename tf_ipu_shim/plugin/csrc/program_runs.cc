@@ -22,19 +22,25 @@ void RunGate::Enter(tensorflow::CancellationManager* cancellation, std::function
   {
     tensorflow::mutex_lock lock(mutex_);
     if (busy_) {
-      waiting_.push_back({cancellation, token, std::move(run)});
-      run = nullptr;
+      const auto leave = [this, cancellation, token, refuse] {
+        if (Remove(cancellation, token)) refuse();
+      };
+      // Under the lock: without it the run may be let in now, the step end, and the manager be gone. The manager calls
+      // back under no lock of its own.
+      if (cancellation->RegisterCallback(token, leave)) {
+        waiting_.push_back({cancellation, token, std::move(run)});
+        return;
+      }
+    } else {
+      busy_ = true;
+      refuse = nullptr;
     }
-    busy_ = true;
   }
-  if (run) {
+  if (refuse) {
+    refuse();
+  } else {
     run();
-    return;
   }
-  const auto leave = [this, cancellation, token, refuse = std::move(refuse)] {
-    if (Remove(cancellation, token)) refuse();
-  };
-  if (!cancellation->RegisterCallback(token, leave)) leave();
 }
 
 bool RunGate::Remove(const tensorflow::CancellationManager* cancellation, tensorflow::CancellationToken token) {
