@@ -5,12 +5,13 @@ import textwrap
 # Functions for the scripts: what classes and modules of TensorFlow and Keras hold, and a use of all that we patch.
 _COMMON = textwrap.dedent(
     '''
-    import sys, types, warnings
+    import signal, sys, types, warnings
     import numpy as np
     import tensorflow as tf
     from tf_ipu_shim import patches
 
-    _PYTHONS = ("numpy", "collections", "inspect", "json")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background is told to ignore it
+    _PYTHONS = ("numpy", "collections", "inspect", "json", "signal")
     ABSENT = object()
 
     def is_stock(name):
@@ -99,7 +100,7 @@ def test_all_is_as_it_was(python):
             registered = {patch.target for patch in patches.applied()}
             assert all(patch.why and patch.undone and patch.checked for patch in patches.applied())
             beyond = {
-                "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: yaml", "sys.excepthook",
+                "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: yaml", "sys.excepthook", "SIGINT",
                 "sys.modules['tensorflow.python.keras']",
                 "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
             }
@@ -117,6 +118,7 @@ def test_all_is_as_it_was(python):
             assert patches.applied() == [] and changed(before) == set(), changed(before)
             assert [one for one in sys.meta_path if type(one).__module__.startswith("tf_ipu_shim")] == []
             assert "tensorflow.python.ipu" not in sys.modules
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
             stock_use()
             """
         )
