@@ -7,6 +7,7 @@ those that profiles of such programs show.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -91,6 +92,20 @@ class _Finder:
             self._alone(instruction)
         return self._found
 
+    @functools.cached_property
+    def _made_by(self) -> dict[str, list[int]]:
+        """The instructions of each TensorFlow op, by its name."""
+        made: dict[str, list[int]] = {}
+        for instruction in self._by_id.values():
+            made.setdefault(instruction.metadata.op_name, []).append(instruction.id)
+        return made
+
+    @functools.cached_property
+    def _kernels(self) -> frozenset[int]:
+        """What convolutions take as their kernels."""
+        convolutions = (made for made in self._by_id.values() if made.opcode == "convolution")
+        return frozenset(self._source(self._by_id[made.operand_ids[1]]).id for made in convolutions)
+
     def _of(self, opcodes: Collection[str]) -> list[Any]:
         return [i for i in self._by_id.values() if i.opcode in opcodes and i.id not in self._found]
 
@@ -172,9 +187,8 @@ class _Finder:
         tensor, others = self._source(known[0][1]), [first, second]
         if tensor.metadata.op_type in _SHIFTED and any(map(self._is_one_number, others)):
             self._found[known[0][0].id] = self._found[instruction.id] = None
-            for made in self._by_id.values():
-                if made.metadata.op_name == tensor.metadata.op_name:
-                    self._found[made.id] = Fusion("fusion")
+            for made in self._made_by[tensor.metadata.op_name]:
+                self._found[made] = Fusion("fusion")
             return
         if elements_of(instruction.shape) < 2:
             return
@@ -260,11 +274,7 @@ class _Finder:
         kernel = self._source(self._by_id[instruction.operand_ids[0]])
         takers = [self._by_id[number] for number in self._users.get(instruction.id, ())]
         strided = any(axis.base_dilation > 1 for taker in takers for axis in taker.window.dimensions)
-        forward = not strided and any(
-            made.opcode == "convolution" and self._source(self._by_id[made.operand_ids[1]]).id == kernel.id
-            for made in self._by_id.values()
-        )
-        if forward:
+        if not strided and kernel.id in self._kernels:
             self._found[instruction.id] = Fusion(
                 "weights-transpose-chans-flip-x-y", "WeightsTransposeChansFlipXY/WeightsTranspose"
             )

@@ -10,7 +10,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.compiling.engine_needed import needs_engine
-from tf_ipu_shim.lowering.diagnostics import shown_name
+from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.machine.memory import MemoryPlan
@@ -64,7 +64,7 @@ def written(
     """
     if settings is None or plan is None or request.single_op or not needs_engine(request, program):
         return RunLog()
-    name = shown_name(request.function) or request.name
+    name = program_name(request.function, request.name)
     try:
         made = _profile(name, settings, request, program, device, plan, details)
     except Exception as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering import op_types
-from tf_ipu_shim.lowering.diagnostics import shown_name
+from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.runtime import study
@@ -36,7 +37,7 @@ def add(
     """
     if not needs_engine(request, program):
         return
-    name = shown_name(request.function) or request.name
+    name = program_name(request.function, request.name)
     # Feeds go side by side, as samples and their labels do.
     steps, items = max(work.feeds.values(), default=(1.0, float(_samples(request))))
     replicas = max(1, program.replicas)
@@ -60,12 +61,6 @@ def _samples(request: ProgramRequest) -> int:
         for kind, shape in zip(request.arg_types, request.arg_shapes)
         if kind != op_types.RESOURCE and shape is not None and len(shape) > 0
     ]
-    sizes = [(_numbers(shape), shape[0]) for shape in shapes]
+    sizes = [(math.prod(shape), shape[0]) for shape in shapes]
     return max(sizes, default=(0, 0))[1]
 
-
-def _numbers(shape: tuple[int, ...]) -> int:
-    product = 1
-    for size in shape:
-        product *= size
-    return product

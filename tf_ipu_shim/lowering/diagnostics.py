@@ -167,6 +167,16 @@ def call_name(op: str) -> str:
     return shown_name(op) if op.startswith("__") else op
 
 
+def program_name(function: str, op: str) -> str:
+    """What a profile or a study calls a program: its function, or the op where it has none, as a session's own ops.
+
+    Example:
+        >>> program_name("model_ipu_program_3", "cluster_1"), program_name("", "session_ops")
+        ('model', 'session_ops')
+    """
+    return shown_name(function) if function else op
+
+
 def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
     """Whether the shape of an op's results depends on values that are not known before the program runs."""
     if node.op != _COMPUTED_EARLY:
