@@ -499,3 +499,13 @@ def test_arguments_of_older_sdks(graph, ipus):
         IPUOutfeedQueue("losses", outfeed_mode=IPUOutfeedMode.LAST, device_ordinal=-1)
     with pytest.raises(TypeError, match="'outfeed_mode' was given twice. With SDK 2.3 and older they are feed_"):
         IPUOutfeedQueue("losses", IPUOutfeedMode.LAST, outfeed_mode=IPUOutfeedMode.ALL)
+
+
+def test_an_infeed_that_was_not_started_cannot_be_deleted(graph):
+    infeed = IPUInfeedQueue(numbers(3))
+    deleter = infeed.deleter
+    with v1.Session() as session:
+        with pytest.raises(tf.errors.NotFoundError, match="Infeed with id=.* Run its `initializer`"):
+            session.run(deleter)
+        session.run(infeed.initializer)
+        session.run(deleter)

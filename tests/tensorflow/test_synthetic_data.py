@@ -85,10 +85,9 @@ def test_contents_without_an_initializer_come_from_nowhere(monkeypatch):
     assert device.host_to_device.bytes == 0
 
 
-def test_an_outfeed_has_as_many_rows_and_takes_nothing(monkeypatch):
+def test_an_outfeed_is_sent_nothing(monkeypatch):
     (x, y), device = fed(monkeypatch, "--synthetic_data_categories=outfeed")
-    assert x.shape == (ITERATIONS, ROWS) and y.shape == (ITERATIONS, 2)
-    assert not x.any()
+    assert x.shape == (0, ROWS) and y.shape == (0, 2)
     assert device.device_to_host.bytes <= CONDITIONS
     assert device.host_to_device.bytes >= ITERATIONS * ROWS * 4
 
@@ -98,8 +97,8 @@ def test_all_data_made_up_move_nothing(monkeypatch):
     assert device.host_to_device.bytes == 0 and device.device_to_host.bytes <= CONDITIONS
 
 
-def test_an_outfeed_of_the_last_element_is_refused(monkeypatch):
-    with pytest.raises(errors.UnsupportedError, match="IPUOutfeedMode.LAST cannot be dequeued.*IPUOutfeedMode.ALL"):
+def test_an_outfeed_has_no_last_element(monkeypatch):
+    with pytest.raises(tf.errors.FailedPreconditionError, match="not supported. Use IPUOutfeedMode.ALL"):
         fed(monkeypatch, "--use_synthetic_data", ipu_outfeed_queue.IPUOutfeedMode.LAST)
 
 

@@ -13,6 +13,7 @@ from tf_ipu_shim.compiling import profiles, studies
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.compiling.profiles import RunLog
+from tf_ipu_shim.lowering.assertions import stopping
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.execution import Execution, execution_of, settled
 from tf_ipu_shim.lowering.kernels import by_kernels
@@ -100,7 +101,7 @@ class _Lowering:
         plannings_of(self._device.options)  # refuses what Poplar would, also where no memory is planned
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
-            return Lowered(program, program, None, RunLog())
+            return Lowered(program, stopping(program, self._diagnostics.describe), None, RunLog())
         request, device = self._request, self._device
         wants_names = self._profile is not None or self._has_events or study.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
@@ -110,6 +111,8 @@ class _Lowering:
         if execution.way == KERNELS:
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             by_xla, runs, execution = self._by_kernels(program, execution, unknown)
+        if execution.way != KERNELS:
+            runs = stopping(runs, self._diagnostics.describe)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
         if plan is not None and study.active():

@@ -62,7 +62,7 @@ def split_loops(functions: Functions, placer: Placer) -> None:
 def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Placer) -> Feeds | None:
     """The feeds of a loop that can run in chunks; None for any other."""
     body = functions[loop.proto.attr["body"].func.name]
-    if not _has_feeds_of_the_script(body):
+    if body.ops.isdisjoint(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
         return None
     infeeds = [node for node in body.nodes if node.op in vocabulary.INFEEDS]
     outfeeds = [node for node in body.nodes if node.op == vocabulary.OUTFEED_ENQUEUE]
@@ -76,13 +76,6 @@ def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Place
         return None
     most = min(total, _MOST_ITERATIONS, _MOST_BYTES // size)
     return Feeds(infeeds, outfeeds, iterators, total, most) if most > 1 else None
-
-
-def _has_feeds_of_the_script(body: FunctionGraph) -> bool:
-    """Whether a loop's body has feeds; the host's own data need no chunk, which would count them as sent by the IPU."""
-    if body.ops.isdisjoint(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
-        return False
-    return not any(vocabulary.MADE_UP_ATTRIBUTE in node.proto.attr for node in body.nodes)
 
 
 def _marked_for(body: FunctionGraph, feeds: set[Node], placer: Placer) -> frozenset[Location]:

@@ -19,8 +19,8 @@ ON_DEVICE_MARK = b"on device"  # for other ops of the host, as a value of `vocab
 def runs_on_device(node: Node) -> bool:
     """Whether an op of the host runs on the IPU's TensorFlow device."""
     if node.op in vocabulary.ON_DEVICE_OPS:
-        return vocabulary.MADE_UP_ATTRIBUTE not in node.proto.attr
-    return node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK if _is_marked(node) else False
+        return True
+    return _is_marked(node) and node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK
 
 
 def check_outfeeds(functions: Functions, ordinal: int) -> None:

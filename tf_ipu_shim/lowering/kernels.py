@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import calls, op_types, vocabulary
+from tf_ipu_shim.lowering.assertions import ASSERT, asserting_functions
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import AS_WRITTEN
@@ -25,9 +26,6 @@ from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
 
 # What has TensorFlow compile a function or choose another one for it.
 _ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
-
-# What XLA compiles to nothing, and so does not happen on an IPU either.
-_LEFT_OUT = frozenset({"Assert"})
 
 # An op for a message, by the traced function and the node.
 Describe = Callable[[str, node_def_pb2.NodeDef], str]
@@ -95,6 +93,7 @@ class _Copies:
         self._device = program.node.device
         self._describe = describe
         self._refuses = refuses
+        self._asserting = asserting_functions(library)
         self._names: dict[tuple[str, int], str] = {}
         self._launchers: dict[tuple[object, ...], str] = {}
         self.made: dict[str, function_pb2.FunctionDef] = {}
@@ -146,7 +145,7 @@ class _Copies:
         copy.signature.name = name
         for attribute in [key for key in copy.attr if key.startswith(_ELSEWHERE)]:
             del copy.attr[attribute]
-        orders = _orders(function)
+        orders = _orders(function, self._asserting)
         scope = self._traced.get(function.signature.name, function.signature.name)
         if not self._refuses:
             _bring_into_range(copy)
@@ -158,9 +157,7 @@ class _Copies:
             if self._describe is not None:
                 node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = self._describe(scope, node).encode()
             self._redirect(node, chip)
-            if node.op in _LEFT_OUT:
-                _leave_out(node)
-            elif node.op in LAUNCHED:
+            if node.op in LAUNCHED:
                 self._launch(node)
             present = set(node.input)
             node.input.extend(text for text in orders.get(node.name, ()) if text not in present)
@@ -201,18 +198,12 @@ def _renamed(text: str, launches: Iterable[str]) -> str:
     return ":".join([name, "output", *rest[1:]]) if rest and name in launches else text
 
 
-def _leave_out(node: node_def_pb2.NodeDef) -> None:
-    made = node_def_pb2.NodeDef(name=node.name, op="NoOp", device=node.device)
-    made.input.extend(text for text in node.input if text.startswith("^"))
-    node.CopyFrom(made)
-
-
 def _is_private(attribute: str) -> bool:
     return attribute in vocabulary.PRIVATE_ATTRIBUTES or attribute.startswith(_ELSEWHERE)
 
 
-def _orders(function: function_pb2.FunctionDef) -> dict[str, list[str]]:
-    """Control inputs by node that put what is done to one variable in order: reads between writes."""
+def _orders(function: function_pb2.FunctionDef, asserting: Container[str]) -> dict[str, list[str]]:
+    """Control inputs by node that put what is done to one variable in order: reads between writes, asserts first."""
     if not any(argument.type == op_types.RESOURCE for argument in function.signature.input_arg):
         return {}
     graph = FunctionGraph.parse(function)
@@ -229,4 +220,34 @@ def _orders(function: function_pb2.FunctionDef) -> dict[str, list[str]]:
                 before.extend(read.pop(variable, ()))
                 written[variable] = node.name
             orders.setdefault(node.name, []).extend(f"^{name}" for name in before)
+    asserts = [
+        node.name
+        for node in graph.nodes
+        if node.op == ASSERT or any(name in asserting for name in op_types.called_functions(node.proto))
+    ]
+    if asserts:
+        _put_first(asserts, graph, orders)
     return orders
+
+
+def _put_first(asserts: Sequence[str], graph: FunctionGraph, orders: dict[str, list[str]]) -> None:
+    """Has asserts come before the writes to variables that they don't need: a run that they stop leaves these alone."""
+    nodes = {node.name: node for node in graph.nodes}
+    place: dict[str, int] = {}  # an order in which all could run, what asserts need before the rest
+    for last in [*asserts, *nodes]:
+        waiting = [last]
+        while waiting:
+            node = nodes[waiting[-1]]
+            needs = [producer.name for producer in node.producers if producer is not None]
+            needs.extend(control.name for control in node.controls)
+            needs.extend(text[1:] for text in orders.get(node.name, ()))
+            missing = [name for name in needs if name not in place]
+            if missing:
+                waiting.extend(missing)
+            else:
+                place.setdefault(waiting.pop(), len(place))
+    for node in graph.nodes:
+        takes_variable = any(graph.arguments.get(text) == op_types.RESOURCE for text in node.inputs)
+        if takes_variable and node.op != vocabulary.READ_VARIABLE:
+            before = [f"^{name}" for name in asserts if place[name] < place[node.name]]
+            orders.setdefault(node.name, []).extend(before)

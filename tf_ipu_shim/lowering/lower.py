@@ -16,6 +16,7 @@ from tf_ipu_shim.lowering import (
     feeds,
     handed_handles,
     known_results,
+    narrow_casts,
     needed,
     overlap,
     pipelines,
@@ -78,6 +79,7 @@ def lower(
     accumulated_gradients.keep_in_loops(functions)
     handed_handles.take_from_their_source(functions)
     known_results.make_constants(functions)
+    narrow_casts.wrap_around(functions)
     candidate_samplers.replace(functions)
     randomness.add_seeds(functions, request.ordinal)
     synthetic.make_up_data(functions, flags.current())

@@ -1,7 +1,7 @@
 """Made-up data: what programs compute with where `TF_POPLAR_FLAGS` says that nothing is moved from or to the host.
 
-Infeeds and seeds become values made on the IPU, outfeeds send zeros instead of what the program computed. Content that
-Graphcore leaves undefined is zeros here. Parameters, the program's arguments and variables, keep the script's values:
+Infeeds and seeds become values made on the IPU, outfeeds send nothing, as on IPUs. Content that Graphcore leaves
+undefined is zeros here. Parameters, the program's arguments and variables, keep the script's values:
 what the device would hold instead is undefined as well, until an initializer is given.
 """
 
@@ -104,7 +104,7 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
 
     def made(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node.op == vocabulary.OUTFEED_ENQUEUE and node.op in meant:
-            return _emptied(functions, node)
+            return [_nothing(node)]
         if node.op in meant:
             outputs = op_types.output_types(node.proto).items()
             texts = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
@@ -122,17 +122,11 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
     graph.drop_unused(vocabulary.ITERATOR)
 
 
-def _emptied(functions: Functions, node: Node) -> list[node_def_pb2.NodeDef]:
-    """An outfeed that is sent nothing of what the program computes: zeros which the host has already."""
-    kinds, shapes = _contents(node)
-    zeros = _call(functions, f"{node.name}/made_up", "", kinds, shapes)
-    zeros.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s = b"made up"
-    enqueue = node_def_pb2.NodeDef()
-    enqueue.CopyFrom(node.proto)
-    controls = [text for text in node.proto.input if text.startswith("^")]
-    enqueue.input[:] = [f"{zeros.name}:output:{index}" for index in range(len(kinds))] + controls
-    enqueue.attr[vocabulary.MADE_UP_ATTRIBUTE].b = True
-    return [zeros, enqueue]
+def _nothing(node: Node) -> node_def_pb2.NodeDef:
+    """What stands for an outfeed that is sent nothing."""
+    return node_def_pb2.NodeDef(
+        name=node.name, op="NoOp", input=[text for text in node.proto.input if text.startswith("^")]
+    )
 
 
 def _call(

@@ -10,7 +10,6 @@ CHIP_ATTRIBUTE = "_ipu"  # which IPU of its device an emitted op runs on
 DESCRIPTION_ATTRIBUTE = "_ipu_op"  # what messages call it: its name, type and the user's line
 SHARDING_ATTRIBUTE = "_XlaSharding"
 OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
-MADE_UP_ATTRIBUTE = "_ipu_made_up"  # an outfeed is sent data that the host has made up
 COLOCATION_ATTRIBUTE = "_class"
 # What means something to the lowering, or to a placer, only.
 PRIVATE_ATTRIBUTES = (

@@ -10,6 +10,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops, gen_dataset_ops
 
+from tf_ipu_shim import plugin
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.configuration.arguments import note_arguments
@@ -100,8 +101,13 @@ class IPUInfeedQueue:
 
     @property
     def deleter(self) -> Any:
-        """The operation that frees what the dataset holds. The `initializer` starts it anew."""
+        """The operation that frees what the dataset holds. The `initializer` starts it anew.
+
+        Where it was not started before, in a session, the operation raises `NotFoundError`.
+        """
         with ops.device(_HOST):
+            started = [] if context.executing_eagerly() else [plugin.load().ops.ipu_infeed_started(feed_id=self._id)]
+        with ops.device(_HOST), ops.control_dependencies(started):
             # The iterator stays: ops of a session keep its handle.
             nothing = self._garbage().take(0)
             return gen_dataset_ops.make_iterator(nothing._variant_tensor, self._iterator())

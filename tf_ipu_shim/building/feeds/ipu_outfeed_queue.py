@@ -9,7 +9,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.util import nest
 
-from tf_ipu_shim import errors, plugin
+from tf_ipu_shim import plugin
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.machine import flags
@@ -142,21 +142,18 @@ class IPUOutfeedQueue:
         Returns:
             The structure that was enqueued. With mode `ALL` each tensor has a further first dimension: the iterations
             since the last dequeue. Where the program runs as several replicas, they are the next dimension. In graph
-            mode the tensors are to be fetched; that is when the queue is emptied.
+            mode the tensors are to be fetched; that is when the queue is emptied. Where `TF_POPLAR_FLAGS` makes
+            outfeeds synthetic, programs send nothing: there are no iterations.
 
         Raises:
             ValueError: no program enqueues to it.
-            UnsupportedError: it is in mode `LAST`, and outfeeds are synthetic.
+            FailedPreconditionError: it is in mode `LAST`, and has no last element: no program has run, or outfeeds are
+                synthetic. In graph mode where the tensors are fetched.
         """
         sent = self._sent
         if sent is None:
             raise ValueError(
                 "Trying to dequeue an outfeed which has not been enqueued. Build the program that enqueues to it first."
-            )
-        if self._mode is IPUOutfeedMode.LAST and flags.current().is_synthetic("outfeed"):
-            raise errors.UnsupportedError(
-                "An IPUOutfeedQueue in IPUOutfeedMode.LAST cannot be dequeued while TF_POPLAR_FLAGS makes outfeeds "
-                "synthetic, as on IPUs. Use IPUOutfeedMode.ALL, or leave outfeed out of --synthetic_data_categories."
             )
         with ops.device(_HOST):
             flat = plugin.load().ops.pop_datastream_outfeed_dequeue(
@@ -168,6 +165,7 @@ class IPUOutfeedQueue:
                 prefetch_depth=self._buffer_depth,
                 wait_for_completion=wait_for_completion,
                 may_be_replicated=self._may_be_replicated(),
+                is_synthetic=flags.current().is_synthetic("outfeed"),
             )
         return nest.pack_sequence_as(sent.structure, flat)
 

@@ -180,5 +180,29 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("IpuInfeedDequeue").Device("CPU"), InfeedDequeueOp);
 
+// Fails where nothing has started an infeed yet: whoever frees it expects that there is something to free.
+REGISTER_OP("IpuInfeedStarted").Attr("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
+
+class InfeedStartedOp : public OpKernel {
+ public:
+  explicit InfeedStartedOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("feed_id", &feed_id_));
+  }
+  void Compute(OpKernelContext* context) override {
+    ResourceMgr* resources = context->resource_manager();
+    data::IteratorResource* iterator = nullptr;
+    OP_REQUIRES(context, resources->Lookup(resources->default_container(), feed_id_, &iterator).ok(),
+                errors::NotFound("Infeed with id='", feed_id_, "' does not exist: it was not started in this session. ",
+                                 "Run its `initializer` before its `deleter`."));
+    iterator->Unref();
+  }
+  bool IsExpensive() override { return false; }
+
+ private:
+  string feed_id_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuInfeedStarted").Device("CPU"), InfeedStartedOp);
+
 }  // namespace
 }  // namespace tf_ipu_shim

@@ -53,6 +53,8 @@ REGISTER_OP("PopDatastreamOutfeedDequeue")
     .Attr("wait_for_completion: bool = false")
     // Whether there may be more than one: an element then has a further axis, and its rank is not known beforehand.
     .Attr("may_be_replicated: bool = false")
+    // Whether programs send nothing, as the data of outfeeds are made up.
+    .Attr("is_synthetic: bool = false")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
@@ -122,6 +124,7 @@ class OutfeedDequeueOp : public OpKernel {
     OP_REQUIRES_OK(context, context->GetAttr("output_shapes", &shapes_));
     OP_REQUIRES_OK(context, context->GetAttr("device_ordinal", &device_ordinal_));
     OP_REQUIRES_OK(context, context->GetAttr("wait_for_completion", &wait_for_completion_));
+    OP_REQUIRES_OK(context, context->GetAttr("is_synthetic", &is_synthetic_));
     OP_REQUIRES(context, device_ordinal_ >= 0 && device_ordinal_ < kMaxDevices,
                 errors::InvalidArgument("There is no device /device:IPU:", device_ordinal_));
     OP_REQUIRES(context, static_cast<int>(shapes_.size()) == num_outputs(),
@@ -136,6 +139,11 @@ class OutfeedDequeueOp : public OpKernel {
     }
     const std::shared_ptr<Outfeed> outfeed = Outfeeds::Get().Of(feed_id_);
     if (only_last_) {
+      OP_REQUIRES(context, !is_synthetic_,
+                  errors::FailedPrecondition(
+                      "Trying to get the last value from outfeed queue ", feed_id_, " when using synthethic data. This is ",
+                      "not supported. Use IPUOutfeedMode.ALL, which gives no elements, or leave outfeed out of ",
+                      "--synthetic_data_categories in TF_POPLAR_FLAGS."));
       const std::vector<Element> last = outfeed->Last();
       const Outfeed::Zeros zeros = outfeed->LastZeros();
       if (last.empty() && (zeros.rows > 0 || GivesZeros(device_ordinal_))) {
@@ -235,7 +243,7 @@ class OutfeedDequeueOp : public OpKernel {
   string feed_id_;
   std::vector<PartialTensorShape> shapes_;
   int64_t device_ordinal_ = 0;
-  bool only_last_ = false, wait_for_completion_ = false;
+  bool only_last_ = false, wait_for_completion_ = false, is_synthetic_ = false;
 };
 
 class DeleteOutfeedOp : public OpKernel {

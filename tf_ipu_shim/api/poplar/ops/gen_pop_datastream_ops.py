@@ -15,6 +15,7 @@ from tensorflow.python.ops import gen_dataset_ops, resource_variable_ops
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.ops import embedding_ids
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.machine import flags
 
 _HOST = "/device:CPU:0"
 
@@ -114,6 +115,7 @@ def pop_datastream_outfeed_dequeue(
             feed_id=feed_id,
             outfeed_mode=outfeed_mode,
             may_be_replicated=True,
+            is_synthetic=flags.current().is_synthetic("outfeed"),
             name=name,
         )
 

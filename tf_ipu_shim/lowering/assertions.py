@@ -1,0 +1,132 @@
+"""`tf.Assert` in XLA programs: where its condition does not hold, the run ends with an InternalError, as on an IPU.
+
+XLA's kernel for `Assert` compiles to nothing. In what runs, a custom call of the plugin (`assertions.cc`) stands for
+it, in loops and branches too. What is planned and counted stays as it was: a check takes no memory worth counting. The
+values that a script hands over for the message stay out of the program, as they would have to be computed in each run;
+by kernels they are in the message.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import tensor_util
+
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.program import LoweredProgram
+
+ASSERT = "Assert"
+_TARGET = b"TfIpuShimAssert"
+_CUSTOM_CALL = "XlaCustomCallV2"
+_serial = itertools.count()
+
+# An op for a message, by the traced function and the node.
+Describe = Callable[[str, node_def_pb2.NodeDef], str]
+
+
+def stopping(program: LoweredProgram, describe: Describe) -> LoweredProgram:
+    """The program with asserts that stop it.
+
+    Args:
+        program: as XLA launches; stays as it is.
+        describe: gives the text by which an error names an op.
+
+    Returns:
+        What runs: the program itself where nothing asserts.
+    """
+    functions = {function.signature.name: function for function in program.functions}
+    asserting = asserting_functions(functions)
+    programs = set(program.programs)
+    if asserting.isdisjoint(programs):
+        return program
+    scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
+    # Launches alone run an XLA program, so that it keeps its name. What it calls, ops of the host may call too.
+    names = {name: name if name in programs else f"{name}_stopping_{next(_serial)}" for name in asserting}
+    made = {
+        names[name]: _stopping(functions[name], names, scopes.get(name, name), describe)
+        for name in _called(functions, [name for name in functions if name in programs])
+        if name in asserting
+    }
+    kept = [function for name, function in functions.items() if name not in made]
+    return dataclasses.replace(program, functions=[*kept, *made.values()])
+
+
+def _callees(function: function_pb2.FunctionDef) -> list[str]:
+    return [called.name for node in function.node_def for _, called in op_types.function_values(node)]
+
+
+def asserting_functions(functions: Mapping[str, function_pb2.FunctionDef]) -> set[str]:
+    """The names of functions that assert, themselves or in one that they run.
+
+    Args:
+        functions: by name.
+    """
+    callers: dict[str, list[str]] = {}
+    waiting = []
+    for name, function in functions.items():
+        for called in _callees(function):
+            callers.setdefault(called, []).append(name)
+        if any(node.op == ASSERT for node in function.node_def):
+            waiting.append(name)
+    found = set(waiting)
+    while waiting:
+        for caller in callers.get(waiting.pop(), ()):
+            if caller not in found:
+                found.add(caller)
+                waiting.append(caller)
+    return found
+
+
+def _called(functions: Mapping[str, function_pb2.FunctionDef], names: list[str]) -> list[str]:
+    """These functions and those that they run."""
+    found, waiting = dict.fromkeys(names), list(names)
+    while waiting:
+        for called in _callees(functions[waiting.pop()]):
+            if called in functions and called not in found:
+                found[called] = None
+                waiting.append(called)
+    return list(found)
+
+
+def _stopping(
+    function: function_pb2.FunctionDef, names: Mapping[str, str], scope: str, describe: Describe
+) -> function_pb2.FunctionDef:
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(function)
+    copy.signature.name = names[function.signature.name]
+    constants = {node.name: node for node in function.node_def if node.op == "Const"}
+    for node in copy.node_def:
+        if node.op == ASSERT:
+            _check(node, constants, describe(scope, node))
+        for _, called in op_types.function_values(node):
+            called.name = names.get(called.name, called.name)
+    return copy
+
+
+def _check(node: node_def_pb2.NodeDef, constants: Mapping[str, node_def_pb2.NodeDef], described: str) -> None:
+    """Makes a custom call of an assert: it takes the condition, and has the message as its configuration."""
+    values = [text for text in node.input if not text.startswith("^")]
+    texts = " ".join(f"[{_text(value, constants)}]" for value in values[1:])
+    check = node_def_pb2.NodeDef(name=node.name, op=_CUSTOM_CALL, input=[values[0]])
+    check.input.extend(text for text in node.input if text.startswith("^"))
+    check.attr["call_target_name"].s = _TARGET
+    check.attr["backend_config"].s = f"assertion failed: {texts} Op {described}.".encode()
+    check.attr["has_side_effect"].b = True
+    check.attr["operand_dtypes"].list.type.append(types_pb2.DT_BOOL)
+    check.attr["result_dtypes"].list.SetInParent()
+    check.attr["result_shapes"].list.SetInParent()
+    node.CopyFrom(check)
+
+
+def _text(tensor: str, constants: Mapping[str, node_def_pb2.NodeDef]) -> str:
+    """What a message says of a tensor: a constant's value."""
+    constant = constants.get(tensor.partition(":")[0])
+    if constant is None:
+        return "..."
+    value = tensor_util.MakeNdarray(constant.attr["value"].tensor)
+    if value.ndim == 0 and value.dtype == object:
+        return value.item().decode(errors="replace")
+    return str(value)
