@@ -232,22 +232,25 @@ def _orders(function: function_pb2.FunctionDef, asserting: Container[str]) -> di
 
 def _put_first(asserts: Sequence[str], graph: FunctionGraph, orders: dict[str, list[str]]) -> None:
     """Has asserts come before the writes to variables that they don't need: a run that they stop leaves these alone."""
-    nodes = {node.name: node for node in graph.nodes}
-    place: dict[str, int] = {}  # an order in which all could run, what asserts need before the rest
-    for last in [*asserts, *nodes]:
-        waiting = [last]
-        while waiting:
-            node = nodes[waiting[-1]]
-            needs = [producer.name for producer in node.producers if producer is not None]
-            needs.extend(control.name for control in node.controls)
-            needs.extend(text[1:] for text in orders.get(node.name, ()))
-            missing = [name for name in needs if name not in place]
-            if missing:
-                waiting.extend(missing)
-            else:
-                place.setdefault(waiting.pop(), len(place))
+    place = _places(asserts, graph, orders)
     for node in graph.nodes:
         takes_variable = any(graph.arguments.get(text) == op_types.RESOURCE for text in node.inputs)
         if takes_variable and node.op != vocabulary.READ_VARIABLE:
             before = [f"^{name}" for name in asserts if place[name] < place[node.name]]
             orders.setdefault(node.name, []).extend(before)
+
+
+def _places(first: Sequence[str], graph: FunctionGraph, orders: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """An order in which all nodes could run, some of them, and what these need, before the rest."""
+    needs = {node.name: [other.name for other in [*node.producers, *node.controls] if other] for node in graph.nodes}
+    for name, controls in orders.items():
+        needs[name].extend(text[1:] for text in controls)
+    place: dict[str, int] = {}
+    waiting = [*reversed(needs), *reversed(first)]
+    while waiting:
+        missing = [name for name in needs[waiting[-1]] if name not in place]
+        if missing:
+            waiting.extend(missing)
+        else:
+            place.setdefault(waiting.pop(), len(place))
+    return place
