@@ -36,6 +36,8 @@ def stopping(program: LoweredProgram, describe: Describe) -> LoweredProgram:
 
     Returns:
         What runs: the program itself where nothing asserts.
+
+    Source: docs/facts.md, section "tf.Assert".
     """
     functions = {function.signature.name: function for function in program.functions}
     asserting = asserting_functions(functions)
