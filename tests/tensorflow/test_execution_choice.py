@@ -113,6 +113,31 @@ def test_a_loop_with_feeds(counted):
     assert found.chunked_work.products == 12 * 2 * 5 * 5 * 5
 
 
+def recurrent(x):
+    """The gradient of a loop over the first axis of [steps, n, n]."""
+
+    def step(i, state):
+        return i + 1, tf.tanh(state @ x[i])
+
+    steps = x.shape[0]
+    _, state = tf.while_loop(lambda i, _: i < steps, step, [0, tf.ones(x.shape[1:])], maximum_iterations=steps)
+    return tf.gradients(tf.reduce_sum(state), x)[0]
+
+
+def test_a_recurrent_network_that_is_fed(counted):
+    """The loop and that of its gradient are in one XLA program, though the lists between them need no element."""
+    data, times, steps, size = 0.3 * floats(3, 5, 4, 4), 6, 5, 4
+    gradients = loop(times, recurrent, data)
+    (found,) = counted
+    found.work.add(found.chunked_work)
+    assert found.work.iterations == times * 2 * steps
+    assert found.work.products == times * steps * (1 + 2) * 2 * size**3
+    for given, gradient in zip(np.tile(data, (2, 1, 1, 1)), gradients):
+        with tf.Graph().as_default(), v1.Session() as session:
+            expected = session.run(recurrent(tf.constant(given)))
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_a_loop_over_two_ipus(counted, ipus):
     ipus(2)
 

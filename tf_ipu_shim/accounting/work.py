@@ -254,15 +254,46 @@ class HloWork:
     def _value(self, around: Mapping[int, Any], loop: Any, inside: Mapping[int, Any], number: int) -> int | None:
         """A constant, or what a loop variable begins with."""
         made = _source(inside, number)
-        if made.opcode == "get-tuple-element" and inside[made.operand_ids[0]].opcode == "parameter":
-            initial = around[loop.operand_ids[0]]
-            if initial.opcode != "tuple":
-                return None
-            made = _source(around, initial.operand_ids[made.tuple_index])
-        if made.opcode != "constant" or made.shape.dimensions:
+        if not _is_carried(inside, made):
+            return _literal(made)
+        initial = around[loop.operand_ids[0]]
+        return self._number(around, initial.operand_ids[made.tuple_index]) if initial.opcode == "tuple" else None
+
+    def _number(self, by_id: Mapping[int, Any], number: int) -> int | None:
+        """A constant, or what a loop before leaves: that of a gradient runs as often as the one before it has."""
+        made = _source(by_id, number)
+        if made.opcode == "get-tuple-element" and by_id[made.operand_ids[0]].opcode == "while":
+            return self._left(by_id, by_id[made.operand_ids[0]], made.tuple_index)
+        return _literal(made)
+
+    def _left(self, around: Mapping[int, Any], loop: Any, index: int) -> int | None:
+        """What a loop leaves of a number that it adds one to; None for any other."""
+        body, condition = self._called(loop)
+        by_id = {instruction.id: instruction for instruction in body.instructions}
+        root, initial = by_id[body.root_id], around[loop.operand_ids[0]]
+        if root.opcode != "tuple" or initial.opcode != "tuple":
             return None
-        literal = [*made.literal.s32s, *made.literal.s64s]
-        return literal[0] if literal else None
+        counted = _source(by_id, root.operand_ids[index])
+        if counted.opcode != "add":
+            return None
+        parts = [_source(by_id, operand) for operand in counted.operand_ids]
+        carried = [part for part in parts if _is_carried(by_id, part) and part.tuple_index == index]
+        if len(carried) != 1 or 1 not in map(_literal, parts):
+            return None
+        first, trips = self._number(around, initial.operand_ids[index]), self.known_trips(around, loop, condition)
+        return None if first is None or trips is None else first + trips
+
+
+def _is_carried(inside: Mapping[int, Any], made: Any) -> bool:
+    """Whether an instruction of a loop's body or condition gives one of the loop's variables."""
+    return made.opcode == "get-tuple-element" and inside[made.operand_ids[0]].opcode == "parameter"
+
+
+def _literal(made: Any) -> int | None:
+    if made.opcode != "constant" or made.shape.dimensions:
+        return None
+    literal = [*made.literal.s32s, *made.literal.s64s]
+    return literal[0] if literal else None
 
 
 def _is_narrow_product(node: node_def_pb2.NodeDef) -> bool:
@@ -281,9 +312,14 @@ def _joined(by_id: Mapping[int, Any], number: int) -> Iterable[int]:
 
 def _source(by_id: Mapping[int, Any], number: int) -> Any:
     made = by_id[number]
-    while made.opcode in _PASSES_ON:
-        made = by_id[made.operand_ids[0]]
-    return made
+    while True:
+        before = by_id[made.operand_ids[0]] if made.operand_ids else made
+        if made.opcode in _PASSES_ON:
+            made = before
+        elif made.opcode == "get-tuple-element" and before.opcode == "tuple":
+            made = by_id[before.operand_ids[made.tuple_index]]
+        else:
+            return made
 
 
 def _moves_nothing(instruction: Any) -> bool:

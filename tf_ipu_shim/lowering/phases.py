@@ -8,9 +8,11 @@ at the same time wherever no exchange orders them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.location import Location
 from tf_ipu_shim.lowering.placement import Placement
 from tf_ipu_shim.lowering.vocabulary import READ_VARIABLE
 
@@ -32,7 +34,31 @@ def phases_of(graph: FunctionGraph, placement: Placement) -> dict[Node, int]:
             crossing = there is not location and (there.is_in_program or location.is_in_program)
             phase = max(phase, phases[before] + crossing)
         phases[node] = phase
+    _delay_lists(locations, phases)
     return phases
+
+
+def _delay_lists(locations: Mapping[Node, Location], phases: dict[Node, int]) -> None:
+    """Has TensorLists made in the phase that first needs them, and with them what is computed for nothing else.
+
+    A list cannot go from one XLA program to another. One that a loop fills is often made of numbers that are there
+    from the beginning, while the loop waits for an element of an infeed.
+    """
+    last = max(phases.values(), default=0)
+    delayed: set[Node] = set()
+    for node in reversed(phases):
+        location = locations[node]
+        if phases[node] == last or not location.is_in_program or not node.users or op_types.is_stateful(node.op):
+            continue
+        if delayed.issuperset(node.users) or _gives_list(node):
+            needed = min(phases[user] - (locations[user] is not location) for user in node.users)
+            if needed > phases[node]:
+                phases[node] = needed
+                delayed.add(node)
+
+
+def _gives_list(node: Node) -> bool:
+    return any(op_types.VARIANT in types for types in op_types.output_types(node.proto).values())
 
 
 def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, int]) -> dict[Node, frozenset[int]]:
