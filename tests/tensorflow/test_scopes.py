@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.python.eager import context
 from tf_ipu_shim.ipu import ipu_compiler, scopes, sharding
+from tf_ipu_shim.poplar.driver import backend_config_pb2
 
 from tf_ipu_shim import plugin
 
@@ -106,10 +107,14 @@ def test_frontend_attribute_restored_to_another_value():
     assert frontend_attributes(tf.constant(1.0).op) == {"one": "after"}
 
 
-@pytest.mark.parametrize(("override", "written"), [(True, "ON"), (False, "OFF")])
-def test_stochastic_rounding(override, written):
-    with scopes.stochastic_rounding(override):
-        assert frontend_attributes(tf.constant(1.0).op) == {"STOCHASTIC_ROUNDING": written}
+def test_stochastic_rounding():
+    """The names are those of the compiler's attributes and of a choice with three states."""
+    name = backend_config_pb2.FrontendAttributeId.Name(backend_config_pb2.FrontendAttributeId.STOCHASTIC_ROUNDING)
+    with scopes.stochastic_rounding(True):
+        with scopes.stochastic_rounding(False), scopes.frontend_attribute("one", "1"):
+            assert frontend_attributes(tf.constant(1.0).op) == {name: "THREESTATE_OFF", "one": "1"}
+        assert frontend_attributes(tf.constant(1.0).op) == {name: "THREESTATE_ON"}
+    assert frontend_attributes(tf.constant(1.0).op) == {name: "THREESTATE_UNDEFINED"}
 
 
 @pytest.mark.parametrize(("kind", "written"), [(tf.float16, "F16"), (tf.float32, "F32"), ("float32", "F32")])

@@ -147,8 +147,7 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
         ...     y = tf.nn.relu(tf.constant([-1.0, 2.0]))
     """
     graph = ops.get_default_graph()
-    current = getattr(graph, "_attr_scope_map", {}).get(FRONTEND_ATTRIBUTES_NAME)
-    before = xla_data_pb2.FrontendAttributes.FromString(current.s if current is not None else b"")
+    before = _frontend_attributes(graph)
     inside = xla_data_pb2.FrontendAttributes()
     inside.CopyFrom(before)
     inside.map[attribute_name] = str(attribute_value)
@@ -176,7 +175,10 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
         >>> with stochastic_rounding(True):
         ...     y = tf.matmul(tf.ones([2, 4], tf.float16), tf.ones([4, 3], tf.float16))
     """
-    with frontend_attribute("STOCHASTIC_ROUNDING", "ON" if override else "OFF"):
+    name = "STOCHASTIC_ROUNDING"
+    on, off, undefined = "THREESTATE_ON", "THREESTATE_OFF", "THREESTATE_UNDEFINED"
+    before = _frontend_attributes(ops.get_default_graph()).map
+    with frontend_attribute(name, on if override else off, restore_to=before.get(name, undefined)):
         yield
 
 
@@ -203,6 +205,12 @@ def partials_type(override_type: Any) -> Iterator[None]:
         raise ValueError(f"Only support float16, float32, provided {kind.name}. Give one of the two.")
     with frontend_attribute("PARTIALS_TYPE", xla_data_pb2.PrimitiveType.Name(_PARTIALS[kind])):
         yield
+
+
+def _frontend_attributes(graph: Any) -> Any:
+    """What ops that are made now are marked with."""
+    current = getattr(graph, "_attr_scope_map", {}).get(FRONTEND_ATTRIBUTES_NAME)
+    return xla_data_pb2.FrontendAttributes.FromString(current.s if current is not None else b"")
 
 
 def _frontend_value(attributes: Any) -> attr_value_pb2.AttrValue:
