@@ -81,6 +81,26 @@ def test_a_branch():
     check(function, np.float32(2), np.float32(6), [2, 2])
 
 
+def test_integers_of_which_xla_must_know_some():
+    """The lowering asks TensorFlow which: it knows the XLA program by then, without what stops it."""
+
+    def function(x):
+        size = tf.cast(x[0], tf.int32)
+        with tf.control_dependencies([v1.assert_less(size, 5, message="too many")]):
+            return tf.cast(size + tf.range(3), tf.float32)
+
+    def outside(x):
+        with scopes.ipu_shard(0):
+            index = tf.cast(x, tf.int32)
+        with scopes.ipu_shard(1):
+            return function(tf.cast(index, tf.float32)) + tf.cast(index[0], tf.float32)
+
+    check(function, np.float32([1]), np.float32([7]), [[1, 2, 3]] * 2)
+    config.reset_ipu_configuration()
+    configure(2)
+    check(outside, np.float32([1]), np.float32([7]), [[2, 3, 4]] * 2)
+
+
 def test_two_ipus():
     config.reset_ipu_configuration()
     configure(2)

@@ -101,7 +101,8 @@ class _Lowering:
         plannings_of(self._device.options)  # refuses what Poplar would, also where no memory is planned
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
-            return Lowered(program, stopping(program, self._diagnostics.describe), None, RunLog())
+            runs = stopping(program, self._diagnostics.describe)
+            return Lowered(runs, runs, None, RunLog())
         request, device = self._request, self._device
         wants_names = self._profile is not None or self._has_events or study.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
@@ -112,7 +113,7 @@ class _Lowering:
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             by_xla, runs, execution = self._by_kernels(program, execution, unknown)
         if execution.way != KERNELS:
-            runs = stopping(runs, self._diagnostics.describe)
+            by_xla = runs = stopping(runs, self._diagnostics.describe)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
         if plan is not None and study.active():

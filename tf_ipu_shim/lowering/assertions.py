@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
-from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.program import LoweredProgram
 
 ASSERT = "Assert"
@@ -45,15 +45,41 @@ def stopping(program: LoweredProgram, describe: Describe) -> LoweredProgram:
     if asserting.isdisjoint(programs):
         return program
     scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
-    # Launches alone run an XLA program, so that it keeps its name. What it calls, ops of the host may call too.
-    names = {name: name if name in programs else f"{name}_stopping_{next(_serial)}" for name in asserting}
-    made = {
-        names[name]: _stopping(functions[name], names, scopes.get(name, name), describe)
+    # New names: ops of the host may call what XLA programs call, and TensorFlow knows these since the lowering asked.
+    names = {
+        name: f"{name}_stopping_{next(_serial)}"
         for name in _called(functions, [name for name in functions if name in programs])
         if name in asserting
     }
-    kept = [function for name, function in functions.items() if name not in made]
-    return dataclasses.replace(program, functions=[*kept, *made.values()])
+    made = [_stopping(functions[name], names, scopes.get(name, name), describe) for name in names]
+    kept = [
+        _relaunching(function, names) for name, function in functions.items() if name not in programs & names.keys()
+    ]
+    node = node_def_pb2.NodeDef()
+    node.CopyFrom(program.node)
+    _relaunch(node, names)
+    clusters = [
+        dataclasses.replace(cluster, function=names.get(cluster.function, cluster.function))
+        for cluster in program.clusters
+    ]
+    return dataclasses.replace(program, node=node, functions=[*kept, *made], clusters=clusters)
+
+
+def _relaunching(function: function_pb2.FunctionDef, names: Mapping[str, str]) -> function_pb2.FunctionDef:
+    """The function with launches of the programs that have other names now."""
+    if all(node.op != vocabulary.LAUNCH for node in function.node_def):
+        return function
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(function)
+    for node in copy.node_def:
+        _relaunch(node, names)
+    return copy
+
+
+def _relaunch(node: node_def_pb2.NodeDef, names: Mapping[str, str]) -> None:
+    if node.op == vocabulary.LAUNCH:
+        launched = node.attr["function"].func
+        launched.name = names.get(launched.name, launched.name)
 
 
 def _callees(function: function_pb2.FunctionDef) -> list[str]:
