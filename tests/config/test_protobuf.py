@@ -1,5 +1,9 @@
 """From a configuration to its protobuf, and the checks across options."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tf_ipu_shim.configuration.enums import (
@@ -12,7 +16,7 @@ from tf_ipu_shim.configuration.enums import (
 )
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.configuration.verification import KeyId
-from tf_ipu_shim.messages import config_pb2, threestate_pb2, trace_pb2
+from tf_ipu_shim.messages import config_pb2, schema, threestate_pb2, trace_pb2
 
 
 def test_devices():
@@ -218,3 +222,21 @@ def test_trace_event_kinds():
     event = kinds(type=kinds.EXECUTE, ordinal=1)
     event.execute.module_name = "cluster_0"
     assert kinds.FromString(event.SerializeToString()).WhichOneof("event") == "execute"
+
+
+def test_a_schema_is_loaded_once_where_several_threads_ask():
+    """Two programs of one step are lowered at the same time; the descriptor pool refuses a file of the same name."""
+    started = threading.Barrier(4)
+
+    @schema.once
+    def contents():
+        time.sleep(0.05)
+        return schema.load("test/once.proto", "test", "message Once { int32 x = 1; }")
+
+    def ask(_):
+        started.wait()
+        return contents()["Once"]
+
+    with ThreadPoolExecutor(4) as pool:
+        (made,) = set(pool.map(ask, range(4)))
+    assert made(x=3).x == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from tf_ipu_shim.messages import program_pb2, schema
@@ -22,7 +21,7 @@ message CachedProgram {
 """
 
 
-@functools.cache
+@schema.once
 def _contents() -> dict[str, Any]:
     return schema.load(FILE, "tf_ipu_shim", _TEXT, (program_pb2.DESCRIPTOR.name,))
 

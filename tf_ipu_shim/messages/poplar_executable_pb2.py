@@ -6,7 +6,6 @@ TensorFlow's own, so that they are made when one is first asked for.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from tf_ipu_shim.messages import schema
@@ -79,7 +78,7 @@ message PoplarExecutableProto {
 """
 
 
-@functools.cache
+@schema.once
 def _contents() -> dict[str, Any]:
     from tensorflow.core.framework import function_pb2, tensor_shape_pb2, types_pb2
 

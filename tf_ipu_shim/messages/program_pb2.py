@@ -8,7 +8,6 @@ The messages hold some of TensorFlow's own, so that they are made when one is fi
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from tf_ipu_shim.messages import schema, trace_pb2
@@ -133,7 +132,7 @@ message Frame {
 """
 
 
-@functools.cache
+@schema.once
 def _contents() -> dict[str, Any]:
     from tensorflow.core.framework import (
         function_pb2,

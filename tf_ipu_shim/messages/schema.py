@@ -8,8 +8,10 @@ schemas beside this file use: messages, enums, `oneof`, `repeated` and fields of
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any, Union
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -29,6 +31,30 @@ _SCALARS: Mapping[str, int] = {
     "bytes": _Field.TYPE_BYTES,
 }
 _STATEMENT = re.compile(r"\s*(?:(?P<open>[^;{}]+)\{|(?P<plain>[^;{}]+);|(?P<close>\}))")
+
+
+_loading = threading.RLock()  # loading one schema may load those that it imports
+
+
+def once(contents: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """A function that loads a schema at its first call, also where several threads call it at once.
+
+    Args:
+        contents: loads the schema.
+
+    Example:
+        >>> contents = once(lambda: load("doc/line.proto", "doc", "message Line { int32 x = 1; }"))
+        >>> contents() is contents()
+        True
+    """
+    kept = functools.cache(contents)
+
+    @functools.wraps(contents)
+    def loaded() -> dict[str, Any]:
+        with _loading:  # TensorFlow lowers two programs of a step at the same time
+            return kept()
+
+    return loaded
 
 
 def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> dict[str, Any]:
