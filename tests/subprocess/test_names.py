@@ -2,6 +2,8 @@
 
 import textwrap
 
+import pytest
+
 SAME_OBJECTS = """
 import importlib, importlib.util, sys
 {first}
@@ -272,6 +274,7 @@ def test_moved_tensorflow_names(python):
     )
 
 
+@pytest.mark.slow
 def test_horovod_is_found_by_scripts_that_use_ipu_alone(python):
     script = """
 import importlib.util

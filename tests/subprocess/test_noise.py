@@ -1,6 +1,7 @@
 """What a script's user sees of the log, by default and with the runner's options."""
 
 import pytest
+from slow_cases import slowly
 
 SCRIPT = """
 import sys
@@ -22,7 +23,7 @@ ATTACHED = "TensorFlow device /device:IPU:0 attached to 1 IPU with Poplar device
 
 @pytest.mark.parametrize(
     ("options", "driver", "tensorflow"),
-    [((), True, False), (("--quiet",), False, False)],
+    [((), True, False), slowly(("--quiet",), False, False)],
     ids=["default", "quiet"],
 )
 def test_lines_of_the_driver_and_of_tensorflow(python, options, driver, tensorflow):

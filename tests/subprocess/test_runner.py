@@ -143,6 +143,7 @@ def test_tensorflow_1(python):
     assert python.succeeds(*MODULE, "--tf1", script) == "scope/v:0\n"
 
 
+@pytest.mark.slow
 @pytest.mark.estimator
 def test_tensorflow_1_has_an_estimator_that_works(python):
     script = python.script(

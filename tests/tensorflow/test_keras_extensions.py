@@ -15,11 +15,12 @@ from keras_models import (
     subclassed,
     trained,
 )
+from slow_cases import slowly
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 
 
-@pytest.mark.parametrize(("make", "steps"), [(sequential, 1), (functional, 4), (subclassed, 8)])
+@pytest.mark.parametrize(("make", "steps"), [(sequential, 1), slowly(functional, 4), (subclassed, 8)])
 def test_one_ipu(ipus, make, steps):
     ipus(1)
     with strategy().scope():
@@ -29,7 +30,7 @@ def test_one_ipu(ipus, make, steps):
     assert_same(got, on_the_cpu(make))
 
 
-@pytest.mark.parametrize("optimizer", [keras.optimizers.Adam, keras.optimizers.legacy.RMSprop])
+@pytest.mark.parametrize("optimizer", [keras.optimizers.Adam, slowly(keras.optimizers.legacy.RMSprop)])
 def test_optimizers(ipus, optimizer):
     ipus(1)
     with strategy().scope():
@@ -50,7 +51,7 @@ def test_accumulation_is_a_larger_batch(ipus, method, rate):
 
 
 @pytest.mark.parametrize("stages", [[0, 0, 1, 1], [0, 1, 2, 3]])
-@pytest.mark.parametrize("make", [sequential, functional])
+@pytest.mark.parametrize("make", [slowly(sequential), functional])
 def test_pipelines(ipus, make, stages):
     ipus(max(stages) + 1)
     with strategy().scope():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras_models import SAMPLES, X, Y, compiled, functional, keras, sequential, strategy, subclassed
+from slow_cases import slowly
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"),  # Keras' own seeds
@@ -63,7 +64,7 @@ def test_data_of_all_kinds(ipus):
     assert_close(*in_both(run))
 
 
-@pytest.mark.parametrize("steps", [1000, tf.constant(8, tf.int64), tf.Variable(8)])
+@pytest.mark.parametrize("steps", [1000, slowly(tf.constant(8, tf.int64)), slowly(tf.Variable(8))])
 def test_executions_as_long_as_an_epoch(ipus, caplog, steps):
     """An execution of more steps than there are takes those there are, and says so; `dataset.cardinality()` counts."""
     ipus(1)
@@ -261,7 +262,7 @@ def test_asynchronous_callbacks_come_for_each_batch(ipus):
     [
         (sequential, "model.h5"),
         (functional, "model.keras"),
-        (functional, "directory"),
+        slowly(functional, "directory"),
         (subclassed, "directory"),
     ],
 )

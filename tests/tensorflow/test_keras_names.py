@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras_models import X, Y, assert_same, compiled, keras, sequential, strategy, trained
+from slow_cases import slowly
 
 from tf_ipu_shim import errors, keras2
 
@@ -48,7 +49,7 @@ def test_mixed_precision_with_loss_scaling(ipus):
         np.testing.assert_allclose(one, other, atol=2e-2)
 
 
-@pytest.mark.parametrize("pipelined", [False, True])
+@pytest.mark.parametrize("pipelined", [slowly(False), True])
 def test_a_subclass_of_the_loss_scaling_optimizer(ipus, pipelined):
     """Scripts unscale in the wrapped optimizer instead, so that sums of scaled halves are kept."""
     ipus(2 if pipelined else 1)
@@ -80,7 +81,7 @@ def test_a_subclass_of_the_loss_scaling_optimizer(ipus, pipelined):
         assert_same(trained(compiled(model, make, steps_per_execution=8)), expected)
 
 
-@pytest.mark.parametrize("name", ["GradientDescent", "Momentum", "Adam"])
+@pytest.mark.parametrize("name", [slowly("GradientDescent"), slowly("Momentum"), "Adam"])
 def test_optimizers_of_tensorflow_1(ipus, name):
     ipus(1)
 

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from harness import configure
 from keras_models import CLASSES, WIDTH, X, Y, assert_same, compiled, keras, on_the_cpu, strategy
+from slow_cases import slowly
 
 from tf_ipu_shim import ipu
 
@@ -79,16 +80,11 @@ def trained(old, count, batch=8, **options):
     )
 
 
-def slowly(*case):
-    """A case that `make test-slow` runs."""
-    return pytest.param(*case, marks=pytest.mark.slow)
-
-
 @pytest.mark.parametrize(
     "make, ipus_wanted, count, batch",
     [
         (sequential, 1, 1, 8),
-        (functools.partial(sequential, gradient_accumulation_count=4), 1, 4, 8),
+        slowly(functools.partial(sequential, gradient_accumulation_count=4), 1, 4, 8),
         slowly(functools.partial(model, accumulation_count=2, accumulation_dtype=tf.float32), 1, 2, 8),
         slowly(functools.partial(model, gradient_accumulation_count=2), 2, 2, 8),
         (functools.partial(pipeline_sequential, gradient_accumulation_count=4), 2, 4, 8),
@@ -111,7 +107,7 @@ def slowly(*case):
             4,
             8,
         ),
-        (
+        slowly(
             functools.partial(pipeline_sequential, gradient_accumulation_count=2, batch_serialization_iterations=2),
             1,
             4,

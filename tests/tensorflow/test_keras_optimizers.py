@@ -4,6 +4,7 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
+from slow_cases import slowly
 from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.keras import optimizers as old
 from tf_ipu_shim.ipu.ops import replication_ops
@@ -171,7 +172,7 @@ def test_fit_under_a_strategy(wrap, batch):
 
 
 @pytest.mark.parametrize("stages", [None, [0, 1]], ids=["one IPU", "pipeline"])
-@pytest.mark.parametrize("wrap", [lambda made: made, old.CrossReplicaOptimizer], ids=["alone", "wrapped"])
+@pytest.mark.parametrize("wrap", [slowly(lambda made: made), old.CrossReplicaOptimizer], ids=["alone", "wrapped"])
 def test_loss_scaling_with_gradient_accumulation(stages, wrap):
     keras = keras2.public()
 

@@ -8,6 +8,7 @@ import functools
 import numpy as np
 import pytest
 from keras_models import X, Y, assert_same, compiled, functional, keras, on_the_cpu, sequential, strategy, trained
+from slow_cases import slowly
 
 from tf_ipu_shim import memory_report
 
@@ -24,6 +25,7 @@ def test_two_replicas(ipus):
     assert_same(got, on_the_cpu(sequential, 16))
 
 
+@pytest.mark.slow
 def test_replicas_that_accumulate(ipus):
     ipus(2)
     with strategy().scope():
@@ -71,7 +73,7 @@ def test_replicas_that_are_pipelined(ipus):
     assert_same(got, on_the_cpu(functional, 64))
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("asynchronous", [slowly(False), True])
 def test_how_metrics_of_replicas_are_reduced(ipus, asynchronous):
     ipus(2)
     stock = compiled(sequential())

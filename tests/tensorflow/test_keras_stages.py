@@ -16,6 +16,7 @@ from keras_models import (
     subclassed,
     trained,
 )
+from slow_cases import slowly
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 PipelineStage = keras.ipu.PipelineStage
@@ -62,7 +63,7 @@ def pipelined(model):
 
 
 @pytest.mark.parametrize(
-    ("make", "stages"), [(nested, [0, 1, 1, 1]), (nested, [0, 0, 0, 1]), (functional, [0, 0, 1, 1, 1])]
+    ("make", "stages"), [(nested, [0, 1, 1, 1]), slowly(nested, [0, 0, 0, 1]), slowly(functional, [0, 0, 1, 1, 1])]
 )
 def test_assigned_stages(make, stages):
     with strategy().scope():
@@ -303,7 +304,7 @@ def test_wrong_scopes():
 
 @pytest.mark.parametrize(
     ("make", "name"),
-    [(lambda: functional([0, 0, 1, 1]), "model.h5"), (nested, "model.keras")],
+    [slowly(lambda: functional([0, 0, 1, 1]), "model.h5"), (nested, "model.keras")],
 )
 @pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
 def test_saved_models_keep_their_stages(tmp_path, make, name):
@@ -326,7 +327,7 @@ def test_saved_models_keep_their_stages(tmp_path, make, name):
     np.testing.assert_allclose(keras.models.load_model(path).predict(X, verbose=0).shape, (64, 3))
 
 
-@pytest.mark.parametrize("make", [functional, nested, sequential])
+@pytest.mark.parametrize("make", [slowly(functional), nested, slowly(sequential)])
 def test_a_saved_model_and_clones_keep_their_stages(tmp_path, make):
     with strategy().scope():
         model = pipelined(make())

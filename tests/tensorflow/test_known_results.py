@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import check_session
+from slow_cases import slowly
 
 MATRIX = np.arange(9, dtype=np.float32).reshape(3, 3)
 WEIGHTS = np.array([[1, 10, 100], [2, 20, 200], [3, 30, 300]], np.float32)
@@ -57,7 +58,7 @@ LOOPS = {
 # All that is called in one place, and all places with one of them.
 @pytest.mark.parametrize(
     ("where", "what"),
-    [*(("a loop", what) for what in INNER), *((where, "gather") for where in LOOPS if where != "a loop")],
+    [*(("a loop", what) for what in INNER), *(slowly(where, "gather") for where in LOOPS if where != "a loop")],
 )
 def test_gradients_of_loops(ipus, way, what, where):
     ipus(1)
@@ -89,7 +90,11 @@ def test_what_differs_between_iterations_stays_a_value(ipus):
 
 @pytest.mark.parametrize(
     ("where", "what"),
-    [*(("branch", what) for what in INNER), ("both sides of a case", "gather"), ("call in a call", "gather")],
+    [
+        *(("branch", what) for what in INNER),
+        slowly("both sides of a case", "gather"),
+        slowly("call in a call", "gather"),
+    ],
 )
 def test_gradients(ipus, way, what, where):
     ipus(1)

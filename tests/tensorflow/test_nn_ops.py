@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from harness import IPU, configure, run_session
 from layer_harness import check, session
+from slow_cases import slowly
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 from tf_ipu_shim.ipu.ops import nn_ops, normalization_ops, rand_ops, rnn_ops
 
@@ -382,7 +383,7 @@ def test_popnn_layers_describe_themselves() -> None:
         rnn_ops.PopnnGRU(6, recurrent_activation="relu")
 
 
-@pytest.mark.parametrize("kind", [rnn_ops.PopnnLSTM, rnn_ops.PopnnGRU])
+@pytest.mark.parametrize("kind", [rnn_ops.PopnnLSTM, slowly(rnn_ops.PopnnGRU)])
 def test_training_in_a_loop(kind: Any) -> None:
     x, y = numbers(4, 3, 5), numbers(3, 2)
 

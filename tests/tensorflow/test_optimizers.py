@@ -6,6 +6,7 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
+from slow_cases import slowly
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, loops, optimizers, scopes
 
 from tf_ipu_shim import ipu
@@ -115,6 +116,8 @@ def assert_same(actual, expected):
         harness.assert_close(actual[name], value, what=name)
 
 
+# `test_accumulated` runs each of them too.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_bare(name):
     assert_same(train(OPTIMIZERS[name], iterations=3), by_hand(OPTIMIZERS[name], updates=3, batches=1))
@@ -224,7 +227,7 @@ def test_gradients_begin_anew_in_every_loop():
 
 
 @pytest.mark.parametrize("optimizer", CONTROL)
-@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize("shards", [slowly(1), 2])
 def test_replicas_average(optimizer, shards):
     """Each replica takes a batch of its own; all apply the same gradient."""
 
@@ -239,7 +242,7 @@ def test_replicas_average(optimizer, shards):
 @pytest.mark.parametrize(
     ("wrapper", "options", "count"),
     [
-        (optimizers.CrossReplicaGradientAccumulationOptimizer, {}, 1),
+        slowly(optimizers.CrossReplicaGradientAccumulationOptimizer, {}, 1),
         (optimizers.CrossReplicaGradientAccumulationOptimizerV2, {}, 1),
         (optimizers.CrossReplicaGradientAccumulationOptimizerV2, {"reduction_method": "mean"}, 4),
     ],

@@ -197,7 +197,7 @@ def nothing_configured():
 
 
 few = settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],

@@ -77,8 +77,11 @@ class BlockWriter:
                 held.at[ipu] = block.add(Value(bytes_of(held.known), held.name, "argument"))
                 if not held.is_fed:
                     block.begin_segment()
-                    work = self.moved("host", f"copy of {held.name} from the host", bytes_of(held.known))
-                    block.run(f"copy of {held.name} from the host", (), (held.at[ipu],), work=work)
+                    name = f"copy of {held.name} from the host"
+                    # What the compiler knows is in the program, and takes no time to bring.
+                    is_constant = held.known.literal is not None
+                    work = None if is_constant else self.moved("host", name, bytes_of(held.known))
+                    block.run(name, (), (held.at[ipu],), work=work)
         return held.at[ipu]
 
     def parameters(self, ipu: int, given: Sequence[Held]) -> list[int]:
