@@ -16,6 +16,9 @@ with ipu.scopes.ipu_scope("/device:IPU:0"):
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     print(session.run(y, {x: [[1, 2, 3], [4, 5, 6]]}).shape)
+    with ipu.scopes.ipu_scope("/device:IPU:0"):
+        compiled = ipu.ipu_compiler.compile(lambda a: 2.0 * a, [x])
+    session.run(compiled, {x: [[1, 2, 3], [4, 5, 6]]})
 print("the script's own", file=sys.stderr)
 """
 ATTACHED = "TensorFlow device /device:IPU:0 attached to 1 IPU with Poplar device ID: 0"
@@ -29,7 +32,7 @@ ATTACHED = "TensorFlow device /device:IPU:0 attached to 1 IPU with Poplar device
 def test_lines_of_the_driver_and_of_tensorflow(python, options, driver, tensorflow):
     script = python.script(SCRIPT)
     variables = {"TF_CPP_MIN_LOG_LEVEL": None, "TF_IPU_SHIM_LOG_LEVEL": None, "CUDA_VISIBLE_DEVICES": "-1"}
-    process = python("-m", "tf_ipu_shim", *options, "--tf1", script, environment=variables)
+    process = python("-m", "tf_ipu_shim", *options, "--execution", "xla", "--tf1", script, environment=variables)
     assert (process.returncode, process.stdout) == (0, "(2, 2)\n"), process.stderr
     assert (ATTACHED in process.stderr) == driver
     assert ("is deprecated" in process.stderr) == tensorflow

@@ -113,9 +113,33 @@ def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
             "  (1) INTERNAL: {{function_node __inference_f_2}} It failed.\n0 successful operations.",
             "It failed.",
         ),
+        (
+            "Graph execution error:\n\n2 root error(s) found.\n  (0) OUT_OF_RANGE:    2 root error(s) found.\n"
+            "  (0) OUT_OF_RANGE:  It ends.\n\t [[{{node a}}]]\n  (1) OUT_OF_RANGE:  It ends.\n\t [[{{node b}}]]\n"
+            "0 successful operations.\n0 derived errors ignored.\n\t [[{{node c}}]]\n  (1) CANCELLED:  It ends.\n"
+            "0 successful operations.\n0 derived errors ignored. [Op:__inference_f_76]",
+            "It ends.",
+        ),
         ("End of sequence: of infeed 'a'.", "End of sequence: of infeed 'a'."),
         ('Op x, made at /home/me/a.py:3, in f\n\t [[x]]\nNode: "x"', "Op x, made at /home/me/a.py:3, in f"),
     ],
 )
 def test_clean(message, expected):
     assert shown_errors.clean(message) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("x = tf.placeholder(tf.float32, [2])", "tf.placeholder is a name of TensorFlow 1: run the script with"),
+        ("tf.contrib.layers", "tf.contrib is a name of TensorFlow 1"),
+        ("tf.plaecholder", None),
+    ],
+    ids=["name", "contrib", "misspelt"],
+)
+def test_names_of_tensorflow_1_without_its_option(python, line, hint):
+    """Before anything of `ipu` is imported, which would install the hook."""
+    shown = traceback_of(python("-m", "tf_ipu_shim", python.script(f"import tensorflow as tf\n{line}\n")))
+    assert "AttributeError: module 'tensorflow' has no attribute" in shown
+    assert "--tf1" in shown if hint else "--tf1" not in shown
+    assert hint is None or hint in shown

@@ -66,6 +66,13 @@ def test_out_of_memory():
     assert after.count(f"{2 * weights:,}") >= 2, "two layers on each IPU"
 
 
+def assert_as_on_page(page, printed):
+    """A block of the page with a memory report has the tables that were printed."""
+    blocks = re.findall(r"^```\n(.*?)^```$", (TUTORIALS / page).read_text(), re.M | re.S)
+    tables = [block.partition("\nModelled:")[2] for block in blocks if "IPU memory report" in block]
+    assert any(table in printed for table in tables), (tables, printed)
+
+
 def weight_bytes(*shapes):
     return f"{4 * sum(rows * columns for rows, columns in shapes):,}"
 
@@ -74,6 +81,7 @@ def weight_bytes(*shapes):
 ROW_GRADIENTS = (1, 1)
 # Neighbouring stages are on IPUs with a link between them, so that stages 2 and 3 are on IPUs 3 and 2.
 BY_IPU = [weight_bytes(shape) for shape in [(32, 64), (64, 64), (32, 1), (64, 32)]]
+PAGES = {"host_embedding.py": "feeds_and_loops.md"}
 HIDDEN = weight_bytes((16, 32), (32, 1))
 
 
@@ -98,6 +106,12 @@ HIDDEN = weight_bytes((16, 32), (32, 1))
             BY_IPU,
         ),
         pytest.param(
+            "pipelining.py --ipus 8",
+            "4 stages on 8 IPUs, 2 replicas; losses have the shape (400, 2)",
+            BY_IPU * 2,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             "pipelining.py --ipus 8 --schedule Interleaved --count 4",
             "4 stages on 8 IPUs, 2 replicas; losses have the shape (200, 2)",
             BY_IPU * 2,
@@ -109,6 +123,8 @@ def test_training(command, printed, weights):
     process = run(*command.split())
     assert process.returncode == 0, process.stderr
     assert printed in process.stdout
+    if "--count" not in command and command != "feeds_and_loops_tf2.py":
+        assert_as_on_page(PAGES.get(command, f"{command.partition('.')[0]}.md"), process.stdout)
     assert "The CPU's weights." in process.stdout and "Other weights" not in process.stdout
     table = process.stdout.split("by category:")[1].split("Largest owners")[0]
     assert table.split()[:2] == ["IPU", "weight"]
@@ -134,6 +150,7 @@ def test_keras():
     process = run("keras_training.py")
     assert process.returncode == 0, process.stderr
     assert process.stdout.count("The CPU's weights.") == 3 and "Other weights" not in process.stdout
+    assert_as_on_page("keras_training.md", process.stdout)
     figures = re.findall(r"oss ([\d.]+) -> ([\d.]+), accuracy ([\d.]+)", process.stdout)
     assert len(figures) == 6
     np.testing.assert_allclose(np.float64(figures[::2]), np.float64(figures[1::2]), atol=2e-3)

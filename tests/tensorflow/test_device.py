@@ -306,6 +306,17 @@ def test_a_live_context_gets_devices(ipus):
         assert (tf.constant([1]) + 1).device.endswith("IPU:2")
 
 
+def test_devices_of_an_earlier_configuration_are_not_listed(ipus):
+    """A context keeps them; what the next test counts must not depend on the one before it."""
+    for counts in ([1, 1, 1], [2], [1, 1]):
+        ipus(counts)
+        names = [device.name for device in tf.config.list_logical_devices("IPU")]
+        assert names == [f"/device:IPU:{ordinal}" for ordinal in range(len(counts))]
+        for name in names:
+            with tf.device(name):
+                assert (tf.constant([1]) + 1).device.endswith(name)
+
+
 @pytest.mark.parametrize("how", ["eager", "session"])
 def test_an_error_leaves_the_device_usable(library, how):
     def fail(x):

@@ -509,3 +509,57 @@ def test_an_infeed_that_was_not_started_cannot_be_deleted(graph):
             session.run(deleter)
         session.run(infeed.initializer)
         session.run(deleter)
+
+
+def is_there(iterator):
+    try:
+        tf.raw_ops.IteratorGetNext(iterator=iterator, output_types=[tf.float32], output_shapes=[[]])
+    except tf.errors.OpError:
+        return False
+    return True
+
+
+def loop_over(infeed):
+    def loop():
+        return ipu.loops.repeat(3, lambda total, x: total + x, [0.0], infeed)
+
+    with tf.device(IPU):
+        return tf.function(loop, jit_compile=True).get_concrete_function()
+
+
+def test_an_iterator_goes_with_its_queue_and_the_functions_that_take_from_it():
+    """Without that each queue of a notebook or a test leaves its dataset's elements and threads behind."""
+    infeed = IPUInfeedQueue(numbers(5))
+    iterator, unused = infeed._iterator(), IPUInfeedQueue(numbers(5))
+    other = unused._iterator()
+    assert is_there(iterator) and is_there(other)
+
+    step = loop_over(infeed)
+    del infeed, unused
+    gc.collect()
+    assert not is_there(other)
+    with tf.device(IPU):
+        assert [float(result) for result in tf.nest.flatten(step())] == [1 + 2 + 3]  # `is_there` has taken the 0
+    del step
+    gc.collect()
+    assert not is_there(iterator)
+
+
+def test_two_programs_of_replicas_on_one_infeed(graph, ipus):
+    """Each is at its first run: what the first has left of the dataset, or its end, is nothing to the second."""
+    ipus([2])
+    infeed, outfeed = IPUInfeedQueue(numbers(6, repeat=False)), IPUOutfeedQueue()
+
+    def body(total, x):
+        return total + ipu.ops.cross_replica_ops.cross_replica_sum(x), outfeed.enqueue(x)
+
+    long, short = (compiled(lambda count=count: ipu.loops.repeat(count, body, [0.0], infeed)) for count in (5, 2))
+    start, sent = infeed.initializer, outfeed.dequeue()
+    with v1.Session() as session:
+        session.run(start)
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(long)
+        np.testing.assert_array_equal(session.run(sent), [[0, 1], [2, 3], [4, 5]])
+        session.run(start)
+        assert session.run(short) == [6.0]
+        np.testing.assert_array_equal(session.run(sent), [[0, 1], [2, 3]])

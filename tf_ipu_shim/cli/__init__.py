@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     name = chooser.parse_args(words[:1]).command
     module = importlib.import_module(COMMANDS[name].module)
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} {name}", description=COMMANDS[name].help.capitalize() + ".")
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} {name}", description=sentence(COMMANDS[name].help))
     module.add_arguments(parser)
     try:
         prepared = getattr(module, "prepared", list)
@@ -79,3 +79,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{PROGRAM} {name}: {what}", file=sys.stderr)
         return 2
     return status
+
+
+def sentence(text: str) -> str:
+    """A line of help as a sentence.
+
+    Args:
+        text: as it stands in a list of commands.
+
+    Example:
+        >>> sentence("list the simulated IPUs")
+        'List the simulated IPUs.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."

@@ -15,6 +15,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.cli import noise, report
 from tf_ipu_shim.machine import systems, ways
 from tf_ipu_shim.names import one_keras
+from tf_ipu_shim.runtime import shown_errors
 
 PROGRAM = "python -m tf_ipu_shim"
 USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
@@ -129,6 +130,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
 
         tensorflow1.activate()
     one_keras.install_with_tensorflow()
+    shown_errors.install()  # `ipu` would, but a script may end before it imports that
     try:
         _execute(options)
     except SystemExit as stop:

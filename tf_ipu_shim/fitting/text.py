@@ -23,7 +23,10 @@ def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
         systems: to try them on.
     """
     if not programs:
-        return "No program was compiled for IPUs."
+        return (
+            "No program was compiled for IPUs: ops in an ipu_scope run one by one. Give them to "
+            "ipu_compiler.compile, a tf.function(jit_compile=True) or a Keras model in the scope of an IPUStrategy."
+        )
     known: dict[tuple[int, str], Estimate] = {}
 
     def on(program: Studied, chip: Chip) -> Estimate:

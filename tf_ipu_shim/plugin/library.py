@@ -117,7 +117,7 @@ class Library:
         for ordinal in range(MAXIMUM_DEVICES):
             checks = float_checks[ordinal] if ordinal < len(float_checks) else 0
             self._c.ipu_set_float_checks(ordinal, int(checks))
-        live_context.extend(self._c)
+        live_context.extend(self._c, len(chips))
 
     def set_float_checks(self, ordinal: int, checks: int) -> None:
         """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""

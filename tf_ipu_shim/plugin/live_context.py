@@ -1,8 +1,10 @@
-"""Gives a running eager context the IPU devices it lacks.
+"""Gives a running eager context the IPU devices it lacks, and lists those that are configured.
 
 TensorFlow fixes a context's device list when the context is first used. A notebook that ran an op before it imported
-`ipu`, and a script that configures more devices later on, get theirs here. Uses `context._context_handle`,
-`_initialize_logical_devices` and `_initialize_physical_devices`; checked on TensorFlow 2.15.1 and 2.21.0.
+`ipu`, and a script that configures more devices later on, get theirs here. A context keeps a device for good; one that
+a later configuration has no more, as in the next test of a process, is not listed. Uses `context._context_handle`,
+`_logical_devices`, `_initialize_logical_devices` and `_initialize_physical_devices`; checked on TensorFlow 2.15.1 and
+2.21.0.
 """
 
 from __future__ import annotations
@@ -10,8 +12,12 @@ from __future__ import annotations
 import ctypes
 
 
-def extend(c_library: ctypes.CDLL) -> None:
+def extend(c_library: ctypes.CDLL, count: int = 1) -> None:
     """Adds the devices that the plugin has and the context has not. Does nothing before the context's first use.
+
+    Args:
+        c_library: the plugin.
+        count: of the TensorFlow devices that are configured: so many are listed.
 
     Raises:
         RuntimeError: TensorFlow refuses the devices; its own message.
@@ -28,6 +34,7 @@ def extend(c_library: ctypes.CDLL) -> None:
     handle = context._context_handle
     if handle is None:
         return
+    context._initialize_logical_devices()  # those, too, that are not listed
     present = sum(device.device_type == "IPU" for device in context._logical_devices)
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -37,3 +44,7 @@ def extend(c_library: ctypes.CDLL) -> None:
     if problem is not None:
         raise RuntimeError(f"TensorFlow does not take the IPU devices: {problem.decode()}")
     context._initialize_logical_devices()
+    listed = {f"/device:IPU:{ordinal}" for ordinal in range(count)}
+    context._logical_devices = [
+        device for device in context._logical_devices if device.device_type != "IPU" or device.name in listed
+    ]

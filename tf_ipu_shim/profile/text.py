@@ -86,7 +86,8 @@ def _places(device: DeviceReport) -> list[str]:
     physical = [ipu.physical for ipu in device.ipus]
     if physical != list(range(len(physical))):
         listed = ", ".join(map(str, physical))
-        lines.append(f"IPUs 0 to {len(physical) - 1} here are the system's IPUs {listed}.")
+        several = f"IPUs 0 to {len(physical) - 1} here are the system's IPUs {listed}."
+        lines.append(several if len(physical) > 1 else f"IPU 0 here is the system's IPU {listed}.")
     for plan in device.programs:
         for replica, ipus in enumerate(plan.shard_ipus):
             if list(ipus) != sorted(ipus):

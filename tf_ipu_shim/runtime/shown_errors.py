@@ -42,6 +42,11 @@ _RELATIONS = {
 # What TensorFlow says of a dataset that has ended; of an infeed's we say more ourselves.
 _END = re.compile(r"End of sequence(?!:)")
 _END_HINT = "\nThe dataset has no more elements: end it with .repeat(), or ask for fewer iterations."
+# What many scripts for IPUs begin with, run without `--tf1`.
+_OLD_NAME_HINT = (
+    "\n{name} is a name of TensorFlow 1: run the script with `tf-ipu run --tf1`, or have it "
+    "`import tensorflow.compat.v1 as tf`."
+)
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+)')
 _DETECTED = re.compile(r"^\s*Detected at node .* defined at \(most recent call last\):$")
 _STACK = re.compile(r"^\s*Original stack trace for .*:$")
@@ -138,7 +143,7 @@ def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
         elif frame:
             if is_users(frame["file"]):
                 users.append(f"{frame['file']}:{frame['line']}, in {frame['name'].rstrip(',')}")
-        elif _FRAMEWORK.match(line):
+        elif _FRAMEWORK.match(_OP.sub("", line)):
             in_stack = in_stack and not _NODE.match(line)
         elif not in_stack or not line.startswith("    "):  # there it is the frame's source
             in_stack = in_stack and not line.strip()
@@ -147,18 +152,22 @@ def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _only_root(text: str) -> str:
-    """One of several root errors where all say the same."""
+    """One of several root errors where all say the same. A program's are those of a root of the graph around it."""
     lines = text.split("\n")
-    if not _ROOTS.match(lines[0]):
+    if not any(map(_ROOTS.match, lines)):
         return text
     roots: list[str] = []
-    for line in lines[1:]:
-        found = _ROOT.match(line)
-        if found:
-            roots.append(found["text"])
-        elif roots:
-            roots[-1] += f"\n{line}"
-    return "\n".join(dict.fromkeys(root.strip() for root in roots))
+    for line in lines:
+        while found := _ROOT.match(line):
+            roots.append("")
+            line = found["text"]
+        if _ROOTS.match(line):
+            continue
+        if roots:
+            roots[-1] += f"{line}\n"
+        elif line.strip():
+            roots.append(f"{line}\n")
+    return "\n".join(dict.fromkeys(filter(None, (root.strip() for root in roots))))
 
 
 def _without_hidden_frames(lines: list[str]) -> Iterator[str]:
@@ -188,10 +197,22 @@ class _Link:
         self.message = message
         self.changed = len(summary) < len(whole.stack)
         text = _text(error)
-        hint = _END_HINT if text is not None and _END.search(text) else ""
+        hint = _END_HINT if text is not None and _END.search(text) else _old_name_hint(error)
         if text is not None and not isinstance(error, SyntaxError) and (hint or clean(text) != text):
             self.message = [_named(error, clean(text) + hint)]
             self.changed = True
+
+
+def _old_name_hint(error: BaseException) -> str:
+    """What is said of a name that `tensorflow` has no more; nothing of others."""
+    if not isinstance(error, AttributeError):
+        return ""
+    module, name = error.obj, str(error.name)
+    if not isinstance(module, types.ModuleType) or module.__name__ != "tensorflow":
+        return ""
+    if name != "contrib" and not hasattr(module.compat.v1, name):
+        return ""
+    return _OLD_NAME_HINT.format(name=f"tf.{name}")
 
 
 def _links(error: BaseException, trace: types.TracebackType | None) -> Iterator[_Link]:

@@ -17,13 +17,15 @@ constexpr int64_t kGraceMicros = 300;
 constexpr int64_t kLookMillis = 50;
 
 InfeedFetcher::~InfeedFetcher() {
+  std::shared_ptr<Source> source;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     ends_ = true;
-    if (source_ != nullptr) source_->cancellation.StartCancel();
+    source = source_;
     changed_.notify_all();
   }
-  thread_.reset();  // joins
+  if (source != nullptr) source->cancellation.StartCancel();  // without the lock: this calls the dataset
+  thread_.reset();                                            // joins
 }
 
 void InfeedFetcher::Begin(OpKernelContext* context, core::RefCountPtr<data::IteratorResource> iterator, Status end,

@@ -172,7 +172,7 @@ void LoweredProgram::Enter(OpKernelContext* context, std::function<void()> run, 
     return;
   }
   const auto numbered = [this, run = std::move(run)] {
-    ++RunNumberOf(run_group_);
+    BeginRun(run_group_);
     run();
   };
   gate_.Enter(context->cancellation_manager(), numbered, std::move(refuse));

@@ -16,6 +16,11 @@ std::atomic<int64_t>& RunNumberOf(const std::string& run_group) {
   return *number;
 }
 
+void BeginRun(const std::string& run_group) {
+  static std::atomic<int64_t> runs{0};
+  RunNumberOf(run_group) = ++runs;
+}
+
 void RunGate::Enter(tensorflow::CancellationManager* cancellation, std::function<void()> run,
                     std::function<void()> refuse) {
   const tensorflow::CancellationToken token = cancellation->get_cancellation_token();

@@ -16,6 +16,9 @@ namespace tf_ipu_shim {
 // The number of the present run of a program, by the name that the lowering gave it. Stays where it is.
 std::atomic<int64_t>& RunNumberOf(const std::string& run_group);
 
+// Gives the present run of a program a number that no run of any program had: several may share an infeed or outfeed.
+void BeginRun(const std::string& run_group);
+
 // Lets one run in; the others are started by the one that leaves, so that no thread waits.
 class RunGate {
  public:
