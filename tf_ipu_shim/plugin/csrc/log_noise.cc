@@ -4,21 +4,23 @@
 #include <cstdlib>
 #include <string>
 
-#include "absl/base/log_severity.h"
-#include "absl/log/globals.h"
+#include "absl/base/call_once.h"
 #include "tensorflow/core/public/version.h"
 #include "tsl/platform/logging.h"
+
+// Whether XLA's first compilation has been announced in this process: a variable of an inline function of TensorFlow's
+// device_compiler.h, which the wheel exports. Null where a version has it no more. Checked on 2.15.1 and 2.21.0.
+extern absl::once_flag compilation_announced __asm__(
+    "_ZZN10tensorflow24device_compiler_internal30LogOnceXlaCompiledFirstClusterEvE8log_once") __attribute__((weak));
 
 namespace tf_ipu_shim {
 namespace {
 
-// XLA's "Compiled cluster using XLA!" goes through Abseil's log, which does not know TF_CPP_MIN_LOG_LEVEL, on 2.15.1.
-void LimitOtherLog() {
+// "Compiled cluster using XLA!" is information that goes past TF_CPP_MIN_LOG_LEVEL on 2.15.1.
+void DoNotAnnounceCompilation() {
   const char* const level = std::getenv("TF_CPP_MIN_LOG_LEVEL");
-  if (level == nullptr || level[0] < '1' || level[0] > '3' || level[1] != 0) return;
-  const auto least = static_cast<absl::LogSeverityAtLeast>(level[0] - '0');
-  // Not the threshold for stderr, which counts only once somebody has called `InitializeLog`.
-  if (absl::MinLogLevel() < least) absl::SetMinLogLevel(least);
+  if (level == nullptr || level[0] < '1' || level[0] > '3' || &compilation_announced == nullptr) return;
+  absl::call_once(compilation_announced, [] {});
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ class WithoutNoise : public tsl::TFLogSink {
 }  // namespace
 
 void LeaveNoiseOutOfTheLog() {
-  LimitOtherLog();
+  DoNotAnnounceCompilation();
   for (tsl::TFLogSink* sink : tsl::TFGetLogSinks()) {
     if (dynamic_cast<tsl::TFDefaultLogSink*>(sink) == nullptr) continue;
     tsl::TFRemoveLogSink(sink);  // lines that come before the next one are kept for it
@@ -55,7 +57,7 @@ void LeaveNoiseOutOfTheLog() {
 
 #else
 
-void LeaveNoiseOutOfTheLog() { LimitOtherLog(); }
+void LeaveNoiseOutOfTheLog() { DoNotAnnounceCompilation(); }
 
 #endif
 
