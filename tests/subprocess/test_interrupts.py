@@ -182,3 +182,34 @@ def test_sessions(python):
 
 def test_keras_and_functions(python):
     assert python.succeeds(python.script(EAGER), timeout=300) == "[0. 0. 0. 0.]\n"
+
+
+KERNEL = (
+    START
+    + """
+from signal import default_int_handler as kernels_handler, signal as set_by_kernel  # before `ipu` is imported
+import tensorflow as tf
+from tensorflow.python import ipu
+strategy = ipu.ipu_strategy.IPUStrategy()
+with strategy.scope():
+    elements = iter(tf.data.Dataset.from_tensors(1.0).repeat())
+
+@tf.function(jit_compile=True)
+def long():
+    total = 0.0
+    for _ in tf.range(ENDLESS):
+        total += next(elements)
+    return total
+
+for cell in range(3):
+    before = set_by_kernel(signal.SIGINT, kernels_handler)
+    assert interrupted(lambda: strategy.run(long)), cell
+    set_by_kernel(signal.SIGINT, before)
+print("all")
+"""
+)
+
+
+def test_cells_of_a_notebook(python):
+    """As ipykernel does around each cell."""
+    assert python.succeeds(python.script(KERNEL)) == "all\n"

@@ -5,7 +5,8 @@ plugin notes it first (`csrc/interrupts`), and programs end with an error at the
 loop, the next chunk or stage, the next launch. What XLA computes or compiles in one go, it finishes. Then Python has
 its thread back, and its handler, which is told here, raises KeyboardInterrupt.
 
-A script with a handler of its own is left alone. So is one that sets SIGINT by other means than `signal.signal`.
+A script with a handler of its own is left alone. The kernel of a notebook puts Python's handler in place anew for each
+cell, by a `signal.signal` that it has had before ours: each call of TensorFlow's looks for that.
 """
 
 from __future__ import annotations
@@ -97,6 +98,8 @@ def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(stock)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if signal.getsignal(signal.SIGINT) is _STOCK and threading.current_thread() is threading.main_thread():
+            _begin()
         try:
             return stock(*args, **kwargs)
         except RuntimeError as error:
