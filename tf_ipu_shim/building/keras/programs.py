@@ -10,6 +10,7 @@ accumulation     the same with one update for several mini-batches
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -33,7 +34,8 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
     """Makes what variables a mini-batch needs: of layers, metrics and the optimizer.
 
     A trace that never runs does it, as in stock Keras: programs are loops, and TensorFlow lifts initial values out of
-    functions but not out of loops.
+    functions but not out of loops. An optimizer's slots are made after it, eagerly: in a trace each of them would cost
+    a branch that asks whether it has its initial value, ten milliseconds and more.
 
     Args:
         model: a Keras model.
@@ -41,31 +43,36 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
         infeed: gives the structure of a mini-batch.
     """
     name = STEP_METHODS[mode]
-    if mode == "predict" and model.built and not model_step.overrides(model, name):
+    own_step = model_step.overrides(model, name)
+    if mode == "predict" and model.built and not own_step:
         return
+    traces = itertools.count()
 
     def step(data: Any) -> None:
+        if next(traces):
+            return  # TensorFlow traces once more without making variables, to have something to run
         with in_replica(model):
-            if mode == "fit" and not model_step.overrides(model, name):
+            if mode == "fit" and not own_step:
                 model_step.forward(model, data, training=True)
-                if not hasattr(model.optimizer, "build"):  # OptimizerV2 makes its slots when it applies gradients
-                    _ = model.optimizer.iterations
-                    _create_weights(model.optimizer, model.trainable_variables)
             else:
                 model_step.user_step(model, name)(data)
 
     def_function.function(step, autograph=False).get_concrete_function(infeed._structure)
-    if mode == "fit" and hasattr(model.optimizer, "build"):
-        with ops.init_scope(), model.distribute_strategy.scope():
+    if mode != "fit":
+        return
+    with ops.init_scope(), model.distribute_strategy.scope():
+        if hasattr(model.optimizer, "build"):
             model.optimizer.build(model.trainable_variables)
+        elif not own_step:  # OptimizerV2 makes its slots when it applies gradients
+            _ = model.optimizer.iterations
+            _create_weights(model.optimizer, model.trainable_variables)
 
 
 def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
     """Makes the slots of an optimizer; Keras wraps those of TensorFlow 1 and knows nothing of their slots."""
     native = getattr(optimizer, "optimizer", None)
     if isinstance(native, optimizer_v1.Optimizer):
-        with ops.init_scope():
-            native._create_slots(list(variables))
+        native._create_slots(list(variables))
     else:
         optimizer._create_all_weights(variables)
 
