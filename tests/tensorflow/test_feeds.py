@@ -528,7 +528,7 @@ def loop_over(infeed):
 
 
 def test_an_iterator_goes_with_its_queue_and_the_functions_that_take_from_it():
-    """Without that each queue of a notebook or a test leaves its dataset's elements and threads behind."""
+    """It can be found by its name as long as something may take from it, and no longer."""
     infeed = IPUInfeedQueue(numbers(5))
     iterator, unused = infeed._iterator(), IPUInfeedQueue(numbers(5))
     other = unused._iterator()
