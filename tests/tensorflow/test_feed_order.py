@@ -72,6 +72,26 @@ def test_an_iteration_without_an_element_changes_nothing(graph, ipus, way, shard
         np.testing.assert_array_equal(session.run(rows), [sum(range(n)) for n in range(elements)])
 
 
+def test_an_iteration_whose_elements_a_loop_within_takes(graph, ipus, way):
+    """Seven elements, three for each iteration: two iterations are whole, and the third one changes nothing."""
+    ipus(1)
+    infeed = numbers(7)
+    steps = v1.get_variable("steps", initializer=0, use_resource=True)
+
+    def body(total):
+        counted = steps.assign_add(1).op
+        return loops.repeat(3, add, [total], infeed), counted
+
+    result = compiled(lambda: loops.repeat(5, body, [0.0]))
+    start = [v1.global_variables_initializer(), infeed.initializer]
+    with v1.Session() as session:
+        for _ in range(3):
+            session.run(start)
+            with pytest.raises(tf.errors.OutOfRangeError):
+                session.run(result)
+            assert session.run(steps) == 2
+
+
 def test_all_replicas_end_after_the_same_iteration(graph, ipus, way):
     """22 elements for 4 replicas: five iterations of each, and no replica's last one is lost."""
     replicas, whole = 4, 5

@@ -27,6 +27,7 @@ NOT_IN_PROGRAMS = {
     "IpuRecvAtHost",
     "IpuResetDevices",
     "IpuResetSeed",
+    "IpuInfeedStarted",
     "IpuShape",
     "IpuUseSyntheticDataFor",
     "IpuUserReadWriteOp",

@@ -43,6 +43,7 @@ class Emitter:
             other as on a real IPU.
 
     Attributes:
+        fed: names of traced functions that take elements from the host.
         functions: what was emitted.
         clusters: the XLA programs.
         exchanges: the exchanges between IPUs.
@@ -64,6 +65,7 @@ class Emitter:
         self.device = device
         self.constant_arguments = constant_arguments
         self.replica = replica or Replica()
+        self.fed = graphs.with_ops(vocabulary.INFEEDS)
         self._programs = {} if programs is None else programs
         self._serial = itertools.count()
         self.functions: list[function_pb2.FunctionDef] = []
@@ -91,7 +93,7 @@ class Emitter:
         placement = loosen(graph, placement)
         if loops:
             placement = without_counters(graph, placement)
-        return _FunctionEmitter(self, graph, placement, argument_ipus).run()
+        return _FunctionEmitter(self, graph, placement, argument_ipus, loops).run()
 
     def shared(self, definition: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
         """The XLA program, or that of another replica which is the same."""
@@ -112,7 +114,12 @@ class _FunctionEmitter:
     """The state of emitting one function."""
 
     def __init__(
-        self, emitter: Emitter, graph: FunctionGraph, placement: Placement, argument_ipus: Mapping[str, int]
+        self,
+        emitter: Emitter,
+        graph: FunctionGraph,
+        placement: Placement,
+        argument_ipus: Mapping[str, int],
+        loops: bool,
     ) -> None:
         self._all = emitter
         self._graph = graph
@@ -130,9 +137,12 @@ class _FunctionEmitter:
             if producer is not None:
                 self._results_of.setdefault(producer, []).append(text)
         self._clusters = clusters_of(placement, self._phases)
-        # Ops that take elements from the host, and wait for no program: no program has an effect without an element.
+        # Ops that take elements from the host, and wait for no program: no program has an effect without an element. Of an
+        # iteration, loops within it may take them.
         self._elements = {
-            node.name for node in graph.nodes if node.op in vocabulary.INFEEDS and not self._phases.get(node, 1)
+            node.name
+            for node in graph.nodes
+            if not self._phases.get(node, 1) and (node.op in vocabulary.INFEEDS or (loops and self._is_fed(node)))
         }
         self._serial = next(_serial)
         self._function = function_pb2.FunctionDef()
@@ -143,6 +153,12 @@ class _FunctionEmitter:
         self._copies: dict[tuple[str, int], str] = {}
         self._cloned: dict[tuple[Node, str], str] = {}
         self._last_on: dict[int, str] = {}
+
+    def _is_fed(self, node: Node) -> bool:
+        """Whether a loop over several IPUs, or a call, takes elements from the host."""
+        if self._placement.locations.get(node) is not SEVERAL:
+            return False
+        return not self._all.fed.isdisjoint(op_types.called_functions(node.proto))
 
     def run(self) -> tuple[str, list[int | None]]:
         """Emits the function."""

@@ -1,0 +1,1 @@
+"""Scripts whose throughput on real IPUs is published, for `tf-ipu fit`: rows of `docs/machine_model.md`."""
