@@ -511,40 +511,6 @@ def test_an_infeed_that_was_not_started_cannot_be_deleted(graph):
         session.run(deleter)
 
 
-def is_there(iterator):
-    try:
-        tf.raw_ops.IteratorGetNext(iterator=iterator, output_types=[tf.float32], output_shapes=[[]])
-    except tf.errors.OpError:
-        return False
-    return True
-
-
-def loop_over(infeed):
-    def loop():
-        return ipu.loops.repeat(3, lambda total, x: total + x, [0.0], infeed)
-
-    with tf.device(IPU):
-        return tf.function(loop, jit_compile=True).get_concrete_function()
-
-
-def test_an_iterator_goes_with_its_queue_and_the_functions_that_take_from_it():
-    """It can be found by its name as long as something may take from it, and no longer."""
-    infeed = IPUInfeedQueue(numbers(5))
-    iterator, unused = infeed._iterator(), IPUInfeedQueue(numbers(5))
-    other = unused._iterator()
-    assert is_there(iterator) and is_there(other)
-
-    step = loop_over(infeed)
-    del infeed, unused
-    gc.collect()
-    assert not is_there(other)
-    with tf.device(IPU):
-        assert [float(result) for result in tf.nest.flatten(step())] == [1 + 2 + 3]  # `is_there` has taken the 0
-    del step
-    gc.collect()
-    assert not is_there(iterator)
-
-
 def test_two_programs_of_replicas_on_one_infeed(graph, ipus):
     """Each is at its first run: what the first has left of the dataset, or its end, is nothing to the second."""
     ipus([2])

@@ -137,8 +137,8 @@ class _FunctionEmitter:
             if producer is not None:
                 self._results_of.setdefault(producer, []).append(text)
         self._clusters = clusters_of(placement, self._phases)
-        # Ops that take elements from the host, and wait for no program: no program has an effect without an element. Of an
-        # iteration, loops within it may take them.
+        # Ops that take elements from the host, and wait for no program: no program has an effect without an element.
+        # Those of an iteration may be taken by loops within it.
         self._elements = {
             node.name
             for node in graph.nodes

@@ -7,8 +7,8 @@ from typing import Any
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
 from tensorflow.python.eager import context
-from tensorflow.python.framework import func_graph, ops
-from tensorflow.python.ops import array_ops, gen_dataset_ops, resource_variable_ops
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops, gen_dataset_ops
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
@@ -75,12 +75,8 @@ class IPUInfeedQueue:
         self._initialized = False
         self._dequeued = False
         self._start: Any = None
-        self._kept: Any = None
         if context.executing_eagerly():
             self._initialize()
-            # The iterator goes with the queue, and functions that take its elements keep that (`_dequeue`).
-            with ops.device(_HOST):
-                self._kept = resource_variable_ops.EagerResourceDeleter(self._iterator(), _HOST)
         elif not ops.get_default_graph().building_function and not any(0 in shape.as_list() for shape in self._shapes):
             # Of the queue's own graph, which may be finished when the script asks for it. In a function it would run
             # by itself, at every call.
@@ -162,10 +158,6 @@ class IPUInfeedQueue:
     def _dequeue(self) -> Any:
         """An element, in the structure of the dataset; called where a program is traced."""
         self._dequeued = True
-        graph = ops.get_default_graph()
-        while self._kept is not None and isinstance(graph, func_graph.FuncGraph):
-            graph._ipu_infeeds = {*getattr(graph, "_ipu_infeeds", ()), self._kept}
-            graph = graph.outer_graph
         with ops.device(_HOST):
             flat = gen_dataset_ops.iterator_get_next(self._iterator(), self._types, self._shapes)
         return structure.from_compatible_tensor_list(self._structure, flat)
