@@ -216,7 +216,8 @@ def test_variables_agree_with_what_the_arenas_hold(ipus, monkeypatch):
         one = report.devices[0].ipus[ipu]
         sizes = one.modelled.categories
         assert one.variable_bytes == sizes["weight"] + sizes["optimizer_state"] == expected
-        assert one.measured_live_bytes - before[ipu] == expected
+        # TensorFlow may free what the last run was fed a moment after the run has ended.
+        assert one.measured_live_bytes - before[ipu] - expected in (0, X.nbytes)
 
 
 def test_a_program_whose_shapes_depend_on_values_is_taken_op_by_op(ipus):
