@@ -12,6 +12,8 @@ from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 
 from tf_ipu_shim import ipu
 
+v1 = tf.compat.v1
+
 
 @pytest.fixture
 def strategy():
@@ -88,6 +90,24 @@ def test_iterators_may_be_captured_and_functions_called_in_the_scope(strategy, j
     assert [float(function()), float(strategy.run(function))] == [0 + 2, 2 + 6]
     with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
         strategy.run(function)
+
+
+def test_an_iterator_without_a_scope_after_an_infeed_of_a_session(way):
+    """After that, TensorFlow does not let what takes elements on an IPU and the iterator on the host be one."""
+
+    def numbers():
+        return tf.data.Dataset.range(6).map(lambda i: tf.cast(i, tf.float32))
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = IPUInfeedQueue(numbers())
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            total = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(4, lambda total, x: total + x, [0.0], infeed))
+        session.run(infeed.initializer)
+        assert session.run(total) == [0 + 1 + 2 + 3]
+    strategy, iterator = ipu.ipu_strategy.IPUStrategyV1(), IPUIterator(numbers())
+    taken = [float(strategy.run(tf.function(lambda: 2.0 * next(iterator)))) for _ in range(3)]
+    assert taken == [0.0, 2.0, 4.0]
+    ipu.config.reset_ipu_configuration()
 
 
 def test_iterators_of_the_scope_are_not_for_eager_use(strategy):

@@ -7,12 +7,13 @@ is, what works on gradients. So does this, in the traced functions, by following
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.accounting.hlo import is_gradient
 from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.reachable import reachable
 
 WEIGHT, STATE, ACCUMULATOR = "weight", "optimizer_state", "accumulator"
 _HANDED_ON = frozenset({"Cast", "Identity", vocabulary.READ_VARIABLE})
@@ -145,7 +146,9 @@ class _Uses:
                 ends.add(node.name)
             elif not op_types.output_types(node) and not _assigns(node):
                 ends.add(node.name)  # an outfeed, say
-        traced = _Traced(users, gradients, _reached(gradients, follows) - gradients, _reached(ends, feeds))
+        updates = set(reachable(gradients, lambda name: follows.get(name, ())))
+        needed = set(reachable(ends, lambda name: feeds.get(name, ())))
+        traced = _Traced(users, gradients, updates - gradients, needed)
         self._traced[function] = traced
         return traced
 
@@ -156,14 +159,3 @@ def _assigns(node: node_def_pb2.NodeDef) -> bool:
 
 def _first_output(node: node_def_pb2.NodeDef) -> str:
     return next(iter(op_types.output_types(node)))
-
-
-def _reached(start: Iterable[str], edges: Mapping[str, list[str]]) -> set[str]:
-    found = set(start)
-    stack = list(found)
-    while stack:
-        for other in edges.get(stack.pop(), ()):
-            if other not in found:
-                found.add(other)
-                stack.append(other)
-    return found

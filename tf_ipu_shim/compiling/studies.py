@@ -63,4 +63,3 @@ def _samples(request: ProgramRequest) -> int:
     ]
     sizes = [(math.prod(shape), shape[0]) for shape in shapes]
     return max(sizes, default=(0, 0))[1]
-

@@ -17,6 +17,7 @@ from tensorflow.python.framework import tensor_util
 
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.program import LoweredProgram
+from tf_ipu_shim.lowering.reachable import reachable
 
 ASSERT = "Assert"
 _TARGET = b"TfIpuShimAssert"
@@ -46,11 +47,9 @@ def stopping(program: LoweredProgram, describe: Describe) -> LoweredProgram:
         return program
     scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
     # New names: ops of the host may call what XLA programs call, and TensorFlow knows these since the lowering asked.
-    names = {
-        name: f"{name}_stopping_{next(_serial)}"
-        for name in _called(functions, [name for name in functions if name in programs])
-        if name in asserting
-    }
+    launched = (name for name in functions if name in programs)
+    called = reachable(launched, lambda name: (one for one in _callees(functions[name]) if one in functions))
+    names = {name: f"{name}_stopping_{next(_serial)}" for name in called if name in asserting}
     made = [_stopping(functions[name], names, scopes.get(name, name), describe) for name in names]
     kept = [
         _relaunching(function, names) for name, function in functions.items() if name not in programs & names.keys()
@@ -93,30 +92,13 @@ def asserting_functions(functions: Mapping[str, function_pb2.FunctionDef]) -> se
         functions: by name.
     """
     callers: dict[str, list[str]] = {}
-    waiting = []
+    having = []
     for name, function in functions.items():
         for called in _callees(function):
             callers.setdefault(called, []).append(name)
         if any(node.op == ASSERT for node in function.node_def):
-            waiting.append(name)
-    found = set(waiting)
-    while waiting:
-        for caller in callers.get(waiting.pop(), ()):
-            if caller not in found:
-                found.add(caller)
-                waiting.append(caller)
-    return found
-
-
-def _called(functions: Mapping[str, function_pb2.FunctionDef], names: list[str]) -> list[str]:
-    """These functions and those that they run."""
-    found, waiting = dict.fromkeys(names), list(names)
-    while waiting:
-        for called in _callees(functions[waiting.pop()]):
-            if called in functions and called not in found:
-                found[called] = None
-                waiting.append(called)
-    return list(found)
+            having.append(name)
+    return set(reachable(having, lambda name: callers.get(name, ())))
 
 
 def _stopping(

@@ -11,6 +11,7 @@ from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
+from tf_ipu_shim.lowering.reachable import reachable
 
 AS_WRITTEN = config_pb2.ConfigProto(
     graph_options=config_pb2.GraphOptions(
@@ -77,32 +78,19 @@ class Functions(Mapping[str, FunctionGraph]):
 
     def reached(self, name: str | None = None) -> list[str]:
         """A function and those that it runs, it first; those of the whole program when left out."""
-        waiting = [name or self.entry]
-        found = dict.fromkeys(waiting)
-        while waiting:
-            for called in self[waiting.pop()].called:
-                if called not in found and called in self:
-                    found[called] = None
-                    waiting.append(called)
-        return list(found)
+        return list(reachable([name or self.entry], lambda one: filter(self.__contains__, self[one].called)))
 
     def with_ops(self, ops: frozenset[str]) -> set[str]:
         """The functions that have an op of these types, themselves or in a function that they run."""
         callers: dict[str, list[str]] = {}
-        waiting = []
+        having = []
         for name in self.reached():
             graph = self[name]
             for called in graph.called:
                 callers.setdefault(called, []).append(name)
             if not graph.ops.isdisjoint(ops):
-                waiting.append(name)
-        found = set(waiting)
-        while waiting:
-            for caller in callers.get(waiting.pop(), ()):
-                if caller not in found:
-                    found.add(caller)
-                    waiting.append(caller)
-        return found
+                having.append(name)
+        return set(reachable(having, lambda name: callers.get(name, ())))
 
     def add(self, graph: FunctionGraph) -> None:
         """Adds what a pass made; its name is one that `fresh` gave."""

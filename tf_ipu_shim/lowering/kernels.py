@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import calls, op_types, vocabulary
-from tf_ipu_shim.lowering.assertions import ASSERT, asserting_functions
+from tf_ipu_shim.lowering.assertions import ASSERT, Describe, asserting_functions
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import AS_WRITTEN
@@ -27,8 +27,6 @@ from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
 # What has TensorFlow compile a function or choose another one for it.
 _ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
 
-# An op for a message, by the traced function and the node.
-Describe = Callable[[str, node_def_pb2.NodeDef], str]
 _serial = itertools.count()
 
 

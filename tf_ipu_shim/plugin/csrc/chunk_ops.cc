@@ -8,6 +8,7 @@
 #include "infeed_fetcher.h"
 #include "infeed_source.h"
 #include "outfeeds.h"
+#include "tensorflow/core/common_runtime/input_colocation_exemption_registry.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -40,6 +41,9 @@ REGISTER_OP("IpuChunkBegin")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
+// Runs on the IPU's device, whose kernels find the iterator on the host: without soft placement TensorFlow cannot colocate
+// the two.
+REGISTER_INPUT_COLOCATION_EXEMPTION("IpuChunkBegin");
       int64_t chunk;
       TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
       TF_RETURN_IF_ERROR(context->GetAttr("chunk", &chunk));

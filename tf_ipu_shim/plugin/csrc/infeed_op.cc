@@ -15,6 +15,7 @@
 #include "output_shapes.h"
 #include "program_runs.h"
 #include "wait_limit.h"
+#include "tensorflow/core/common_runtime/input_colocation_exemption_registry.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -40,6 +41,9 @@ REGISTER_OP("IpuInfeedDequeue")
     .Attr("run_group: string = ''")
     .SetIsStateful()
     .SetShapeFn(OutputShapesOfAttribute);
+// Runs on the IPU's device, whose kernels find the iterator on the host: without soft placement TensorFlow cannot colocate
+// the two.
+REGISTER_INPUT_COLOCATION_EXEMPTION("IpuInfeedDequeue");
 
 // Deals the elements of one iterator out to the replicas of one run.
 class Dealer {
