@@ -16,12 +16,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tensorflow.compiler.xla.service import hlo_pb2
-from tensorflow.core.framework import function_pb2, tensor_shape_pb2, types_pb2
+from tensorflow.core.framework import function_pb2, types_pb2
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
-from tensorflow.python.framework import dtypes, errors, tensor_shape, tensor_spec, tensor_util
+from tensorflow.python.framework import dtypes, errors, tensor_spec
 
+from tf_ipu_shim.lowering.functions import AS_WRITTEN
 from tf_ipu_shim.runtime import interrupts
 
 _DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -114,47 +115,57 @@ class CompilerIr:
         return hlo_pb2.HloModuleProto.FromString(serialized)
 
     def _variables(self, variables: Sequence[Argument]) -> list[Any]:
-        """Handles of variables that look like these, made by one function call: an op each would cost more."""
+        """Handles of variables that look like these, made by one function call: an op each would cost more.
+
+        TensorFlow runs the call as it is: rewriting it takes longer than running it.
+        """
         if not variables:
             return []
         maker = function_pb2.FunctionDef()
         maker.signature.name = f"stand_in_variables_{next(_serial)}"
         maker.signature.is_stateful = True
+        values: dict[tuple[int, tuple[int, ...]], str] = {}
         for index, variable in enumerate(variables):
-            shape = tensor_shape.TensorShape(variable.shape).as_proto()
-            _add_variable(maker, index, variable.type, shape)
+            like = (variable.type, tuple(variable.shape))
+            if variable.type and like not in values:
+                values[like] = _add_value(maker, len(values), *like)
+            _add_variable(maker, index, variable, values.get(like))
         self._context.add_function_def(maker)
         try:
             return pywrap_tfe.TFE_Py_Execute(
-                self._context._handle, _DEVICE, maker.signature.name, [], (), len(variables)
+                self._context._handle, _DEVICE, maker.signature.name, [], ("config_proto", AS_WRITTEN), len(variables)
             )
         finally:
             self._context.remove_function(maker.signature.name)
 
 
-def _add_variable(
-    maker: function_pb2.FunctionDef, index: int, kind: int, shape: tensor_shape_pb2.TensorShapeProto
-) -> None:
+def _add_value(maker: function_pb2.FunctionDef, index: int, kind: int, shape: tuple[int, ...]) -> str:
+    """Adds what variables that look alike hold: they share it, and pages that nobody writes to take no memory."""
+    sizes = maker.node_def.add(name=f"shape_{index}", op="Const")
+    sizes.attr["dtype"].type = types_pb2.DT_INT32
+    sizes.attr["value"].tensor.dtype = types_pb2.DT_INT32
+    sizes.attr["value"].tensor.tensor_shape.dim.add(size=len(shape))
+    sizes.attr["value"].tensor.int_val.extend(shape)
+    value = maker.node_def.add(name=f"value_{index}", op="Empty", input=[f"{sizes.name}:output:0"])
+    value.attr["dtype"].type = kind
+    value.attr["init"].b = False
+    return f"{value.name}:output:0"
+
+
+def _add_variable(maker: function_pb2.FunctionDef, index: int, variable: Argument, value: str | None) -> None:
     handle = maker.node_def.add(name=f"handle_{index}", op="VarHandleOp")
-    handle.attr["dtype"].type = kind or types_pb2.DT_FLOAT
-    handle.attr["shape"].shape.CopyFrom(shape)
+    handle.attr["dtype"].type = variable.type or types_pb2.DT_FLOAT
+    handle.attr["shape"].shape.SetInParent()  # of a scalar, too
+    for size in variable.shape:
+        handle.attr["shape"].shape.dim.add(size=size)
     handle.attr["shared_name"].s = _ANONYMOUS
     handle.attr["container"].s = b""
     maker.signature.output_arg.add(name=f"output_{index}", type=types_pb2.DT_RESOURCE)
     maker.ret[f"output_{index}"] = f"{handle.name}:resource:0"
-    if not kind:
+    if value is None:
         return
-    dimensions = maker.node_def.add(name=f"shape_{index}", op="Const")
-    dimensions.attr["dtype"].type = types_pb2.DT_INT32
-    sizes = [dimension.size for dimension in shape.dim]
-    dimensions.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(sizes, dtypes.int32, [len(sizes)]))
-    # Not initialised: pages that nobody writes to take no memory of the host's.
-    value = maker.node_def.add(name=f"value_{index}", op="Empty", input=[f"{dimensions.name}:output:0"])
-    value.attr["dtype"].type = kind
-    value.attr["init"].b = False
-    inputs = [f"{handle.name}:resource:0", f"{value.name}:output:0"]
-    store = maker.node_def.add(name=f"store_{index}", op="AssignVariableOp", input=inputs)
-    store.attr["dtype"].type = kind
+    store = maker.node_def.add(name=f"store_{index}", op="AssignVariableOp", input=[f"{handle.name}:resource:0", value])
+    store.attr["dtype"].type = variable.type
     store.attr["validate_shape"].b = False
     maker.signature.control_output.append(store.name)
     maker.control_ret[store.name] = store.name
