@@ -85,7 +85,7 @@ NOT_READ = {
     ("building.estimators", "IPUEstimatorBase._call_model_fn", "config"): "the estimator has it itself",
     ("building.estimators", "Feeds.after_create_session", "coord"): _HOOK,
     ("building.estimators", "StopAtStep.after_create_session", "coord"): _HOOK,
-    ("building.estimators", "StopAtStep.after_run", "run_values"): _HOOK,
+    ("building.estimators", "StopAtStep.before_run", "run_context"): _HOOK,
     ("building.estimators", "StepRestorer.after_create_session", "coord"): _HOOK,
     **{
         ("building.estimators", "IPUPipelineEstimator.__init__.accepted", name): "TensorFlow asks for its name"

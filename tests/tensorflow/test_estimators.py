@@ -366,3 +366,37 @@ def test_two_sets_of_fetches_run_one_program():
 def test_mistakes(make, error, phrase):
     with pytest.raises(error, match=phrase):
         make()
+
+
+@pytest.mark.parametrize("is_read_before", [False, True])
+def test_the_step_is_read_by_a_run_of_its_own_only_where_training_may_end(is_read_before):
+    """Loops of 2 steps up to 6: what a run gives is from before or after the loop, and it ends after the third."""
+    from tf_ipu_shim.building.estimators.step_hooks import StopAtStep
+
+    class Context:
+        asked, stopped, step = 0, False, 0
+
+        @property
+        def session(self):
+            return self
+
+        def run(self, fetched):
+            self.asked += 1
+            return self.step
+
+        def request_stop(self):
+            self.stopped = True
+
+    context, hook = Context(), StopAtStep(None, 6, 2)
+    with tf.Graph().as_default():
+        tf.train.create_global_step()
+        hook.begin()
+        hook.after_create_session(context, None)
+        for loop in range(1, 4):
+            before, context.step = context.step, 2 * loop
+            arguments = hook.before_run(context)
+            results = before if is_read_before else context.step
+            hook.after_run(context, tf.train.SessionRunValues(results, None, None))
+            assert arguments.fetches is tf.train.get_global_step()
+            assert context.stopped == (loop == 3)
+    assert context.asked == (1 if is_read_before else 2)

@@ -21,6 +21,7 @@ from tf_ipu_shim.lowering.assertions import ASSERT, Describe, asserting_function
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import AS_WRITTEN
+from tf_ipu_shim.lowering.idle_ops import without_idle_ops
 from tf_ipu_shim.lowering.program import LoweredProgram
 from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
 
@@ -138,6 +139,7 @@ class _Copies:
                 return made
 
     def _copy(self, function: function_pb2.FunctionDef, name: str, chip: int) -> function_pb2.FunctionDef:
+        function = without_idle_ops(function)
         copy = function_pb2.FunctionDef()
         copy.CopyFrom(function)
         copy.signature.name = name

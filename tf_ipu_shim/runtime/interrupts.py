@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tf_ipu_shim.plugin.library import Library
 
 _STOCK, _set_handler = signal.default_int_handler, signal.signal
+# What `signal.getsignal` asks: that function makes an enumeration's value first, which takes longer than an eager op.
+_handler_of: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
 _library: Library | None = None
 
 
@@ -34,7 +36,7 @@ def install(library: Library) -> None:
     """
     global _library
     _library = library
-    if threading.current_thread() is not threading.main_thread() or not _is_default(signal.getsignal(signal.SIGINT)):
+    if threading.current_thread() is not threading.main_thread() or not _is_default(_handler_of(signal.SIGINT)):
         return
     from tensorflow.python.client import session
     from tensorflow.python.eager import execute
@@ -64,7 +66,7 @@ def _begin() -> None:
 
 
 def _end() -> None:
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is _raise:
+    if threading.current_thread() is threading.main_thread() and _handler_of(signal.SIGINT) is _raise:
         _set_handler(signal.SIGINT, _STOCK)
 
 
@@ -98,7 +100,7 @@ def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(stock)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if signal.getsignal(signal.SIGINT) is _STOCK and threading.current_thread() is threading.main_thread():
+        if _handler_of(signal.SIGINT) is _STOCK and threading.current_thread() is threading.main_thread():
             _begin()
         try:
             return stock(*args, **kwargs)

@@ -193,7 +193,9 @@ class IPUEstimatorBase(stock.EstimatorV2):
             raise ValueError(f"steps ({steps}) must be a multiple of iterations_per_loop ({loop}).")
 
     def _convert_train_steps_to_hooks(self, steps: int | None, max_steps: int | None) -> list[Any]:
-        return [] if steps is None and max_steps is None else [StopAtStep(steps, max_steps)]
+        if steps is None and max_steps is None:
+            return []
+        return [StopAtStep(steps, max_steps, self._ipu.iterations_per_loop)]
 
     def _configure(self) -> None:
         options = self._ipu.ipu_options

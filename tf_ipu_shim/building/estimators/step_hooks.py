@@ -11,15 +11,17 @@ from tensorflow.python.training import session_run_hook, training_util
 class StopAtStep(session_run_hook.SessionRunHook):
     """Ends training once enough steps have run.
 
-    TensorFlow's own hook looks at the step as it was before the loop, and would run one loop too many.
+    TensorFlow's own hook looks at the step as it was before the loop, and would run one loop too many. A run gives the
+    step from before or after its loop: only where the difference matters it is read once more, by a run of its own.
 
     Args:
         steps: how many more; None if `last` is given.
         last: up to which step.
+        loop: by how many steps a run counts on.
     """
 
-    def __init__(self, steps: int | None, last: int | None) -> None:
-        self._steps, self._last = steps, last
+    def __init__(self, steps: int | None, last: int | None, loop: int) -> None:
+        self._steps, self._last, self._loop = steps, last, loop
 
     def begin(self) -> None:
         """Finds the step."""
@@ -30,9 +32,14 @@ class StopAtStep(session_run_hook.SessionRunHook):
         if self._last is None:
             self._last = int(session.run(self._step)) + int(self._steps or 0)
 
+    def before_run(self, run_context: Any) -> session_run_hook.SessionRunArgs:
+        """Asks for the step."""
+        return session_run_hook.SessionRunArgs(self._step)
+
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Asks for the end."""
-        if run_context.session.run(self._step) >= self._last:
+        last = int(self._last or 0)
+        if run_values.results + self._loop >= last and run_context.session.run(self._step) >= last:
             run_context.request_stop()
 
 
