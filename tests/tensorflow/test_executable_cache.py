@@ -141,6 +141,22 @@ def test_programs_compiled_ahead_of_time_are_found(cache, lowered):
     assert len(lowered) == 1
 
 
+def test_a_program_that_is_found_has_no_profile_also_where_it_is_not_run(cache, tmp_path):
+    reports = tmp_path / "reports"
+    config = IPUConfig()
+    config.auto_select_ipus = 1
+    config.device_connection.type = DeviceConnectionType.PRE_COMPILE
+    config.device_connection.version = "ipu2"
+    config.compilation_poplar_options = {"autoReport.all": "true", "autoReport.directory": str(reports)}
+    config.configure_ipu_system()
+    for _ in range(2):
+        np.testing.assert_array_equal(product(), np.zeros([2, 2]))
+        assert len(list(reports.iterdir())) == 1
+    assert cache_of() == "hit"
+    product(factor=3.0)
+    assert (len(list(reports.iterdir())), cache_of()) == (2, "miss")
+
+
 def fed_loop(start, count=4):
     """A loop with feeds of its own, sharded, with a variable and random numbers: all that has a name."""
     with tf.Graph().as_default(), v1.Session() as session:

@@ -378,6 +378,11 @@ BAD_INPUT = {
     "rows of a matrix": lambda i: tf.gather(tf.reshape(tf.range(12.0), [4, 3]), i),
     "columns of a matrix": lambda i: tf.gather(tf.reshape(tf.range(12.0), [3, 4]), i, axis=1),
     "rows of a variable, and updates of them": embedding,
+    "slices": lambda i: tf.map_fn(
+        lambda one: tf.slice(tf.reshape(tf.range(12.0), [3, 4]), [one, one - 1], [2, 3]),
+        i,
+        fn_output_signature=tf.float32,
+    ),
     "labels": lambda i: labelled(i)[0],
     "the gradient of labels": lambda i: tf.gradients(*labelled(i)),
     "segments": lambda i: tf.math.unsorted_segment_sum(tf.range(4.0), i, 4),

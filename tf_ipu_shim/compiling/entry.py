@@ -97,13 +97,17 @@ def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuD
 
 def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
     """A program that is not run here; a process that runs it finds it in the executable cache."""
-    by_xla, runs, plan, *_ = lowered(library, call, request, device)
-    program, cache = Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan), ""
-    directory = None if device.float_checks or not program.needs_engine else executable_cache.current()
+    directory, cache, key = None if device.float_checks else executable_cache.current(), "", None
     if directory is not None:
         key = cached_programs.key_of(library, request, device)
         cache = "miss" if directory.read(key.text) is None else "hit"
-        path = directory.write(key.text, cached_programs.written(key, program)) if cache == "miss" else None
+    # Lowered also where it is kept: only that tells the shapes of its results.
+    by_xla, runs, plan, *_ = lowered(library, call, request, device, compiles=cache != "hit")
+    program = Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan)
+    if not program.needs_engine:
+        cache = ""
+    if directory is not None and key is not None and cache == "miss":
+        path = directory.write(key.text, cached_programs.written(key, program))
         if path is not None:
             log.info(f"A pre-compiled Poplar program has been saved to {path}")
     _keep(request, device, plan, cache)

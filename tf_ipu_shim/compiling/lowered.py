@@ -58,7 +58,7 @@ class Profiled(NamedTuple):
     details: EventDetails
 
 
-def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Lowered:
+def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice, compiles: bool = True) -> Lowered:
     """Lowers a program, plans its memory, and settles how it runs.
 
     Args:
@@ -66,8 +66,9 @@ def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDe
         call: lets the lowering question the TensorFlow runtime.
         request: the traced function and its arguments.
         device: where it runs.
+        compiles: whether Graphcore would compile it now; one that it has in its cache gets no profile.
     """
-    return _Lowering(library, call, request, device).run()
+    return _Lowering(library, call, request, device, compiles).run()
 
 
 def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Profiled:
@@ -83,10 +84,12 @@ def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuD
 
 
 class _Lowering:
-    def __init__(self, library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> None:
+    def __init__(
+        self, library: Library, call: Call, request: ProgramRequest, device: IpuDevice, compiles: bool = True
+    ) -> None:
         self._library, self._call, self._request, self._device = library, call, request, device
         self._asked, self._diagnostics = execution_of(device), Diagnostics(call)
-        self._profile = profiles.wanted(device)
+        self._profile = profiles.wanted(device) if compiles else None
         self._has_events = device.options.profiling.enable_ipu_trace_events
         self._plans = (
             memory_plan.enabled()

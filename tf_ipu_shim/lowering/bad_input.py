@@ -147,6 +147,18 @@ def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     node.input[2] = added.op("SelectV2", "output", column, updates, added.constant(0, number), T=number)
 
 
+def _slice(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """A slice that would reach over an end begins earlier. One whose beginning is known is refused in both ways."""
+    values, begin, size = node.input[:3]
+    kind, sizes = node.attr["Index"].type, _array(size, nodes)
+    if kind not in _INDEX_TYPES or sizes is None or (sizes < 0).any() or _array(begin, nodes) is not None:
+        return
+    shape = added.op("Shape", "output", values, T=node.attr["T"].type, out_type=kind)
+    last = added.op("Sub", "z", shape, size, T=kind)
+    least = added.op("Minimum", "z", begin, last, T=kind)
+    node.input[1] = added.op("Maximum", "z", least, added.constant(0, kind), T=kind)
+
+
 def _numbers(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     """XLA passes a NaN on."""
     node.op = "Identity"
@@ -156,6 +168,7 @@ def _numbers(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
 _GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _Added], None]] = {
     "GatherV2": _gather,
     "ResourceGather": _variable_gather,
+    "Slice": _slice,
     "SparseSoftmaxCrossEntropyWithLogits": _labels,
     **dict.fromkeys((f"UnsortedSegment{kind}" for kind in ("Sum", "Max", "Min", "Prod")), _segments),
     **dict.fromkeys(("ResourceScatterAdd", "ResourceScatterSub"), _updates),
@@ -164,7 +177,13 @@ _GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _Added], None]] = {
 
 
 def _constant(text: str, nodes: Nodes) -> int | None:
+    value = _array(text, nodes)
+    return None if value is None else int(value)
+
+
+def _array(text: str, nodes: Nodes) -> np.ndarray | None:
+    """The value of a tensor that is a constant of its function."""
     node = nodes.get(text.split(":", 1)[0])
     while node is not None and node.op == "Identity":
         node = nodes.get(node.input[0].split(":", 1)[0])
-    return int(tensor_util.MakeNdarray(node.attr["value"].tensor)) if node is not None and node.op == "Const" else None
+    return tensor_util.MakeNdarray(node.attr["value"].tensor) if node is not None and node.op == "Const" else None
