@@ -186,6 +186,19 @@ def test_the_ipu_that_is_first_at_an_exchange_waits():
     assert found.busy == {0: alone(add(1_000_000)) + moved, 1: moved + alone(add(1000))}
 
 
+@pytest.mark.parametrize("replicas, way", [(2, 1), (4, 2), (8, 2)])
+def test_sums_over_replicas_go_both_ways_round_the_ring(replicas, way):
+    size = 8_000_000
+    block = Program("p")
+    block.step("sum", Computation("collective", "sum", (size,), 1))
+    (entry,) = timeline_of({0: block}, GC200, replicas, replicas=replicas).entries
+    sent = 2 * size * (replicas - 1) // replicas
+    expected = sent / way / links.link_bytes_per_second(replicas) * GC200.clock_hz
+    found = next(child for child in entry.children if child.kind == "links")
+    assert found.cycles == pytest.approx(expected, abs=1)
+    assert found.phase.bytes == sent
+
+
 def test_ipus_that_wait_for_each_other_are_an_error():
     first, second = Program("0"), Program("1")
     for block, keys in ((first, (0, 1)), (second, (1, 0))):

@@ -120,6 +120,20 @@ def test_a_loop_with_feeds_takes_its_body_so_often(profiled):
     assert {16 * 64 * 4, 16 * 16 * 4} <= host  # an element, and what is sent
 
 
+def test_what_a_loop_begins_with_is_not_copied_from_the_host_where_it_is_known(profiled):
+    profiles = profiled()
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.float32(1)).repeat())
+        with scopes.ipu_scope(IPU):
+            built = ipu_compiler.compile(
+                lambda: tf.reduce_sum(loops.repeat(10, lambda sums, x: sums + x, [tf.fill([100, 100], 0.5)], infeed))
+            )
+        session.run(infeed.initializer)
+        assert session.run(built) == [100 * 100 * 10.5]
+    (profile,) = profiles()
+    assert {row.bytes for row in rows(profile, "host")} == {4}  # an element, and the result
+
+
 def test_an_exchange_has_both_ipus_wait_for_it(profiled):
     def sharded(x):
         with scopes.ipu_shard(0):

@@ -31,6 +31,7 @@ class Held:
         at: the number of its value on each IPU that has it.
         is_remote: whether it is an accumulator in remote memory, of which an IPU has a copy only while it works on it.
         outside: for an argument of a loop's or branch's function: the walk around it, and what it is there.
+        is_constant: whether its value is known before anything runs.
     """
 
     known: Known
@@ -40,6 +41,7 @@ class Held:
     at: dict[int, int] = dataclasses.field(default_factory=dict)
     outside: tuple[BlockWriter, Held] | None = None
     is_remote: bool = False
+    is_constant: bool = False
 
 
 class BlockWriter:
@@ -79,8 +81,7 @@ class BlockWriter:
                     block.begin_segment()
                     name = f"copy of {held.name} from the host"
                     # What the compiler knows is in the program, and takes no time to bring.
-                    is_constant = held.known.literal is not None
-                    work = None if is_constant else self.moved("host", name, bytes_of(held.known))
+                    work = None if held.is_constant else self.moved("host", name, bytes_of(held.known))
                     block.run(name, (), (held.at[ipu],), work=work)
         return held.at[ipu]
 

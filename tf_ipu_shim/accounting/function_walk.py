@@ -13,7 +13,7 @@ from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
 from tf_ipu_shim.accounting.hlo import is_same
 from tf_ipu_shim.accounting.shape_inference import Known, infer
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
-from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering import constants, op_types, vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.cycles import Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
@@ -199,7 +199,8 @@ class FunctionWalk(BlockWriter):
         """An op outside XLA programs, on the host or alone on an IPU."""
         arguments = {name: held.known for name, held in zip(names, inputs)}
         made = infer([node], arguments, self.walk.library)
-        results = [Held(made[name], name=node.name) for name in _output_names(node)]
+        is_constant = constants.is_constant(node.op, [held.is_constant for held in inputs])
+        results = [Held(made[name], name=node.name, is_constant=is_constant) for name in _output_names(node)]
         if node.op in _FEEDS:
             self.walk.work.feed(node.input[0] if node.input else node.name, [held.known.shape for held in results])
         if node.op == "Const":

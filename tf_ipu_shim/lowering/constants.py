@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
@@ -53,9 +55,21 @@ def constant_nodes(graph: FunctionGraph) -> set[Node]:
     for node in graph.nodes:
         if node.controls:
             continue
-        if node.op == "Const" or (
-            node.op in _FOLDABLE and node.producers and all(producer in constant for producer in node.producers)
-        ):
+        if is_constant(node.op, [producer in constant for producer in node.producers]):
             if not op_types.is_stateful(node.op):
                 constant.add(node)
     return constant
+
+
+def is_constant(op: str, inputs: Sequence[bool]) -> bool:
+    """Whether the value of an op is known before anything runs.
+
+    Args:
+        op: its type.
+        inputs: of each of its inputs, whether that is a constant.
+
+    Example:
+        >>> is_constant("Fill", [True, True]), is_constant("Fill", [True, False])
+        (True, False)
+    """
+    return op == "Const" or (op in _FOLDABLE and bool(inputs) and all(inputs))

@@ -175,7 +175,11 @@ class _Clock:
         return phases_of(computation, self._chip)
 
     def _collective(self, computation: Computation) -> list[Phase]:
-        """A sum over replicas round a ring: each sends twice what the others have of its part."""
+        """A sum over replicas round a ring: each sends twice what the others have of its part.
+
+        Half of it goes each way round, as in GCL's bi-directional ring pair. Two replicas are no such ring: what one
+        sends and what the other sends are the two ways already.
+        """
         (size,) = computation.sizes
         chip, replicas = self._chip, self._replicas
         if replicas < 2 or not size:
@@ -183,7 +187,8 @@ class _Clock:
         ipus = max(2, min(self._num_ipus, replicas * max(1, self._num_ipus // replicas)))
         ipus += ipus % 2
         sent = 2 * size * (replicas - 1) // replicas
-        cycles = chip.cycles(sent / links.link_bytes_per_second(ipus))
+        one_way = sent / (2 if replicas > 2 else 1)
+        cycles = chip.cycles(one_way / links.link_bytes_per_second(ipus))
         sync = links.sync_cycles(chip, ipus)
         return [
             Phase("sync", "", sync, chip.tiles),
