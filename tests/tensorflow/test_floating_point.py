@@ -195,6 +195,12 @@ def test_an_overflow_of_float16():
         run(tf.multiply, [10000.0], [10000.0], dtype=np.float16)
 
 
+def test_an_overflow_of_a_sum_of_halves():
+    stopping_at("oflo")
+    with pytest.raises(tf.errors.InternalError, match=f"{OVERFLOW}.*Sum"):
+        run(tf.reduce_sum, [40000.0, 40000.0], dtype=np.float16)
+
+
 def test_nan_on_overflow():
     stopping_at("nanoo")
     (result,) = run(tf.multiply, [10000.0, 2.0, -10000.0], [10000.0, 3.0, 10000.0], dtype=np.float16)

@@ -410,3 +410,24 @@ def test_what_comes_of_bad_input_does_not_hang_on_the_way_that_is_chosen(monkeyp
         config.reset_ipu_configuration()
     for ours, theirs in zip(found["auto"], found["xla"], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["kernels", "xla"])
+@pytest.mark.parametrize("kind", [tf.float16, tf.bfloat16], ids=lambda kind: kind.name)
+def test_halves_are_added_up_in_float32(monkeypatch, way, kind):
+    """The mean of numbers whose sum is out of range, and sums of numbers that a sum of halves loses."""
+
+    def reductions(x):
+        mean = tf.reduce_mean(x * tf.cast(30000.0, kind), axis=1)
+        bias = tf.raw_ops.BiasAddGrad(out_backprop=tf.transpose(x) * tf.cast(0.125, kind))
+        return tf.stack([mean, tf.reduce_sum(x * tf.cast(0.125, kind), 1), bias, tf.reduce_prod(x, 1)]) + 0.0
+
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    configure(1)
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(kind, [2, 8192])
+        result = tf.cast(compiled(reductions, fed)[0], tf.float32)
+        found = session.run(result, {fed: np.ones([2, 8192])})
+    config.reset_ipu_configuration()
+    mean = np.float32(tf.cast(tf.constant(30000.0), kind))
+    np.testing.assert_array_equal(found, np.repeat([[mean], [1024.0], [1024.0], [1.0]], 2, axis=1))

@@ -21,6 +21,7 @@ from tf_ipu_shim.lowering.assertions import ASSERT, Describe, asserting_function
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import AS_WRITTEN
+from tf_ipu_shim.lowering.half_sums import added_up_in_float32
 from tf_ipu_shim.lowering.idle_ops import without_idle_ops
 from tf_ipu_shim.lowering.program import LoweredProgram
 from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
@@ -149,13 +150,16 @@ class _Copies:
         scope = self._traced.get(function.signature.name, function.signature.name)
         if not self._refuses:
             _bring_into_range(copy)
+        parts = added_up_in_float32(copy)
         for node in copy.node_def:
             for attribute in [key for key in node.attr if _is_private(key)]:
                 del node.attr[attribute]
             node.device = self._device
             node.attr[vocabulary.CHIP_ATTRIBUTE].i = chip
             if self._describe is not None:
-                node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = self._describe(scope, node).encode()
+                node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = self._describe(
+                    scope, parts.get(node.name, node)
+                ).encode()
             self._redirect(node, chip)
             if node.op in LAUNCHED:
                 self._launch(node)
