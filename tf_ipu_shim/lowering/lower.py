@@ -26,6 +26,7 @@ from tf_ipu_shim.lowering import (
     shared_statistics,
     step_sends,
     synthetic,
+    unlike_kernels,
     vocabulary,
 )
 from tf_ipu_shim.lowering.chunks import split_loops
@@ -80,6 +81,7 @@ def lower(
     handed_handles.take_from_their_source(functions)
     known_results.make_constants(functions)
     narrow_casts.wrap_around(functions)
+    unlike_kernels.write_as_kernels_have_it(functions)
     candidate_samplers.replace(functions)
     randomness.add_seeds(functions, request.ordinal)
     synthetic.make_up_data(functions, flags.current())
