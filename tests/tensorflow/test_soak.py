@@ -2,9 +2,16 @@
 
 import random
 
+import numpy as np
 import pytest
-from soak import feed_programs, steadiness
+from soak import feed_programs, op_cases, op_runs, ops, steadiness
 from tf_ipu_shim.ipu import config
+
+# Some of each kind: arithmetic, sums, products, indices, windows, variables, random numbers, and what IPUs refuse.
+FEW_OPS = (
+    "AddV2 Bincount Cast Cholesky ConcatV2 ConjugateTranspose Conv2D Equal GatherV2 MatMul MaxPool OneHot Pad "
+    "RandomUniform ResourceApplyAdam ResourceGather Softmax SplitV StridedSlice StringUpper Sum TopKV2 Unique"
+).split()
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +32,49 @@ def test_what_the_programs_are_compared_with():
     first, second = feed_programs.expected(feed_programs.Program(2, 1, loops, 7, 2))
     assert (first.totals, first.sent.tolist(), first.steps) == ([3 * (0 + 2), 4 + 5], [[0, 3], [6, 12]], 2)
     assert (second.totals, second.sent.tolist(), second.steps) == (None, [], 2)
+
+
+def test_few_ops():
+    """Values and gradients here; what is wrong with input takes `make soak`."""
+    op_runs.configure()
+    lines = []
+    for op in FEW_OPS:
+        op_runs.look_at(op, lambda op=op, **line: lines.append({"op": op, **line}), most=1, with_wrong=False)
+    report = ops.Report()
+    for line in lines:
+        report.add(line)
+    assert (report.differences, report.not_run, report.ran) == ([], {}, set(FEW_OPS))
+    assert report.refused == {"StringUpper", "Unique"}
+
+
+def test_what_ops_are_compared_by():
+    case = next(op_cases.candidates("Sqrt"))
+    same, other = (op_runs.Outcome(values=[np.float32([value])]) for value in (2, 3))
+    failed, failed_otherwise = op_runs.Outcome(error=ValueError("no")), op_runs.Outcome(error=TypeError("no"))
+    by = [op_runs.compared(case, "kernels", *pair).status for pair in [(same, same), (same, other), (same, failed)]]
+    assert by == ["same", "different", "different"]
+    assert op_runs.compared(case, "eager", failed, failed).status == "same error"
+    assert op_runs.compared(case, "eager", failed, failed_otherwise).status == "different"
+    assert [op_runs.compared(case, way, failed, same).status for way in op_runs.WAYS] == [
+        "different", "unchecked", "different",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
+    """The op that follows it runs in another process."""
+    monkeypatch.setenv(op_runs.ENDED_BY, "Neg")
+    report = ops.run(["Neg", "Abs"], most=1)
+    assert report.ran == {"Neg", "Abs"}
+    (difference,) = report.differences
+    assert difference.startswith("Neg(") and "eager: the process was ended by SIGKILL" in difference
+
+
+def test_why_ops_are_not_run():
+    reasons = ops.run(["Abort", "Assign", "While", "IteratorGetNext", "_Arg"]).not_run
+    assert reasons["Abort"] == "ends the process"
+    assert "reference variables" in reasons["Assign"] and "runs functions" in reasons["While"]
+    assert len(reasons) == 5
 
 
 def test_steadiness():

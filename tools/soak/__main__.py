@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from soak import feed_programs, steadiness
+from soak import feed_programs, ops, steadiness
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,18 +20,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=10_000, help="runs over which memory must not grow")
     parser.add_argument("--thread-runs", type=int, default=500, help="runs of each thread beside reconfiguration")
     parser.add_argument("--silence", type=float, default=600, help="seconds without progress that count as hanging")
+    parser.add_argument("--ops", nargs="*", metavar="OP", help="nothing but these TensorFlow ops; without names, all")
+    parser.add_argument("--op-cases", type=int, default=8, help="valid inputs of each op, of different types")
+    parser.add_argument("--valid", action="store_true", help="no wrong input for ops")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that run ops at the same time")
     options = parser.parse_args(argv)
     parts: dict[str, Callable[[], list[str]]] = {
         "programs": lambda: _programs(options.seed, options.programs, options.silence),
         "memory": lambda: _found(steadiness.grown(options.runs)),
         "threads": lambda: _found(steadiness.beside_reconfiguration(options.thread_runs)),
+        "ops": lambda: _ops(options.ops or ops.all_ops(), options.op_cases, options.jobs, not options.valid),
     }
+    if options.ops is not None:
+        parts = {"ops": parts["ops"]}
     wrong = 0
     for name, part in parts.items():
         began = time.monotonic()
         _watch(options.silence)
         problems = part()
-        print(f"{name}: {len(problems)} wrong, {time.monotonic() - began:.0f} s", *problems[:5], sep="\n  ", flush=True)
+        shown = problems if name == "ops" else problems[:5]
+        print(f"{name}: {len(problems)} wrong, {time.monotonic() - began:.0f} s", *shown, sep="\n  ", flush=True)
         wrong += len(problems)
     return 1 if wrong else 0
 
@@ -48,6 +56,14 @@ def _programs(seed: int, count: int, silence: float) -> list[str]:
         program = feed_programs.Program.draw(random.Random(seed * 1_000_003 + number))
         problems += [text for way in feed_programs.WAYS if (text := feed_programs.difference(program, way))]
     return problems
+
+
+def _ops(names: Sequence[str], cases: int, jobs: int, wrong: bool) -> list[str]:
+    """Lots watch over their own silence."""
+    faulthandler.cancel_dump_traceback_later()
+    report = ops.run(names, cases, jobs=jobs, wrong=wrong)
+    print(report.text(), flush=True)
+    return report.differences
 
 
 def _found(problem: str) -> list[str]:

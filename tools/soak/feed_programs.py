@@ -205,7 +205,12 @@ class _Built:
 
 
 @contextlib.contextmanager
-def _running(way: str) -> Iterator[None]:
+def running(way: str) -> Iterator[None]:
+    """Has programs run in a way on the host.
+
+    Args:
+        way: `xla` or `kernels`.
+    """
     before = os.environ.get(ways.ENVIRONMENT_VARIABLE)
     os.environ[ways.ENVIRONMENT_VARIABLE] = way
     try:
@@ -226,7 +231,7 @@ def ran(program: Program, way: str) -> list[Outcome]:
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = program.replicas * program.shards
     config.configure_ipu_system()
-    with _running(way), tf.Graph().as_default():
+    with running(way), tf.Graph().as_default():
         built, outcomes = _Built(program), []
         with v1.Session() as session:
             session.run(built.start)
