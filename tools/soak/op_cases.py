@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import random
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Union
 
 import numpy as np
@@ -100,25 +100,42 @@ def why_not(op: str) -> str:
     found = definition(op)
     if found is None:
         return "has a kernel and no definition"
-    if found.deprecation.version and found.deprecation.version <= versions.GRAPH_DEF_VERSION:
-        return "TensorFlow has removed it"
-    if op.startswith("_"):
-        return "made by TensorFlow's own passes; no script can"
-    arguments = [*found.input_arg, *found.output_arg]
-    if any(argument.is_ref for argument in arguments):
-        return "reference variables, which IPUs have not"
-    if any(attribute.type in ("func", "list(func)") for attribute in found.attr):
-        return "runs functions: random programs have those"
+    return next((reason for reason, holds in _REASONS.items() if holds(found)), "") or _listed(op) or _handles(found)
+
+
+def _is_removed(found: Any) -> bool:
+    return 0 < found.deprecation.version <= versions.GRAPH_DEF_VERSION
+
+
+def _has_references(found: Any) -> bool:
+    return any(argument.is_ref for argument in (*found.input_arg, *found.output_arg))
+
+
+_REASONS: dict[str, Callable[[Any], bool]] = {
+    "TensorFlow has removed it": _is_removed,
+    "made by TensorFlow's own passes; no script can": lambda found: found.name.startswith("_"),
+    "reference variables, which IPUs have not": _has_references,
+    "runs functions: random programs have those": lambda found: any("func" in one.type for one in found.attr),
+}
+
+
+def _listed(op: str) -> str:
+    """The reason that the recipes have."""
     for word, reason in op_recipes.NOT_RUN.items():
         if op == word or (word.endswith("*") and op.startswith(word[:-1])):
             return reason
-    handles = (tf.variant.as_datatype_enum, tf.resource.as_datatype_enum)
-    if any(argument.type == handles[0] for argument in arguments):
+    return ""
+
+
+def _handles(found: Any) -> str:
+    """Whether it takes or gives what is no tensor of numbers."""
+    given = {argument.type for argument in found.output_arg}
+    taken = {argument.type for argument in found.input_arg}
+    if tf.variant.as_datatype_enum in taken | given:
         return "takes or gives a variant: a list, a dataset or an iterator"
-    if any(argument.type == handles[1] for argument in found.output_arg):
+    if tf.resource.as_datatype_enum in given:
         return "makes a handle"
-    resources = [argument for argument in found.input_arg if argument.type == handles[1]]
-    if resources and not op.startswith(op_recipes.TAKES_VARIABLES):
+    if tf.resource.as_datatype_enum in taken and not found.name.startswith(op_recipes.TAKES_VARIABLES):
         return "takes a handle of something that is no variable"
     return ""
 
