@@ -16,7 +16,7 @@ from tensorflow.python.framework import tensor
 from tensorflow.python.ops import variables
 
 from tf_ipu_shim import keras2, patches
-from tf_ipu_shim.building.keras import kept_options
+from tf_ipu_shim.building.keras import delegation, kept_options
 
 _RUNNING = ("fit", "evaluate")
 # The classes that models are made of, below the `engine` of a Keras package.
@@ -115,13 +115,13 @@ def extended(made: Any) -> Any:
     """
     kind = type(made)
     if not vars(kind).get("_ipu_generated"):
-        extended_kind: type = _extended_class(kind)  # type: ignore[arg-type]
+        extended_kind: type = _extended_class(kind, delegation.registered(kind))  # type: ignore[arg-type]
         object.__setattr__(made, "__class__", extended_kind)
     return made
 
 
 @functools.cache
-def _extended_class(kind: type) -> type:
+def _extended_class(kind: type, registered: type | None) -> type:
     from tf_ipu_shim.building.keras import functional_extensions, model_extensions, sequential_extensions
 
     root = keras2.root_of(kind)
@@ -138,9 +138,11 @@ def _extended_class(kind: type) -> type:
     else:
         raise TypeError(f"{kind.__name__} is no Keras 2 model.")
     # One for each user class: Keras puts other bases into it when a subclass turns out to be a functional model.
-    between = type(stock)(
-        stock.__name__, (extension_class, stock), {"_ipu_generated": True, "__module__": stock.__module__}
-    )
+    inherited = {"_ipu_generated": True, "__module__": stock.__module__}
+    if registered is None:
+        between = type(stock)(stock.__name__, (extension_class, stock), inherited)
+    else:
+        between = _registered_class(stock, registered, extension_class)
     bases = (between,) if kind is stock else (kind, between)
     attributes = {
         "_ipu_generated": True,
@@ -150,6 +152,32 @@ def _extended_class(kind: type) -> type:
         "__doc__": kind.__doc__,
     }
     return type(kind)(kind.__name__, bases, attributes)
+
+
+def _registered_class(stock: type, registered: type, own: type) -> type:
+    """A class of Keras' own with the script's extension, whose `get_config` may answer for the model's."""
+    if not issubclass(registered, own):
+        raise TypeError(
+            f"The extension {registered.__name__} that is registered for {stock.__name__} must be a subclass of "
+            f"{own.__name__}, which runs such a model on the IPU."
+        )
+
+    @delegation.extension_delegate
+    def get_config(self: Any) -> dict[str, Any]:
+        return self._own_config()  # type: ignore[no-any-return]
+
+    # Keras clones and writes models by whether it is a user's.
+    default = getattr(getattr(registered, "get_config", stock.get_config), "_is_default", False)  # type: ignore[attr-defined]
+    get_config._is_default = default  # type: ignore[attr-defined]
+    attributes = {
+        "_ipu_generated": True,
+        "__module__": stock.__module__,
+        "__init__": delegation.constructor(stock, registered),
+        "get_config": get_config,
+    }
+    made: Any = type(stock)(stock.__name__, (registered, stock), attributes)
+    made._own_config = lambda self: super(made, self).get_config()
+    return made  # type: ignore[no-any-return]
 
 
 def _wanted() -> bool:

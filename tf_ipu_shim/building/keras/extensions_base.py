@@ -9,7 +9,7 @@ from tensorflow.python.framework import ops
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode
-from tf_ipu_shim.building.keras import model_step, programs, replication, running
+from tf_ipu_shim.building.keras import delegation, model_step, programs, replication, running, saved_options
 from tf_ipu_shim.building.keras.data_adapter import IPUDataHandler
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager, OutfeedManager
 from tf_ipu_shim.building.keras.on_batch import OnBatch
@@ -43,7 +43,7 @@ class ModelState:
         self.outfeeds.reset()
 
 
-class KerasExtensionBase(OptionSetters, OnBatch):
+class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
     """The methods that a Keras model made in the scope of an `IPUStrategy` has on top of its own.
 
     Mixed in between the user's class and Keras': what a user overrides comes first, and may call these by `super()`.
@@ -58,6 +58,23 @@ class KerasExtensionBase(OptionSetters, OnBatch):
             state = ModelState()
             object.__setattr__(self, "_ipu_state", state)  # past Keras' tracking of attributes
         return state
+
+    def _get_config_delegate(self) -> dict[str, Any]:
+        """A model's configuration without what a registered extension adds to it."""
+        return self._own_config()
+
+    def _own_config(self) -> dict[str, Any]:
+        """What `get_config` gives where no extension is registered, and the user's class has none of its own."""
+        model: Any = self
+        return model.get_config()  # type: ignore[no-any-return]
+
+    def _deserialize_from_config_supported(self, config: dict[str, Any]) -> bool:
+        return True
+
+    def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
+        """Tells the model what an earlier one of this configuration was told about accumulation and pipelining."""
+        if config.get(saved_options.ENTRY) is not None:
+            saved_options.restore(self, config[saved_options.ENTRY])
 
     def _reset_compile_cache(self) -> None:
         """Part of Keras' `compile`, which must stay Keras' own: loading a model asks whether it is."""

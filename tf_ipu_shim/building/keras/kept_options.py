@@ -43,7 +43,7 @@ def reading(bound: Any) -> Any:
     @functools.wraps(stock)
     def from_config(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
         model = stock(cls, config, custom_objects)
-        _restore(model, config)
+        _read(model, config)
         return model
 
     return classmethod(from_config)
@@ -56,7 +56,9 @@ def _cloning(stock: Callable[..., Any]) -> Callable[..., Any]:
 
         made = stock(model, *args, **kwargs)
         if hasattr(model, "_ipu") and networks.has_own_graph(model):
-            _restore(made, {saved_options.ENTRY: saved_options.to_config(model)})
+            entry = saved_options.to_config(model)
+            if entry is not None and hasattr(made, "_ipu"):  # outside a strategy's scope it has no extensions
+                saved_options.restore(made, entry)
         return made
 
     return clone
@@ -66,14 +68,11 @@ def _loading(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(stock)
     def _reconstruct_model(self: Any, model_id: int, model: Any, layers: Any) -> None:
         stock(self, model_id, model, layers)
-        _restore(model, module.json_utils.decode(self._metadata[model_id].metadata)["config"])
+        _read(model, module.json_utils.decode(self._metadata[model_id].metadata)["config"])
 
     return _reconstruct_model
 
 
-def _restore(model: Any, config: dict[str, Any]) -> None:
-    from tf_ipu_shim.building.keras import saved_options
-
-    entry = config.get(saved_options.ENTRY)
-    if entry is not None and hasattr(model, "_ipu"):  # outside a strategy's scope it has no extensions
-        saved_options.restore(model, entry)
+def _read(model: Any, config: dict[str, Any]) -> None:
+    if hasattr(model, "_ipu") and model._deserialize_from_config_supported(config):
+        model._deserialize_from_config_delegate(config)

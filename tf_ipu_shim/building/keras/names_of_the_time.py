@@ -20,7 +20,7 @@ from tensorflow.python.ops import array_ops, variables
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.building.keras import layer_construction, loss_scale_classes, seeds_of_the_time
+from tf_ipu_shim.building.keras import delegation, layer_construction, loss_scale_classes, seeds_of_the_time
 from tf_ipu_shim.names import era, keras_paths, one_keras
 
 _PARTS = (
@@ -70,6 +70,13 @@ def loaded(name: str, module: Any) -> None:
         patches.replace(module.BatchNormalizationBase, "_param_dtype", _of_the_layer, why=why)
     elif name.endswith(_LAYER):
         layer_construction.install(module.Layer)
+        delegation.install(module.Layer, name.removesuffix(f".{_LAYER}"))
+        patches.replace(
+            module, "KerasExtension", lambda _: delegation.KerasExtension, why="a name of Graphcore's Keras"
+        )
+        patches.replace(
+            module, "extension_delegate", lambda _: delegation.extension_delegate, why="a name of Graphcore's Keras"
+        )
     elif name.endswith(_BACKEND):
         seeds_of_the_time.loaded(module)
     elif name.endswith(_DATA_ADAPTER):

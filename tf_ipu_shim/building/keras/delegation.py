@@ -1,0 +1,179 @@
+"""Methods of Keras classes that a strategy's extension may answer in the place of.
+
+An extension says for a method `call` whether it takes part (`_call_supported`) and what happens (`_call_delegate`). An
+object that is made in the scope of a strategy which has an extension registered for its class becomes one of a class
+with that extension; class methods ask the strategy of the scope that they are called in. Checked on `keras` 2.15.0 and
+`tf_keras` 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.distribute import distribute_lib
+
+from tf_ipu_shim import keras2, patches
+
+_SWITCH = "__extension_delegate"  # an argument of every such method: False asks for the method itself
+_REGISTERED = "_registered_keras_extensions"  # of a strategy
+
+
+class KerasExtension:
+    """The base class of extensions.
+
+    Source: `keras.engine.base_layer.KerasExtension`.
+
+    Example:
+        >>> class Doubling(KerasExtension):
+        ...     def _call_supported(self, x):
+        ...         return True
+        ...     def _call_delegate(self, x):
+        ...         return 2.0 * self.call(x, __extension_delegate=False)
+    """
+
+
+def extension_delegate(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that an extension may answer in the place of.
+
+    Args:
+        method: of a Keras class, or what is about to become a class method.
+
+    Returns:
+        The same, with one more keyword argument, `__extension_delegate`: False asks for the method itself.
+
+    Source: `keras.engine.base_layer.extension_delegate`.
+
+    Example:
+        >>> class Plus(tf.keras.layers.Layer):
+        ...     @extension_delegate
+        ...     def call(self, x):
+        ...         return x + 1.0
+    """
+    name = method.__name__
+
+    @functools.wraps(method)
+    def delegating(owner: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.pop(_SWITCH, True):
+            supported, delegate = _answers(owner, f"_{name}_supported"), _answers(owner, f"_{name}_delegate")
+            if supported is not None and delegate is not None and supported(*args, **kwargs):
+                return delegate(*args, **kwargs)
+        status = ag_ctx.control_status_ctx()
+        return autograph.tf_convert(method.__get__(owner, type(owner)), status)(*args, **kwargs)
+
+    del delegating.__wrapped__  # type: ignore[attr-defined]  # autograph would convert what is within, without this
+    delegating.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # Keras asks for arguments
+    return autograph.autograph_artifact(delegating)  # type: ignore[no-any-return]
+
+
+def _answers(owner: Any, name: str) -> Any:
+    """A method of the extension that an object has, or that is registered for a class; None where there is none."""
+    if not isinstance(owner, type):
+        return getattr(owner, name, None) if isinstance(owner, KerasExtension) else None
+    extension = registered(owner)
+    found = None if extension is None else inspect.getattr_static(extension, name, None)
+    return None if found is None else functools.partial(getattr(found, "__func__", found), owner)
+
+
+def register(strategy: Any, kind: type, base: type, extension: type) -> None:
+    """Has a strategy's scope give an extension to what is made of a class.
+
+    Args:
+        strategy: whose scope it is.
+        kind: a Keras class; its subclasses get the extension too.
+        base: `KerasExtension`.
+        extension: a subclass of it.
+
+    Raises:
+        ValueError: `extension` is no subclass of `base`, or `base` none of `KerasExtension`.
+    """
+    if not (isinstance(base, type) and issubclass(base, KerasExtension)):
+        raise ValueError(f"Extensions are registered under KerasExtension of keras.engine.base_layer, not {base!r}.")
+    if not (isinstance(extension, type) and issubclass(extension, base)):
+        raise ValueError(
+            f"The extension for {kind.__name__} must be a subclass of {base.__name__}, and {extension!r} is none."
+        )
+    vars(strategy).setdefault(_REGISTERED, {})[kind] = extension
+
+
+def delete(strategy: Any, kind: type, base: type) -> None:
+    """Takes back what `register` did; what has been made keeps its extension.
+
+    Args:
+        strategy: that was told.
+        kind: the class.
+        base: under which it was registered.
+
+    Raises:
+        ValueError: no extension is registered for that class.
+    """
+    known = vars(strategy).get(_REGISTERED, {})
+    if not issubclass(known.get(kind, object), base):
+        raise ValueError(
+            f"No extension is registered for {kind.__name__}; there are for: "
+            f"{', '.join(sorted(one.__name__ for one in known)) or 'none'}."
+        )
+    del known[kind]
+
+
+def registered(kind: type) -> type | None:
+    """The extension that the current strategy has for a class, or for the nearest of its bases."""
+    known = vars(distribute_lib.get_strategy()).get(_REGISTERED)
+    return next((known[base] for base in kind.__mro__ if base in known), None) if known else None
+
+
+def install(layer: type, root: str) -> None:
+    """Lets the layers of a Keras package get their extensions when they are made. Models get theirs by `construction`.
+
+    Args:
+        layer: the base class of layers.
+        root: of the package, such as `keras.src`.
+    """
+    why = "a layer made in a strategy's scope gets the extension that is registered for its class"
+    patches.replace(layer, "__new__", functools.partial(_making, root), why=why)
+
+
+def _making(root: str, stock: Callable[..., Any]) -> Any:
+    @functools.wraps(stock)
+    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        made = stock(cls, *args, **kwargs)
+        extension = registered(cls)
+        if extension is not None and not issubclass(cls, (extension, keras2.module("engine.training", root).Model)):
+            object.__setattr__(made, "__class__", _with_extension(cls, extension))  # type: ignore[arg-type]
+        return made
+
+    return staticmethod(new)
+
+
+@functools.cache
+def _with_extension(kind: type, extension: type) -> type:
+    attributes = {
+        "__init__": constructor(kind, extension),
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+    }
+    return type(kind)(kind.__name__, (kind, extension), attributes)
+
+
+def constructor(kind: type, extension: type) -> Callable[..., None]:
+    """A constructor of a class with an extension: the class' own, then the extension's, which takes nothing.
+
+    Args:
+        kind: the Keras class.
+        extension: of it.
+    """
+    stock: Callable[..., None] = kind.__init__  # type: ignore[misc]
+
+    @functools.wraps(stock)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        stock(self, *args, **kwargs)
+        extension.__init__(self)  # type: ignore[misc]
+
+    del __init__.__wrapped__  # type: ignore[attr-defined]
+    __init__.__signature__ = inspect.signature(stock)  # type: ignore[attr-defined]
+    return __init__
