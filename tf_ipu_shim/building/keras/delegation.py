@@ -65,8 +65,7 @@ def extension_delegate(method: Callable[..., Any]) -> Callable[..., Any]:
         status = ag_ctx.control_status_ctx()
         return autograph.tf_convert(method.__get__(owner, type(owner)), status)(*args, **kwargs)
 
-    del delegating.__wrapped__  # type: ignore[attr-defined]  # autograph would convert what is within, without this
-    delegating.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # Keras asks for arguments
+    _reading_as(delegating, method)
     return autograph.autograph_artifact(delegating)  # type: ignore[no-any-return]
 
 
@@ -174,6 +173,11 @@ def constructor(kind: type, extension: type) -> Callable[..., None]:
         stock(self, *args, **kwargs)
         extension.__init__(self)  # type: ignore[misc]
 
-    del __init__.__wrapped__  # type: ignore[attr-defined]
-    __init__.__signature__ = inspect.signature(stock)  # type: ignore[attr-defined]
+    _reading_as(__init__, stock)
     return __init__
+
+
+def _reading_as(function: Any, stock: Callable[..., Any]) -> None:
+    """Keras asks for the arguments; autograph would convert what is wrapped, without what is around it."""
+    del function.__wrapped__
+    function.__signature__ = inspect.signature(stock)
