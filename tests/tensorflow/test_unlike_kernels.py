@@ -41,3 +41,35 @@ def test_bincount_counts_a_matrix_as_one(weights):
     numbers = np.array([[0, 1, 1], [2, 0, 1]], np.int32)
     made = run(lambda x, w: tf.raw_ops.Bincount(arr=x, size=4, weights=w), numbers, weights)
     np.testing.assert_array_equal(made, [2, 3, 1, 0] if not weights.size else [0 + 4, 1 + 2 + 5, 3, 0])
+
+
+def diagonal_of(x, k):
+    return tf.raw_ops.MatrixDiagPartV3(input=x, k=k, padding_value=9.0, align="LEFT_LEFT")
+
+
+def with_diagonal(x, k):
+    return tf.raw_ops.MatrixSetDiagV3(input=x, diagonal=tf.zeros([1]), k=k, align="LEFT_LEFT")
+
+
+def test_diagonals_that_only_a_run_knows():
+    np.testing.assert_array_equal(run(diagonal_of, ROWS, 1), [1, 5])
+    np.testing.assert_array_equal(run(diagonal_of, ROWS, [-1, 1]), [[1, 5], [0, 4], [3, 9]])
+    np.testing.assert_array_equal(run(with_diagonal, ROWS, 2), [[0, 1, 0], [3, 4, 5]])
+
+
+@pytest.mark.parametrize(
+    "function, k",
+    [(diagonal_of, 3), (diagonal_of, -2), (diagonal_of, [1, -1]), (with_diagonal, 3), (with_diagonal, -2)],
+)
+def test_diagonals_that_there_are_not_are_an_error(function, k):
+    """XLA ends the process at them."""
+    with pytest.raises(tf.errors.InternalError, match="Matrix(DiagPart|SetDiag)V3.*out of bound"):
+        run(function, ROWS, k)
+    np.testing.assert_array_equal(run(diagonal_of, ROWS, 0), [0, 4])
+
+
+def test_eigenvalues_of_complex_matrices_are_refused():
+    """XLA gives wrong ones."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match="SelfAdjointEigV2"):
+        run(tf.linalg.eigh, np.eye(2, dtype=np.complex64))
+    np.testing.assert_array_equal(run(tf.linalg.eigvalsh, np.diag([1.0, 2.0])), [1, 2])

@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow.core.framework import function_pb2, graph_pb2
 from tensorflow.python.framework import errors_impl
 
-from tf_ipu_shim.lowering import op_types, traced_functions, vocabulary
+from tf_ipu_shim.lowering import op_types, traced_functions, unlike_kernels, vocabulary
 from tf_ipu_shim.lowering.functions import Functions, Written
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import shown_errors
@@ -114,7 +114,8 @@ def refuse_uncompilable(
     dynamic: list[tuple[str, Any]] = []
     for function, definition in _with_called(functions, programs):
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
-        names = set(plugin.uncompilable(graph.SerializeToString()))
+        names = {node.name for node in graph.node if unlike_kernels.is_wrong(node)}
+        names.update(plugin.uncompilable(graph.SerializeToString()))
         refused.extend((function, node) for node in graph.node if node.name in names)
         by_name = {node.name: node for node in graph.node}
         dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, by_name))

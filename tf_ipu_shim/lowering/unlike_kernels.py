@@ -1,14 +1,19 @@
-"""Ops of which XLA silently makes something else than TensorFlow's kernels do, written as ops that it does right.
+"""Ops of which XLA makes something else than TensorFlow's kernels do, written as ops that it does right.
 
-Found by running all ops on IPUs and on the CPU (`make soak`). On 2.15.1 and 2.21.0.
+It does so silently, or ends the process. Found by running all ops on IPUs and on the CPU (`make soak`). On 2.15.1 and
+2.21.0.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
-from tensorflow.python.framework import tensor_util
+from tensorflow.python.framework import ops, tensor_util
+from tensorflow.python.ops import array_ops, array_ops_stack, clip_ops, gen_array_ops, gen_logging_ops, math_ops
 
+from tf_ipu_shim.lowering import op_functions
 from tf_ipu_shim.lowering.function_graph import Node
 from tf_ipu_shim.lowering.functions import Functions
 
@@ -24,6 +29,16 @@ def write_as_kernels_have_it(functions: Functions) -> None:
     for name in functions.reached():
         if not functions[name].ops.isdisjoint(_RULES):
             functions[name].rewrite(lambda node: _RULES[node.op](node) if node.op in _RULES else None)
+    op_functions.replace(functions, frozenset(_DIAGONALS), _diagonals)
+
+
+def is_wrong(node: node_def_pb2.NodeDef) -> bool:
+    """Whether XLA computes something wrong for an op, for which there is no other way to write it.
+
+    Args:
+        node: an op of a program.
+    """
+    return node.op == "SelfAdjointEigV2" and node.attr["T"].type in _COMPLEX
 
 
 def _transpose(node: Node) -> list[node_def_pb2.NodeDef] | None:
@@ -59,4 +74,39 @@ def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
     return [*added, counted]
 
 
+def _diagonals(node: Node) -> op_functions.Replacement | None:
+    """XLA ends the process where diagonals that only a run knows are none of the matrix."""
+    attributes, kind = node.proto.attr, node.proto.attr["T"].type
+    position = _DIAGONALS[node.op]
+    producer = node.producers[position]
+    if producer is not None and producer.op == "Const":
+        return None  # TensorFlow has looked at it when it made the op
+
+    def build(*inputs: Any) -> list[Any]:
+        wanted = array_ops.reshape(inputs[position], [-1])
+        shape = array_ops.shape(inputs[0])
+        rows, columns = shape[-2], shape[-1]
+        low = clip_ops.clip_by_value(wanted[0], 1 - rows, columns - 1)
+        high = clip_ops.clip_by_value(wanted[-1], low, columns - 1)
+        is_there = math_ops.reduce_all(math_ops.equal(array_ops_stack.stack([wanted[0], wanted[-1]]), [low, high]))
+        told = f"{node.op} {node.name}: diagonals that are out of bound for a matrix of (rows, columns)"
+        with ops.control_dependencies([gen_logging_ops._assert(is_there, [told, rows, columns, "k", wanted])]):
+            taken = [*inputs[:position], array_ops_stack.stack([low, high]), *inputs[position + 1 :]]
+        make = getattr(gen_array_ops, _WRAPPERS[node.op])
+        return [make(*taken, **({"align": attributes["align"].s} if "align" in attributes else {}))]
+
+    inputs = {"input": kind, "k": types_pb2.DT_INT32, "padding_value": kind}
+    if position == 2:
+        inputs = {"input": kind, "diagonal": kind, "k": types_pb2.DT_INT32}
+    return op_functions.Replacement(inputs, {"diagonal" if position == 1 else "output": kind}, build)
+
+
+# Which input says which diagonals.
+_DIAGONALS = {"MatrixDiagPartV2": 1, "MatrixDiagPartV3": 1, "MatrixSetDiagV2": 2, "MatrixSetDiagV3": 2}
+_WRAPPERS = {
+    "MatrixDiagPartV2": "matrix_diag_part_v2",
+    "MatrixDiagPartV3": "matrix_diag_part_v3",
+    "MatrixSetDiagV2": "matrix_set_diag_v2",
+    "MatrixSetDiagV3": "matrix_set_diag_v3",
+}
 _RULES = {"ConjugateTranspose": _transpose, "Bincount": _bincount}
