@@ -166,6 +166,16 @@ def test_unknown_command(capsys):
     assert "invalid choice: 'inform'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("word, meant", [("--sytem", "--system"), ("--jsn", "--json"), ("--nothing-like-it", None)])
+def test_an_unknown_option_says_which_was_meant(capsys, word, meant):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["info", word])
+    assert stop.value.code == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert f"unrecognized arguments: {word}" in told
+    assert told.partition("; ")[2] == (f"did you mean {meant}?" if meant else "")
+
+
 def test_help_names_every_command(capsys):
     assert cli.main([]) == 2
     out = capsys.readouterr().out

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import tf_ipu_shim
+from tf_ipu_shim.cli.parser import Parser
 
 PROGRAM = "tf-ipu"
 
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     # Only the first word decides, so that the help of one command needs no import of the others.
-    chooser = argparse.ArgumentParser(
+    chooser = Parser(
         prog=PROGRAM,
         description="Simulated IPUs for TensorFlow.",
         epilog="commands:\n" + "\n".join(f"  {name:<10} {command.help}" for name, command in COMMANDS.items()),
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     name = chooser.parse_args(words[:1]).command
     module = importlib.import_module(COMMANDS[name].module)
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} {name}", description=sentence(COMMANDS[name].help))
+    parser = Parser(prog=f"{PROGRAM} {name}", description=sentence(COMMANDS[name].help))
     module.add_arguments(parser)
     try:
         prepared = getattr(module, "prepared", list)

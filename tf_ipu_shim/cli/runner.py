@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.cli import noise, report
+from tf_ipu_shim.cli.parser import Parser
 from tf_ipu_shim.machine import systems, ways
 from tf_ipu_shim.names import one_keras
 from tf_ipu_shim.runtime import shown_errors
@@ -66,7 +67,7 @@ def main(argv: Sequence[str], program: str = PROGRAM) -> int:
         >>> main(["train.py", "--steps", "10"])
         0
     """
-    parser = argparse.ArgumentParser(prog=program, description="Runs a script written for Graphcore's TensorFlow.")
+    parser = Parser(prog=program, description="Runs a script written for Graphcore's TensorFlow.")
     parser.add_argument("--version", action="version", version=f"tf_ipu_shim {tf_ipu_shim.__version__}")
     add_arguments(parser)
     try:

@@ -1,0 +1,34 @@
+"""Reads the words of a command line, and names the option that was meant where one is not known."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from typing import NoReturn
+
+_OPTION = re.compile(r"(?<!\S)--[a-z][a-z0-9-]*")
+
+
+class Parser(argparse.ArgumentParser):
+    """As `argparse.ArgumentParser`, with the option that was probably meant in the error of an unknown one.
+
+    Example:
+        >>> parser = Parser(prog="tf-ipu run")
+        >>> action = parser.add_argument("--memory", action="store_true")
+        >>> parser.parse_args(["--memory"])
+        Namespace(memory=True)
+    """
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process with the message, and what may help.
+
+        Args:
+            message: of argparse.
+        """
+        known = set(_OPTION.findall(self.format_help().replace("[", " ")))
+        # Where argparse names what is wrong there are options that it does not know, and perhaps what belongs to them.
+        unknown = _OPTION.findall(message) if message.startswith("unrecognized") else []
+        near = {word: difflib.get_close_matches(word, known, n=1) for word in unknown}
+        hints = [f"did you mean {found[0]}?" for found in near.values() if found]
+        super().error("; ".join([message, *hints]))
