@@ -96,7 +96,10 @@ NOT_READ = {
         ("building.gradients", "GradientCaptureContext.__exit__", name): "exceptions go on as they are"
         for name in ("typ", "value", "traceback")
     },
+    ("building.keras", "KerasExtensionBase._deserialize_from_config_supported", "config"): "all are read back",
     ("building.keras", "KerasExtensionBase.evaluate", "kwargs"): _REFUSED,
+    ("building.keras.delegation", "delete", "base"): "it only has to be the extension's, or that is refused",
+    ("building.keras.delegation", "register", "base"): "it only has to be the extension's, or that is refused",
     ("building.keras.mixed_precision_of_the_time", "Policy", "loss_scale"): _REFUSED,
     ("building.keras", "KerasExtensionBase._accumulates_outfeed", "mode"): _HELPER,
     ("building.keras", "KerasExtensionBase._unpacked", "mode"): _HELPER,
