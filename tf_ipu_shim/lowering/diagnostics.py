@@ -114,8 +114,7 @@ def refuse_uncompilable(
     dynamic: list[tuple[str, Any]] = []
     for function, definition in _with_called(functions, programs):
         graph = graph_pb2.GraphDef(node=[node for node in definition.node_def if node.op not in vocabulary.CALLS])
-        names = {node.name for node in graph.node if unlike_kernels.is_wrong(node)}
-        names.update(plugin.uncompilable(graph.SerializeToString()))
+        names = {*plugin.uncompilable(graph.SerializeToString()), *unlike_kernels.wrong(graph.node)}
         refused.extend((function, node) for node in graph.node if node.name in names)
         by_name = {node.name: node for node in graph.node}
         dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, by_name))

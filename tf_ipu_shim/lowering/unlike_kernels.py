@@ -6,6 +6,7 @@ It does so silently, or ends the process. Found by running all ops on IPUs and o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,13 @@ def write_as_kernels_have_it(functions: Functions) -> None:
     op_functions.replace(functions, frozenset(_DIAGONALS), _diagonals)
 
 
-def is_wrong(node: node_def_pb2.NodeDef) -> bool:
-    """Whether XLA computes something wrong for an op, for which there is no other way to write it.
+def wrong(nodes: Iterable[node_def_pb2.NodeDef]) -> list[str]:
+    """The names of ops for which XLA computes something wrong, and for which there is no other way to write them.
 
     Args:
-        node: an op of a program.
+        nodes: ops of a program.
     """
-    return node.op == "SelfAdjointEigV2" and node.attr["T"].type in _COMPLEX
+    return [node.name for node in nodes if node.op == "SelfAdjointEigV2" and node.attr["T"].type in _COMPLEX]
 
 
 def _transpose(node: Node) -> list[node_def_pb2.NodeDef] | None:
@@ -83,22 +84,26 @@ def _diagonals(node: Node) -> op_functions.Replacement | None:
         return None  # TensorFlow has looked at it when it made the op
 
     def build(*inputs: Any) -> list[Any]:
-        wanted = array_ops.reshape(inputs[position], [-1])
-        shape = array_ops.shape(inputs[0])
-        rows, columns = shape[-2], shape[-1]
-        low = clip_ops.clip_by_value(wanted[0], 1 - rows, columns - 1)
-        high = clip_ops.clip_by_value(wanted[-1], low, columns - 1)
-        is_there = math_ops.reduce_all(math_ops.equal(array_ops_stack.stack([wanted[0], wanted[-1]]), [low, high]))
-        told = f"{node.op} {node.name}: diagonals that are out of bound for a matrix of (rows, columns)"
-        with ops.control_dependencies([gen_logging_ops._assert(is_there, [told, rows, columns, "k", wanted])]):
-            taken = [*inputs[:position], array_ops_stack.stack([low, high]), *inputs[position + 1 :]]
-        make = getattr(gen_array_ops, _WRAPPERS[node.op])
-        return [make(*taken, **({"align": attributes["align"].s} if "align" in attributes else {}))]
+        low, high = _diagonals_there(f"{node.op} {node.name}", array_ops.shape(inputs[0]), inputs[position])
+        taken = [*inputs[:position], array_ops_stack.stack([low, high]), *inputs[position + 1 :]]
+        align = {"align": attributes["align"].s} if "align" in attributes else {}
+        return [getattr(gen_array_ops, _WRAPPERS[node.op])(*taken, **align)]
 
     inputs = {"input": kind, "k": types_pb2.DT_INT32, "padding_value": kind}
     if position == 2:
         inputs = {"input": kind, "diagonal": kind, "k": types_pb2.DT_INT32}
     return op_functions.Replacement(inputs, {"diagonal" if position == 1 else "output": kind}, build)
+
+
+def _diagonals_there(op: str, shape: Any, k: Any) -> tuple[Any, Any]:
+    """The lowest and the highest diagonal, brought into the matrix; the run stops if they were not there."""
+    rows, columns, wanted = shape[-2], shape[-1], array_ops.reshape(k, [-1])
+    low = clip_ops.clip_by_value(wanted[0], 1 - rows, columns - 1)
+    high = clip_ops.clip_by_value(wanted[-1], low, columns - 1)
+    are_there = math_ops.logical_and(math_ops.equal(wanted[0], low), math_ops.equal(wanted[-1], high))
+    told = f"{op}: diagonals that are out of bound for a matrix of (rows, columns)"
+    with ops.control_dependencies([gen_logging_ops._assert(are_there, [told, rows, columns, "k", wanted])]):
+        return array_ops.identity(low), array_ops.identity(high)
 
 
 # Which input says which diagonals.
