@@ -151,6 +151,26 @@ def test_an_exchange_has_both_ipus_wait_for_it(profiled):
     assert first[0].start + first[0].cycles <= exchange.start < second[0].start
 
 
+def test_shards_that_only_swap_values_work_side_by_side(profiled):
+    def sharded(x, y):
+        with scopes.ipu_shard(0):
+            left = x + 1.0
+        with scopes.ipu_shard(1):
+            right = y + 1.0
+        with scopes.ipu_shard(0):
+            first = tf.matmul(left, right, transpose_b=True)
+        with scopes.ipu_shard(1):
+            second = tf.matmul(right, left, transpose_b=True)
+        return first, second
+
+    profiles = profiled(ipus=2)
+    run(sharded, X, X)
+    (profile,) = profiles()
+    products = {row.ipus: row for row in rows(profile, "step") if row.computation == "product"}
+    ends = {ipu: row.start + row.cycles for ipu, row in products.items()}
+    assert products["[0]"].start < ends["[1]"] and products["[1]"].start < ends["[0]"]
+
+
 def test_nothing_is_written_where_nothing_is_asked_for(environment, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     environment()

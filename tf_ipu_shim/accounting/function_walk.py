@@ -223,21 +223,33 @@ class FunctionWalk(BlockWriter):
 
 
 def _in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[node_def_pb2.NodeDef]:
-    """The nodes in the order in which they stand, each one after those that it needs."""
+    """The nodes in the order in which they stand, each one after those that it needs.
+
+    Exchanges come as soon as there is something to send: an IPU that waits for it would else wait for what the sender
+    does between the two.
+    """
     waiting = {node.name: node for node in nodes}
+    sends: dict[str, list[str]] = {}
+    for node in waiting.values():
+        if node.op == vocabulary.INTER_COPY:
+            sends.setdefault(_before(node)[0], []).append(node.name)
     for name in list(waiting):
         stack = [name]
         while stack:
-            node = waiting.get(stack[-1])
-            if node is None:
+            following = waiting.get(stack[-1])
+            if following is None:
                 stack.pop()
                 continue
-            before = [text.lstrip("^").split(":", 1)[0] for text in node.input]
-            before = [other for other in before if other in waiting]
+            before = [other for other in _before(following) if other in waiting]
             if before:
                 stack.extend(reversed(before))
             else:
                 yield waiting.pop(stack.pop())
+                stack.extend(reversed(sends.get(following.name, ())))
+
+
+def _before(node: node_def_pb2.NodeDef) -> list[str]:
+    return [text.lstrip("^").split(":", 1)[0] for text in node.input]
 
 
 def _output_names(node: node_def_pb2.NodeDef) -> list[str]:
