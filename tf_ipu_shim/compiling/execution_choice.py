@@ -107,7 +107,7 @@ _KERNELS = Costs(
     number=0.9,
     wide_number=0.6,
     chunked_number=1.2,
-    window=3.0,
+    window=0.3,
     product=0.03,
     narrow_product=2.3,
     convolution=0.022,
@@ -139,7 +139,7 @@ _COSTS = {XLA: _XLA, KERNELS: _KERNELS}
 # XLA's programs have other libraries since: faster convolutions and products, and several times as much to compile.
 _LATER_COSTS = {
     XLA: dataclasses.replace(_XLA, window=3.0, product=0.028, convolution=0.022, start_alone=60_000_000),
-    KERNELS: dataclasses.replace(_KERNELS, window=4.5),
+    KERNELS: _KERNELS,
 }
 _LATER = (2, 18)
 

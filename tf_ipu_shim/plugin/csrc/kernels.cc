@@ -37,21 +37,42 @@ const std::set<std::string>& HostOps() {
 }
 
 // The oneDNN kernel that TensorFlow's graph passes put in an op's place on the CPU. They pass over the IPU, as it is no
-// CPU to them, so it is chosen here. Only kernels with the op's own inputs, outputs and attributes ("name change").
+// CPU to them, so it is chosen here. Only kernels with the op's own inputs, outputs and attributes ("name change");
+// max-pooling, whose gradient takes a further input, is in `lowering/one_dnn_pooling`.
 std::string OneDnnOp(const NodeDef& node) {
   static const auto* ops = new std::map<std::string, std::string>{
       {"MatMul", "_MklMatMul"},
       {"BatchMatMul", "_MklBatchMatMul"},
       {"BatchMatMulV2", "_MklBatchMatMulV2"},
+      {"Einsum", "_MklEinsum"},
+      {"Softmax", "_MklSoftmax"},
+      {"Transpose", "_MklTranspose"},
       {"Conv2D", "_MklNativeConv2D"},
       {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilter"},
       {"Conv2DBackpropInput", "_MklNativeConv2DBackpropInput"},
-      {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"}};
+      {"Conv3D", "_MklNativeConv3D"},
+      {"Conv3DBackpropFilterV2", "_MklNativeConv3DBackpropFilterV2"},
+      {"Conv3DBackpropInputV2", "_MklNativeConv3DBackpropInputV2"},
+      {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"},
+      {"FusedBatchNormV3", "_MklNativeFusedBatchNormV3"},
+      {"FusedBatchNormGradV3", "_MklNativeFusedBatchNormGradV3"},
+      {"AvgPool", "_MklNativeAvgPool"},
+      {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
   if (!IsMKLEnabled()) return "";
   const auto found = ops->find(node.op());
   if (found == ops->end()) return "";
-  const auto type = node.attr().find("T");
-  if (type == node.attr().end() || type->second.type() != DT_FLOAT) return "";
+  const auto is = [&node](const char* name, const auto& accepts) {
+    const auto value = node.attr().find(name);
+    return value == node.attr().end() || accepts(value->second);
+  };
+  const auto is_float = [](const AttrValue& value) { return value.type() == DT_FLOAT; };
+  // Channels last, and each sample and channel by itself: the CPU's kernels take nothing else, or take it otherwise.
+  const auto is_last = [](const AttrValue& value) { return value.s() == "NHWC" || value.s() == "NDHWC"; };
+  const auto is_window = [](const AttrValue& value) {
+    const auto& sizes = value.list().i();
+    return !sizes.empty() && sizes[0] == 1 && sizes[sizes.size() - 1] == 1;
+  };
+  if (!is("T", is_float) || !is("U", is_float) || !is("data_format", is_last) || !is("ksize", is_window)) return "";
   return found->second;
 }
 

@@ -1,0 +1,149 @@
+"""What runs by kernels is put on oneDNN's as TensorFlow does on the CPU: the same values, fewer ops."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
+
+from tf_ipu_shim.lowering.one_dnn import enabled
+from tf_ipu_shim.lowering.one_dnn_biases import with_biases
+from tf_ipu_shim.lowering.one_dnn_pooling import pooled_by_one_dnn
+
+v1 = tf.compat.v1
+pytestmark = pytest.mark.skipif(not enabled(), reason="TensorFlow has no oneDNN here")
+
+IMAGES = np.random.default_rng(0).normal(size=(2, 6, 6, 3)).astype(np.float32)
+FILTERS = np.random.default_rng(1).normal(size=(3, 3, 3, 4)).astype(np.float32)
+BIAS = np.random.default_rng(2).normal(size=4).astype(np.float32)
+GRADIENTS = np.random.default_rng(3).normal(size=(2, 6, 6, 4)).astype(np.float32)
+
+
+def rewritten(function, *inputs, runs=True):
+    """The ops of a function that was rewritten, and what messages call them, once its values are those of stock."""
+    signature = [tf.TensorSpec(value.shape, value.dtype) for value in inputs]
+    concrete = tf.function(function, autograph=False).get_concrete_function(*signature)
+    definition = concrete.function_def
+    changed = type(definition)()
+    changed.CopyFrom(definition)
+    names = {}
+    for rewrite in (with_biases, pooled_by_one_dnn):
+        names.update(rewrite(changed))
+    ops = [node.op for node in changed.node_def]
+    if not runs:
+        return ops, names
+    graph = function_def_to_graph(changed)
+    with v1.Session(graph=graph) as session:
+        found = session.run(graph.outputs, {tensor.name: value for tensor, value in zip(graph.inputs, inputs)})
+    for value, expected in zip(found, tf.nest.flatten(concrete(*map(tf.constant, inputs))), strict=True):
+        np.testing.assert_allclose(value, expected.numpy(), rtol=1e-5, atol=1e-5)
+    return ops, names
+
+
+def test_a_convolution_its_bias_and_relu_are_one_op():
+    def model(images, filters, bias):
+        return tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(images, filters, 2, "SAME"), bias), name="last")
+
+    ops, names = rewritten(model, IMAGES, FILTERS, BIAS)
+    assert "_MklNativeFusedConv2D" in ops
+    assert {"Conv2D", "BiasAdd", "Relu"}.isdisjoint(ops)
+    assert names["last"].op == "Relu", "messages name what the script has"
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_product_and_its_bias_are_one_op_unless_its_rows_are_columns(columns):
+    def model(x, weights, bias):
+        made = tf.matmul(x, weights, transpose_a=columns, transpose_b=not columns)
+        return tf.nn.relu(tf.nn.bias_add(made, bias))
+
+    ops, _ = rewritten(model, IMAGES[:, 0, 0], IMAGES[:, 0, 1], BIAS[: 3 if columns else 2])
+    assert ("_MklNativeFusedMatMul" in ops) is not columns
+    assert {"MatMul", "BiasAdd", "Relu"}.isdisjoint(ops) is not columns
+
+
+def test_what_somebody_else_takes_or_waits_for_stays():
+    def taken(images, filters, bias):
+        made = tf.nn.conv2d(images, filters, 1, "SAME")
+        added = tf.nn.bias_add(made, bias)
+        return tf.nn.relu(added), added, made
+
+    def waited_for(images, filters, bias):
+        made = tf.nn.conv2d(images, filters, 1, "SAME")
+        with tf.control_dependencies([made]):
+            other = tf.identity(bias)
+        return tf.nn.bias_add(made, other)
+
+    for model in (taken, waited_for):
+        ops, _ = rewritten(model, IMAGES, FILTERS, BIAS)
+        assert {"Conv2D", "BiasAdd"} <= set(ops)
+
+
+def test_a_relu_whose_operand_is_returned_stays_by_itself():
+    def model(images, filters, bias):
+        added = tf.nn.bias_add(tf.nn.conv2d(images, filters, 1, "VALID"), bias)
+        return tf.nn.relu(added), added
+
+    ops, _ = rewritten(model, IMAGES, FILTERS, BIAS)
+    assert {"_MklNativeFusedConv2D", "Relu"} <= set(ops)
+
+
+def filter_gradient(images, gradients):
+    return tf.raw_ops.Conv2DBackpropFilter(
+        input=images, filter_sizes=[3, 3, 3, 4], out_backprop=gradients, strides=[1] * 4, padding="SAME"
+    )
+
+
+def test_the_gradients_of_filters_and_bias_are_one_op():
+    def gradients(images, given):
+        return filter_gradient(images, given), tf.raw_ops.BiasAddGrad(out_backprop=given)
+
+    ops, _ = rewritten(gradients, IMAGES, GRADIENTS)
+    assert "_MklNativeConv2DBackpropFilterWithBias" in ops
+    assert "BiasAddGrad" not in ops
+
+
+def test_a_bias_gradient_that_the_other_gradient_needs_stays():
+    """One op of both would wait for itself. TensorFlow's own rewriting makes one, and cannot run it."""
+
+    def gradients(images, given):
+        of_bias = tf.raw_ops.BiasAddGrad(out_backprop=given)
+        return filter_gradient(images * tf.reduce_max(of_bias), given), of_bias
+
+    ops, _ = rewritten(gradients, IMAGES, GRADIENTS, runs=False)
+    assert {"Conv2DBackpropFilter", "BiasAddGrad"} <= set(ops)
+
+
+def test_the_gradient_of_max_pooling_takes_where_the_maxima_are():
+    def both(images):
+        with tf.GradientTape() as tape:
+            tape.watch(images)
+            pooled = tf.nn.max_pool2d(images, 3, 2, "SAME")
+        return pooled, tape.gradient(pooled, images)
+
+    ops, _ = rewritten(both, IMAGES)
+    assert ops.count("_MklNativeMaxPool") == ops.count("_MklNativeMaxPoolGrad") == 1
+    assert {"MaxPool", "MaxPoolGrad"}.isdisjoint(ops)
+
+
+def test_a_gradient_of_max_pooling_by_itself_pools_again():
+    """As in a pipeline stage that keeps no activations."""
+    window = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    pooled = IMAGES.reshape(2, 3, 2, 3, 2, 3).max((2, 4))
+
+    def gradient(images, result, given):
+        return tf.raw_ops.MaxPoolGrad(orig_input=images, orig_output=result, grad=given, name="mine", **window)
+
+    ops, names = rewritten(gradient, IMAGES, pooled, GRADIENTS[:, :3, :3, :3])
+    assert ops.count("_MklNativeMaxPool") == ops.count("_MklNativeMaxPoolGrad") == 1
+    assert {node.name for node in names.values()} == {"mine"}
+
+
+def test_other_types_and_windows_stay():
+    def halves(images):
+        return tf.nn.max_pool2d(tf.cast(images, tf.float16), 2, 2, "SAME")
+
+    def over_channels(images):
+        return tf.nn.max_pool(images, [1, 1, 1, 3], [1, 1, 1, 3], "SAME")
+
+    for model in (halves, over_channels):
+        ops, _ = rewritten(model, IMAGES)
+        assert "MaxPool" in ops
