@@ -186,6 +186,35 @@ def test_the_ipu_that_is_first_at_an_exchange_waits():
     assert found.busy == {0: alone(add(1_000_000)) + moved, 1: moved + alone(add(1000))}
 
 
+def test_copies_that_go_at_the_same_time_have_one_sync_and_last_as_long_as_the_busiest_link():
+    # Each IPU of four swaps with its neighbours. 1 to 2 goes by 0, and 2 to 1 by 3: the links 0-2 and 3-1 carry one
+    # copy each way, 1-0 those from 1 to 0 and to 2, 2-3 those from 2 to 3 and to 1.
+    moves = [(size, *pair) for size, pair in ((4096, (0, 1)), (512, (1, 0)), (1024, (1, 2)), (1024, (2, 1)))]
+    moves += [(1024, 2, 3), (512, 3, 2)]
+    blocks = {ipu: Program(str(ipu)) for ipu in range(4)}
+    swap = Meeting(0, computation=Computation("exchange", "", tuple(number for move in moves for number in move), 1))
+    blocks[2].step("long", add(1_000_000))
+    for block in blocks.values():
+        block.step("swap", swap)
+    found = timeline_of(blocks, GC200, 4)
+    # Two links of 128 Gibit/s at 85 % between neighbours; 15 ns for each of the two links of the longest way.
+    seconds = 4096 / (2 * 128 * 2**30 / 8 * 0.85) + 2 * 15e-9
+    moved = links.sync_cycles(GC200, 4) + SYNC_CYCLES + math.ceil(seconds * GC200.clock_hz)
+    assert found.cycles == alone(add(1_000_000)) + moved
+    assert found.busy == {0: moved, 1: moved, 2: found.cycles, 3: moved}
+    (exchange,) = (entry for entry in found.entries if entry.name == "swap")
+    assert exchange.children[1].phase.bytes == sum(size for size, *_ in moves)
+
+
+@pytest.mark.parametrize("counted, conditions", [(True, 0), (False, 10)])
+def test_the_condition_of_a_counted_loop_takes_no_time(counted, conditions):
+    condition, body, block = Program("condition"), Program("body"), Program("p")
+    condition.step("less", add(500))
+    body.step("a", add(1000))
+    block.step("loop", Meeting(0, 10, (0, 1), counted=counted, condition=0), condition, body, loops=True)
+    assert timeline_of({0: block}, GC200, 1).cycles == 10 * alone(add(1000)) + conditions * alone(add(500))
+
+
 @pytest.mark.parametrize("replicas, way", [(2, 1), (4, 2), (8, 2)])
 def test_sums_over_replicas_go_both_ways_round_the_ring(replicas, way):
     size = 8_000_000

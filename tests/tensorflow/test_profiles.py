@@ -169,6 +169,25 @@ def test_shards_that_only_swap_values_work_side_by_side(profiled):
     products = {row.ipus: row for row in rows(profile, "step") if row.computation == "product"}
     ends = {ipu: row.start + row.cycles for ipu, row in products.items()}
     assert products["[0]"].start < ends["[1]"] and products["[1]"].start < ends["[0]"]
+    (swap,) = rows(profile, "links")  # both ways at once
+    assert (json.loads(swap.ipus), swap.bytes) == ([0, 1], 2 * X.nbytes)
+
+
+def test_shards_in_a_row_swap_with_their_neighbours_in_one_exchange(profiled):
+    def step(*parts):
+        made = []
+        for shard, part in enumerate(parts):
+            with scopes.ipu_shard(shard):
+                made.append(part + sum(parts[other][:1] for other in (shard - 1, shard + 1) if 0 <= other < 4))
+        return made
+
+    profiles = profiled(ipus=4)
+    run(lambda *parts: loops.repeat(3, step, list(parts)), X, X, X, X)
+    (profile,) = profiles()
+    (loop,) = rows(profile, "loop")
+    (swap,) = rows(profile, "links")
+    assert (loop.times, json.loads(swap.ipus)) == (3, [0, 1, 2, 3])
+    assert swap.bytes == 6 * X.nbytes == sum(row.bytes for row in profile.exchanges)
 
 
 def test_nothing_is_written_where_nothing_is_asked_for(environment, tmp_path, monkeypatch):

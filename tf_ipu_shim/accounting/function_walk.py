@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
@@ -11,6 +11,7 @@ from tf_ipu_shim.accounting import cluster_walk
 from tf_ipu_shim.accounting.accounts import bytes_of
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
 from tf_ipu_shim.accounting.hlo import is_same
+from tf_ipu_shim.accounting.running_order import in_order
 from tf_ipu_shim.accounting.shape_inference import Known, infer
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import constants, op_types, vocabulary
@@ -28,10 +29,14 @@ class FunctionWalk(BlockWriter):
         """Walks through a function; returns its results."""
         definition = self.walk.library[name]
         tensors = {argument.name: held for argument, held in zip(definition.signature.input_arg, arguments)}
-        for node in _in_order(definition.node_def):
-            inputs = [text for text in node.input if not text.startswith("^")]
-            results = self.node(node, [tensors[text] for text in inputs], inputs)
-            tensors.update(zip(_output_names(node), results))
+        for unit in in_order(definition.node_def):
+            inputs = [[text for text in node.input if not text.startswith("^")] for node in unit]
+            if unit[0].op == vocabulary.INTER_COPY:
+                received = self._exchange(unit, [tensors[texts[0]] for texts in inputs])
+                tensors.update((_output_names(node)[0], held) for node, held in zip(unit, received))
+                continue
+            results = self.node(unit[0], [tensors[text] for text in inputs[0]], inputs[0])
+            tensors.update(zip(_output_names(unit[0]), results))
         return [tensors[definition.ret[output.name]] for output in definition.signature.output_arg]
 
     def node(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> Sequence[Held]:
@@ -48,8 +53,6 @@ class FunctionWalk(BlockWriter):
         if node.op == vocabulary.LAUNCH:
             chip = node.attr[vocabulary.CHIP_ATTRIBUTE].i
             return cluster_walk.launch(self, node.attr["function"].func.name, chip, inputs)
-        if node.op == vocabulary.INTER_COPY:
-            return [self._exchange(node.attr["source"].i, node.attr["destination"].i, inputs[0])]
         loop = self.walk.planned_loop(node)
         if loop is not None:  # the chunks' own loop variable, which counts, is on the host
             return [Held(Known(types_pb2.DT_INT32, ()), name=node.name), *self._loop(loop, inputs[1:], True)]
@@ -60,21 +63,32 @@ class FunctionWalk(BlockWriter):
             return self._loop(node, inputs) if node.op in vocabulary.LOOPS else self._branch(node, called, inputs)
         return self._alone(node, inputs, names)
 
-    def _exchange(self, source: int, destination: int, held: Held) -> Held:
-        size = bytes_of(held.known)
-        sent = self.value(source, held)
-        name = self.blocks[source].values[sent].owner
+    def _exchange(self, copies: Sequence[node_def_pb2.NodeDef], given: Sequence[Held]) -> list[Held]:
+        """Copies between IPUs that are one exchange; returns what is received."""
+        takes: dict[int, list[int]] = {}
+        gives: dict[int, list[int]] = {}
+        moves: list[tuple[int, int, int]] = []
+        results = []
+        for copy, held in zip(copies, given):
+            source, destination = copy.attr["source"].i, copy.attr["destination"].i
+            sent = self.value(source, held)
+            name, size = self.blocks[source].values[sent].owner, bytes_of(held.known)
+            block = self.blocks.setdefault(destination, Block(f"IPU {destination}"))
+            results.append(Held(held.known, name=name, at={destination: block.add(Value(size, name, "exchange"))}))
+            takes.setdefault(source, []).append(sent)
+            gives.setdefault(destination, []).append(results[-1].at[destination])
+            moves.append((size, source, destination))
+            exchanges = self.walk.exchanges
+            exchanges[source, destination] = exchanges.get((source, destination), 0) + size
+        owner = f"exchange of {results[0].name}" + (f" and {len(copies) - 1} more" if len(copies) > 1 else "")
         meeting = None
         if self.walk.names is not None:
-            work = self.moved("exchange", f"exchange of {name}", size, source, destination)
+            work = self.moved("exchange", owner, *(number for move in moves for number in move))
             meeting = Meeting(self.walk.new_key(), computation=work)
-        self.block(source).run(f"exchange of {name}", (sent,), (), work=meeting)
-        block = self.block(destination)
-        received = block.add(Value(size, name, "exchange"))
-        block.run(f"exchange of {name}", (), (received,), work=meeting)
-        exchanges = self.walk.exchanges
-        exchanges[source, destination] = exchanges.get((source, destination), 0) + size
-        return Held(held.known, name=name, at={destination: received})
+        for ipu in sorted({*takes, *gives}):
+            sent_here = tuple(dict.fromkeys(takes.get(ipu, ())))
+            self.block(ipu).run(owner, sent_here, gives.get(ipu, ()), work=meeting)
+        return results
 
     def _inside(
         self, function: str, inputs: Sequence[Held], remote: Set[int] = frozenset()
@@ -190,7 +204,8 @@ class FunctionWalk(BlockWriter):
             return None
         if trips is None and pipeline is not None:
             trips = pipeline.count
-        meeting = Meeting(self.walk.new_key(), UNKNOWN_TRIPS if trips is None else trips, counted=trips is not None)
+        times = UNKNOWN_TRIPS if trips is None else trips
+        meeting = Meeting(self.walk.new_key(), times, counted=trips is not None, condition=0)
         if pipeline is None:
             return meeting
         return meeting._replace(schedule=pipeline.schedule, stages=pipeline.stages, training=pipeline.training)
@@ -220,36 +235,6 @@ class FunctionWalk(BlockWriter):
                 work = self.moved("host", name, -bytes_of(held.known))
                 self.block(ipu).run(name, (held.at[ipu],), (), work=work)
         return results
-
-
-def _in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[node_def_pb2.NodeDef]:
-    """The nodes in the order in which they stand, each one after those that it needs.
-
-    Exchanges come as soon as there is something to send: an IPU that waits for it would else wait for what the sender
-    does between the two.
-    """
-    waiting = {node.name: node for node in nodes}
-    sends: dict[str, list[str]] = {}
-    for node in waiting.values():
-        if node.op == vocabulary.INTER_COPY:
-            sends.setdefault(_before(node)[0], []).append(node.name)
-    for name in list(waiting):
-        stack = [name]
-        while stack:
-            following = waiting.get(stack[-1])
-            if following is None:
-                stack.pop()
-                continue
-            before = [other for other in _before(following) if other in waiting]
-            if before:
-                stack.extend(reversed(before))
-            else:
-                yield waiting.pop(stack.pop())
-                stack.extend(reversed(sends.get(following.name, ())))
-
-
-def _before(node: node_def_pb2.NodeDef) -> list[str]:
-    return [text.lstrip("^").split(":", 1)[0] for text in node.input]
 
 
 def _output_names(node: node_def_pb2.NodeDef) -> list[str]:

@@ -209,7 +209,8 @@ class HloReader:
         if instruction.opcode == "conditional":
             return Meeting(self._key_of(), parts=parts, branches=True)
         trips = self._instructions.work.known_trips(self._by_id, instruction, called[1])
-        return Meeting(self._key_of(), UNKNOWN_TRIPS if trips is None else trips, parts, counted=trips is not None)
+        times = UNKNOWN_TRIPS if trips is None else trips
+        return Meeting(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
     def _inside(self, computation: Any, given: Sequence[Tree], mode: Mode) -> tuple[Block, list[Tree], Tree]:
         """A block of its own for a computation: the block, its arguments and its results."""

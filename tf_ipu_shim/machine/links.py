@@ -5,8 +5,6 @@ and the one two further down. These are estimates. Bandwidths and the latency of
 model of a multi-IPU system assumes; that data is held up at a link as long as a sync is, is our assumption. The ring
 that pods can close between the ends of the ladder is not modelled.
 
-Nothing calls these functions yet: they are for the cycles of the machine model (issue 11).
-
 Source: docs/facts.md, section "Links and syncs".
 """
 

@@ -45,7 +45,7 @@ class Computation(NamedTuple):
     | sort | numbers, length of what is sorted |
     | other | numbers given |
     | host, remote | bytes; negative from the IPU |
-    | exchange | bytes, IPU that sends, IPU that receives |
+    | exchange | bytes, IPU that sends, IPU that receives; these three for each copy of it |
     | collective | bytes of each replica |
 
     A product is one of `[rows, inner]` by `[inner, columns]` for each group and kernel position: a convolution's rows
@@ -71,7 +71,7 @@ class Computation(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """A step that several IPUs take together: an exchange between two, a loop or branch that holds several.
+    """A step that several IPUs take together: an exchange, a loop or branch that holds several.
 
     Args:
         key: the same on all of them, and on no other step.
@@ -83,6 +83,8 @@ class Meeting(NamedTuple):
         training: whether it has backward stages.
         computation: what is done, of an exchange.
         counted: whether `times` is known; else it is a guess.
+        condition: which of the functions says whether a loop goes on; -1 for none. Where `counted`, nothing runs it:
+            such a loop is a `Repeat` of Poplar's.
     """
 
     key: int
@@ -94,3 +96,4 @@ class Meeting(NamedTuple):
     training: bool = False
     computation: Computation | None = None
     counted: bool = True
+    condition: int = -1

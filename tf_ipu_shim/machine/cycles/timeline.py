@@ -209,7 +209,7 @@ class _Clock:
             kind, steps[first].owner, tuple(sorted(here)), start, 0, meeting.times, steps=_steps(blocks, here)
         )
         entry.exact = meeting.counted
-        each = self._parts_of(entry, steps, start, meeting.branches)
+        each = self._parts_of(entry, steps, start, meeting)
         inside_busy: Mapping[int, float]
         if meeting.branches:  # which one runs is not known: the longest
             entry.cycles, inside_busy = max(each, key=_length, default=(0, {}))
@@ -222,11 +222,12 @@ class _Clock:
         return entry
 
     def _parts_of(
-        self, entry: Entry, steps: Mapping[int, Step], begin: int, branches: bool
+        self, entry: Entry, steps: Mapping[int, Step], begin: int, meeting: Meeting
     ) -> list[tuple[int, Mapping[int, float]]]:
         """Adds a loop's or branch's functions, one after the other; gives the length of each, and who is busy in it."""
         each: list[tuple[int, Mapping[int, float]]] = []
-        for part in sorted({part for step in steps.values() for part in _parts(step)}):
+        parts = {part for step in steps.values() for part in _parts(step)}
+        for part in sorted(parts - {meeting.condition} if meeting.counted else parts):
             held = {ipu: dict(zip(_parts(step), step.inside)) for ipu, step in steps.items()}
             inner = {ipu: blocks[part] for ipu, blocks in held.items() if part in blocks}
             children, ends, busy = self.run(inner, begin)
@@ -234,7 +235,7 @@ class _Clock:
             name = f"{entry.name} {part}"
             entry.children.append(Entry("part", name, tuple(sorted(inner)), begin, length, children=children))
             each.append((length, busy))
-            begin += 0 if branches else length
+            begin += 0 if meeting.branches else length
         return each
 
     @staticmethod
@@ -263,16 +264,17 @@ class _Clock:
         busy: dict[int, float],
         start: int,
     ) -> Entry:
-        size, source, destination = computation.sizes
+        sizes = computation.sizes
+        moves = list(zip(sizes[::3], sizes[1::3], sizes[2::3]))
         chip = self._chip
-        count = max(self._num_ipus, source + 1, destination + 1, 2)
+        count = max(self._num_ipus, 2, *(max(source, destination) + 1 for _, source, destination in moves))
         count += count % 2
         sync = links.sync_cycles(chip, count) + SYNC_CYCLES
-        cycles = links.exchange_cycles(chip, size, source, destination, count)
+        cycles = chip.cycles(links.phase_seconds(moves, count))
         name, ipus = next(iter(steps.values())).owner, tuple(sorted(here))
         entry = Entry("step", name, ipus, start, sync + cycles, computation=computation)
         entry.steps = _steps(blocks, here)
-        moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, size)
+        moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sum(sizes[::3]))
         entry.children = [
             Entry("sync", name, ipus, start, sync, phase=Phase("sync", "", sync, chip.tiles)),
             Entry("links", name, ipus, start + sync, cycles, phase=moved),

@@ -1,0 +1,97 @@
+"""In which order the nodes of an emitted function run, and which exchanges between IPUs go on at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.lowering import vocabulary
+
+Unit = tuple[node_def_pb2.NodeDef, ...]
+
+
+def in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[Unit]:
+    """The nodes as they stand, each one after those that it needs; exchanges of one phase together.
+
+    A node's phase is the largest number of exchanges on a way to it, as in the lowering. Exchanges of one phase whose
+    IPUs are connected by them are one exchange: Poplar's compiler merges copies that wait for nothing between them.
+    They come as soon as all of them have something to send: an IPU that waits for one would else wait for what the
+    sender does between the two.
+
+    Args:
+        nodes: of a function.
+
+    Yields:
+        One node, or all exchanges that are one.
+    """
+    by_name = {node.name: node for node in nodes}
+    units = {name: (node,) for name, node in by_name.items() if node.op != vocabulary.INTER_COPY}
+    unit_of = {name: name for name in units}
+    for copies in _exchanges(by_name):
+        units[copies[0].name] = copies
+        unit_of.update((copy.name, copies[0].name) for copy in copies)
+    needs = {name: [unit_of[other] for other in _before(unit) if other in unit_of] for name, unit in units.items()}
+    sends: dict[str, list[str]] = {}
+    for name, unit in units.items():
+        if unit[0].op == vocabulary.INTER_COPY:
+            for source in dict.fromkeys(needs[name]):
+                sends.setdefault(source, []).append(name)
+    for name in _sorted([unit_of[name] for name in by_name], needs, sends):
+        yield units[name]
+
+
+def _sorted(
+    names: Iterable[str], needs: Mapping[str, Sequence[str]], then: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """Names as they stand, each after those that it needs; after a name at once those that `then` has for it."""
+    done: set[str] = set()
+    for first in names:
+        stack = [first]
+        while stack:
+            name = stack[-1]
+            before = () if name in done else [other for other in needs[name] if other not in done]
+            if before:
+                stack.extend(reversed(before))
+                continue
+            stack.pop()
+            if name not in done:
+                done.add(name)
+                yield name
+                stack.extend(reversed(then.get(name, ())))
+
+
+def _exchanges(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[Unit]:
+    """The copies between IPUs, those together that are one exchange."""
+    if not any(node.op == vocabulary.INTER_COPY for node in nodes.values()):
+        return
+    needs = {name: [other for other in _before((node,)) if other in nodes] for name, node in nodes.items()}
+    phases: dict[str, int] = {}
+    of_phase: dict[int, list[node_def_pb2.NodeDef]] = {}
+    for name in _sorted(nodes, needs, {}):
+        phase = max((phases[other] + (nodes[other].op == vocabulary.INTER_COPY) for other in needs[name]), default=0)
+        phases[name] = phase
+        if nodes[name].op == vocabulary.INTER_COPY:
+            of_phase.setdefault(phase, []).append(nodes[name])
+    for copies in of_phase.values():
+        yield from _connected(copies)
+
+
+def _connected(copies: Iterable[node_def_pb2.NodeDef]) -> list[Unit]:
+    """Copies by what connects their IPUs."""
+    groups: list[tuple[set[int], list[node_def_pb2.NodeDef]]] = []
+    for copy in copies:
+        ipus, members = {copy.attr["source"].i, copy.attr["destination"].i}, [copy]
+        apart = []
+        for group in groups:
+            if ipus & group[0]:
+                ipus |= group[0]
+                members = [*group[1], *members]
+            else:
+                apart.append(group)
+        groups = [*apart, (ipus, members)]
+    return [tuple(members) for _, members in groups]
+
+
+def _before(unit: Unit) -> list[str]:
+    return [text.lstrip("^").split(":", 1)[0] for node in unit for text in node.input]
