@@ -21,6 +21,11 @@ class Case(test_utils.TestCaseExtensions, unittest.TestCase):
 CASE = Case()
 
 
+def test_every_test_case_of_tensorflows_has_the_assertions():
+    mine = {name for name in vars(test_utils.TestCaseExtensions) if name.startswith("assert_")}
+    assert mine and mine <= set(dir(tf.test.TestCase))
+
+
 @pytest.fixture
 def helper(own_environment):
     made = config.IPUConfig()
