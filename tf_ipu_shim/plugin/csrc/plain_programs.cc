@@ -13,6 +13,7 @@
 #include "program_request.h"
 #include "run_log.h"
 #include "trace.h"
+#include "absl/strings/strip.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/resource_mgr.h"
@@ -140,6 +141,12 @@ class EndOfStep : public ResourceBase {
   const PlainStepKey key_;
 };
 
+// The op that a oneDNN kernel stands in for, see `kernels.cc`: `MatMul` of `_MklMatMul`. Others are what they are.
+std::string WithoutOneDnn(absl::string_view op) {
+  if (absl::ConsumePrefix(&op, "_Mkl")) absl::ConsumePrefix(&op, "Native");
+  return std::string(op);
+}
+
 // The step that an op is run in; null where it is part of no session's own graph.
 std::shared_ptr<PlainStep> PlainStepOf(const OpKernel& kernel, OpKernelContext* context, int ordinal) {
   FunctionLibraryRuntime* const runtime = context->function_library();
@@ -152,7 +159,7 @@ std::shared_ptr<PlainStep> PlainStepOf(const OpKernel& kernel, OpKernelContext* 
   const auto op = known->second->ops.find(kernel.name());
   if (op == known->second->ops.end()) return nullptr;
   // An op that no kernel of its own can run has that of a program, see `op_programs.h`.
-  if (op->second != kernel.def().op() && kernel.def().op() != "IpuProgram") return nullptr;
+  if (op->second != WithoutOneDnn(kernel.def().op()) && kernel.def().op() != "IpuProgram") return nullptr;
   std::shared_ptr<PlainStep>& step = registry.steps[key];
   if (step == nullptr) {
     step = std::make_shared<PlainStep>();
