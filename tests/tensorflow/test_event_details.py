@@ -2,11 +2,13 @@
 
 import collections
 import json
+import unittest
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes, test_utils
+from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, scopes, test_utils
+from tf_ipu_shim.ipu.ops import pipelining_ops
 
 from tf_ipu_shim.accounting.product_types import BACKWARD, FORWARD, INFERENCE, UPDATE
 from tf_ipu_shim.messages import trace_pb2
@@ -125,3 +127,26 @@ def test_plain_ops_tell_it_where_they_are_profiled(configured):
     (rows,) = mappings.values()
     assert rows[0][8] == "XLA_Args/x"  # what is fed comes first
     assert {row[8] for row in rows[1:]} == {"XLA_Args/k0", "XLA_Args/k1", "XLA_Args/k2"}
+
+
+def test_where_the_stages_of_a_pipeline_are(configured):
+    configure, session = configured
+    configure(ipus=4)
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.ones(8, "f")).repeat())
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    stages, mapping = [lambda x: x + 1.0, lambda x: x * 2.0, tf.reduce_sum], [0, 3, 1]
+    with scopes.ipu_scope(IPU):
+        built = ipu_compiler.compile(
+            lambda: pipelining_ops.pipeline(
+                stages, 6, infeed_queue=infeed, outfeed_queue=outfeed, device_mapping=mapping
+            ),
+            [],
+        )
+    session.run(infeed.initializer)
+    report = test_utils.ReportJSON(unittest.TestCase(), session)
+    report.reset()
+    session.run(built)
+    report.parse_log()
+    report.assert_pipeline_stages_on_expected_ipu(mapping, 1472)
+    with pytest.raises(AssertionError):
+        report.assert_pipeline_stages_on_expected_ipu([0, 1, 3], 1472)

@@ -38,6 +38,15 @@ def test_a_product_with_a_number_is_added_in_one_call(names):
     assert names(lambda a, b, c: tf.subtract(a, b * c, name="rest"), [8], [8], [1]) == ["rest/scaled-inplace/AddTo"]
 
 
+def test_sums_that_are_scaled_into_something_are_one_function(names):
+    def function(a, b, c):
+        first, second = tf.reduce_sum(b, 1, name="first"), tf.reduce_sum(c, 1, name="second")
+        return (a - first * 0.5) + (a - second * 0.25)
+
+    made = names(function, [2], [2, 10], [2, 10])
+    assert [name.partition("/")[0] for name in made if "Reduce" in name] == ["first"]
+
+
 def test_a_product_that_is_used_twice_stays(names):
     def function(a, b):
         product = tf.multiply(b, 3.0, name="product")

@@ -1,5 +1,8 @@
 """Pipelines against the same training done by hand on the CPU, mini-batch by mini-batch."""
 
+import sys
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -215,12 +218,14 @@ def test_inference_with_inputs_and_a_dict():
     np.testing.assert_array_equal(got["sum"], [1, 11, 21, 31] * 2)
 
 
-@pytest.mark.parametrize(("version_2", "shape"), [(True, (4,)), (False, (1, 4))])
-def test_one_output_of_an_inference_is_in_a_list_with_tensorflow_1(monkeypatch, version_2, shape):
+@pytest.mark.parametrize(("of_1_15", "shape"), [(False, (4,)), (True, (1, 4))])
+def test_one_output_of_an_inference_is_in_a_list_with_tensorflow_1(monkeypatch, of_1_15, shape):
     configure(2)
     infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(4.0, dtype="f")))
     outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
-    monkeypatch.setattr(tf2, "enabled", lambda: version_2)  # as `disable_v2_behavior` does
+    monkeypatch.setattr(tf2, "enabled", lambda: False)  # as `disable_v2_behavior` does, which tells no version
+    if of_1_15:
+        monkeypatch.setitem(sys.modules, "tensorflow.contrib", types.ModuleType("tensorflow.contrib"))
     program = compiled(
         lambda: pipelining_ops.pipeline(
             [lambda x: x + 1.0, lambda x: x * 2.0], 4, infeed_queue=infeed, outfeed_queue=outfeed

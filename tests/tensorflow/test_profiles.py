@@ -120,6 +120,17 @@ def test_a_loop_with_feeds_takes_its_body_so_often(profiled):
     assert {16 * 64 * 4, 16 * 16 * 4} <= host  # an element, and what is sent
 
 
+def test_branches_that_are_alike_are_one_function_unless_they_draw_numbers(profiled):
+    def branching(work):
+        return lambda x: tf.cond(x[0, 0] > 0.0, lambda: work(x), lambda: work(x))
+
+    profiles = profiled()
+    run(branching(lambda x: tf.square(x, name="squared")), X)
+    run(branching(lambda x: x + tf.random.uniform(x.shape, name="drawn")), X)
+    for profile, name, sets in zip(profiles(), ("squared", "drawn"), (1, 2), strict=True):
+        assert len([row for row in profile.compute_sets if name in row.name]) == sets
+
+
 def test_what_a_loop_begins_with_is_not_copied_from_the_host_where_it_is_known(profiled):
     profiles = profiled()
     with tf.Graph().as_default(), v1.Session() as session:

@@ -89,7 +89,7 @@ def _read(
         return name
 
     names = walk.walk.names
-    instructions = InstructionReader(module, library, names, walk.walk.plannings) if names is not None else None
+    instructions = InstructionReader(module, library, names, walk.walk.plannings, ipu) if names is not None else None
     reader = HloReader(module, walk.blocks[ipu], owner_of, instructions, walk.walk.new_key)
     results, shapes = reader.read(parameters), reader.result_shapes()
     if kept_before:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tensorflow.core.framework import function_pb2
 
+from tf_ipu_shim.accounting.alike import AlikeComputations
 from tf_ipu_shim.accounting.fusions import DRAWN, ONE_CALL, Fusion, fusions_in
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
 from tf_ipu_shim.accounting.plannings import Plannings, marks_of
@@ -92,7 +93,8 @@ class ComputeSetNames:
     """Names of a whole program's compute sets.
 
     Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
-    the name of the first. So have norms, updates that are part of something, and kernels that are turned round.
+    the name of the first. So have norms, updates that are part of something, kernels that are turned round, and all
+    that is in branches or loops that contain the same. Each IPU has functions of its own.
 
     Attributes:
         products: the op and the type of each product, see `product_types`.
@@ -142,6 +144,7 @@ class InstructionReader:
         functions: what it was made of, with the ops as the script has them.
         names: of the whole program; changed.
         plannings: of products that have no mark of their own.
+        ipu: that runs it.
 
     Attributes:
         work: counts iterations of loops.
@@ -153,8 +156,10 @@ class InstructionReader:
         functions: Sequence[function_pb2.FunctionDef],
         names: ComputeSetNames,
         plannings: Plannings,
+        ipu: int,
     ) -> None:
         self.work = HloWork(module)
+        self._alike, self._ipu = AlikeComputations(module), ipu
         self._plannings, self._marks = plannings, marks_of(functions)
         self._ops = {
             node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
@@ -184,9 +189,11 @@ class InstructionReader:
         below = _below(instruction, operands)
         below, kind, sizes = self._named(instruction, below, kind, sizes, fusion)
         size = _element_bytes(instruction.shape)
-        is_shared = kind == "product" or bool(fusion.op or _SHARED & {fusion.name, instruction.opcode})
+        is_shared = kind == "product" or bool(fusion.op or fusion.shared or _SHARED & {fusion.name, instruction.opcode})
         planning = self._planning(instruction) if kind == "product" else Planning()
-        same = (instruction.opcode, below, sizes, size, planning) if is_shared else None
+        same: Hashable = (instruction.opcode, below, sizes, size, planning) if is_shared else None
+        same = same or self._alike.place(instruction)
+        same = None if same is None else (self._ipu, same)
         return Computation(kind, self._names.name(fusion.op or owner, below, same), sizes, size, planning)
 
     def _planning(self, product: Any) -> Planning:

@@ -45,12 +45,14 @@ class Fusion(NamedTuple):
         library: what PopLibs calls its compute set; empty where that stays.
         op: the TensorFlow op that it is named by; empty for its own.
         operands: how many tensors it takes; 0 where that stays.
+        shared: whether it is part of a group that has one function for all that are alike.
     """
 
     name: str = ""
     library: str = ""
     op: str = ""
     operands: int = 0
+    shared: bool = False
 
 
 def fusions_in(by_id: Mapping[int, Any], op_types: Mapping[str, str]) -> dict[int, Fusion | None]:
@@ -219,6 +221,14 @@ class _Finder:
             self._found[instruction.id] = Fusion("negate", "Op/Negate", operands=1) if negated else None
         else:
             self._found[instruction.id] = Fusion("scaled-inplace", "AddTo", operands=2)
+            if alone:
+                self._share_reduction(tensor)
+
+    def _share_reduction(self, tensor: Any) -> None:
+        """A sum that is scaled into something has a function with all that are alike."""
+        if tensor.opcode == "reduce":
+            self._reduction(tensor)
+            self._found[tensor.id] = (self._found.get(tensor.id) or Fusion())._replace(shared=True)
 
     def _rectified(self, instruction: Any) -> None:
         """`max(x, 0)`."""

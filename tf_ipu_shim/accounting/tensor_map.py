@@ -1,4 +1,4 @@
-"""Where the arguments and variables of a program are, in the form that trace events tell it in."""
+"""Where the arguments, variables and pipeline stages of a program are, in the form that trace events tell it in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow.python.framework import dtypes
 
+from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles.phases import spread
@@ -17,7 +18,8 @@ from tf_ipu_shim.machine.cycles.phases import spread
 def tensor_map_of(module: str, request: ProgramRequest, program: LoweredProgram, chip: Chip) -> str:
     """JSON that says on which tiles each argument and variable of a program is, by the linear mapping.
 
-    What a program makes meanwhile is not in it.
+    `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1 stands for all. What a
+    program makes meanwhile is not in it.
 
     Args:
         module: what the program is called in events.
@@ -36,7 +38,12 @@ def tensor_map_of(module: str, request: ProgramRequest, program: LoweredProgram,
         ipu = program.variable_ipus[number] if program.variable_ipus[number] >= 0 else taking.get(argument.name, 0)
         name = request.variable_names[number] or argument.name
         rows.append(_row(number, name, dtypes.as_dtype(kind), shape, ipu, chip))
-    return json.dumps({"mappings": {module: rows}})
+    ipus = program.shard_ipus
+    stages = [
+        [[ipus[shard] if shard >= 0 else shard for shard in shards] for shards in pipeline.devices]
+        for pipeline in pipelines_in(request.library.values())
+    ]
+    return json.dumps({"mappings": {module: rows}, "pipelines": stages})
 
 
 def _takers(program: LoweredProgram) -> Mapping[str, int]:

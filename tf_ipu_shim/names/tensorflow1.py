@@ -57,6 +57,11 @@ class TensorFlow1(types.ModuleType):
         return sorted({*super().__dir__(), *dir(self._v1)})
 
 
+def is_active() -> bool:
+    """Whether this process runs a script for TensorFlow 1.15: by `--tf1`, or one that has imported `contrib`."""
+    return isinstance(sys.modules.get("tensorflow"), TensorFlow1) or "tensorflow.contrib" in sys.modules
+
+
 def activate() -> None:
     """Puts TensorFlow 1 in the place of `tensorflow`, with version 2 behaviour off; a second call changes nothing.
 

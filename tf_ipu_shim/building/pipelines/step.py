@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorflow.python import tf2
 from tensorflow.python.framework import ops, tensor_util
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
@@ -23,6 +22,7 @@ from tf_ipu_shim.building.pipelines.optimizer_output import OptimizerFunctionOut
 from tf_ipu_shim.building.pipelines.options import PipelineStageOptions
 from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.names import tensorflow1
 
 
 class PipelineStep:
@@ -159,10 +159,10 @@ class PipelineStep:
                 )
             return [output for output, masked in zip(outputs, arguments.outfeed_mask) if not masked]
         if len(outputs) == 1 and not arguments.training and not arguments.accumulate_outfeed:
-            # As Graphcore's TensorFlow 2: an inference pipeline's outfeed gives the tensor or the dictionary. That of
-            # TensorFlow 1.15 gives a list of the one tensor.
-            is_of_tensorflow1 = not tf2.enabled() and not isinstance(outputs[0], dict)
-            return outputs if is_of_tensorflow1 else outputs[0]
+            # As Graphcore's TensorFlow 2, with version 2 behaviour or without: an inference pipeline's outfeed gives
+            # the tensor or the dictionary. That of TensorFlow 1.15 gives a list of the one tensor.
+            in_list = tensorflow1.is_active() and not isinstance(outputs[0], dict)
+            return outputs if in_list else outputs[0]
         return outputs
 
     def _refuse_captures(self) -> None:

@@ -62,6 +62,9 @@ class TensorMap:
     Args:
         tensor_map: the JSON of a COMPILE_END event, parsed.
 
+    Attributes:
+        pipelines: for each pipeline and stage the IPUs that it is on.
+
     Source: `tensorflow.python.ipu.test_utils.report_helper.TensorMap`.
 
     Example:
@@ -74,6 +77,7 @@ class TensorMap:
         self.mappings = {
             computation: [_tensor(*row) for row in rows] for computation, rows in tensor_map["mappings"].items()
         }
+        self.pipelines: list[list[list[int]]] = tensor_map.get("pipelines", [])
 
     def all_tensors(self) -> Iterator[Tensor]:
         """All tensors, whatever they belong to."""

@@ -18,15 +18,10 @@ from tf_ipu_shim.building.utilities import events as trace_events
 from tf_ipu_shim.building.utilities.tensor_map import TensorMap
 from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.messages import trace_pb2
-from tf_ipu_shim.names.refused import refused
 from tf_ipu_shim.reports import writer
 
 __all__ = ["ReportHelper", "ReportJSON", "TensorMap", "missing_whitelist_entries_in_names"]
 
-_NO_STAGES = (
-    "is not emulated: which tensors belong to which stage is not told by events. pva.openReport(...).compilation has "
-    "the bytes of each tile, and memory_report() those of each IPU."
-)
 _Event = trace_pb2.IpuTraceEvent
 
 
@@ -280,9 +275,18 @@ class ReportJSON:
             self.test.assertEqual(1, len(fitting), f"There are {list(names)}, of which {len(fitting)} fit {inst!r}.")
             self.test.assertTrue(fnmatch.fnmatchcase(fitting[0], expected), f"{inst!r} is {fitting[0]!r}")
 
-    @refused(_NO_STAGES)
-    def assert_pipeline_stages_on_expected_ipu(self, expected_ipus: Any, tile_per_ipu: int) -> None:
-        """Refused: which tensors belong to which stage."""
+    def assert_pipeline_stages_on_expected_ipu(self, expected_ipus: Iterable[int], tile_per_ipu: int) -> None:
+        """The stages of the program's pipeline are on these IPUs.
+
+        Args:
+            expected_ipus: of each stage, in order.
+            tile_per_ipu: not looked at: the event tells IPUs.
+        """
+        found = self.get_tensor_map()
+        pipelines = [] if found is None else found.pipelines
+        self.test.assertTrue(pipelines, "No program with a pipeline was compiled.")
+        for stages in pipelines:
+            self.test.assertEqual([[ipu] for ipu in expected_ipus], stages)
 
     def get_instruction_info(self) -> dict[str, Any]:
         """What the event of the last compilation tells of the program's products; nothing where there is none."""
