@@ -102,3 +102,25 @@ def test_an_optimizer_of_a_sharded_model():
 
     made = check_session(model, [inputs], steps=3)
     assert made.steps[2][0] < made.steps[0][0]
+
+
+def test_variables_of_the_host_are_given_to_a_program_as_values():
+    """TensorFlow has no op take a variable that is on another device than the op is."""
+    with tf.device("/device:CPU:0"):
+        weight = v1.get_variable("weight", initializer=[2.0, 3.0], use_resource=True)
+        scale = v1.get_variable("scale", initializer=5.0, use_resource=True)
+
+    def model(x):
+        loss = tf.reduce_sum(scale * weight * weight * x)
+        return [loss, *tf.gradients(loss, [weight])]
+
+    loss, gradient = compile_(model, tf.constant(4.0))
+    with tf.device("/device:CPU:0"):
+        update = v1.train.GradientDescentOptimizer(0.1).apply_gradients([(gradient, weight)])
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        value = np.array([2.0, 3.0], np.float32)
+        for _ in range(2):
+            np.testing.assert_allclose(session.run([loss, update])[0], np.sum(5 * value**2 * 4), rtol=1e-6)
+            value = value - np.float32(0.1) * (2 * 5 * 4 * value)
+        np.testing.assert_allclose(session.run(weight), value, rtol=1e-6)

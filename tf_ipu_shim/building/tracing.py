@@ -17,6 +17,7 @@ from tensorflow.python.framework import auto_control_deps, func_graph, ops
 from tensorflow.python.framework import device as device_lib
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
+from tf_ipu_shim.building import host_variables
 from tf_ipu_shim.lowering import traced_functions, vocabulary
 
 _serial = itertools.count()
@@ -101,6 +102,8 @@ def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], contr
     Returns:
         The op; its outputs stand for `outputs`.
     """
+    if not ops.get_default_graph().building_function:
+        host_variables.read_outside(graph)
     function = as_function(graph, outputs, controls)
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)

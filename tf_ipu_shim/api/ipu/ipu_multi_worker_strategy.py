@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow.python.eager import context
+
 from tf_ipu_shim import errors
-from tf_ipu_shim.building.strategies import strategy_processes
+from tf_ipu_shim.building.strategies import cluster_strategy, strategy_processes
+from tf_ipu_shim.building.strategies.cluster_variables import IPUMirroredVariable, IPUSyncOnReadVariable
 from tf_ipu_shim.runtime import job
+
+__all__ = [
+    "IPUMirroredVariable",
+    "IPUMultiWorkerExtended",
+    "IPUMultiWorkerExtendedV1",
+    "IPUMultiWorkerStrategy",
+    "IPUMultiWorkerStrategyV1",
+    "IPUSyncOnReadVariable",
+]
 
 
 class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
@@ -30,11 +42,16 @@ class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
         ...     weight = tf.Variable(1.0)
     """
 
+    _collective_key_base = 0  # where TensorFlow's own strategy of several workers begins to number collective ops
+
     def __init__(
         self, cluster_resolver: Any, ipu_device: str = "/device:IPU:0", variables_on_host: bool = False
     ) -> None:
         strategy_processes.warn_of_deprecation("IPUMultiWorkerStrategyV1")
-        super().__init__(IPUMultiWorkerExtendedV1(self, cluster_resolver, ipu_device, variables_on_host))
+        extended: Any = IPUMultiWorkerExtendedV1
+        if _workers(cluster_resolver) > 1 and not context.executing_eagerly():
+            extended = cluster_strategy.ClusterExtended  # a graph, which a session runs on the worker's server
+        super().__init__(extended(self, cluster_resolver, ipu_device, variables_on_host))
 
 
 class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
@@ -65,16 +82,20 @@ class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
             _check_cluster(cluster_resolver)
 
 
-def _check_cluster(cluster_resolver: Any) -> None:
-    spec = cluster_resolver.cluster_spec()
+def _workers(cluster_resolver: Any) -> int:
+    spec = cluster_resolver.cluster_spec() if cluster_resolver is not None else None
     jobs = spec.as_dict() if spec else {}
-    workers = sum(len(jobs.get(kind, ())) for kind in ("chief", "master", "worker"))
+    return sum(len(jobs.get(kind, ())) for kind in ("chief", "master", "worker"))
+
+
+def _check_cluster(cluster_resolver: Any) -> None:
+    workers = _workers(cluster_resolver)
     here = job.current()
     if workers <= 1 and here.size == 1:
         return
     rank = cluster_resolver.task_id or 0
     if cluster_resolver.task_type == "worker":
-        rank += sum(len(jobs.get(kind, ())) for kind in ("chief", "master"))
+        rank += workers - len(cluster_resolver.cluster_spec().as_dict()["worker"])
     if (workers, rank) != (here.size, here.rank):
         raise errors.UnsupportedError(
             f"This is worker {rank} of {workers} of the cluster, but process {here.rank} of {here.size} of its job: "

@@ -17,7 +17,7 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file makes and runs TensorFlow kernels
 
-Status MakeKernel(OpKernelContext* context, NodeDef node, int graph_def_version, std::unique_ptr<OpKernel>* kernel) {
+Status MakeKernel(OpKernelContext* context, NodeDef node, int graph_def_version, KernelPointer* kernel) {
   const OpDef* op_def = nullptr;
   TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
   DataTypeVector input_types, output_types;
@@ -29,7 +29,7 @@ Status MakeKernel(OpKernelContext* context, NodeDef node, int graph_def_version,
   OpKernel* made = nullptr;
   TF_RETURN_IF_ERROR(CreateOpKernel(DeviceType(kDeviceType), device, device->GetAllocator(AllocatorAttributes()),
                                     runtime, device->resource_manager(), properties, graph_def_version, &made));
-  kernel->reset(made);
+  *kernel = KernelPointer(made, KernelDeleter(device->parsed_name().job != "localhost"));
   return OkStatus();
 }
 

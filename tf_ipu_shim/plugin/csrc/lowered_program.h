@@ -22,6 +22,22 @@
 
 namespace tf_ipu_shim {
 
+// A session on a server drops its graphs, and the function library of each, in any order, and the kernels that they share
+// with the last: a kernel that calls functions would then give its handles back to a library that is gone. There it is
+// kept until the process ends.
+class KernelDeleter {
+ public:
+  KernelDeleter() = default;
+  explicit KernelDeleter(bool keeps) : keeps_(keeps) {}
+  void operator()(tensorflow::OpKernel* kernel) const {
+    if (!keeps_) delete kernel;
+  }
+
+ private:
+  bool keeps_ = false;
+};
+using KernelPointer = std::unique_ptr<tensorflow::OpKernel, KernelDeleter>;
+
 class LoweredProgram {
  public:
   // Makes what the lowering answered (`CheckAnswer` has passed). `start_micros`: when the lowering began; `epoch`: the
@@ -74,7 +90,7 @@ class LoweredProgram {
   EngineTrace::Buffers BuffersOf(tensorflow::OpKernelContext* context, const std::vector<int32_t>& inputs) const;
 
   const int64_t epoch_;
-  std::unique_ptr<tensorflow::OpKernel> kernel_;
+  KernelPointer kernel_;
   std::vector<tensorflow::TensorShape> shapes_;  // per input
   std::vector<int32_t> variable_chips_;          // per input; -1 for what is no variable
   std::vector<std::atomic<const void*>> homes_;  // per input: the buffer last seen in its chip's arena

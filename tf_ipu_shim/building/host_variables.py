@@ -1,0 +1,51 @@
+"""Variables of the host in the compiled programs of a session: read before the program, and given to it as values.
+
+TensorFlow has an op and the variables that it takes on one device. On Graphcore's hardware, too, a program gets the
+value of a variable that is not its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import func_graph, ops
+from tensorflow.python.ops import gen_resource_variable_ops
+
+
+def read_outside(graph: func_graph.FuncGraph) -> None:
+    """Has a traced function take the values of the host's variables that it does nothing with but read.
+
+    Args:
+        graph: the traced function; the current graph is the one around it.
+    """
+    for handle, inside in list(graph.captures):
+        if handle.dtype.name != "resource" or not _is_on_host(handle):
+            continue
+        reads = inside.consumers()
+        if reads and all(_only_reads(read, graph) for read in reads):
+            _give_value(graph, handle, inside, reads)
+
+
+def _is_on_host(handle: Any) -> bool:
+    return bool(handle.device) and device_lib.DeviceSpec.from_string(handle.device).device_type == "CPU"
+
+
+def _only_reads(op: ops.Operation, graph: func_graph.FuncGraph) -> bool:
+    is_waited_for = bool(op._control_outputs) or op in graph.control_outputs
+    return op.type == "ReadVariableOp" and not is_waited_for
+
+
+def _give_value(graph: func_graph.FuncGraph, handle: Any, inside: Any, reads: list[ops.Operation]) -> None:
+    with ops.device(handle.device):
+        outside = gen_resource_variable_ops.read_variable_op(handle, reads[0].outputs[0].dtype)
+    outside.set_shape(reads[0].outputs[0].shape)
+    value = graph.capture(outside)
+    for read in reads:
+        (given,) = read.outputs
+        for user in given.consumers():
+            for index, taken in enumerate(user.inputs):
+                if taken is given:
+                    user._update_input(index, value)
+    graph.function_captures.pop(id(handle))
+    graph.inputs[:] = [placeholder for placeholder in graph.inputs if placeholder is not inside]
