@@ -56,6 +56,33 @@ def test_iterators_of_the_scope_feed_loops(strategy):
     np.testing.assert_array_equal(results["double"], [0, 2, 4, 6, 8, 0, 2])
 
 
+def test_a_spec_of_an_infeed_gives_another_one_over_the_same_elements(strategy):
+    infeed = IPUInfeedQueue(tf.data.Dataset.range(6).map(lambda i: tf.cast(i, tf.float32)))
+    with pytest.raises(RuntimeError, match="Spec for IPUInfeedQueue"):
+        _ = infeed._type_spec
+    _ = infeed.initializer
+    same = IPUInfeedQueue._from_type_spec(infeed._type_spec)
+
+    @tf.function(jit_compile=True)
+    def first(queue):
+        return ipu.loops.repeat(2, lambda total, x: total + x, [0.0], queue)
+
+    sums = [float(strategy.run(first, args=[queue])) for queue in (infeed, same)]
+    assert sums == [0 + 1, 2 + 3]
+    for what in ("initializer", "deleter"):
+        with pytest.raises(RuntimeError, match="IPUInfeedQueue created from a spec"):
+            getattr(same, what)
+
+
+def test_an_iterator_that_is_freed_is_at_its_end(strategy):
+    iterator = IPUIterator(tf.data.Dataset.from_tensors(2.0).repeat())
+    function = tf.function(lambda iterator: next(iterator), jit_compile=True)
+    assert float(strategy.run(function, args=[iterator])) == 2.0
+    _ = iterator._infeed_queue.deleter
+    with pytest.raises(tf.errors.OutOfRangeError):
+        strategy.run(function, args=[iterator])
+
+
 def test_an_iterator_feeds_replicas():
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = 2

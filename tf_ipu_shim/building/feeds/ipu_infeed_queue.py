@@ -11,7 +11,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops, gen_dataset_ops
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building.feeds import feed_arguments, feed_names
+from tf_ipu_shim.building.feeds import feed_arguments, feed_names, infeed_queue_spec
 from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.machine import flags
@@ -65,13 +65,12 @@ class IPUInfeedQueue:
         note_arguments("IPUInfeedQueue", optimise_latency=optimise_latency, replication_factor=replication_factor)
         self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._prefetch_depth = feed_arguments.prefetch_depth(prefetch_depth)
-        self._structure = dataset_ops.get_structure(dataset)
-        self._types = structure.get_flat_tensor_types(self._structure)
-        self._shapes = structure.get_flat_tensor_shapes(self._structure)
+        self._take_structure(dataset_ops.get_structure(dataset))
         feed_arguments.check_shapes(self._shapes)
         self._id = feed_names.unique("infeed", name)
         with ops.device(_HOST):
             self._dataset = dataset.prefetch(self._prefetch_depth)
+        self._has_been_started = False
         self._initialized = False
         self._dequeued = False
         self._start: Any = None
@@ -88,7 +87,11 @@ class IPUInfeedQueue:
 
         Raises:
             ValueError: read a second time in graph mode.
+            RuntimeError: the queue was made from a spec.
         """
+        if self._dataset is None:
+            raise infeed_queue_spec.refuse("initializer")
+        self._has_been_started = True
         if context.executing_eagerly():
             return self._initialize()
         if self._initialized:
@@ -104,7 +107,12 @@ class IPUInfeedQueue:
         """The operation that frees what the dataset holds. The `initializer` starts it anew.
 
         Where it was not started before, in a session, the operation raises `NotFoundError`.
+
+        Raises:
+            RuntimeError: the queue was made from a spec.
         """
+        if self._dataset is None:
+            raise infeed_queue_spec.refuse("deleter")
         with ops.device(_HOST):
             started = [] if context.executing_eagerly() else [plugin.load().ops.ipu_infeed_started(feed_id=self._id)]
         with ops.device(_HOST), ops.control_dependencies(started):
@@ -132,6 +140,39 @@ class IPUInfeedQueue:
             "`get_next()` is now obsolete as the IPUInfeedQueue is dequeued by the loop or pipeline it is handed to. "
             "Pass the queue as `infeed_queue` to ipu.loops.repeat."
         )
+
+    @property
+    def _type_spec(self) -> infeed_queue_spec.IPUInfeedQueueSpec:
+        """What the queue is, without its dataset; known once a script has read `initializer`."""
+        if not self._has_been_started:
+            raise RuntimeError(
+                f"Spec for IPUInfeedQueue {self._id} is not known before its `initializer` is read. Read that first."
+            )
+        return infeed_queue_spec.IPUInfeedQueueSpec(
+            self._id, self._structure, self._flat_structure, self._device_ordinal, self._prefetch_depth
+        )
+
+    @classmethod
+    def _from_type_spec(cls, spec: infeed_queue_spec.IPUInfeedQueueSpec) -> IPUInfeedQueue:
+        """A queue that programs take the same elements from; the one that the spec is of starts and frees them."""
+        queue = cls.__new__(cls)
+        queue._device_ordinal = spec._device_ordinal
+        queue._prefetch_depth = spec._prefetch_depth
+        queue._take_structure(spec._structure)
+        queue._id = spec._id
+        queue._dataset = queue._start = None
+        queue._has_been_started = queue._initialized = True
+        queue._dequeued = False
+        return queue
+
+    @property
+    def _flat_structure(self) -> dict[str, Any]:
+        return {"output_types": self._types, "output_shapes": self._shapes}
+
+    def _take_structure(self, of_element: Any) -> None:
+        self._structure = of_element
+        self._types = structure.get_flat_tensor_types(of_element)
+        self._shapes = structure.get_flat_tensor_shapes(of_element)
 
     def _initialize(self) -> Any:
         feed_arguments.check_not_empty(self._shapes, "infeed")

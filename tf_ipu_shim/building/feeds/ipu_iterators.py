@@ -16,6 +16,7 @@ from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes, ops, type_spec
 from tensorflow.python.framework.tensor_spec import TensorSpec
+from tensorflow.python.ops import gen_dataset_ops
 
 from tf_ipu_shim import patches, sdk
 from tf_ipu_shim.building.feeds import feed_arguments
@@ -77,6 +78,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
         feed_arguments.check_shapes(structure.get_flat_tensor_shapes(dataset_ops.get_structure(dataset)))
         with ops.device(_HOST):
             super().__init__(dataset.prefetch(depth))
+            self._infeed_queue = IteratorQueue(self._iterator_resource, dataset)
 
     @property
     def infeed_spec(self) -> InfeedSpec:
@@ -106,6 +108,25 @@ class IPUIterator(iterator_ops.OwnedIterator):
                 "enable_dataset_iterators=False."
             )
         return super()._next_internal()
+
+
+class IteratorQueue:
+    """What an `IPUIterator` takes its elements from.
+
+    Args:
+        handle: of TensorFlow's iterator.
+        dataset: what it iterates over.
+    """
+
+    def __init__(self, handle: Any, dataset: Any) -> None:
+        self._handle = handle
+        self._dataset = dataset
+
+    @property
+    def deleter(self) -> Any:
+        """Frees what the dataset holds: the iterator is at its end."""
+        with ops.device(_HOST):
+            return gen_dataset_ops.make_iterator(self._dataset.take(0)._variant_tensor, self._handle)
 
 
 class IPUOwnedIterator(IPUIterator):

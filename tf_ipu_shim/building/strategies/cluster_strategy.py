@@ -25,6 +25,7 @@ from tensorflow.python.distribute import (
 )
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import variable_scope
+from tensorflow.python.util import nest
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building import tracing
@@ -131,7 +132,8 @@ class ClusterExtended(collective_all_reduce_strategy.CollectiveAllReduceExtended
         return self._update_non_slot(var.device, fn, (var, *args), kwargs, group)
 
     def _update_non_slot(self, colocate_with: Any, fn: Callable[..., Any], args: Any, kwargs: Any, group: bool) -> Any:
-        with ops.device(self._variable_device), distribute_lib.UpdateContext(0):
+        (device,) = nest.flatten(colocate_with)  # one of `non_slot_devices`, or where a variable is
+        with ops.device(device), distribute_lib.UpdateContext(0):
             result = fn(*args, **kwargs)
         return distribute_utils.update_regroup(self, [result], group)
 

@@ -10,6 +10,7 @@ PARTIALS, PROPORTION = "partialsType", "availableMemoryProportion"
 READ = frozenset({PARTIALS, PROPORTION})
 """Options that change what is modelled; any other changes nothing."""
 DEFAULT_PROPORTION = 0.6
+_ORIGIN = "[Poplar][Build graph] invalid_option: "
 _TYPES = {"half": True, "float": False}
 
 
@@ -50,7 +51,7 @@ class Planning(NamedTuple):
 
 def _is_half(value: Any) -> bool:
     if not isinstance(value, str) or value not in _TYPES:
-        raise PlanningError(f"[Poplar] {PARTIALS} is {value!r}. Use 'half' or 'float'.")
+        raise PlanningError(f"{_ORIGIN}{PARTIALS} is {value!r}. Use 'half' or 'float'.")
     return _TYPES[value]
 
 
@@ -60,8 +61,8 @@ def _proportion(value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number):
-        raise PlanningError(f"[Poplar] {PROPORTION} is {value!r}, which is no number. Use a proportion such as 0.6.")
+        raise PlanningError(f"{_ORIGIN}{PROPORTION} is {value!r}, which is no number. Use a proportion such as 0.6.")
     if number < 0:
         why = "Value must be greater than or equal to 0, such as 0.6."
-        raise PlanningError(f"[Poplar] {PROPORTION} is {value!r}. {why}")
+        raise PlanningError(f"{_ORIGIN}{PROPORTION} is {value!r}. {why}")
     return number

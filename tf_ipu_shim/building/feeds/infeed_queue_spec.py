@@ -1,0 +1,37 @@
+"""What an infeed queue is, without its dataset: enough for a function to take elements from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class IPUInfeedQueueSpec:
+    """The spec of an infeed queue; scripts and tests read it by these names.
+
+    Args:
+        _id: the name by which programs find the queue's iterator.
+        _structure: of an element.
+        _flat_structure: types and shapes of an element's tensors, `output_types` and `output_shapes`.
+        _device_ordinal: the TensorFlow device that is fed.
+        _prefetch_depth: how many elements are ready ahead of time.
+    """
+
+    _id: str
+    _structure: Any
+    _flat_structure: dict[str, Any]
+    _device_ordinal: int
+    _prefetch_depth: int
+
+
+def refuse(what: str) -> RuntimeError:
+    """The error for what a queue cannot do that has a spec and no dataset.
+
+    Args:
+        what: the name of the property.
+    """
+    return RuntimeError(
+        f"An IPUInfeedQueue created from a spec has no `{what}`: its dataset belongs to the queue that the spec is of. "
+        f"Use that queue's `{what}`."
+    )
