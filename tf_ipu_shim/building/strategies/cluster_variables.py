@@ -19,8 +19,12 @@ class IPUMirroredVariable(values.MirroredVariable):
     Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUMirroredVariable`.
 
     Example:
-        >>> with strategy.scope():
-        ...     weight = tf.compat.v1.get_variable("weight", initializer=1.0)
+        >>> cluster = tf.train.ClusterSpec({"worker": ["localhost:1", "localhost:2"]})
+        >>> resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(cluster, task_type="worker", task_id=0)
+        >>> with tf.Graph().as_default():
+        ...     workers = ipu.ipu_multi_worker_strategy.IPUMultiWorkerStrategyV1(resolver)
+        ...     with workers.scope():
+        ...         weight = tf.compat.v1.get_variable("weight", initializer=1.0)
         >>> isinstance(weight, IPUMirroredVariable)
         True
     """
@@ -41,13 +45,17 @@ class IPUSyncOnReadVariable(values.SyncOnReadVariable):
     Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUSyncOnReadVariable`.
 
     Example:
-        >>> with strategy.scope():
-        ...     mean = tf.compat.v1.get_variable(
-        ...         "mean",
-        ...         initializer=1.0,
-        ...         synchronization=tf.VariableSynchronization.ON_READ,
-        ...         aggregation=tf.VariableAggregation.MEAN,
-        ...     )
+        >>> cluster = tf.train.ClusterSpec({"worker": ["localhost:1", "localhost:2"]})
+        >>> resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(cluster, task_type="worker", task_id=0)
+        >>> with tf.Graph().as_default():
+        ...     workers = ipu.ipu_multi_worker_strategy.IPUMultiWorkerStrategyV1(resolver)
+        ...     with workers.scope():
+        ...         mean = tf.compat.v1.get_variable(
+        ...             "mean",
+        ...             initializer=1.0,
+        ...             synchronization=tf.VariableSynchronization.ON_READ,
+        ...             aggregation=tf.VariableAggregation.MEAN,
+        ...         )
         >>> isinstance(mean, IPUSyncOnReadVariable)
         True
     """
