@@ -13,7 +13,8 @@ import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Processes that run tests side by side have a machine each; IPUs are locked by files.
-os.environ["TF_IPU_SHIM_LOCK_DIR"] = tempfile.mkdtemp(prefix="tf_ipu_shim_locks_")
+_locks = tempfile.TemporaryDirectory(prefix="tf_ipu_shim_locks_", ignore_cleanup_errors=True)
+os.environ["TF_IPU_SHIM_LOCK_DIR"] = _locks.name
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Nothing fails for being slow: the machine may be busy with something else.

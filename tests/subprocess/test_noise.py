@@ -41,3 +41,20 @@ def test_lines_of_the_driver_and_of_tensorflow(python, options, driver, tensorfl
     assert lines[-1] == "the script's own"  # nothing comes at exit
     if not tensorflow:
         assert [line for line in lines[:-1] if "/plugin/poplar/" not in line] == []
+
+
+def test_lines_that_tensorflow_writes_while_it_is_imported(python):
+    """Past Python, before it looks at the level; what else is written there is shown at once, whatever happens then."""
+    first = "I0000 00:00:1795398485.695074   17938 port.cc:153] oneDNN custom operations are on."
+    package = python.directory / "tensorflow"
+    package.mkdir()
+    text = f"import os, signal\nos.write(2, b'''WARNING: All log messages before absl::InitializeLog() ...\n{first}\n"
+    text += "F0000 00:00:1795398485.695427   17938 cpu.cc:3] No AVX.\nE0000 and this''')\n"
+    (package / "__init__.py").write_text(text)
+    variables = {"TF_IPU_SHIM_ERA": "stock", "TF_CPP_MIN_LOG_LEVEL": None}
+    script = python.script("import os, tensorflow\nos.write(2, b' after it\\n')\n")
+    process = python("-m", "tf_ipu_shim", script, environment=variables)
+    assert process.stderr == "F0000 00:00:1795398485.695427   17938 cpu.cc:3] No AVX.\nE0000 and this\n after it\n"
+    (package / "__init__.py").write_text(text + "os.abort()\n")
+    process = python("-m", "tf_ipu_shim", script, environment=variables)
+    assert process.returncode < 0 and process.stderr.startswith("F0000 ")

@@ -120,6 +120,19 @@ def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
             "0 successful operations.\n0 derived errors ignored. [Op:__inference_f_76]",
             "It ends.",
         ),
+        (
+            "Cannot assign a device for operation v: no kernel.\nColocation Debug Info:\nColocation group\n"
+            "Op: VariableV2\n  device='CPU'\n\t [[{{node v}}]]",
+            "Cannot assign a device for operation v: no kernel.",
+        ),
+        (
+            "KeyError: '7.jpg'\nTraceback (most recent call last):\n\n"
+            f'  File "{shown_errors._HIDDEN[1]}python/ops/script_ops.py", line 270, in __call__\n'
+            "    ret = func(*args)\n          ^^^^^^^^^^^\n\n"
+            '  File "/home/me/a.py", line 7, in gen\n    raise KeyError\n\nKeyError',
+            "KeyError: '7.jpg'\nTraceback (most recent call last):\n\n"
+            '  File "/home/me/a.py", line 7, in gen\n    raise KeyError\n\nKeyError',
+        ),
         ("End of sequence: of infeed 'a'.", "End of sequence: of infeed 'a'."),
         ('Op x, made at /home/me/a.py:3, in f\n\t [[x]]\nNode: "x"', "Op x, made at /home/me/a.py:3, in f"),
     ],
@@ -143,3 +156,27 @@ def test_names_of_tensorflow_1_without_its_option(python, line, hint):
     assert "AttributeError: module 'tensorflow' has no attribute" in shown
     assert "--tf1" in shown if hint else "--tf1" not in shown
     assert hint is None or hint in shown
+
+
+def placed(kind):
+    return f"Could not satisfy explicit device specification '/device:IPU:0'\nColocation Debug Info:\nOp: {kind}"
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (
+            ModuleNotFoundError("No module named 'popart'", name="popart"),
+            "another part of Graphcore's SDK: tf_ipu_shim",
+        ),
+        (ModuleNotFoundError("No module named 'popular'", name="popular"), None),
+        (LookupError("gradient registry has no entry for: Unique"), "put tf.stop_gradient around its result"),
+        (RuntimeError(placed("VariableV2")), "get_variable(..., use_resource=True)"),
+        (RuntimeError(placed("VarHandleOp")), None),
+    ],
+    ids=["framework", "misspelt", "gradient", "reference", "resource"],
+)
+def test_what_to_do_is_said_where_nobody_else_does(error, hint):
+    text = (shown_errors.shown(error) or "").rstrip()
+    assert (hint or "") in text
+    assert text.endswith(".") == bool(hint)  # as none of the errors' own texts does

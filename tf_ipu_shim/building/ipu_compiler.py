@@ -97,7 +97,7 @@ def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Tra
         graph, _ = tracing.trace(name, function, flat)
     except TypeError as error:
         if "_ref" in str(error):  # TensorFlow's own words for writing to one: "expected types ([tf.float32_ref, ...])"
-            raise _reference_variable_error(str(error)) from error
+            raise _reference_variable_error(str(error)) from None  # whose text is in it
         raise
     _refuse_foreign_tensors(graph)
     _refuse_reference_variables(graph)

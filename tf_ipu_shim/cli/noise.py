@@ -11,6 +11,7 @@ import logging
 import os
 import warnings
 
+from tf_ipu_shim.cli import first_lines
 from tf_ipu_shim.machine import log_level
 
 _ALL, _ERRORS = "0", "2"
@@ -40,6 +41,8 @@ def reduce(options: argparse.Namespace) -> None:
     elif not os.environ.get(log_level.TENSORFLOW):
         os.environ[log_level.TENSORFLOW] = _ERRORS
         os.environ.setdefault(log_level.ENVIRONMENT_VARIABLE, _ALL)
+    if os.environ[log_level.TENSORFLOW] != _ALL:
+        first_lines.leave_out()
     warnings.filterwarnings("ignore", _DEPRECATED_LAYERS)
     logging.getLogger("tensorflow").addFilter(_is_useful)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -15,20 +16,28 @@ class Finder:
     Args:
         wanted: tells whether a module, by its full name, is one of them.
         loaded: is called with each.
+        while_loading: makes a context in which each is executed.
     """
 
-    def __init__(self, wanted: Callable[[str], bool], loaded: Callable[[types.ModuleType], None]) -> None:
-        self._wanted, self._loaded = wanted, loaded
+    def __init__(
+        self,
+        wanted: Callable[[str], bool],
+        loaded: Callable[[types.ModuleType], None] = lambda _: None,
+        while_loading: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+    ) -> None:
+        self._wanted, self._loaded, self._while_loading = wanted, loaded, while_loading
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """As finders of `sys.meta_path` answer."""
         if not self._wanted(fullname):
             return None
-        for other in sys.meta_path:
-            spec = other.find_spec(fullname, path, target) if other is not self else None
+        # Those before have been asked; another of this kind would ask this one.
+        finders: list[Any] = list(sys.meta_path)
+        for other in finders[finders.index(self) + 1 :] if self in finders else finders:
+            spec = other.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    call(spec.loader, self._loaded)
+                    around(spec.loader, self._while_loading, self._loaded)
                 return spec
         return None
 
@@ -47,11 +56,30 @@ def call(loader: Any, loaded: Callable[[types.ModuleType], None]) -> None:
         >>> spec.loader.exec_module(importlib.util.module_from_spec(spec))
         colorsys
     """
-    execute = loader.exec_module
+    around(loader, contextlib.nullcontext, loaded)
+
+
+def around(
+    loader: Any,
+    while_loading: Callable[[], contextlib.AbstractContextManager[Any]],
+    loaded: Callable[[types.ModuleType], None] = lambda _: None,
+) -> None:
+    """As `call`, with the module executed in a context.
+
+    Args:
+        loader: made for one import; afterwards it is as it was.
+        while_loading: makes the context.
+        loaded: is called when the module has been executed.
+    """
+    changed, execute = "exec_module" in vars(loader), loader.exec_module
 
     def exec_module(module: types.ModuleType) -> None:
-        del loader.exec_module
-        execute(module)
+        if changed:
+            loader.exec_module = execute  # of another that waits for the same import
+        else:
+            del loader.exec_module
+        with while_loading():
+            execute(module)
         loaded(module)
 
     loader.exec_module = exec_module

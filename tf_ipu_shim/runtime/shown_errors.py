@@ -47,6 +47,22 @@ _OLD_NAME_HINT = (
     "\n{name} is a name of TensorFlow 1: run the script with `tf-ipu run --tf1`, or have it "
     "`import tensorflow.compat.v1 as tf`."
 )
+# A placer's report of reference variables: kernels and nodes by the dozen after what it says.
+_PLACER = re.compile(r"\n*Colocation Debug Info:.*", re.S)
+_REFERENCE = re.compile(r"Could not satisfy explicit device specification '\S*IPU.*\bVariable(V2)?\b", re.S)
+_REFERENCE_HINT = (
+    "\nA variable on an IPU is a resource variable: call tf.compat.v1.enable_resource_variables() before it is made, "
+    "or make it with get_variable(..., use_resource=True)."
+)
+_NO_GRADIENT = re.compile(r"^gradient registry has no entry for: (?P<op>\w+)$")
+_NO_GRADIENT_HINT = (
+    "\nTensorFlow has no gradient of the op {op}: put tf.stop_gradient around its result, or leave it out of what is "
+    "trained."
+)
+_OTHER_FRAMEWORKS = frozenset({"popart", "popxl", "poptorch", "poplar"})
+_OTHER_FRAMEWORK_HINT = (
+    "\n{name} is another part of Graphcore's SDK: tf_ipu_shim emulates its TensorFlow, and nothing else."
+)
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+)')
 _DETECTED = re.compile(r"^\s*Detected at node .* defined at \(most recent call last\):$")
 _STACK = re.compile(r"^\s*Original stack trace for .*:$")
@@ -126,7 +142,8 @@ def clean(message: str) -> str:
         'It failed.'
     """
     kept, users = _told_apart(_FUNCTION.sub("", message).split("\n"))
-    text = _only_root("\n".join(_without_hidden_frames(kept)).strip())
+    said = _PLACER.sub("", "\n".join(kept)).split("\n")
+    text = _only_root("\n".join(_without_hidden_frames(said)).strip())
     text = re.sub(r"\n{3,}", "\n\n", text)
     if users and not re.search(r"\S+\.py:\d+|File \"", text):
         text += f"\nAt {users[-1]}."
@@ -172,12 +189,12 @@ def _only_root(text: str) -> str:
 
 def _without_hidden_frames(lines: list[str]) -> Iterator[str]:
     """Lines without the frames of TensorFlow and ours, which autograph puts into a message of its own."""
-    hidden = False
+    hidden, margin = False, ""
     for line in lines:
         frame = _FRAME.match(line)
         if frame:
-            hidden = frame["file"].startswith(_HIDDEN)
-        elif hidden and line.startswith("        "):
+            hidden, margin = frame["file"].startswith(_HIDDEN), line[: len(line) - len(line.lstrip())]
+        elif hidden and line.startswith(f"{margin}  "):
             continue  # its source
         else:
             hidden = False
@@ -197,10 +214,24 @@ class _Link:
         self.message = message
         self.changed = len(summary) < len(whole.stack)
         text = _text(error)
-        hint = _END_HINT if text is not None and _END.search(text) else _old_name_hint(error)
+        hint = "" if text is None else _hint(error, text)
         if text is not None and not isinstance(error, SyntaxError) and (hint or clean(text) != text):
             self.message = [_named(error, clean(text) + hint)]
             self.changed = True
+
+
+def _hint(error: BaseException, text: str) -> str:
+    """What to do, where neither TensorFlow nor Python says it."""
+    if _END.search(text):
+        return _END_HINT
+    if _REFERENCE.search(text):
+        return _REFERENCE_HINT
+    found = _NO_GRADIENT.match(text) if isinstance(error, LookupError) else None
+    if found:
+        return _NO_GRADIENT_HINT.format(op=found["op"])
+    if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _OTHER_FRAMEWORKS:
+        return _OTHER_FRAMEWORK_HINT.format(name=error.name)
+    return _old_name_hint(error)
 
 
 def _old_name_hint(error: BaseException) -> str:

@@ -54,7 +54,12 @@ def install() -> None:
                         why="a model that was made outside the scope of the strategy it is run in is refused",
                     )
                 # No method of the extension: loading a model asks whether Keras' own is overridden.
-                patches.replace(kind, "compile", _compiling, why="`steps_per_execution` may be a tensor")
+                patches.replace(
+                    kind,
+                    "compile",
+                    _compiling,
+                    why="`steps_per_execution` may be a tensor, and models made outside the scope are refused",
+                )
 
 
 def _making(model: type, stock: Callable[..., Any]) -> Any:
@@ -69,20 +74,25 @@ def _making(model: type, stock: Callable[..., Any]) -> Any:
 def _running(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _wanted() and not getattr(type(self), "_ipu_generated", False):
-            raise ValueError(
-                f"Model {self.name!r} was made outside the scope of the IPUStrategy that {name} is called in, so that "
-                "its variables are not on the IPU. Make it, and call compile, in the scope too: "
-                "`with strategy.scope(): model = ...`."
-            )
+        _refuse_from_outside(self, name)
         return stock(self, *args, **kwargs)
 
     return run
 
 
+def _refuse_from_outside(model: Any, name: str) -> None:
+    if _wanted() and not getattr(type(model), "_ipu_generated", False):
+        raise ValueError(
+            f"Model {model.name!r} was made outside the scope of the IPUStrategy that {name} is called in, so that "
+            "its variables are not on the IPU. Make it, and call compile, in the scope too: "
+            "`with strategy.scope(): model = ...`."
+        )
+
+
 def _compiling(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _refuse_from_outside(self, "compile")
         if hasattr(self, "_ipu"):
             args, kwargs = _steps_as_number(args), {**kwargs, **_steps_of(kwargs)}
         return stock(self, *args, **kwargs)

@@ -1,0 +1,58 @@
+"""What TensorFlow logs while it is imported, before it looks at `TF_CPP_MIN_LOG_LEVEL`: left out of the error stream.
+
+Its libraries of 2.18 and later have lines of information there (oneDNN's rounding, CUDA's drivers), each several times.
+They are written past Python, so that the stream itself goes through `grep` for the time of the import: what is no such
+line is shown at once, even where the import ends the process. Checked on TensorFlow 2.15.1, 2.18.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import after_loading
+
+_STREAM = 2
+_INFORMATION = (
+    r"^WARNING: All log messages before absl::InitializeLog|^I[0-9]{4} [0-9:.]+ +[0-9]+ [a-z_0-9]+\.cc:[0-9]+\]"
+)
+_MOST_SECONDS = 1.0
+
+
+def leave_out() -> None:
+    """Has the import of TensorFlow, when a script comes to it, show no such lines."""
+    if "tensorflow" in sys.modules or shutil.which("grep") is None:
+        return
+    finder = after_loading.Finder(lambda name: name == "tensorflow", while_loading=without_information)
+    patches.change(
+        "sys.meta_path: TensorFlow's first lines",
+        lambda: sys.meta_path.insert(0, finder),  # type: ignore[arg-type]
+        lambda: sys.meta_path.remove(finder),  # type: ignore[arg-type]
+        why="lines of information that TensorFlow logs while it is imported, at any level, are not shown",
+        undone="the finder is removed",
+    )
+
+
+@contextlib.contextmanager
+def without_information() -> Iterator[None]:
+    """Leaves such lines out of the process's error stream."""
+    sys.stderr.flush()
+    shown = os.dup(_STREAM)
+    command = ["grep", "--text", "--line-buffered", "--invert-match", "--extended-regexp", _INFORMATION]
+    lines = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=shown, start_new_session=True)
+    assert lines.stdin is not None
+    os.dup2(lines.stdin.fileno(), _STREAM)
+    lines.stdin.close()
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(shown, _STREAM)
+        os.close(shown)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a process that the import has started may hold it
+            lines.wait(_MOST_SECONDS)
