@@ -269,3 +269,14 @@ def test_a_directory_that_cannot_be_written_stops_no_program(profiled, tmp_path,
     profiled()
     run(dense, X)
     assert any("cannot be written" in line for line in logged)
+
+
+def test_names_begin_with_the_scope_around_the_program(profiled):
+    profiles = profiled()
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, X.shape)
+        with v1.variable_scope("around"), scopes.ipu_scope(IPU):
+            built = ipu_compiler.compile(lambda x: tf.square(x, name="squared"), [x])
+        session.run(built, {x: X})
+    (profile,) = profiles()
+    assert profile.compute_sets[0].name.startswith("around/squared/")

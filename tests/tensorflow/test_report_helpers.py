@@ -73,7 +73,7 @@ def test_assertions_on_compute_sets(helper):
     CASE.assert_compute_sets_contain_list(report, ["Relu/"])
     CASE.assert_compute_sets_matches(report, "*/Nonlinearity", 1)
     CASE.assert_compute_sets_not_in_blacklist(report, ["Softmax"])
-    CASE.assert_vertices_contain_list(report, ["poplin::ConvPartial"])
+    CASE.assert_vertices_contain_list(report, ["poplin::ConvPartial*<float,float"])
     for wrong in (
         lambda: CASE.assert_all_compute_sets_and_list(report, ["MatMul/dot*/Conv_1"]),
         lambda: CASE.assert_all_compute_sets_and_list(report, ["MatMul", "Relu", "Softmax"]),

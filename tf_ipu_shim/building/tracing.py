@@ -78,7 +78,10 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
     graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
     order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
-    with _entered(outer), graph.as_default(), order, resource_variables():
+    # There, too, names of ops begin with the scope around them; a `tf.function` begins anew.
+    scope = "" if collections is None else outer.get_name_scope()
+    named = graph.name_scope(f"{scope}/") if scope else nullcontext()
+    with _entered(outer), graph.as_default(), named, order, resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
     sends = [op for op in graph.get_operations() if op.type == vocabulary.SEND_TO_HOST]

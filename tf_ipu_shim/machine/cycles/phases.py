@@ -149,6 +149,14 @@ def product_plan(computation: Computation, chip: Chip) -> ProductPlan | None:
     return plan_product(chip, groups, rows, inner, columns, positions, computation.element_bytes, *computation.planning)
 
 
+def _product_types(computation: Computation) -> str:
+    """Types of a product's operands and of its partial sums, as its vertices' names have them."""
+    if computation.element_bytes > 2:
+        return "float,float"
+    operands = "half" if computation.element_bytes == 2 else "quarter"
+    return f"{operands},{'half' if computation.planning.partials_are_half else 'float'}"
+
+
 def _product(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     plan = product_plan(computation, chip)
     if plan is None:
@@ -157,7 +165,7 @@ def _product(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     tiles = plan.tiles
     cycles = plan.rearrange + plan.compute + plan.accumulate
     operands = Phase("exchange", "/PreArrange", plan.exchange, tiles, plan.exchange * tiles, plan.operand_bytes * tiles)
-    vertex = "poplin::ConvPartial1x1Out" if positions == 1 else "poplin::ConvPartialnx1"
+    vertex = f"poplin::ConvPartial{'1x1Out' if positions == 1 else 'nx1'}<{_product_types(computation)}>"
     total = round(cycles * tiles * plan.busy_share)
     units = Phase("compute", "/Convolve", cycles, tiles, total, 0, vertex, tiles, plan.temporary_bytes * tiles)
     phases = [Phase("sync", "", plan.serial * SYNC_CYCLES, chip.tiles), operands, units]
