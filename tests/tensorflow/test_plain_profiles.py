@@ -98,13 +98,19 @@ def test_a_compiled_program_beside_plain_ops_has_a_profile_of_its_own(profiles, 
     assert found == [["around/multiply.1/Op/Multiply"], ["inside/abs.1/Op/Absolute"]]
 
 
-def test_scalars_and_constants_need_no_engine(profiles, session):
+def test_scalars_constants_and_casts_there_and_back_need_no_engine(profiles, session):
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, [])
         y, zeros = x + 1, tf.zeros([8, 8])
+        halves = v1.placeholder(tf.float16, [8])
+        single = tf.cast(halves, tf.float32)
+        back = tf.cast(single, tf.float16)
     session.run(y, {x: 1.0})
     session.run(zeros)
+    session.run(back, {halves: np.ones(8)})
     assert not profiles()
+    session.run(single, {halves: np.ones(8)})
+    assert len(profiles()) == 1
 
 
 def test_an_op_that_only_xla_runs_is_part_of_its_step(profiles, session):

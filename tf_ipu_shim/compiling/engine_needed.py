@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
@@ -17,6 +17,7 @@ from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 _HANDS_ON = frozenset(
     "Identity IdentityN StopGradient PreventGradient EnsureShape Snapshot ReadVariableOp _Arg _Retval".split()
 )
+_HALF_AND_SINGLE = {types_pb2.DT_HALF, types_pb2.DT_FLOAT}
 _CONSTANT = vocabulary.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape"}
 _ELEMENTWISE = frozenset(
     "Abs Acos Acosh Add AddN AddV2 Asin Asinh AssignAddVariableOp AssignSubVariableOp AssignVariableOp Atan Atan2 "
@@ -61,9 +62,15 @@ def _computes(program: function_pb2.FunctionDef) -> bool:
     """Whether a result of an XLA program is computed; its ops stand in an order in which they can run."""
     computed: set[str] = set()
     constant: set[str] = set()
+    casts: dict[str, tuple[str, int]] = {}  # of halves and floats, by name: what is cast, and its type
     for node in program.node_def:
         name, op = node.name, node.op
         taken = [text.split(":", 1)[0] for text in node.input if text[0] != "^"]
+        if op == "Cast" and {node.attr["SrcT"].type, node.attr["DstT"].type} == _HALF_AND_SINGLE:
+            source, kind = casts.get(taken[0], ("", types_pb2.DT_INVALID))
+            casts[name] = taken[0], node.attr["SrcT"].type
+            if kind == node.attr["DstT"].type:  # back to what it was: Graphcore's compiler leaves both out
+                op, taken = "Identity", [source]
         if op in _CONSTANT:
             constant.add(name)
         elif not computed.isdisjoint(taken):
