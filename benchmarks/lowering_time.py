@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +27,7 @@ SIZE = 8  # small matrices: only the number of ops counts
 
 
 def run(settings: Settings) -> Iterator[Result]:
+    os.environ["TF_IPU_SHIM_EXECUTION"] = "xla"  # by kernels nothing would be compiled
     forms.configure(SHARDS)
     lowering = Stopwatch(settings.repeats)
     smallest: dict[str, float] = {}
