@@ -46,7 +46,6 @@ std::string OneDnnOp(const NodeDef& node) {
       {"BatchMatMulV2", "_MklBatchMatMulV2"},
       {"Einsum", "_MklEinsum"},
       {"Softmax", "_MklSoftmax"},
-      {"Transpose", "_MklTranspose"},
       {"Conv2D", "_MklNativeConv2D"},
       {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilter"},
       {"Conv2DBackpropInput", "_MklNativeConv2DBackpropInput"},
