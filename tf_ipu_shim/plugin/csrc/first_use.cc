@@ -5,6 +5,7 @@
 #include <string>
 
 #include "driver_messages.h"
+#include "one_dnn.h"
 #include "python_call.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -69,7 +70,7 @@ bool NeedsNoEngine(const tensorflow::OpKernel& kernel) {
 tensorflow::Status CompileOnlyError(const tensorflow::OpKernel& kernel) {
   return tensorflow::errors::InvalidArgument(
       "Trying to run an executable on a device that was configured for compilation only. Op ", kernel.name(), " (",
-      kernel.def().op(),
+      WithoutOneDnn(absl::string_view(kernel.def().op())),
       ") cannot run under device_connection.type = DeviceConnectionType.NEVER; use ALWAYS or ON_DEMAND to run it.");
 }
 

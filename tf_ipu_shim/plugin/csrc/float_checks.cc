@@ -5,6 +5,7 @@
 
 #include "float_poles.h"
 #include "float_values.h"
+#include "one_dnn.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -62,7 +63,7 @@ Status Stopped(OpKernelContext* context, int ordinal, int chip, const char* exce
                const char* option) {
   const NodeDef& node = context->op_kernel().def();
   const auto found = node.attr().find(kDescriptionAttr);
-  const std::string op = found != node.attr().end() ? found->second.s() : node.name() + " (" + node.op() + ")";
+  const std::string op = found != node.attr().end() ? found->second.s() : node.name() + " (" + WithoutOneDnn(absl::string_view(node.op())) + ")";
   return errors::Internal("[Poplar][Execute engine] application_runtime_error: [Recovery action: IPU_RESET] Tiles in ",
                           "excepted state (floating point exception, ", exception, "). IPU ", chip, " of /device:IPU:",
                           ordinal, ", op ", op, ": ", what, ". Look at what this op is given, or switch the exception ",

@@ -1,15 +1,14 @@
 // Every CPU kernel becomes a kernel of the IPU: its factory makes the CPU kernel, and the chip's arena feeds it. What
 // the CPU's kernel would refuse and XLA can do becomes a program (`op_programs`).
-#include <map>
 #include <set>
 #include <string>
 
 #include "device.h"
+#include "one_dnn.h"
 #include "op_programs.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/util/util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace tf_ipu_shim {
@@ -36,45 +35,6 @@ const std::set<std::string>& HostOps() {
   return *ops;
 }
 
-// The oneDNN kernel that TensorFlow's graph passes put in an op's place on the CPU. They pass over the IPU, as it is no
-// CPU to them, so it is chosen here. Only kernels with the op's own inputs, outputs and attributes ("name change");
-// max-pooling, whose gradient takes a further input, is in `lowering/one_dnn_pooling`.
-std::string OneDnnOp(const NodeDef& node) {
-  static const auto* ops = new std::map<std::string, std::string>{
-      {"MatMul", "_MklMatMul"},
-      {"BatchMatMul", "_MklBatchMatMul"},
-      {"BatchMatMulV2", "_MklBatchMatMulV2"},
-      {"Einsum", "_MklEinsum"},
-      {"Softmax", "_MklSoftmax"},
-      {"Conv2D", "_MklNativeConv2D"},
-      {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilter"},
-      {"Conv2DBackpropInput", "_MklNativeConv2DBackpropInput"},
-      {"Conv3D", "_MklNativeConv3D"},
-      {"Conv3DBackpropFilterV2", "_MklNativeConv3DBackpropFilterV2"},
-      {"Conv3DBackpropInputV2", "_MklNativeConv3DBackpropInputV2"},
-      {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"},
-      {"FusedBatchNormV3", "_MklNativeFusedBatchNormV3"},
-      {"FusedBatchNormGradV3", "_MklNativeFusedBatchNormGradV3"},
-      {"AvgPool", "_MklNativeAvgPool"},
-      {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
-  if (!IsMKLEnabled()) return "";
-  const auto found = ops->find(node.op());
-  if (found == ops->end()) return "";
-  const auto is = [&node](const char* name, const auto& accepts) {
-    const auto value = node.attr().find(name);
-    return value == node.attr().end() || accepts(value->second);
-  };
-  const auto is_float = [](const AttrValue& value) { return value.type() == DT_FLOAT; };
-  // Channels last, and each sample and channel by itself: the CPU's kernels take nothing else, or take it otherwise.
-  const auto is_last = [](const AttrValue& value) { return value.s() == "NHWC" || value.s() == "NDHWC"; };
-  const auto is_window = [](const AttrValue& value) {
-    const auto& sizes = value.list().i();
-    return !sizes.empty() && sizes[0] == 1 && sizes[sizes.size() - 1] == 1;
-  };
-  if (!is("T", is_float) || !is("U", is_float) || !is("data_format", is_last) || !is("ksize", is_window)) return "";
-  return found->second;
-}
-
 class DelegateFactory : public kernel_factory::OpKernelFactory {
  public:
   OpKernel* Create(OpKernelConstruction* construction) override {
@@ -85,11 +45,8 @@ class DelegateFactory : public kernel_factory::OpKernelFactory {
       status = MakeOpProgram(construction, &kernel);
     } else if (status.ok()) {
       NodeDef node = construction->def();
-      const std::string one_dnn = OneDnnOp(node);
-      if (!one_dnn.empty()) {
-        node.set_op(one_dnn);
-        AddNodeAttr("_kernel", "MklNameChangeOp", &node);
-        status = OpRegistry::Global()->LookUpOpDef(one_dnn, &op_def);
+      if (PutOnOneDnn(&node)) {
+        status = OpRegistry::Global()->LookUpOpDef(node.op(), &op_def);
         if (status.ok()) AddDefaultsToNodeDef(*op_def, &node);
       }
       const auto types = [](DataTypeSlice slice) { return DataTypeVector(slice.begin(), slice.end()); };

@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "first_use.h"
+#include "one_dnn.h"
 #include "trace.h"
 #include "xla_kernels.h"
 
@@ -58,8 +59,8 @@ bool SeesMoreThanScalars(OpKernelContext* context) {
 }
 
 bool NeedsEngine(const OpKernel& kernel, OpKernelContext* context) {
-  const NodeDef& node = kernel.def();
-  if (node.attr().count(kChipAttr) > 0) return false;  // part of a program
+  if (kernel.def().attr().count(kChipAttr) > 0) return false;  // part of a program
+  const NodeDef node = WithoutOneDnn(kernel.def());
   if (NeedsNoEngine(kernel) || AsksForShapes(node.op()) || !SeesMoreThanScalars(context)) return false;
   return XlaHasKernel(node);
 }

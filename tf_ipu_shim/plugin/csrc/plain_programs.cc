@@ -8,12 +8,12 @@
 
 #include "device.h"
 #include "lowering_call.h"
+#include "one_dnn.h"
 #include "plain_ops.h"
 #include "program_messages.h"
 #include "program_request.h"
 #include "run_log.h"
 #include "trace.h"
-#include "absl/strings/strip.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/resource_mgr.h"
@@ -140,12 +140,6 @@ class EndOfStep : public ResourceBase {
  private:
   const PlainStepKey key_;
 };
-
-// The op that a oneDNN kernel stands in for, see `kernels.cc`: `MatMul` of `_MklMatMul`. Others are what they are.
-std::string WithoutOneDnn(absl::string_view op) {
-  if (absl::ConsumePrefix(&op, "_Mkl")) absl::ConsumePrefix(&op, "Native");
-  return std::string(op);
-}
 
 // The step that an op is run in; null where it is part of no session's own graph.
 std::shared_ptr<PlainStep> PlainStepOf(const OpKernel& kernel, OpKernelContext* context, int ordinal) {

@@ -1,0 +1,69 @@
+#include "one_dnn.h"
+
+#include <map>
+
+#include "absl/strings/strip.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/util/util.h"
+
+namespace tf_ipu_shim {
+namespace {
+
+constexpr char kLabelAttr[] = "_kernel";
+constexpr char kNameChange[] = "MklNameChangeOp";
+
+}  // namespace
+
+using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's ops
+
+bool PutOnOneDnn(NodeDef* op) {
+  const NodeDef& node = *op;
+  static const auto* ops = new std::map<std::string, std::string>{
+      {"MatMul", "_MklMatMul"},
+      {"BatchMatMul", "_MklBatchMatMul"},
+      {"BatchMatMulV2", "_MklBatchMatMulV2"},
+      {"Einsum", "_MklEinsum"},
+      {"Softmax", "_MklSoftmax"},
+      {"Conv2D", "_MklNativeConv2D"},
+      {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilter"},
+      {"Conv2DBackpropInput", "_MklNativeConv2DBackpropInput"},
+      {"Conv3D", "_MklNativeConv3D"},
+      {"Conv3DBackpropFilterV2", "_MklNativeConv3DBackpropFilterV2"},
+      {"Conv3DBackpropInputV2", "_MklNativeConv3DBackpropInputV2"},
+      {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"},
+      {"FusedBatchNormV3", "_MklNativeFusedBatchNormV3"},
+      {"FusedBatchNormGradV3", "_MklNativeFusedBatchNormGradV3"},
+      {"AvgPool", "_MklNativeAvgPool"},
+      {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
+  if (!IsMKLEnabled()) return false;
+  const auto found = ops->find(node.op());
+  if (found == ops->end()) return false;
+  const auto is = [&node](const char* name, const auto& accepts) {
+    const auto value = node.attr().find(name);
+    return value == node.attr().end() || accepts(value->second);
+  };
+  const auto is_float = [](const AttrValue& value) { return value.type() == DT_FLOAT; };
+  // Channels last, and each sample and channel by itself: the CPU's kernels take nothing else, or take it otherwise.
+  const auto is_last = [](const AttrValue& value) { return value.s() == "NHWC" || value.s() == "NDHWC"; };
+  const auto is_window = [](const AttrValue& value) {
+    const auto& sizes = value.list().i();
+    return !sizes.empty() && sizes[0] == 1 && sizes[sizes.size() - 1] == 1;
+  };
+  if (!is("T", is_float) || !is("U", is_float) || !is("data_format", is_last) || !is("ksize", is_window)) return false;
+  op->set_op(found->second);
+  AddNodeAttr(kLabelAttr, kNameChange, op);
+  return true;
+}
+
+std::string WithoutOneDnn(absl::string_view op) {
+  if (absl::ConsumePrefix(&op, "_Mkl")) absl::ConsumePrefix(&op, "Native");
+  return std::string(op);
+}
+
+NodeDef WithoutOneDnn(NodeDef node) {
+  node.set_op(WithoutOneDnn(absl::string_view(node.op())));
+  node.mutable_attr()->erase(kLabelAttr);
+  return node;
+}
+
+}  // namespace tf_ipu_shim
