@@ -53,3 +53,8 @@ def test_another_plan():
 def test_the_best_three():
     some = [Saving("none", 0, False), *(Saving(str(size), size, size in (2, 3)) for size in (1, 2, 3, 4, 5))]
     assert [one.action for one in best(some)] == ["3", "2", "5"]
+
+
+def test_what_saves_next_to_nothing_is_not_named_unless_it_is_enough():
+    some = [Saving("much", 10_000, False), Saving("little", 90, False), Saving("enough", 2, True)]
+    assert [one.action for one in best(some)] == ["enough", "much"]

@@ -220,7 +220,9 @@ def test_a_program_that_does_not_fit_has_a_profile(environment, tmp_path):
     with pytest.raises(tf.errors.InternalError, match="ut of memory"):
         run(lambda x: tf.matmul(x, tf.ones([64, 65536])), X)
     (folder,) = (tmp_path / "reports").iterdir()
-    assert fact(reader.read(folder), "fits") is False
+    profile = reader.read(folder)
+    assert fact(profile, "fits") is False
+    assert all(saving["bytes"] > 0 for saving in fact(profile, "savings")) and fact(profile, "savings")
 
 
 def test_a_wrong_number_of_runs_is_refused(profiled):

@@ -73,6 +73,7 @@ def profile_of(
         "cycles": timeline.cycles,
         "peak_bytes": plan.peak_bytes // max(1, replicas),
         "fits": plan.fits,
+        "savings": [{"action": one.action, "bytes": one.bytes, "fits": one.fits} for one in plan.savings],
         "coarse": dict(plan.coarse),
         "error_factors": ERROR_FACTORS,
         **facts,

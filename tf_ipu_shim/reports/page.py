@@ -1,16 +1,18 @@
-"""A profile as one HTML file that needs no network."""
+"""A profile, or two side by side, as one HTML file that needs no network."""
 
 from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tf_ipu_shim.reports.comparison import Comparison
 from tf_ipu_shim.reports.placed import placed
 from tf_ipu_shim.reports.profile import Profile
 from tf_ipu_shim.reports.reader import Run
 
-_TEMPLATE = pathlib.Path(__file__).with_name("page.html")
+_FILES = pathlib.Path(__file__).parent
 _MOST_RECTANGLES = 20_000
 
 
@@ -35,9 +37,39 @@ def page_of(profile: Profile, runs: list[Run] | None = None) -> str:
         "runs": None if runs is None else len(runs),
         **_execution(profile),
     }
+    return _page("page.html", data)
+
+
+def comparison_page(
+    programs: Iterable[Comparison], gone: Iterable[str], new: Iterable[str], names: tuple[str, str]
+) -> str:
+    """Two profiles side by side as a page.
+
+    Args:
+        programs: that both have.
+        gone: programs that only the first one has.
+        new: programs that only the second one has.
+        names: what to call the two.
+
+    Returns:
+        HTML.
+    """
+    data = {
+        "names": names,
+        "programs": [one._asdict() for one in programs],
+        "gone": list(gone),
+        "new": list(new),
+    }
+    return _page("comparison.html", data)
+
+
+def _page(template: str, data: Mapping[str, Any]) -> str:
     # No text of a script's may end the script element early.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    return _TEMPLATE.read_text().replace("/*DATA*/null", text)
+    page = (_FILES / template).read_text()
+    for mark, file in (("/*STYLE*/", "page.css"), ("/*COMMON*/", "page.js")):
+        page = page.replace(mark, (_FILES / file).read_text())
+    return page.replace("/*DATA*/null", text)
 
 
 def _ipu(profile: Profile, number: int) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from tf_ipu_shim.machine.memory.plan import IpuPlan, MemoryPlan, Saving
 
 _OF_A_BATCH = ("argument", "activation", "fifo", "stash")
 _MOST_IPUS = 64
+_LEAST_SHARE = 0.01
+"""Of what the best action saves: less is not worth naming, unless the program fits with it."""
 
 
 def beside(plan: MemoryPlan, full: IpuPlan, changed: MemoryPlan, action: str) -> Saving:
@@ -60,5 +62,6 @@ def best(savings: list[Saving], count: int = 3) -> tuple[Saving, ...]:
         >>> [one.action for one in best([Saving("a", 8, False), Saving("b", 4, True), Saving("c", 0, False)])]
         ['b', 'a']
     """
-    useful = [one for one in savings if one.bytes > 0]
+    least = _LEAST_SHARE * max((one.bytes for one in savings), default=0)
+    useful = [one for one in savings if one.bytes > (0 if one.fits else least)]
     return tuple(sorted(useful, key=lambda one: (not one.fits, -one.bytes))[:count])

@@ -1,0 +1,91 @@
+"""`tf-ipu compare`: two profiles side by side, as lines and as a page."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Iterable
+
+from tf_ipu_shim.reports import comparison, page
+
+_SHOWN = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    what = "a program's profile.pop, its folder, or a directory of profiles"
+    parser.add_argument("before", metavar="BEFORE", help=what)
+    parser.add_argument("after", metavar="AFTER", help="what to compare it with, likewise")
+    parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what grew and what shrank, and writes the page that is asked for.
+
+    Args:
+        arguments: as `add_arguments` declares.
+
+    Returns:
+        0; 2 where there is no profile, or no program that both have.
+    """
+    try:
+        sides = [comparison.profiles_in(path) for path in (arguments.before, arguments.after)]
+    except (FileNotFoundError, ValueError) as error:
+        print(f"tf-ipu compare: {error}", file=sys.stderr)
+        return 2
+    found, gone, new = comparison.paired(*sides)
+    if not found:
+        names = [", ".join(side) for side in sides]
+        print(
+            f"tf-ipu compare: {arguments.before} has the programs {names[0]}, {arguments.after} has {names[1]}, "
+            "and none has the same name. Give two profile.pop files to compare any two.",
+            file=sys.stderr,
+        )
+        return 2
+    if arguments.html:
+        text = page.comparison_page(found, gone, new, (str(arguments.before), str(arguments.after)))
+        pathlib.Path(arguments.html).write_text(text)
+    for one in found:
+        print("\n".join(_lines(one)))
+    for name, where in [*((name, "BEFORE") for name in gone), *((name, "AFTER") for name in new)]:
+        print(f"{name}: only in {where}")
+    return 0
+
+
+def _lines(one: comparison.Comparison) -> list[str]:
+    lines = [
+        f"{one.program}",
+        _line("cycles a run", one.cycles),
+        _line("bytes of the fullest IPU", one.fullest),
+    ]
+    if one.fits[0] != one.fits[1]:
+        lines.append(f"  {'it does NOT fit any more' if one.fits[0] else 'it fits now'}")
+    lines += [f"  {name}: {before} -> {after}" for name, (before, after) in one.facts.items()]
+    lines += ["  bytes by category", *(_line(each.name, each, 4) for each in one.categories)]
+    lines += ["  cycles by kind", *(_line(each.name, each, 4) for each in one.kinds)]
+    lines += _most("cycles by op", one.op_cycles) + _most("bytes by owner", one.op_bytes)
+    lines += _most("cycles by line", one.line_cycles) + _most("bytes by line", one.line_bytes)
+    return lines
+
+
+def _line(name: str, change: comparison.Change, indent: int = 2) -> str:
+    return f"{' ' * indent}{name:<{28 - indent}} {change.before:>18,.0f} {change.after:>18,.0f}  {_percent(change)}"
+
+
+def _percent(change: comparison.Change) -> str:
+    if not change.more:
+        return "="
+    return f"{100 * change.more / change.before:+.1f} %" if change.before else "new"
+
+
+def _most(title: str, changes: Iterable[comparison.Change]) -> list[str]:
+    rows = list(changes)
+    lines = [
+        f"    {each.more:>+18,.0f}  {each.name} ({each.before:,.0f} -> {each.after:,.0f})"
+        + (f", {each.line}" if each.line else "")
+        for each in rows[:_SHOWN]
+    ]
+    if len(rows) > _SHOWN:
+        lines.append(f"    {sum(each.more for each in rows[_SHOWN:]):>+18,.0f}  {len(rows) - _SHOWN} more")
+    return [f"  {title}, what changed most", *lines] if lines else []

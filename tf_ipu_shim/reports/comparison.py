@@ -1,0 +1,228 @@
+"""Two profiles side by side: what grew and what shrank."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.reports import reader
+from tf_ipu_shim.reports.placed import placed
+from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.writer import FILE
+
+
+class Change(NamedTuple):
+    """A figure of both profiles.
+
+    Args:
+        name: what of.
+        before: in the first one.
+        after: in the second one.
+        line: the user's, of an op; empty where it is not known.
+    """
+
+    name: str
+    before: float
+    after: float
+    line: str = ""
+
+    @property
+    def more(self) -> float:
+        """By how much it grew."""
+        return self.after - self.before
+
+
+class Comparison(NamedTuple):
+    """A program in two profiles.
+
+    Figures of categories, kinds, ops and lines are those of all IPUs together; bytes are those at the largest step of
+    each. Ops and lines that are the same have no entry; the others come by how much they changed, the most first.
+
+    Args:
+        program: its name.
+        facts: what is different of the facts and options, as text: before and after.
+        cycles: of a run.
+        fullest: bytes of the IPU that has the most.
+        fits: whether it does, before and after.
+        ipus: bytes of each IPU.
+        categories: bytes by category.
+        kinds: cycles by what is done in them.
+        op_cycles: cycles by op.
+        op_bytes: bytes by owner.
+        line_cycles: cycles by the user's line.
+        line_bytes: bytes by the user's line.
+    """
+
+    program: str
+    facts: dict[str, tuple[str, str]]
+    cycles: Change
+    fullest: Change
+    fits: tuple[bool, bool]
+    ipus: list[Change]
+    categories: list[Change]
+    kinds: list[Change]
+    op_cycles: list[Change]
+    op_bytes: list[Change]
+    line_cycles: list[Change]
+    line_bytes: list[Change]
+
+
+_COMPARED = ("chip_title", "ipus", "ipus_per_replica", "replicas", "tiles_per_ipu", "sdk", "way")
+
+
+def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
+    """The profiles of a file or folder by program; of several with one name each has its number.
+
+    Args:
+        path: a `profile.pop`, its folder, or a directory of such folders.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: one is no profile of this format.
+    """
+    folder = pathlib.Path(path)
+    inside = sorted(one for one in folder.glob(f"*/{FILE}")) if folder.is_dir() else []
+    if (folder / FILE).is_file() or not inside:
+        inside = [folder]
+    found: dict[str, Profile] = {}
+    seen: dict[str, int] = {}
+    for one in inside:
+        profile = reader.read(one)
+        name = _facts(profile)["program"]
+        seen[name] = seen.get(name, 0) + 1
+        found[name if seen[name] == 1 else f"{name} #{seen[name]}"] = profile
+    return found
+
+
+def paired(
+    before: Mapping[str, Profile], after: Mapping[str, Profile]
+) -> tuple[list[Comparison], list[str], list[str]]:
+    """Programs of both sides by name, and the names that only one side has; two single ones are a pair in any case."""
+    if len(before) == len(after) == 1:
+        (name,) = after
+        return [compared(name, next(iter(before.values())), after[name])], [], []
+    both = [compared(name, before[name], after[name]) for name in after if name in before]
+    return both, [name for name in before if name not in after], [name for name in after if name not in before]
+
+
+def compared(program: str, before: Profile, after: Profile) -> Comparison:
+    """Puts two profiles side by side.
+
+    Args:
+        program: the name to give it.
+        before: one profile.
+        after: the other.
+
+    Example:
+        >>> none = Profile([], [], [], [], [], [], [], [])
+        >>> compared("train", none, none).cycles.more
+        0
+    """
+    old, new = _facts(before), _facts(after)
+    lines_before, lines_after = _lines(before), _lines(after)
+    cycles_before, cycles_after = _cycles_by_op(before), _cycles_by_op(after)
+    bytes_before, bytes_after = _bytes_by_owner(before), _bytes_by_owner(after)
+    ipus_before, ipus_after = _by_ipu(before), _by_ipu(after)
+    lines = {**lines_before, **lines_after}
+    return Comparison(
+        program=program,
+        facts=_differing(before, after),
+        cycles=Change("cycles", old.get("cycles", 0), new.get("cycles", 0)),
+        fullest=Change("bytes", max(ipus_before.values(), default=0), max(ipus_after.values(), default=0)),
+        fits=(bool(old.get("fits", True)), bool(new.get("fits", True))),
+        ipus=_changes(ipus_before, ipus_after),
+        categories=_most_first(_changes(_by_category(before), _by_category(after))),
+        kinds=_most_first(_changes(_by_kind(before), _by_kind(after))),
+        op_cycles=_changed(_changes(cycles_before, cycles_after, lines)),
+        op_bytes=_changed(_changes(bytes_before, bytes_after, lines)),
+        line_cycles=_changed(_changes(_by_line(cycles_before, lines_before), _by_line(cycles_after, lines_after))),
+        line_bytes=_changed(_changes(_by_line(bytes_before, lines_before), _by_line(bytes_after, lines_after))),
+    )
+
+
+def _facts(profile: Profile) -> dict[str, Any]:
+    return {row.name: json.loads(row.value) for row in profile.facts}
+
+
+def _differing(before: Profile, after: Profile) -> dict[str, tuple[str, str]]:
+    """Facts and options that are not the same."""
+    sides = []
+    for profile in (before, after):
+        facts = _facts(profile)
+        sides.append({name: str(facts[name]) for name in _COMPARED if name in facts})
+        sides[-1].update((row.name, row.value) for row in profile.options if row.name != "autoReport.directory")
+    names = dict.fromkeys([*sides[0], *sides[1]])
+    return {
+        name: (sides[0].get(name, "-"), sides[1].get(name, "-"))
+        for name in names
+        if sides[0].get(name) != sides[1].get(name)
+    }
+
+
+def _lines(profile: Profile) -> dict[str, str]:
+    rows = [(row.op or row.name, row.line) for row in profile.programs]
+    rows += [(row.name, row.line) for row in profile.variables]
+    return {name: line for name, line in rows if line}
+
+
+def _by_ipu(profile: Profile) -> dict[str, float]:
+    return {f"IPU {row.ipu}": row.always_live_bytes + row.not_always_live_bytes for row in profile.ipus}
+
+
+def _by_category(profile: Profile) -> dict[str, float]:
+    return _sum(pair for row in profile.ipus for pair in json.loads(row.categories).items() if pair[1])
+
+
+def _by_kind(profile: Profile) -> dict[str, float]:
+    return _sum((one.row.kind, one.row.cycles * one.times * _places(one.row.ipus)) for one in placed(profile)[0])
+
+
+def _cycles_by_op(profile: Profile) -> dict[str, float]:
+    return _sum(
+        (one.row.op or one.row.name, one.row.cycles * one.times * _places(one.row.ipus)) for one in placed(profile)[0]
+    )
+
+
+def _bytes_by_owner(profile: Profile) -> dict[str, float]:
+    """Bytes at the largest step of each IPU, by whose they are."""
+    largest: dict[int, tuple[int, int]] = {}
+    for row in profile.liveness:
+        if row.bytes > largest.get(row.ipu, (-1, 0))[0]:
+            largest[row.ipu] = (row.bytes, row.step)
+    return _sum(
+        (variable.name, variable.bytes)
+        for variable in profile.variables
+        if variable.always or variable.first <= largest.get(variable.ipu, (0, -1))[1] <= variable.last
+    )
+
+
+def _by_line(figures: Mapping[str, float], lines: Mapping[str, str]) -> dict[str, float]:
+    return _sum((lines[name], figure) for name, figure in figures.items() if name in lines)
+
+
+def _places(ipus: str) -> int:
+    return len(json.loads(ipus))
+
+
+def _sum(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, figure in pairs:
+        found[name] = found.get(name, 0) + figure
+    return found
+
+
+def _changes(
+    before: Mapping[str, float], after: Mapping[str, float], lines: Mapping[str, str] | None = None
+) -> list[Change]:
+    names = dict.fromkeys([*after, *before])
+    return [Change(name, before.get(name, 0), after.get(name, 0), (lines or {}).get(name, "")) for name in names]
+
+
+def _most_first(changes: Iterable[Change]) -> list[Change]:
+    return sorted(changes, key=lambda one: (-max(one.before, one.after), one.name))
+
+
+def _changed(changes: Iterable[Change]) -> list[Change]:
+    return sorted((one for one in changes if one.more), key=lambda one: (-abs(one.more), one.name))
