@@ -70,6 +70,22 @@ def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
     assert difference.startswith("Neg(") and "eager: the process was ended by SIGKILL" in difference
 
 
+@pytest.mark.parametrize(
+    ("op", "way", "detail", "fails"),
+    [
+        ("Svd", "xla", "result 1", False),
+        ("Svd", "kernels", "result 1", True),
+        ("Svd", "xla", "the process was ended by SIGABRT", True),
+        ("NonMaxSuppressionV3", "xla", "the process was ended by SIGABRT", False),
+        ("Abs", "xla", "result 0", True),
+    ],
+)
+def test_known_differences_are_told_and_do_not_fail(op, way, detail, fails):
+    report = ops.Report()
+    report.add({"op": op, "case": f"{op}()", "way": way, "status": "different", "detail": detail})
+    assert (report.differences, report.known) == ([f"{op}() {way}: {detail}"], [])[:: 1 if fails else -1]
+
+
 def test_why_ops_are_not_run():
     reasons = ops.run(["Abort", "Assign", "While", "IteratorGetNext", "_Arg"]).not_run
     assert reasons["Abort"] == "ends the process"

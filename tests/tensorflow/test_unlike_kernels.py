@@ -73,3 +73,26 @@ def test_eigenvalues_of_complex_matrices_are_refused():
     with pytest.raises(tf.errors.InvalidArgumentError, match="SelfAdjointEigV2"):
         run(tf.linalg.eigh, np.eye(2, dtype=np.complex64))
     np.testing.assert_array_equal(run(tf.linalg.eigvalsh, np.diag([1.0, 2.0])), [1, 2])
+
+
+@pytest.mark.parametrize("kind", [tf.float16, tf.bfloat16])
+def test_gradient_of_resizing_pictures_of_16_bits(kind):
+    """Of a picture to its own size, which leaves it as it is: the numbers that come in, which 16 bits can hold."""
+    gradient = np.arange(12, dtype=np.float32).reshape(1, 2, 2, 3) / 4
+    picture = np.zeros([1, 2, 2, 3], np.float32)
+
+    def function(g, x):
+        made = tf.raw_ops.ResizeBilinearGrad(grads=g, original_image=tf.cast(x, kind))
+        return tf.cast(made, tf.float32)
+
+    np.testing.assert_array_equal(run(function, gradient, picture), gradient)
+
+
+def test_quantized_ops_of_xla_are_refused():
+    def function(x):
+        options = {"quantization_min_val": -128, "quantization_max_val": 127}
+        made = tf.raw_ops.UniformQuantize(input=x, scales=1.0, zero_points=0, Tout=tf.qint8, **options)
+        return tf.raw_ops.UniformDequantize(input=made, scales=1.0, zero_points=0, Tout=tf.float32, **options)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="UniformQuantize.*made at"):
+        run(function, ROWS)

@@ -12,12 +12,24 @@ from typing import Any
 import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import ops, tensor_util
-from tensorflow.python.ops import array_ops, array_ops_stack, clip_ops, gen_array_ops, gen_logging_ops, math_ops
+from tensorflow.python.ops import (
+    array_ops,
+    array_ops_stack,
+    clip_ops,
+    gen_array_ops,
+    gen_image_ops,
+    gen_logging_ops,
+    math_ops,
+)
 
 from tf_ipu_shim.lowering import op_functions
 from tf_ipu_shim.lowering.function_graph import Node
 from tf_ipu_shim.lowering.functions import Functions
 
+# Made after TensorFlow 2.6. XLA checks no scales, and clips in another order.
+_QUANTIZED = frozenset(
+    {"UniformDequantize", "UniformQuantize", "UniformQuantizedAdd", "UniformQuantizedClipByValue", "UniformRequantize"}
+)
 _COMPLEX = frozenset({types_pb2.DT_COMPLEX64, types_pb2.DT_COMPLEX128})
 
 
@@ -31,6 +43,7 @@ def write_as_kernels_have_it(functions: Functions) -> None:
         if not functions[name].ops.isdisjoint(_RULES):
             functions[name].rewrite(lambda node: _RULES[node.op](node) if node.op in _RULES else None)
     op_functions.replace(functions, frozenset(_DIAGONALS), _diagonals)
+    op_functions.replace(functions, frozenset({"ResizeBilinearGrad"}), _resize_gradient)
 
 
 def wrong(nodes: Iterable[node_def_pb2.NodeDef]) -> list[str]:
@@ -39,7 +52,15 @@ def wrong(nodes: Iterable[node_def_pb2.NodeDef]) -> list[str]:
     Args:
         nodes: ops of a program.
     """
-    return [node.name for node in nodes if node.op == "SelfAdjointEigV2" and node.attr["T"].type in _COMPLEX]
+    return [node.name for node in nodes if _is_wrong(node)]
+
+
+def _is_wrong(node: node_def_pb2.NodeDef) -> bool:
+    if node.op == "SelfAdjointEigV2":
+        return node.attr["T"].type in _COMPLEX
+    if node.op == "ResizeBilinearGrad":
+        return node.attr["T"].type == types_pb2.DT_DOUBLE
+    return node.op in _QUANTIZED
 
 
 def _transpose(node: Node) -> list[node_def_pb2.NodeDef] | None:
@@ -73,6 +94,21 @@ def _bincount(node: Node) -> list[node_def_pb2.NodeDef]:
         for name, value in marks.items():
             one.attr[name].CopyFrom(value)
     return [*added, counted]
+
+
+def _resize_gradient(node: Node) -> op_functions.Replacement | None:
+    """XLA gives out the bytes of float32 where the picture, and so its gradient, has 16 bits."""
+    attributes, kind = node.proto.attr, node.proto.attr["T"].type
+    if kind not in (types_pb2.DT_HALF, types_pb2.DT_BFLOAT16):
+        return None
+    options = {name: attributes[name].b for name in ("align_corners", "half_pixel_centers")}
+
+    def build(gradient: Any, picture: Any) -> list[Any]:
+        wide = math_ops.cast(picture, types_pb2.DT_FLOAT)
+        return [math_ops.cast(gen_image_ops.resize_bilinear_grad(gradient, wide, **options), kind)]
+
+    inputs = {"grads": types_pb2.DT_FLOAT, "original_image": kind}
+    return op_functions.Replacement(inputs, {"output": kind}, build)
 
 
 def _diagonals(node: Node) -> op_functions.Replacement | None:

@@ -230,7 +230,10 @@ def _from_recipe(found: Any, recipe: op_recipes.Recipe) -> Iterator[Case]:
             kind = _kind(argument, attributes)
             if isinstance(value, list) and (argument.number_attr or argument.type_list_attr):
                 attributes.update({argument.number_attr: len(value)} if argument.number_attr else {})
-                arguments.append([_as(one, kind or tf.float32.as_datatype_enum) for one in value])
+                one_kind = kind or tf.float32.as_datatype_enum
+                arguments.append(
+                    [_filled(one, one_kind, chance) if isinstance(one, tuple) else _as(one, one_kind) for one in value]
+                )
             elif isinstance(value, tuple):
                 arguments.append(_filled(value, kind, chance))
             else:

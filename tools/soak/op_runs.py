@@ -40,6 +40,8 @@ _OTHER_ORDER = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-6, "complex64":
 _MOST_MEMORY = 24 << 30  # bytes of addresses: what a wrong size asks for fails, and does not take the machine down
 # Messages that name an op by its type and the line that made it.
 _REFUSED = re.compile(r"\(\w+\), made at |unsupported operations when trying to compile")
+# XLA's own refusal: it says which op, not which type and line. Shapes that kernels forgive are most of these.
+_NOT_COMPILED = re.compile(r"tf2xla conversion failed while converting|must be a compile-time constant")
 _INTEGERS = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
 
 
@@ -61,8 +63,8 @@ class Finding:
     """What comparing said.
 
     Args:
-        status: `same`, `same error`, `refused`, `unchecked` (XLA looks at no values), `NaN` (of which XLA makes
-            something else), `more` (the CPU has no kernel for these types), or `different`.
+        status: `same`, `same error`, `refused`, `not compiled` (XLA said so), `unchecked` (XLA looks at no values),
+            `NaN` (of which XLA makes something else), `more` (the CPU has no kernel for these types), or `different`.
         detail: what was wanted and what came.
     """
 
@@ -241,11 +243,7 @@ def compared(case: op_cases.Case, way: str, wanted: Outcome, got: Outcome) -> Fi
         got: what the IPU gave.
     """
     if got.error is not None:
-        if way != "eager" and _REFUSED.search(str(got.error)):
-            return Finding("refused", _short(got.error))
-        if type(wanted.error) is type(got.error):
-            return Finding("same error")
-        return Finding("different", f"wanted {_text(wanted)}, got {_text(got)}")
+        return _compared_error(way, wanted, got.error)
     if wanted.error is not None and "No OpKernel was registered" in str(wanted.error):
         return Finding("more", _short(wanted.error))
     if wanted.error is not None:
@@ -254,6 +252,16 @@ def compared(case: op_cases.Case, way: str, wanted: Outcome, got: Outcome) -> Fi
     if not wrong:
         return Finding("same")
     return Finding("NaN" if way == "xla" and case.what == "NaN" else "different", wrong)
+
+
+def _compared_error(way: str, wanted: Outcome, error: Exception) -> Finding:
+    if way != "eager" and _REFUSED.search(str(error)):
+        return Finding("refused", _short(error))
+    if type(wanted.error) is type(error):
+        return Finding("same error")
+    if way != "eager" and _NOT_COMPILED.search(str(error)):
+        return Finding("not compiled", _short(error))
+    return Finding("different", f"wanted {_text(wanted)}, got {_short(error)}")
 
 
 def _difference(case: op_cases.Case, way: str, wanted: list[np.ndarray], got: list[np.ndarray]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tensorflow.python.framework import kernels
 
-from soak import op_cases
+from soak import op_cases, op_known
 
 _LOT = 40  # ops to a process
 
@@ -33,6 +33,8 @@ class Report:
         counts: runs by way and what comparing them said.
         differences: texts.
         refused: ops that programs refused.
+        not_compiled: ops that XLA could not compile in some program.
+        known: differences of ops in `op_known.DIFFERENCES`.
     """
 
     ran: set[str] = dataclasses.field(default_factory=set)
@@ -40,6 +42,8 @@ class Report:
     counts: collections.Counter[tuple[str, str]] = dataclasses.field(default_factory=collections.Counter)
     differences: list[str] = dataclasses.field(default_factory=list)
     refused: set[str] = dataclasses.field(default_factory=set)
+    not_compiled: set[str] = dataclasses.field(default_factory=set)
+    known: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, line: dict[str, Any]) -> None:
         """Takes a line of a lot."""
@@ -52,8 +56,12 @@ class Report:
         self.counts[line["way"], line["status"]] += 1
         if line["status"] == "refused":
             self.refused.add(line["op"])
+        if line["status"] == "not compiled":
+            self.not_compiled.add(line["op"])
         if line["status"] == "different":
-            self.differences.append(f"{line['case']} {line['way']}: {line['detail']}")
+            known = op_known.reason(line["op"], line["way"], has_ended=line["detail"].startswith("the process "))
+            found = self.known if known else self.differences
+            found.append(f"{line['case']} {line['way']}: {line['detail']}")
 
     def text(self) -> str:
         """For a reader: figures, then reasons with the ops they hold for."""
@@ -62,9 +70,10 @@ class Report:
             reasons[reason].append(op)
         counts = [f"{way}, {status}: {count}" for (way, status), count in sorted(self.counts.items())]
         reasoned = [f"{len(names)} not run ({reason}): {' '.join(names)}" for reason, names in reasons.items()]
-        return "\n".join(
-            [f"{len(self.ran)} ops run, {len(self.refused)} of them refused in some program", *counts, *reasoned]
-        )
+        refused, stopped = len(self.refused), len(self.not_compiled)
+        told = f"{len(self.ran)} ops run, in some program {refused} refused, {stopped} not compiled"
+        known = [f"{len(self.known)} differences are known:", *self.known] if self.known else []
+        return "\n".join([told, *counts, *reasoned, *known])
 
 
 def all_ops() -> list[str]:

@@ -1,0 +1,63 @@
+"""Differences that are known, and why they stay: the soak tells of them, and does not fail for them.
+
+Of TensorFlow 2.15.1. An op that is different in another way than is listed fails.
+"""
+
+from __future__ import annotations
+
+_ONEDNN = (
+    "the CPU has it by oneDNN, which adds up in another order and checks other shapes; IPUs by TensorFlow's own kernel"
+)
+_ROUNDED = "16-bit floats, which the CPU has oneDNN add up in float32"
+_SCRATCH = "the last results are scratch of the gradient, whose shapes and values no two kernels share"
+_SIGNS = "its definition leaves the signs open"
+_TIES = "inputs that are no pooling's, or ties, of which each takes another"
+_NARROW = "XLA's compiler stops at 16-bit floats"
+_UNINITIALISED = "results that nothing writes"
+_UNCHECKED = "values out of range that only TensorFlow's own kernel looks at"
+_EMPTY = "the CPU's result for an empty input has the wrong shape"
+
+# By op: the ways, and why.
+DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
+    **{op: (frozenset({"eager"}), _ROUNDED)
+       for op in ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropInputV2", "Softmax",
+                  "DepthwiseConv2dNativeBackpropInput")},
+    **{op: (frozenset({"eager", "kernels"}), _ONEDNN)
+       for op in ("Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter", "MaxPool")},
+    **{op: (frozenset({"eager", "xla", "kernels"}), _SCRATCH)
+       for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad",
+                  "FusedBatchNormGradV2", "FusedBatchNormGradV3")},
+    **{op: (frozenset({"eager", "xla"}), _EMPTY) for op in ("Conv3D", "DepthwiseConv2dNative")},
+    "Conv2D": (frozenset({"xla"}), _EMPTY),
+    "QuantizedAvgPool": (frozenset({"eager"}), _ONEDNN),
+    **{op: (frozenset({"eager", "xla", "kernels"}), "the CPU has it by oneDNN, which gives zeros for an empty gradient")
+       for op in ("AvgPoolGrad", "AvgPool3DGrad")},
+    **{op: (frozenset({"xla", "kernels"}), _TIES)
+       for op in ("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad", "MaxPool3D", "MaxPoolV2")},
+    "Svd": (frozenset({"xla"}), _SIGNS),
+    **{op: (frozenset({"xla"}), _NARROW) for op in ("LRN", "LRNGrad", "NonMaxSuppressionV3")},
+    **{op: (frozenset({"kernels"}), _UNCHECKED) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
+    "DataFormatDimMap": (frozenset({"xla"}), _UNCHECKED),
+    "XlaSelfAdjointEig": (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED),
+}  # fmt: skip
+
+
+# Ops that end the process, by their way: XLA's compiler does, at no boxes.
+ENDED = {("NonMaxSuppressionV3", "xla")}
+
+
+def reason(op: str, way: str, has_ended: bool = False) -> str:
+    """Why an op may differ.
+
+    Args:
+        op: its type.
+        way: `eager`, `xla` or `kernels`.
+        has_ended: whether the process has ended at it.
+
+    Returns:
+        The reason; empty where it may not.
+    """
+    if has_ended and (op, way) not in ENDED:
+        return ""
+    ways, why = DIFFERENCES.get(op, (frozenset(), ""))
+    return why if way in ways else ""
