@@ -129,6 +129,29 @@ def recurrent(training=True, **options):
         return [value.tolist() for value in session.run(given)]
 
 
+def recurrent_products(**options):
+    """Compiles an LSTM of halves whose products are large enough for a planner."""
+    compiled_layer(
+        lambda: rnn_ops.PopnnLSTM(64, dtype=tf.float16, weights_initializer=v1.zeros_initializer(), **options)
+    )
+
+
+def keras_recurrent_products(**options):
+    from ipu_tensorflow_addons.keras.layers import PopnnLSTM
+
+    zeros = {"kernel_initializer": "zeros", "recurrent_initializer": "zeros"}
+    compiled_layer(lambda: PopnnLSTM(64, dtype="float16", **zeros, **options))
+
+
+def compiled_layer(make):
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float16, [3, 64, 128])
+        with scopes.ipu_scope("/device:IPU:0"):
+            built = ipu_compiler.compile(lambda x: make()(x), [x])
+        session.run(v1.global_variables_initializer())
+        session.run(built, {x: np.ones(x.shape, np.float16)})
+
+
 def keras_recurrent(**options):
     from ipu_tensorflow_addons.keras.layers import PopnnLSTM
 

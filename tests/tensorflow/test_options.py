@@ -13,7 +13,18 @@ import tempfile
 import numpy as np
 import pytest
 import tensorflow as tf
-from option_runs import COMPILE_ONLY, STAGES, WIDTH, keras_accumulation, keras_recurrent, norm, pipeline, recurrent
+from option_runs import (
+    COMPILE_ONLY,
+    STAGES,
+    WIDTH,
+    keras_accumulation,
+    keras_recurrent,
+    keras_recurrent_products,
+    norm,
+    pipeline,
+    recurrent,
+    recurrent_products,
+)
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, nn_ops, scopes, utils
 from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions
@@ -273,6 +284,15 @@ EXERCISES = {
         {"config": {"matmuls.poplar_options": {"availableMemoryProportion": "0.001"}}},
     ),
     (MULTI_CONV, "options"): ({}, {"options": {"availableMemoryProportion": "0.001"}}),
+    **{
+        (section, name): ({"call": call}, {"call": call, name: value})
+        for section, call in ((RNN, recurrent_products), (KERAS_RNN, keras_recurrent_products))
+        for name, value in (
+            ("partials_dtype", tf.float16),
+            ("available_memory_proportion_fwd", 0.001),
+            ("options", {"availableMemoryProportion": "0.001"}),
+        )
+    },
     (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
     (IPU_CONFIG, "_profiling.enable_ipu_events"): ({"sdk": "2.3"}, {"config": {"_profiling.enable_ipu_events": True}}),
     (POPLAR_FLAGS, "help"): ({}, {"flags": "--help"}),

@@ -106,6 +106,7 @@ def planned(environment, monkeypatch, tmp_path):
             fed = [v1.placeholder(tf.float16, shape) for shape in shapes]
             with ipu_scope("/device:IPU:0"):
                 built = ipu_compiler.compile(model, fed)
+            session.run(v1.global_variables_initializer())
             results = session.run(built, {one: random.rand(*one.shape).astype(np.float16) for one in fed})
         (made,) = (reader.read(one) for one in folder.iterdir()) if profile else (None,)
         steps = [row.cycles for row in made.programs if row.computation == "product"] if profile else []
@@ -191,6 +192,27 @@ def test_multi_conv_plans_the_convolutions_in_it(planned):
     assert sorted(planned(model(None), shapes)[1]) == sorted([plan(64, False), plan(128, False)])
     made = planned(model({"partialsType": "half"}), shapes)[1]
     assert sorted(made) == sorted([plan(64, True), plan(128, False)])
+
+
+@pytest.mark.parametrize("kind, gates", [("PopnnLSTM", 4), ("PopnnGRU", 3)])
+def test_recurrent_layers_plan_the_products_of_the_forward_pass(planned, kind, gates):
+    def cycles(**options):
+        def model(x):
+            zeros = v1.zeros_initializer()
+            return getattr(rnn_ops, kind)(64, dtype=tf.float16, weights_initializer=zeros, **options)(x)[0]
+
+        return sorted(planned(model, [[3, 64, 128]], matmuls__poplar_options={"partialsType": "half"})[1])
+
+    def plans(**options):
+        columns = [4 * 64] if gates == 4 else [2 * 64, 64]  # of a GRU the candidate's product comes after the gates'
+        shapes = [(3 * 64, 128, gates * 64), *((64, 64, width) for width in columns)]
+        return sorted(plan_product(CHIPS["gc200"], 1, *shape, element_bytes=2, **options).cycles for shape in shapes)
+
+    assert cycles() == plans(), "partials_dtype is float32, whatever the configuration says of matrix products"
+    assert cycles(partials_dtype=tf.float16) == plans(partials_are_half=True)
+    starved = plans(proportion=0.001)
+    assert cycles(available_memory_proportion_fwd=0.001) == starved != plans()
+    assert cycles(options={"availableMemoryProportion": 0.001}) == starved
 
 
 STARVED = pipelining_ops.PipelineStageOptions(matmul_options={"availableMemoryProportion": "0"})

@@ -21,10 +21,7 @@ v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 POPLAR = {"partialsType": "half"}
 PLANNER = {
-    "partials_dtype": tf.float16,
-    "available_memory_proportion_fwd": 0.2,
     "available_memory_proportion_bwd": 0.3,
-    "options": POPLAR,
     "options_bwd": POPLAR,
 }
 
@@ -386,8 +383,10 @@ def test_recorded_arguments_are_in_the_report_and_once_in_the_log(call, environm
 def test_the_report_keeps_data_and_no_objects_of_the_script(environment):
     environment(ipus=1)
     processes(object())
-    recurrent(partials_dtype=tf.float16, options=POPLAR)
+    recurrent(options={**POPLAR, "a": "1"}, options_bwd=POPLAR)
+    raw_lstm(partials_dtype=tf.float16)
     without = dict(memory_report().without_effect)
     assert without["PopDistExtendedV1(cluster_resolver)"] == "object"
-    assert without["PopnnLSTM(partials_dtype)"] == "float16"
-    assert without["PopnnLSTM(options)"] == {"partialsType": "half"}
+    assert without["gen_popnn_ops(partials_dtype)"] == "float16"
+    assert without["PopnnLSTM(options_bwd)"] == {"partialsType": "half"}
+    assert without["PopnnLSTM(options)"] == {"a": "1"}, "what the machine model reads changes something"

@@ -33,11 +33,11 @@ class PopnnRNN(IPULayer):
         return_state: gives the last state too.
         stateful: each batch begins with the state the one before it ended with.
         seed: of initializers that are given by name.
-        partials_dtype: of partial results; recorded, the arithmetic here is that of `dtype`.
+        partials_dtype: of partial results in the machine model; the arithmetic here is that of `dtype`.
         time_major: inputs and outputs are `[time, batch, size]`, not `[batch, time, size]`.
-        available_memory_proportion_fwd: for Poplar's planner; recorded.
+        available_memory_proportion_fwd: for the machine model's planner.
         available_memory_proportion_bwd: for Poplar's planner; recorded.
-        options: for Poplar's planner; recorded.
+        options: for the machine model's planner, as far as it reads them.
         options_bwd: for Poplar's planner; recorded.
         **kwargs: of a Keras layer, and those Keras' layers have and IPUs' have not, which must be left as they are.
 
@@ -61,7 +61,7 @@ class PopnnRNN(IPULayer):
         "unroll",
     )
 
-    _RECORDED = ("available_memory_proportion_fwd", "available_memory_proportion_bwd", "options", "options_bwd")
+    _RECORDED = ("available_memory_proportion_bwd", "options_bwd")
 
     def __init__(self, units: int, arguments: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -78,11 +78,8 @@ class PopnnRNN(IPULayer):
                 f"IPU custom {self._kind} layer does not support implementation = {arguments['implementation']!r}. "
                 "Use 1 or 2."
             )
-        note_arguments(
-            "keras PopnnLSTM",
-            partials_dtype=tf.as_dtype(arguments["partials_dtype"]),
-            **{name: arguments[name] for name in self._RECORDED},
-        )
+        note_arguments("keras PopnnLSTM", **{name: arguments[name] for name in self._RECORDED})
+        planner_options.note_unread("keras PopnnLSTM", arguments["options"])
         self._arguments = arguments
         self.units = units
         self.activation = check_activation(arguments["activation"], ACCEPTED_ACTIVATIONS, "activation")
@@ -214,6 +211,13 @@ class PopnnRNN(IPULayer):
         else:
             result = outputs[-1]
         return [result, *last] if self.return_state else result
+
+    @property
+    def _planned(self) -> dict[str, Any]:
+        """What the products of the forward pass are planned by."""
+        given = self._arguments
+        proportion = given["available_memory_proportion_fwd"]
+        return planner_options.of_recurrent(given["partials_dtype"], given["options"], proportion)
 
     def _planner_options(self) -> list[dict[str, Any]]:
         given = self._arguments

@@ -13,7 +13,6 @@ from tf_ipu_shim.building.ops.ctc_decoders import ctc_beam_search_decoder, ctc_b
 from tf_ipu_shim.building.ops.ctc_losses import ctc_loss_v2, ctc_loss_with_log_probs
 from tf_ipu_shim.building.ops.sampled_losses import nce_loss, sampled_softmax_loss
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.runtime import accepted
 
 __all__ = [
     "ctc_beam_search_decoder",
@@ -142,8 +141,7 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
         ...     return tf.nn.conv2d(x, w1, 1, "SAME"), tf.nn.conv2d(y, w2, 1, "SAME")
     """
 
-    if others := planner_options.unread(options):
-        accepted.note_arguments({"nn_ops.multi_conv(options)": others})
+    planner_options.note_unread("nn_ops.multi_conv", options)
 
     def decorate(inner: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(inner)

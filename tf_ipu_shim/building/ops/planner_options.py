@@ -12,13 +12,14 @@ from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
-from tensorflow.python.framework import errors_impl, ops
+from tensorflow.python.framework import dtypes, errors_impl, ops
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import ipu_compiler, tracing
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.cycles import Planning, PlanningError, planning
+from tf_ipu_shim.runtime import accepted
 
 
 @contextlib.contextmanager
@@ -47,6 +48,23 @@ def planning_mark(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrVal
     return attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode()) if given else None
 
 
+def of_recurrent(partials_dtype: Any, options: Any, proportion: Any = None) -> dict[str, Any]:
+    """What the products of a recurrent layer's forward pass are planned by.
+
+    Args:
+        partials_dtype: of partial sums, as its own argument has it.
+        options: others, a dictionary or its JSON; one of them counts for more than the arguments.
+        proportion: `availableMemoryProportion`, as its own argument has it.
+
+    Example:
+        >>> of_recurrent("float16", '{"availableMemoryProportion": "0.2"}')
+        {'partialsType': 'half', 'availableMemoryProportion': '0.2'}
+    """
+    given = json.loads(options) if isinstance(options, str) else options
+    partials = "half" if dtypes.as_dtype(partials_dtype) == dtypes.float16 else "float"
+    return {planning.PARTIALS: partials, planning.PROPORTION: proportion, **(given or {})}
+
+
 def unread(options: Any) -> dict[str, Any]:
     """The options that change nothing, for the memory report and the log.
 
@@ -59,6 +77,18 @@ def unread(options: Any) -> dict[str, Any]:
     """
     given = options if isinstance(options, dict) else {}
     return {name: value for name, value in given.items() if name not in planning.READ}
+
+
+def note_unread(call: str, options: Any) -> None:
+    """Keeps the options of a call that change nothing for the memory report and the log.
+
+    Args:
+        call: what the script called.
+        options: that it gave.
+    """
+    row = f"{call}(options)"
+    if others := unread(options):
+        accepted.note_arguments({row: others})
 
 
 def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:

@@ -6,10 +6,12 @@ The kernel is `[input_size + num_units, gates * num_units]`: rows of the input c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow.compat.v2 as tf
 
+from tf_ipu_shim.building.ops import planner_options
 from tf_ipu_shim.building.ops.activations import ACTIVATIONS
 
 
@@ -21,6 +23,8 @@ def lstm(
     activation: str = "tanh",
     recurrent_activation: str = "sigmoid",
     seq_len: Any = None,
+    *,
+    planned: Mapping[str, Any] | None = None,
 ) -> tuple[Any, Any, Any]:
     """Runs an LSTM over time.
 
@@ -32,6 +36,7 @@ def lstm(
         activation: of candidate and output; a key of `activations.ACTIVATIONS`.
         recurrent_activation: of the gates.
         seq_len: `[batch]` integers: steps from there on leave the state alone and give zeros. None: all steps count.
+        planned: options of the products, as `planner_options.of_recurrent` makes them.
 
     Returns:
         Outputs `[time, batch, num_units]`, the last hidden state and the last cell state.
@@ -46,11 +51,11 @@ def lstm(
         (TensorShape([5, 2, 8]), TensorShape([2, 8]))
     """
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
-    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(biases, [-1]))
+    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(biases, [-1]), planned)
 
     def step(carried: Any, items: Any) -> Any:
         hidden, cell = carried
-        i, f, candidate, o = tf.split(items[0] + tf.matmul(hidden, recurrent_kernel), 4, axis=1)
+        i, f, candidate, o = tf.split(items[0] + _product(hidden, recurrent_kernel, planned), 4, axis=1)
         new_cell = gate(f) * cell + gate(i) * act(candidate)
         new_hidden = gate(o) * act(new_cell)
         return _where_alive(items[1:], (new_hidden, new_cell), carried)
@@ -70,6 +75,8 @@ def gru(
     reset_after: bool = False,
     seq_len: Any = None,
     attention_score: Any = None,
+    *,
+    planned: Mapping[str, Any] | None = None,
 ) -> tuple[Any, Any]:
     """Runs a GRU over time.
 
@@ -83,6 +90,7 @@ def gru(
         reset_after: the reset gate works on the state's product rather than on the state.
         seq_len: see `lstm`.
         attention_score: `[time, batch]`; the update gate is multiplied by one minus it (AUGRU).
+        planned: see `lstm`.
 
     Returns:
         Outputs `[time, batch, num_units]` and the last state.
@@ -98,7 +106,7 @@ def gru(
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
     units = state.shape.as_list()[-1]
     input_biases = biases[:, 0] if reset_after else biases
-    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(input_biases, [-1]))
+    projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(input_biases, [-1]), planned)
     recurrent_biases = tf.reshape(biases[:, 1], [-1]) if reset_after else None
     gates_kernel, candidate_kernel = recurrent_kernel[:, : 2 * units], recurrent_kernel[:, 2 * units :]
     scores = () if attention_score is None else (attention_score[..., tf.newaxis],)
@@ -106,12 +114,12 @@ def gru(
     def step(previous: Any, items: Any) -> Any:
         x = items[0]
         if recurrent_biases is not None:
-            product = tf.matmul(previous, recurrent_kernel) + recurrent_biases
+            product = _product(previous, recurrent_kernel, planned) + recurrent_biases
             z, r = tf.split(gate(x[:, : 2 * units] + product[:, : 2 * units]), 2, axis=1)
             candidate = act(x[:, 2 * units :] + r * product[:, 2 * units :])
         else:
-            z, r = tf.split(gate(x[:, : 2 * units] + tf.matmul(previous, gates_kernel)), 2, axis=1)
-            candidate = act(x[:, 2 * units :] + tf.matmul(r * previous, candidate_kernel))
+            z, r = tf.split(gate(x[:, : 2 * units] + _product(previous, gates_kernel, planned)), 2, axis=1)
+            candidate = act(x[:, 2 * units :] + _product(r * previous, candidate_kernel, planned))
         if scores:
             z = (1 - items[1]) * z
         new = z * previous + (1 - z) * candidate
@@ -122,10 +130,16 @@ def gru(
     return _masked(states, alive), states[-1]
 
 
-def _project(inputs: Any, kernel: Any, biases: Any) -> tuple[Any, Any]:
+def _project(inputs: Any, kernel: Any, biases: Any, planned: Mapping[str, Any] | None) -> tuple[Any, Any]:
     """One large product for all steps; what is left for the loop is the state's part of the kernel."""
     size = inputs.shape.as_list()[-1]
-    return tf.tensordot(inputs, kernel[:size], 1) + biases, kernel[size:]
+    with planner_options.planned(dot=planned):
+        return tf.tensordot(inputs, kernel[:size], 1) + biases, kernel[size:]
+
+
+def _product(x: Any, kernel: Any, planned: Mapping[str, Any] | None) -> Any:
+    with planner_options.planned(dot=planned):  # here and not around the loop: its body is a graph of its own
+        return tf.matmul(x, kernel)
 
 
 def _alive(inputs: Any, seq_len: Any) -> tuple[Any, ...]:

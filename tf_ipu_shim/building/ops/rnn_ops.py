@@ -35,7 +35,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
     Args:
         num_units: the size of the state.
         dtype: of variables, inputs and outputs.
-        partials_dtype: of partial results; recorded, the arithmetic here is that of `dtype`.
+        partials_dtype: of partial results in the machine model; the arithmetic here is that of `dtype`.
         seed: of the default initializer of the kernel.
         weights_initializer: of the kernel; Glorot uniform else.
         bias_initializer: of the biases; zeros else.
@@ -43,9 +43,9 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         recurrent_activation: one of `tanh`, `softmax`, `sigmoid`, `hard_sigmoid`.
         return_state: whether a call gives the last state too.
         name: the scope of the variables `kernel` and `biases`.
-        available_memory_proportion_fwd: for Poplar's planner; recorded.
+        available_memory_proportion_fwd: for the machine model's planner.
         available_memory_proportion_bwd: for Poplar's planner; recorded.
-        options: for Poplar's planner; recorded.
+        options: for the machine model's planner, as far as it reads them.
         options_bwd: for Poplar's planner; recorded.
     """
 
@@ -78,12 +78,10 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         )
         note_arguments(
             "PopnnLSTM",
-            partials_dtype=tf.as_dtype(partials_dtype),
-            available_memory_proportion_fwd=available_memory_proportion_fwd,
             available_memory_proportion_bwd=available_memory_proportion_bwd,
-            options=options,
             options_bwd=options_bwd,
         )
+        planner_options.note_unread("PopnnLSTM", options)
         self._plain_dtype = dtype
         self._num_units = num_units
         self._seed = seed
@@ -94,6 +92,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
             "fwd": {"availableMemoryProportion": available_memory_proportion_fwd, **(options or {})},
             "bwd": {"availableMemoryProportion": available_memory_proportion_bwd, **(options_bwd or {})},
         }
+        self._planned = planner_options.of_recurrent(partials_dtype, options, available_memory_proportion_fwd)
         self._input_size: int | None = None
 
     @property
@@ -229,6 +228,7 @@ class PopnnLSTM(_PopnnRNN):
             self._activation,
             self._recurrent_activation,
             seq_len,
+            planned=self._planned,
         )
         return self._given(outputs, LSTMStateTuple(cell, hidden))
 
@@ -367,6 +367,7 @@ class PopnnGRU(_PopnnRNN):
             self._reset_after,
             seq_len,
             attention_score,
+            planned=self._planned,
         )
         return self._given(outputs, state)  # with time first for either order of the inputs, as Graphcore's
 

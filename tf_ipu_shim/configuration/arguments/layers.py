@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
 from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import RESULTS
+from tf_ipu_shim.machine.effects import CYCLES, RESULTS
 
 _PLANNER = {
-    "partials_dtype": recorded("partial results have the precision of the layer's dtype", "float32"),
-    "available_memory_proportion_fwd": recorded(reasons.PLANNING),
+    "partials_dtype": Argument(CYCLES, "of partial sums in the forward pass; values are of the layer's dtype"),
+    "available_memory_proportion_fwd": Argument(CYCLES, "temporary memory of the forward pass's products"),
     "available_memory_proportion_bwd": recorded(reasons.PLANNING),
-    "options": recorded(reasons.PLANNING),
+    "options": Argument(CYCLES, reasons.PRODUCTS),
     "options_bwd": recorded(reasons.PLANNING),
 }
 

@@ -108,7 +108,13 @@ class PopnnLSTM(PopnnRNN):
 
     def _run(self, inputs: Any, states: list[Any], kernel: Any) -> Any:
         return recurrences.lstm(
-            inputs, (states[0], states[1]), kernel, self.get_bias(), self.activation, self.recurrent_activation
+            inputs,
+            (states[0], states[1]),
+            kernel,
+            self.get_bias(),
+            self.activation,
+            self.recurrent_activation,
+            planned=self._planned,
         )
 
 
@@ -185,6 +191,7 @@ class PopnnGRU(PopnnRNN):
             self.activation,
             self.recurrent_activation,
             self.reset_after,
+            planned=self._planned,
         )
 
 
