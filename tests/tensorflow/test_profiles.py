@@ -6,10 +6,13 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework import node_def_pb2
 from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
 
+from tf_ipu_shim.accounting import running_order
 from tf_ipu_shim.compiling import profiles as profiles_module
 from tf_ipu_shim.errors import AccountingFaultWarning
+from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, phases_of
 from tf_ipu_shim.profile import memory_report
@@ -199,6 +202,23 @@ def test_shards_in_a_row_swap_with_their_neighbours_in_one_exchange(profiled):
     (swap,) = rows(profile, "links")
     assert (loop.times, json.loads(swap.ipus)) == (3, [0, 1, 2, 3])
     assert swap.bytes == 6 * X.nbytes == sum(row.bytes for row in profile.exchanges)
+
+
+def test_copies_of_a_phase_are_one_exchange_where_ipus_connect_them():
+    def copy(name, source, destination, taken):
+        node = node_def_pb2.NodeDef(name=name, op=vocabulary.INTER_COPY, input=[taken])
+        node.attr["source"].i, node.attr["destination"].i = source, destination
+        return node
+
+    starts = [node_def_pb2.NodeDef(name=f"on {ipu}", op="XlaLaunch") for ipu in range(6)]
+    first = [copy("a", 0, 1, "on 0:0"), copy("b", 2, 3, "on 2:0"), copy("c", 4, 5, "on 4:0"), copy("d", 3, 1, "on 3:0")]
+    then = node_def_pb2.NodeDef(name="then", op="XlaLaunch", input=["a:0"])
+    later = copy("e", 1, 0, "then:0")
+    found = [[node.name for node in unit] for unit in running_order.in_order([*starts, *first, then, later])]
+    units = {frozenset(unit) for unit in found}
+    assert {frozenset("abd"), frozenset("c"), frozenset("e")} <= units and len(found) == 6 + 1 + 3
+    place = {name: number for number, unit in enumerate(found) for name in unit}
+    assert max(place[f"on {ipu}"] for ipu in (0, 2, 3)) < place["a"] < place["then"] < place["e"]
 
 
 def test_nothing_is_written_where_nothing_is_asked_for(environment, tmp_path, monkeypatch):

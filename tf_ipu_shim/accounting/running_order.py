@@ -81,15 +81,18 @@ def _connected(copies: Iterable[node_def_pb2.NodeDef]) -> list[Unit]:
     """Copies by what connects their IPUs."""
     groups: list[tuple[set[int], list[node_def_pb2.NodeDef]]] = []
     for copy in copies:
-        ipus, members = {copy.attr["source"].i, copy.attr["destination"].i}, [copy]
-        apart = []
-        for group in groups:
-            if ipus & group[0]:
-                ipus |= group[0]
-                members = [*group[1], *members]
-            else:
-                apart.append(group)
-        groups = [*apart, (ipus, members)]
+        ipus = {copy.attr["source"].i, copy.attr["destination"].i}
+        touched = [group for group in groups if ipus & group[0]]
+        if not touched:
+            groups.append((ipus, [copy]))
+            continue
+        whole, *others = touched
+        for group in others:
+            whole[0].update(group[0])
+            whole[1].extend(group[1])
+            groups.remove(group)
+        whole[0].update(ipus)
+        whole[1].append(copy)
     return [tuple(members) for _, members in groups]
 
 
