@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from harness import IPU, configure
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
 from tf_ipu_shim.lowering.one_dnn import enabled
@@ -147,3 +148,73 @@ def test_other_types_and_windows_stay():
     for model in (halves, over_channels):
         ops, _ = rewritten(model, IMAGES)
         assert "MaxPool" in ops
+
+
+@pytest.fixture
+def by_kernels(monkeypatch):
+    """One IPU, whose programs run by kernels."""
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    configure(1)
+
+
+def on_ipu(function, *inputs):
+    """What a function gives as a program."""
+    with tf.device(IPU):
+        return tf.function(function, jit_compile=True, autograph=False)(*map(tf.constant, inputs)).numpy()
+
+
+def gradient_of_max_pooling(images):
+    with tf.GradientTape() as tape:
+        tape.watch(images)
+        pooled = tf.nn.max_pool2d(images, 2, 2, "VALID")
+    return tape.gradient(pooled, images)
+
+
+def test_empty_batches(by_kernels):
+    """oneDNN's gradient of max-pooling would end the process, its norms would leave means as they find them."""
+    none = np.zeros((0, 6, 6, 3), np.float32)
+    assert on_ipu(gradient_of_max_pooling, none).shape == none.shape
+
+    def means(images):
+        made, mean, _ = v1.nn.fused_batch_norm(images, np.ones(3, np.float32), np.ones(3, np.float32))
+        return tf.concat([mean, tf.reshape(made, [-1])], 0)
+
+    np.testing.assert_array_equal(on_ipu(means, none), means(tf.constant(none)))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_windows_that_overlap_or_end_beyond_the_edge(by_kernels, padding):
+    def gradient(images):
+        with tf.GradientTape() as tape:
+            tape.watch(images)
+            pooled = tf.nn.max_pool2d(images, 3, 2, padding) ** 2
+        return tape.gradient(pooled, images)
+
+    np.testing.assert_allclose(on_ipu(gradient, IMAGES), gradient(tf.constant(IMAGES)), rtol=1e-5)
+
+
+def test_gradients_of_another_shape_are_refused(by_kernels):
+    """oneDNN would read beyond their end."""
+    window = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+
+    def gradient(images, given):
+        return tf.raw_ops.MaxPoolGrad(orig_input=images, orig_output=given, grad=given, **window)
+
+    with pytest.raises(tf.errors.OpError):
+        on_ipu(gradient, IMAGES, np.ones((2, 1, 1, 3), np.float32))
+    assert on_ipu(gradient_of_max_pooling, IMAGES).shape == IMAGES.shape, "the next one runs"
+
+
+def test_a_norm_and_its_relu_of_a_session(by_kernels):
+    """TensorFlow's rewriting makes one op of them, which is oneDNN's alone."""
+    ones = np.ones(3, np.float32)
+
+    def model(images):
+        return tf.nn.relu(v1.nn.fused_batch_norm(images, ones, ones, ones, ones, is_training=False)[0])
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, IMAGES.shape)
+        with tf.device(IPU):
+            made = model(fed)
+        found = session.run(made, {fed: IMAGES})
+    np.testing.assert_allclose(found, np.maximum((IMAGES - 1) / np.sqrt(1.001) + 1, 0), rtol=1e-5, atol=1e-6)

@@ -1,10 +1,13 @@
 // Every CPU kernel becomes a kernel of the IPU: its factory makes the CPU kernel, and the chip's arena feeds it. What
 // the CPU's kernel would refuse and XLA can do becomes a program (`op_programs`).
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "device.h"
 #include "one_dnn.h"
+#include "one_dnn_or_plain.h"
 #include "op_programs.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -35,35 +38,49 @@ const std::set<std::string>& HostOps() {
   return *ops;
 }
 
+Status MakeCpuKernel(OpKernelConstruction* construction, NodeDef node, std::unique_ptr<OpKernel>* kernel) {
+  const OpDef* op_def = nullptr;
+  TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
+  AddDefaultsToNodeDef(*op_def, &node);
+  DataTypeVector inputs, outputs;
+  TF_RETURN_IF_ERROR(InOutTypesForNode(node, *op_def, &inputs, &outputs));
+  const auto properties = std::make_shared<NodeProperties>(op_def, std::move(node), inputs, outputs);
+  // XLA's launch kernels take their platform from the device they are made for.
+  DeviceBase* device = construction->device();
+  if (IpuDevice* ipu = AsIpuDevice(device)) device = ipu->Chip(0);
+  OpKernel* made = nullptr;
+  TF_RETURN_IF_ERROR(CreateOpKernel(DeviceType("CPU"), device,
+                                    construction->device()->GetAllocator(AllocatorAttributes()),
+                                    construction->function_library(), construction->resource_manager(), properties,
+                                    construction->graph_def_version(), &made));
+  kernel->reset(made);
+  return OkStatus();
+}
+
+Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
+  if (RunsAsProgram(construction->def())) return MakeOpProgram(construction, kernel);
+  NodeDef node = construction->def();
+  PutOnOneDnn(&node);
+  std::unique_ptr<OpKernel> made;
+  TF_RETURN_IF_ERROR(MakeCpuKernel(construction, node, &made));
+  if (NeedsPlainKernel(node)) {
+    std::unique_ptr<OpKernel> plain;
+    TF_RETURN_IF_ERROR(MakeCpuKernel(construction, WithoutOneDnn(node), &plain));
+    *kernel = OneDnnOrPlain(construction, std::move(made), std::move(plain));
+  } else {
+    *kernel = made.release();
+  }
+  return OkStatus();
+}
+
 class DelegateFactory : public kernel_factory::OpKernelFactory {
  public:
   OpKernel* Create(OpKernelConstruction* construction) override {
-    const OpDef* op_def = nullptr;
-    Status status = OpRegistry::Global()->LookUpOpDef(construction->def().op(), &op_def);
     OpKernel* kernel = nullptr;
-    if (status.ok() && RunsAsProgram(construction->def())) {
-      status = MakeOpProgram(construction, &kernel);
-    } else if (status.ok()) {
-      NodeDef node = construction->def();
-      if (PutOnOneDnn(&node)) {
-        status = OpRegistry::Global()->LookUpOpDef(node.op(), &op_def);
-        if (status.ok()) AddDefaultsToNodeDef(*op_def, &node);
-      }
-      const auto types = [](DataTypeSlice slice) { return DataTypeVector(slice.begin(), slice.end()); };
-      const auto properties = std::make_shared<NodeProperties>(
-          op_def, node, types(construction->input_types()), types(construction->output_types()));
-      // XLA's launch kernels take their platform from the device they are made for.
-      DeviceBase* device = construction->device();
-      if (IpuDevice* ipu = AsIpuDevice(device)) device = ipu->Chip(0);
-      status = CreateOpKernel(DeviceType("CPU"), device, construction->device()->GetAllocator(AllocatorAttributes()),
-                              construction->function_library(), construction->resource_manager(), properties,
-                              construction->graph_def_version(), &kernel);
-    }
-    if (!status.ok()) {
-      construction->CtxFailure(status);
-      return nullptr;
-    }
-    return kernel;
+    const Status status = MakeDelegate(construction, &kernel);
+    if (status.ok()) return kernel;
+    construction->CtxFailure(status);
+    return nullptr;
   }
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr char kLabelAttr[] = "_kernel";
 constexpr char kNameChange[] = "MklNameChangeOp";
+constexpr char kFusedBatchNorm[] = "_MklNativeFusedBatchNormEx";
 
 }  // namespace
 
@@ -32,6 +33,7 @@ bool PutOnOneDnn(NodeDef* op) {
       {"Conv3DBackpropInputV2", "_MklNativeConv3DBackpropInputV2"},
       {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"},
       {"FusedBatchNormV3", "_MklNativeFusedBatchNormV3"},
+      {"_FusedBatchNormEx", kFusedBatchNorm},  // with a relu, by TensorFlow's rewriting of a session's graph
       {"FusedBatchNormGradV3", "_MklNativeFusedBatchNormGradV3"},
       {"AvgPool", "_MklNativeAvgPool"},
       {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
@@ -56,11 +58,13 @@ bool PutOnOneDnn(NodeDef* op) {
 }
 
 std::string WithoutOneDnn(absl::string_view op) {
+  if (op == kFusedBatchNorm) return "_FusedBatchNormEx";  // internal to TensorFlow, as its name says
   if (absl::ConsumePrefix(&op, "_Mkl")) absl::ConsumePrefix(&op, "Native");
   return std::string(op);
 }
 
 NodeDef WithoutOneDnn(NodeDef node) {
+  if (node.op() == "_MklNativeMaxPoolGrad" && node.input_size() > 3) node.mutable_input()->DeleteSubrange(3, 1);
   node.set_op(WithoutOneDnn(absl::string_view(node.op())));
   node.mutable_attr()->erase(kLabelAttr);
   return node;
