@@ -224,6 +224,7 @@ def test_one_output_of_an_inference_is_in_a_list_with_tensorflow_1(monkeypatch, 
     infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(4.0, dtype="f")))
     outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
     monkeypatch.setattr(tf2, "enabled", lambda: False)  # as `disable_v2_behavior` does, which tells no version
+    monkeypatch.delitem(sys.modules, "tensorflow.contrib", raising=False)
     if of_1_15:
         monkeypatch.setitem(sys.modules, "tensorflow.contrib", types.ModuleType("tensorflow.contrib"))
     program = compiled(

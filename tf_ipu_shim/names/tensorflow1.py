@@ -58,8 +58,14 @@ class TensorFlow1(types.ModuleType):
 
 
 def is_active() -> bool:
-    """Whether this process runs a script for TensorFlow 1.15: by `--tf1`, or one that has imported `contrib`."""
-    return isinstance(sys.modules.get("tensorflow"), TensorFlow1) or "tensorflow.contrib" in sys.modules
+    """Whether this process runs a script for TensorFlow 1.15.
+
+    By `--tf1`, or one that has imported `contrib` and has version 2 behaviour off.
+    """
+    from tensorflow.python import tf2
+
+    is_replaced = isinstance(sys.modules.get("tensorflow"), TensorFlow1)
+    return is_replaced or ("tensorflow.contrib" in sys.modules and not tf2.enabled())
 
 
 def activate() -> None:
