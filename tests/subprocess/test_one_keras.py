@@ -24,6 +24,8 @@ from tensorflow.python.keras.datasets import mnist
 from tensorflow.python.keras.engine import base_layer, keras_tensor
 from tensorflow.python.keras.engine.input_spec import InputSpec
 from tensorflow.python.keras.layers.core import Dropout, TFOpLambda
+from tensorflow.python.keras.layers.normalization import BatchNormalization, LayerNormalization, layer_normalization
+from tensorflow.python.keras.layers.normalization_v2 import BatchNormalization as BatchNormalizationV2
 from tensorflow.python.keras.layers.recurrent import LSTMCell
 from tensorflow.python.keras.optimizer_v2 import adam, optimizer_v2
 from tensorflow.python.keras.utils import get_file, tf_utils
@@ -35,6 +37,8 @@ assert Adam is adam.Adam is tf.keras.optimizers.Adam and issubclass(Adam, optimi
 assert mnist.load_data is tf.keras.datasets.mnist.load_data and resnet.ResNet50 is tf.keras.applications.ResNet50
 assert backend.floatx() == "float32" and get_file is tf.keras.utils.get_file
 assert callbacks.Callback is tf.keras.callbacks.Callback
+assert BatchNormalizationV2 is tf.keras.layers.BatchNormalization is not BatchNormalization
+assert LayerNormalization is layer_normalization.LayerNormalization is tf.keras.layers.LayerNormalization
 assert isinstance(tf.keras.Input((3,)), keras_tensor.KerasTensor)
 
 with ipu.ipu_strategy.IPUStrategy().scope():

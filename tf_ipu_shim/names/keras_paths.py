@@ -28,7 +28,9 @@ MOVED = {
     "layers.merge": "layers.merging layers.merging.base_merge",
     "layers.multi_head_attention": "layers.attention.multi_head_attention",
     "layers.noise": "layers.noise layers.regularization",
-    "layers.normalization_v2": "layers.normalization",
+    "layers.normalization": "layers.normalization layers.normalization.batch_normalization_v1 "
+    "layers.normalization.layer_normalization",
+    "layers.normalization_v2": "layers.normalization.batch_normalization",
     "layers.recurrent": "layers.rnn.lstm_v1 layers.rnn.gru_v1 layers.rnn layers.rnn.dropout_rnn_cell_mixin "
     "layers.rnn.rnn_utils",
     "layers.recurrent_v2": "layers.rnn.lstm layers.rnn.gru layers.rnn.gru_lstm_utils",
