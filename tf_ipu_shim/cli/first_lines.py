@@ -44,10 +44,11 @@ def without_information() -> Iterator[None]:
     sys.stderr.flush()
     shown = os.dup(_STREAM)
     command = ["grep", "--text", "--line-buffered", "--invert-match", "--extended-regexp", _INFORMATION]
-    lines = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=shown, start_new_session=True)
-    assert lines.stdin is not None
-    os.dup2(lines.stdin.fileno(), _STREAM)
-    lines.stdin.close()
+    read, written = os.pipe()
+    lines = subprocess.Popen(command, stdin=read, stdout=shown, start_new_session=True)
+    os.close(read)
+    os.dup2(written, _STREAM)
+    os.close(written)
     try:
         yield
     finally:

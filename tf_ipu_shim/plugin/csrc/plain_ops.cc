@@ -60,9 +60,8 @@ bool SeesMoreThanScalars(OpKernelContext* context) {
 
 bool NeedsEngine(const OpKernel& kernel, OpKernelContext* context) {
   if (kernel.def().attr().count(kChipAttr) > 0) return false;  // part of a program
-  const NodeDef node = WithoutOneDnn(kernel.def());
-  if (NeedsNoEngine(kernel) || AsksForShapes(node.op()) || !SeesMoreThanScalars(context)) return false;
-  return XlaHasKernel(node);
+  if (NeedsNoEngine(kernel) || AsksForShapes(kernel.def().op()) || !SeesMoreThanScalars(context)) return false;
+  return XlaHasKernel(WithoutOneDnn(kernel.def()));
 }
 
 }  // namespace
