@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from tf_ipu_shim import patches
 from tf_ipu_shim.names import after_loading
 
 _STREAM = 2
@@ -29,12 +28,9 @@ def leave_out() -> None:
     if "tensorflow" in sys.modules or shutil.which("grep") is None:
         return
     finder = after_loading.Finder(lambda name: name == "tensorflow", while_loading=without_information)
-    patches.change(
-        "sys.meta_path: TensorFlow's first lines",
-        lambda: sys.meta_path.insert(0, finder),  # type: ignore[arg-type]
-        lambda: sys.meta_path.remove(finder),  # type: ignore[arg-type]
+    finder.install(
+        "TensorFlow's first lines",
         why="lines of information that TensorFlow logs while it is imported, at any level, are not shown",
-        undone="the finder is removed",
     )
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any
 
+from tf_ipu_shim import patches
+
 
 class Finder:
     """Has the other finders find a module, and calls a function with it when it has been loaded.
@@ -26,6 +28,26 @@ class Finder:
         while_loading: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
     ) -> None:
         self._wanted, self._loaded, self._while_loading = wanted, loaded, while_loading
+
+    def install(self, what: str, why: str) -> None:
+        """Puts it before the other finders; calling it again changes nothing.
+
+        Args:
+            what: whose modules these are, for the register of changes.
+            why: what is done with them.
+
+        Example:
+            >>> Finder("colorsys".__eq__).install("colours", why="an example")
+            >>> "sys.meta_path: colours" in [change.target for change in patches.applied()]
+            True
+        """
+        patches.change(
+            f"sys.meta_path: {what}",
+            lambda: sys.meta_path.insert(0, self),  # type: ignore[arg-type]
+            lambda: sys.meta_path.remove(self),  # type: ignore[arg-type]
+            why=why,
+            undone="the finder is removed",
+        )
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """As finders of `sys.meta_path` answer."""

@@ -61,13 +61,7 @@ def install_with_tensorflow() -> None:
     if "tensorflow" in sys.modules:
         install()
     elif era.wanted():
-        patches.change(
-            "sys.meta_path: TensorFlow",
-            lambda: sys.meta_path.insert(0, _with_tensorflow),  # type: ignore[arg-type]
-            lambda: sys.meta_path.remove(_with_tensorflow),  # type: ignore[arg-type]
-            why=f"`{NAME}` is `tf.keras` from a script's first line on",
-            undone="the finder is removed",
-        )
+        _with_tensorflow.install("TensorFlow", why=f"`{NAME}` is `tf.keras` from a script's first line on")
 
 
 def install() -> None:

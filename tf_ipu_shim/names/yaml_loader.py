@@ -24,13 +24,7 @@ def install() -> None:
     if module is not None:
         _loaded(module)
     else:
-        patches.change(
-            "sys.meta_path: yaml",
-            lambda: sys.meta_path.insert(0, _finder),  # type: ignore[arg-type]
-            lambda: sys.meta_path.remove(_finder),  # type: ignore[arg-type]
-            why="yaml.load without a loader, when a script imports PyYAML",
-            undone="the finder is removed",
-        )
+        _finder.install(_NAME, why="yaml.load without a loader, when a script imports PyYAML")
 
 
 def _loaded(module: types.ModuleType) -> None:

@@ -47,13 +47,7 @@ _finder = after_loading.Finder(_NAMES.__contains__, lambda module: _loaded(modul
 
 def install() -> None:
     """Changes the Keras packages that are loaded, and those that will be; calling it again changes nothing."""
-    patches.change(
-        "sys.meta_path: Keras",
-        lambda: sys.meta_path.insert(0, _finder),  # type: ignore[arg-type]
-        lambda: sys.meta_path.remove(_finder),  # type: ignore[arg-type]
-        why="Keras is changed, as the rest of this list says, when a script imports it",
-        undone="the finder is removed",
-    )
+    _finder.install("Keras", why="Keras is changed, as the rest of this list says, when a script imports it")
     era.OPTIMIZERS.is_on()  # refuses a wrong value of its variable at once
     one_keras.install()
     for name in _NAMES:

@@ -1,8 +1,8 @@
 #include "one_dnn.h"
 
-#include <map>
+#include <string>
 
-#include "absl/strings/strip.h"
+#include "absl/algorithm/container.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/util/util.h"
 
@@ -11,7 +11,38 @@ namespace {
 
 constexpr char kLabelAttr[] = "_kernel";
 constexpr char kNameChange[] = "MklNameChangeOp";
-constexpr char kFusedBatchNorm[] = "_MklNativeFusedBatchNormEx";
+constexpr char kPoolingGradient[] = "_MklNativeMaxPoolGrad";
+
+struct Pair {
+  absl::string_view op, one_dnn;
+};
+
+// With the op's own inputs, outputs and attributes: they are put in its place here.
+constexpr Pair kAlike[] = {
+    {"MatMul", "_MklMatMul"},
+    {"BatchMatMul", "_MklBatchMatMul"},
+    {"BatchMatMulV2", "_MklBatchMatMulV2"},
+    {"Einsum", "_MklEinsum"},
+    {"Softmax", "_MklSoftmax"},
+    {"Conv2D", "_MklNativeConv2D"},
+    {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilter"},
+    {"Conv2DBackpropInput", "_MklNativeConv2DBackpropInput"},
+    {"Conv3D", "_MklNativeConv3D"},
+    {"Conv3DBackpropFilterV2", "_MklNativeConv3DBackpropFilterV2"},
+    {"Conv3DBackpropInputV2", "_MklNativeConv3DBackpropInputV2"},
+    {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"},
+    {"FusedBatchNormV3", "_MklNativeFusedBatchNormV3"},
+    {"_FusedBatchNormEx", "_MklNativeFusedBatchNormEx"},  // with a relu, by TensorFlow's rewriting of a session's graph
+    {"FusedBatchNormGradV3", "_MklNativeFusedBatchNormGradV3"},
+    {"AvgPool", "_MklNativeAvgPool"},
+    {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
+
+// With others: lowering puts them in place (`lowering/one_dnn_pooling`, `one_dnn_biases`).
+constexpr Pair kOthers[] = {{"MaxPool", "_MklNativeMaxPool"},
+                            {"MaxPoolGrad", kPoolingGradient},
+                            {"_FusedConv2D", "_MklNativeFusedConv2D"},
+                            {"_FusedMatMul", "_MklNativeFusedMatMul"},
+                            {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilterWithBias"}};
 
 }  // namespace
 
@@ -19,27 +50,9 @@ using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's ops
 
 bool PutOnOneDnn(NodeDef* op) {
   const NodeDef& node = *op;
-  static const auto* ops = new std::map<std::string, std::string>{
-      {"MatMul", "_MklMatMul"},
-      {"BatchMatMul", "_MklBatchMatMul"},
-      {"BatchMatMulV2", "_MklBatchMatMulV2"},
-      {"Einsum", "_MklEinsum"},
-      {"Softmax", "_MklSoftmax"},
-      {"Conv2D", "_MklNativeConv2D"},
-      {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilter"},
-      {"Conv2DBackpropInput", "_MklNativeConv2DBackpropInput"},
-      {"Conv3D", "_MklNativeConv3D"},
-      {"Conv3DBackpropFilterV2", "_MklNativeConv3DBackpropFilterV2"},
-      {"Conv3DBackpropInputV2", "_MklNativeConv3DBackpropInputV2"},
-      {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"},
-      {"FusedBatchNormV3", "_MklNativeFusedBatchNormV3"},
-      {"_FusedBatchNormEx", kFusedBatchNorm},  // with a relu, by TensorFlow's rewriting of a session's graph
-      {"FusedBatchNormGradV3", "_MklNativeFusedBatchNormGradV3"},
-      {"AvgPool", "_MklNativeAvgPool"},
-      {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
   if (!IsMKLEnabled()) return false;
-  const auto found = ops->find(node.op());
-  if (found == ops->end()) return false;
+  const auto found = absl::c_find_if(kAlike, [&node](const Pair& pair) { return pair.op == node.op(); });
+  if (found == std::end(kAlike)) return false;
   const auto is = [&node](const char* name, const auto& accepts) {
     const auto value = node.attr().find(name);
     return value == node.attr().end() || accepts(value->second);
@@ -52,19 +65,26 @@ bool PutOnOneDnn(NodeDef* op) {
     return !sizes.empty() && sizes[0] == 1 && sizes[sizes.size() - 1] == 1;
   };
   if (!is("T", is_float) || !is("U", is_float) || !is("data_format", is_last) || !is("ksize", is_window)) return false;
-  op->set_op(found->second);
+  op->set_op(std::string(found->one_dnn));
   AddNodeAttr(kLabelAttr, kNameChange, op);
   return true;
 }
 
 std::string WithoutOneDnn(absl::string_view op) {
-  if (op == kFusedBatchNorm) return "_FusedBatchNormEx";  // internal to TensorFlow, as its name says
-  if (absl::ConsumePrefix(&op, "_Mkl")) absl::ConsumePrefix(&op, "Native");
+  for (const Pair& pair : kAlike) {
+    if (pair.one_dnn == op) return std::string(pair.op);
+  }
+  for (const Pair& pair : kOthers) {
+    if (pair.one_dnn == op) return std::string(pair.op);
+  }
   return std::string(op);
 }
 
 NodeDef WithoutOneDnn(NodeDef node) {
-  if (node.op() == "_MklNativeMaxPoolGrad" && node.input_size() > 3) node.mutable_input()->DeleteSubrange(3, 1);
+  if (node.op() == kPoolingGradient) {
+    if (node.input_size() > 3) node.mutable_input()->DeleteSubrange(3, 1);
+    node.mutable_attr()->erase("workspace_enabled");
+  }
   node.set_op(WithoutOneDnn(absl::string_view(node.op())));
   node.mutable_attr()->erase(kLabelAttr);
   return node;
