@@ -14,6 +14,7 @@ from tf_ipu_shim.accounting import work as work_module
 from tf_ipu_shim.accounting.work import ProgramWork, Size, Work
 from tf_ipu_shim.compiling import execution_choice, lowered
 from tf_ipu_shim.compiling.execution_choice import choose
+from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.machine import ways
 
 v1 = tf.compat.v1
@@ -283,3 +284,31 @@ def test_a_program_that_runs_by_kernels_is_lowered_for_them(ipus, monkeypatch):
     sent = loop(9, lambda x: x * 2.0, np.arange(12, dtype=np.float32))
     np.testing.assert_array_equal(sent, 2.0 * np.arange(9))
     assert tf_ipu_shim.memory_report().devices[0].programs[-1].way == ways.KERNELS
+
+
+def rounds(x):
+    return tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, y + x), (0, x))[1]
+
+
+@pytest.mark.parametrize(
+    ("function", "rows", "alone"),
+    [(lambda x: x @ x, 8, True), (lambda x: x @ x, 256, False), (rounds, 8, False)],
+    ids=["short", "long", "loop"],
+)
+def test_a_short_program_runs_on_the_thread_that_calls_it(ipus, monkeypatch, function, rows, alone):
+    nodes = []
+
+    def noting(*arguments, **named):
+        program = by_kernels(*arguments, **named)
+        nodes.append(program.node)
+        return program
+
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    monkeypatch.setattr(lowered, "by_kernels", noting)
+    ipus()
+    x = floats(rows, rows)
+    (found,) = run(function, x)
+    expected = 4 * x if function is rounds else x @ x
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-4)
+    (node,) = nodes
+    assert (node.attr["executor_type"].s == b"SINGLE_THREADED_EXECUTOR") == alone

@@ -24,6 +24,8 @@ HORIZON_SECONDS = 30.0
 """How long a program is taken to run in a process: an epoch or a few of a small model."""
 MOST_RUNS = 2000.0
 """How often it is taken to run at most."""
+SHORT_SECONDS = 200e-6
+"""What takes less by kernels gains nothing from a second thread: to wake one, and be woken by it, takes 20 to 60 us."""
 WIDE = 100_000
 """Numbers of an op, on average, from which on its kernel runs on all cores; XLA's element-wise loops run on one."""
 
@@ -148,6 +150,15 @@ def costs(version: str = versions.VERSION) -> Mapping[str, Costs]:
     """What the ways take on a TensorFlow, the installed one if none is named."""
     major, minor = version.split(".")[:2]
     return _LATER_COSTS if (int(major), int(minor)) >= _LATER else _COSTS
+
+
+def is_short(work: ProgramWork) -> bool:
+    """Whether a program's kernels are run one after the other on the thread that calls it.
+
+    Args:
+        work: what it computes in a run.
+    """
+    return costs()[KERNELS].run(work) < SHORT_SECONDS
 
 
 def choose(work: ProgramWork) -> Execution:

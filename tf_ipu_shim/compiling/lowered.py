@@ -11,7 +11,7 @@ from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
 from tf_ipu_shim.compiling import profiles, studies
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
-from tf_ipu_shim.compiling.execution_choice import choose
+from tf_ipu_shim.compiling.execution_choice import choose, is_short
 from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering.assertions import stopping
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
@@ -114,7 +114,7 @@ class _Lowering:
         by_xla = runs = program
         if execution.way == KERNELS:
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
-            by_xla, runs, execution = self._by_kernels(program, execution, unknown)
+            by_xla, runs, execution = self._by_kernels(program, execution, unknown, is_short(work))
         if execution.way != KERNELS:
             by_xla = runs = stopping(runs, self._diagnostics.describe)
         if plan is not None:
@@ -157,13 +157,14 @@ class _Lowering:
         )
 
     def _by_kernels(
-        self, planned: LoweredProgram, execution: Execution, unknown: dict[str, str]
+        self, planned: LoweredProgram, execution: Execution, unknown: dict[str, str], is_short: bool
     ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
         """A program's launches, what runs, and in which way: some have to run by XLA all the same."""
         launches = self._lower(chunks=False) if planned.has_chunks else planned
         launches.result_shapes = planned.result_shapes
         describe = self._diagnostics.describe if execution.is_checked else None
-        runs = by_kernels(launches, self._request.library, describe, refuses=self._asked.way == KERNELS)
+        refuses = self._asked.way == KERNELS
+        runs = by_kernels(launches, self._request.library, describe, refuses, on_one_thread=is_short)
         execution = settled(execution, self._library, runs, unknown)
         if execution.way == KERNELS:
             return launches, runs, execution

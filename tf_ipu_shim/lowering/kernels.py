@@ -39,6 +39,7 @@ def by_kernels(
     library: Mapping[str, function_pb2.FunctionDef],
     describe: Describe | None = None,
     refuses: bool = True,
+    on_one_thread: bool = False,
 ) -> LoweredProgram:
     """The program with its XLA launches replaced by calls of functions whose ops run one by one.
 
@@ -47,6 +48,7 @@ def by_kernels(
         library: the functions of the request by name.
         describe: gives a text for each op, which the plugin's messages name it by; ops have none where left out.
         refuses: whether kernels refuse bad input; else what comes of it is what XLA makes of it (see `bad_input`).
+        on_one_thread: whether ops run one after the other on the caller's thread, where that can be.
 
     Returns:
         What runs instead. Its `clusters` and `exchanges` are the same.
@@ -62,9 +64,16 @@ def by_kernels(
     node.CopyFrom(program.node)
     if node.op == vocabulary.LAUNCH:
         copies.as_call(node)
+        if on_one_thread and _can_run_on_one_thread(list(copies.made.values())):
+            node.attr["executor_type"].s = b"SINGLE_THREADED_EXECUTOR"  # checked on 2.15.1 and 2.21.0
     run = [*emitted, *copies.made.values()]
     _leave_as_written([node, *(inside for function in run for inside in function.node_def)])
     return dataclasses.replace(program, node=node, functions=[*called, *run])
+
+
+def _can_run_on_one_thread(made: Sequence[function_pb2.FunctionDef]) -> bool:
+    """Whether it is one function without control flow, of which TensorFlow's executor for one thread knows nothing."""
+    return len(made) == 1 and not any(node.op in vocabulary.FUNCTION_ATTRIBUTES for node in made[0].node_def)
 
 
 def _leave_as_written(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
