@@ -143,6 +143,7 @@ THREADS = """
 import json, socket, threading
 import tensorflow as tf
 from tensorflow.python import ipu
+from tensorflow.python.distribute import cross_device_utils
 from tensorflow.python.ipu.ipu_multi_worker_strategy import IPUMultiWorkerStrategyV1
 
 v1 = tf.compat.v1
@@ -161,6 +162,11 @@ found = [{}, {}]
 def work(rank, on_host):
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(cluster, task_type="worker", task_id=rank)
     strategy = IPUMultiWorkerStrategyV1(resolver, variables_on_host=on_host)
+    # Ops of the second run are others than those of the first, which the servers still know.
+    start = 100 if on_host else 1000
+    strategy.extended._collective_keys = cross_device_utils.CollectiveKeys(
+        group_key_start=start, op_instance_key_start=start + 5, variable_instance_key_start=start + 70
+    )
     mine = found[rank]["host" if on_host else "ipu"] = {}
     with strategy.scope():
         optimizer = v1.train.MomentumOptimizer(0.5, momentum=0.0)
@@ -190,7 +196,11 @@ def work(rank, on_host):
         total = strategy.reduce(tf.distribute.ReduceOp.SUM, loss, axis=None)
         elements = strategy.experimental_distribute_dataset(tf.data.Dataset.range(8).batch(4))
         iterator = v1.data.make_initializable_iterator(elements)
-        batch = strategy.experimental_local_results(iterator.get_next())[0]
+        element = iterator.get_next()
+        batch = strategy.experimental_local_results(element)[0]
+        doubled = strategy.experimental_run_v2(lambda x: 2 * x, args=[element])  # of this worker's part
+        keys = [node.attr["instance_key"].i for node in v1.get_default_graph().as_graph_def().node]
+        mine["first key"] = min(key for key in keys if key)
         try:
             ipu.ipu_compiler.compile(lambda x: strategy.reduce("SUM", x, axis=None), [x])
         except NotImplementedError as error:
@@ -203,7 +213,7 @@ def work(rank, on_host):
             mine["weight"] = float(session.run(weight))
             means = [one for one in v1.global_variables() if one.name.startswith("seen")]
             mine["seen"] = [float(value) for value in session.run(means)]
-            mine["batch"] = session.run(batch).tolist()
+            mine["batch"], mine["doubled"] = (value.tolist() for value in session.run([batch, doubled]))
 
 
 def between_graphs(rank, on_host):
@@ -212,7 +222,6 @@ def between_graphs(rank, on_host):
 
 
 for on_host in (True, False):
-    IPUMultiWorkerStrategyV1._collective_key_base += 1000
     threads = [threading.Thread(target=between_graphs, args=[rank, on_host]) for rank in range(2)]
     for thread in threads:
         thread.start()
@@ -363,4 +372,6 @@ def test_workers_that_are_threads_of_one_process(python):
             assert mine["seen"] == [np.mean([2 * 1.0, 2 * 2.0])], "each adds up its own, a read takes the mean"
             assert mine["devices"] == [worker + ("CPU:0" if place == "host" else "IPU:0"), worker + "IPU:0"]
             assert len(mine["batch"]) == 2 and mine["batch"][0] == 2 * rank
+            assert mine["doubled"] == [2 * element for element in mine["batch"]]
+            assert mine["first key"] == (170 if place == "host" else 1070), "past what the script leaves out"
             assert "only such workers meet inside a program" in mine["refused"]

@@ -7,6 +7,7 @@ import functools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras_models import X, Y, assert_same, compiled, functional, keras, on_the_cpu, sequential, strategy, trained
 from slow_cases import slowly
 
@@ -86,13 +87,27 @@ def test_how_metrics_of_replicas_are_reduced(ipus, asynchronous):
         model.set_asynchronous_callbacks(asynchronous)
         for method, expected in (("NONE", each[1]), ("LIST", each), ("SUM", sum(each)), ("MEAN", np.mean(each))):
             model.set_replication_options(method)
-            got = model.evaluate(X, Y, batch_size=8, verbose=0)[0]
+            got = model.evaluate(X, Y, batch_size=8, verbose=int(method == "LIST"))[0]  # the bar takes an array too
             np.testing.assert_allclose(got, expected, rtol=1e-5, err_msg=method)
         np.testing.assert_allclose(model.predict(X, batch_size=8, verbose=0), stock.predict(X, verbose=0), 1e-4, 1e-5)
         with pytest.raises(ValueError, match="Cannot parse 'MEDIAN' as a ReplicatedMetricReductionMethod"):
             model.set_replication_options("MEDIAN")
         with pytest.raises(ValueError, match="The provided dataset contains 1 items"):
             model.evaluate(X[:8], Y[:8], batch_size=8, verbose=0)
+
+
+def test_steps_of_training_are_those_of_all_replicas(ipus):
+    """As many updates as the same call makes on a CPU whose batches are those of all replicas."""
+    ipus(2)
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).repeat()
+    with strategy().scope():
+        model = compiled(sequential(), HALF, steps_per_execution=4)
+        model.set_gradient_accumulation_options(2, "mean")
+        model.fit(data.batch(8, drop_remainder=True), steps_per_epoch=8, epochs=2, verbose=0)
+    stock = compiled(sequential())
+    stock.fit(data.batch(32), steps_per_epoch=2, epochs=2, verbose=0)
+    for mine, theirs in zip(model.get_weights(), stock.get_weights()):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_steps_of_evaluate_and_predict_are_those_of_all_replicas(ipus):
@@ -103,7 +118,7 @@ def test_steps_of_evaluate_and_predict_are_those_of_all_replicas(ipus):
         model.set_replication_options("MEAN")
         predictions = model.predict(X, batch_size=8, steps=4, verbose=0)
         losses = model.evaluate(X, Y, batch_size=8, steps=4, verbose=0)
-        with pytest.raises(ValueError, match="`steps` is 1, and 2 replicas share them"):
+        with pytest.raises(ValueError, match=r"`steps_per_epoch` \(or `steps`\) is 1, and 2 replicas share them"):
             model.predict(X, batch_size=8, steps=1, verbose=0)
         weights = model.get_weights()
     stock = compiled(sequential())

@@ -15,6 +15,7 @@ from typing import Any
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.names import (
+    collective_keys,
     dataset_statistics,
     dimensions,
     era,
@@ -136,6 +137,7 @@ def install_attributes() -> None:
 
     if era.wanted():
         _add_python()
+        collective_keys.install()
         dataset_statistics.install()
         dimensions.install()
         half_batch_norm.install()

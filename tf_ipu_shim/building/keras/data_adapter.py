@@ -29,9 +29,8 @@ class IPUDataHandler:
         y: targets.
         sample_weight: a weight for each sample.
         batch_size: samples of one mini-batch; 32 when left out.
-        steps_per_epoch: mini-batches a replica takes in an epoch; what the data has when left out.
-        steps_are_shared: whether that is instead what all replicas take together, as `steps` of `evaluate` and
-            `predict` are: the same call on a CPU has the same results.
+        steps_per_epoch: mini-batches that all replicas together take in an epoch, so that the same call on a CPU takes
+            as many; what the data has when left out.
         initial_epoch: the first epoch's number.
         epochs: the number after the last epoch's.
         shuffle: whether samples are in a new order each epoch.
@@ -73,7 +72,6 @@ class IPUDataHandler:
         model: Any = None,
         steps_per_execution: Any = None,
         replication_factor: int | None = 1,
-        steps_are_shared: bool = False,
     ) -> None:
         note_arguments(
             "Model.fit", max_queue_size=max_queue_size, workers=workers, use_multiprocessing=use_multiprocessing
@@ -83,7 +81,7 @@ class IPUDataHandler:
         if steps_per_epoch == 0:
             raise ValueError("`steps_per_epoch` (or `steps`) is 0. Give a positive number, or leave it out.")
         self._initial_epoch, self._epochs = initial_epoch, epochs
-        self._steps_per_epoch, self._steps_are_shared = steps_per_epoch, steps_are_shared
+        self._steps_per_epoch = steps_per_epoch
         self._steps_per_execution = 1 if steps_per_execution is None else int(steps_per_execution)
         self._batch_size = batch_size
         kind = adapters.select_data_adapter(x, y)
@@ -189,7 +187,7 @@ class IPUDataHandler:
     def _infer_steps(self) -> int:
         replicas = self._replication_factor or 1
         if self._steps_per_epoch is not None:
-            return self._steps_per_epoch // replicas if self._steps_are_shared else self._steps_per_epoch
+            return self._steps_per_epoch // replicas
         size = self._adapter.get_size()
         if size is None:
             size = int(cardinality.cardinality(self._dataset))
@@ -207,10 +205,10 @@ class IPUDataHandler:
         size = int(cardinality.cardinality(self._dataset))
         if steps == 0:
             size = size if size >= 0 else self._adapter.get_size()
-            if self._steps_are_shared and self._steps_per_epoch is not None:
+            if self._steps_per_epoch is not None:
                 raise ValueError(
-                    f"`steps` is {self._steps_per_epoch}, and {replicas} replicas share them: each needs at least one. "
-                    f"Give `steps` of {replicas} or more, or use fewer IPUs."
+                    f"`steps_per_epoch` (or `steps`) is {self._steps_per_epoch}, and {replicas} replicas share them: "
+                    f"each needs at least one. Give {replicas} or more, or use fewer IPUs."
                 )
             raise ValueError(
                 f"The provided dataset contains {size} items, but all {replicas} replicas are requested to run 1 steps "

@@ -288,7 +288,6 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 model=self,
                 steps_per_execution=steps,
                 replication_factor=None,
-                steps_are_shared=mode != "fit",
                 **data,
             )
         self._see(handler.element_spec)

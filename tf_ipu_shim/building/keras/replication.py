@@ -17,7 +17,7 @@ class ReplicatedMetricReductionMethod(enum.Enum):
 
     Attributes:
         NONE: the value of the last replica.
-        LIST: a list with the value of each replica.
+        LIST: an array with the value of each replica.
         SUM: their sum.
         MEAN: their mean.
 
@@ -131,7 +131,7 @@ def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMe
     if replicas == 1:
         return logs
     if method is ReplicatedMetricReductionMethod.LIST:
-        return nest.map_structure(list, logs)
+        return logs  # arrays, which Keras' progress bar can take the mean of
     reduction = {
         ReplicatedMetricReductionMethod.NONE: lambda value: value[-1],
         ReplicatedMetricReductionMethod.SUM: lambda value: value.sum(axis=0),

@@ -91,6 +91,8 @@ class StepData(IPUDataHandler):
             )
         self.steps_per_epoch, self.steps_per_run = steps, per_run
         self._steps_per_execution = max(per_run * self._accumulation, 1)
+        if self._wanted_steps is not None:
+            self._steps_per_epoch = steps * self._accumulation * value  # steps are those of each replica here
         super().set_replication_factor(value)
 
     def steps(self) -> Iterator[int]:

@@ -16,6 +16,7 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.distribute import (
     collective_all_reduce_strategy,
     collective_util,
+    cross_device_ops,
     device_util,
     distribute_lib,
     distribute_utils,
@@ -67,6 +68,22 @@ class ClusterExtended(collective_all_reduce_strategy.CollectiveAllReduceExtended
         self._host_device = device_util.canonicalize(f"{self._worker_device}/device:CPU:0")
         self._ipu_device = device_util.canonicalize(self._given_device, self._host_device)
         self._variable_device = self._host_device if self._variables_on_host else self._ipu_device
+
+    @property
+    def _collective_keys(self) -> Any:
+        """The numbers of collective ops, which scripts of TensorFlow 1.15 replace by their own."""
+        return self._keys
+
+    @_collective_keys.setter
+    def _collective_keys(self, keys: Any) -> None:
+        self._keys = keys
+        if hasattr(self, "_host_device"):  # else TensorFlow makes the ops itself, with these keys
+            self._cross_device_ops = self._host_cross_device_ops = cross_device_ops.CollectiveAllReduce(
+                devices=(self._host_device,),
+                group_size=self._num_workers,
+                options=self._communication_options,
+                collective_keys=keys,
+            )
 
     @property
     def _device_ordinal(self) -> int:

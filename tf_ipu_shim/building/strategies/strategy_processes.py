@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensorflow.python.distribute import distribute_lib, input_util, values
+from tensorflow.python.distribute import distribute_lib, distribute_utils, input_util, values
 from tensorflow.python.framework import indexed_slices, ops
 from tensorflow.python.platform import tf_logging
 
@@ -59,7 +59,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
         """`run`, as TensorFlow 1.15 and 2.1 call it.
 
         Args:
-            fn: the function.
+            fn: the function. It takes this process's part of what a distributed dataset gives.
             args: positional arguments.
             kwargs: keyword arguments.
 
@@ -71,6 +71,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
             >>> float(strategy.experimental_run_v2(tf.function(lambda x: x + 1.0), args=[1.0]))
             2.0
         """
+        args, kwargs = distribute_utils.select_replica(0, (tuple(args), kwargs))
         return self.run(fn, args, kwargs)
 
     @property
