@@ -1,8 +1,11 @@
 """BERT pre-training as pipelines of four IPUs, embeddings and what is predicted on the first of them.
 
-`tf-ipu fit --system bow-pod16 -m benchmarks.published.bert 768 12 4 32 510 0,4,4,4` is BERT-Base. Arguments: width,
+`tf-ipu fit --system bow-pod16 -m benchmarks.published.bert 768 12 4 32 510 0,4,4,4 0.28,0.26,0.28,0.28` is
+BERT-Base. Arguments: width,
 attention heads, replicas, sequences of a mini-batch, mini-batches whose gradients a replica accumulates, encoder layers
-on each IPU.
+on each IPU, and the part of a tile that products may use on each. As in the configurations of the published runs, a checkpoint follows each encoder, one product makes
+queries, keys and values, none of these has a bias, the norms are those of the IPU, and the optimizer's state is in remote
+memory.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import sys
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
+from ipu_tensorflow_addons.keras.layers import LayerNormalization
 from tensorflow import keras
 from tensorflow.python import ipu
 
@@ -19,6 +24,7 @@ from benchmarks.published import common
 WORDS, PLACES, PREDICTED = 30400, 128, 20
 IPUS = 4
 layers = keras.layers
+pipelining = ipu.ops.pipelining_ops
 
 
 class Places(layers.Layer):  # type: ignore[misc]
@@ -31,17 +37,49 @@ class Places(layers.Layer):  # type: ignore[misc]
         return x + self.table
 
 
+class Attention(layers.Layer):  # type: ignore[misc]
+    """What each place takes from all places.
+
+    Args:
+        heads: number of attention heads.
+    """
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def build(self, shape: Any) -> None:
+        self.kernel = self.add_weight("kernel", (shape[-1], 3 * shape[-1]), initializer="zeros")
+
+    def call(self, x: Any) -> Any:
+        batch, width = x.shape[0], x.shape[-1]
+        query, key, value = (
+            tf.transpose(tf.reshape(one, [batch, PLACES, self.heads, width // self.heads]), [0, 2, 1, 3])
+            for one in tf.split(tf.matmul(x, self.kernel), 3, axis=-1)
+        )
+        scores = tf.matmul(query, key, transpose_b=True) * (width // self.heads) ** -0.5
+        taken = tf.matmul(tf.nn.softmax(scores), value)
+        return tf.reshape(tf.transpose(taken, [0, 2, 1, 3]), [batch, PLACES, width])
+
+
+class Checkpoint(layers.Layer):  # type: ignore[misc]
+    """Recomputation begins here."""
+
+    def call(self, x: Any) -> Any:
+        return pipelining.recomputation_checkpoint(x)
+
+
 def norm(x: Any) -> Any:
-    return layers.LayerNormalization(epsilon=1e-3)(x)
+    return LayerNormalization(epsilon=1e-3)(x)
 
 
 def encoder(x: Any, width: int, heads: int) -> Any:
-    x = norm(x + layers.MultiHeadAttention(heads, width // heads)(x, x))
-    return norm(x + layers.Dense(width)(layers.Dense(4 * width, activation="gelu")(x)))
+    x = norm(x + layers.Dense(width, use_bias=False)(Attention(heads)(x)))
+    return Checkpoint()(norm(x + layers.Dense(width)(layers.Dense(4 * width, activation="gelu")(x))))
 
 
-def bert(width: int, heads: int, encoders: list[int]) -> Any:
-    words = keras.Input((PLACES,), dtype="int32")
+def bert(width: int, heads: int, batch: int, encoders: list[int]) -> Any:
+    words = keras.Input((PLACES,), batch, dtype="int32")
     x = words
     for stage, count in enumerate(encoders):
         with keras.ipu.PipelineStage(stage):
@@ -54,21 +92,34 @@ def bert(width: int, heads: int, encoders: list[int]) -> Any:
         return keras.Model(words, layers.Dense(WORDS)(masked))
 
 
-def main(width: int, heads: int, replicas: int, batch: int, accumulated: int, encoders: list[int]) -> None:
+def main(
+    width: int, heads: int, replicas: int, batch: int, accumulated: int, encoders: list[int], proportions: list[str]
+) -> None:
+    ipus = [*range(IPUS), 0]
+    options = [
+        pipelining.PipelineStageOptions(
+            matmul_options={"availableMemoryProportion": proportions[one], "partialsType": "half"}
+        )
+        for one in ipus
+    ]
     with common.strategy(replicas * IPUS).scope():
-        model = bert(width, heads, encoders)
+        model = bert(width, heads, batch, encoders)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         steps = accumulated * replicas
         model.compile(keras.optimizers.legacy.SGD(1e-5, 0.9), loss, steps_per_execution=steps)
         model.set_pipelining_options(
             accumulated,
-            device_mapping=[*range(IPUS), 0],
+            device_mapping=ipus,
+            forward_propagation_stages_poplar_options=options,
+            backward_propagation_stages_poplar_options=options,
             gradient_accumulation_reduction_method="mean",
-            pipeline_schedule=ipu.ops.pipelining_ops.PipelineSchedule.Grouped,
+            pipeline_schedule=pipelining.PipelineSchedule.Grouped,
+            recomputation_mode=pipelining.RecomputationMode.RecomputeAndBackpropagateInterleaved,
+            offload_weight_update_variables=True,
         )
         label = np.zeros(PREDICTED, np.int32)
         common.train(model, np.zeros(PLACES, np.int32), label, batch, steps)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:6]), [int(count) for count in sys.argv[6].split(",")])
+    main(*map(int, sys.argv[1:6]), [int(count) for count in sys.argv[6].split(",")], sys.argv[7].split(","))

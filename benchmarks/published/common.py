@@ -10,14 +10,14 @@ from tensorflow import keras
 from tensorflow.python import ipu
 
 
-def strategy(ipus: int) -> Any:
-    """A strategy over so many IPUs, for models in float16."""
+def strategy(ipus: int, proportion: str = "0.6") -> Any:
+    """A strategy over so many IPUs, for models in float16; products use that part of a tile at most."""
     keras.backend.set_floatx("float16")
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = ipus
     config.allow_recompute = True
     for options in (config.convolutions, config.matmuls):
-        options.poplar_options = {"partialsType": "half"}
+        options.poplar_options = {"partialsType": "half", "availableMemoryProportion": proportion}
     config.configure_ipu_system()
     return ipu.ipu_strategy.IPUStrategy()
 

@@ -1,7 +1,9 @@
-"""ResNet-50 on as many IPUs as replicas: `tf-ipu fit --system bow-pod16 -m benchmarks.published.resnet50 16 20 6`.
+"""ResNet-50 on as many IPUs as replicas: `tf-ipu fit --system bow-pod16 -m benchmarks.published.resnet50 16 20 6 0.15`.
 
-Arguments: replicas, images of a mini-batch, mini-batches whose gradients a replica accumulates. As in the configuration
-of the published runs, images come as bytes and the optimizer's state stays on the IPU.
+Arguments: replicas, images of a mini-batch, mini-batches whose gradients a replica accumulates, the part of a tile that
+products may use. As in the configuration
+of the published runs, each replica is a sequential pipeline on one IPU, which recomputation needs, cut after the same
+blocks; images come as bytes and the optimizer's state stays on the IPU.
 """
 
 from __future__ import annotations
@@ -10,24 +12,38 @@ import sys
 
 import numpy as np
 from tensorflow import keras
+from tensorflow.python import ipu
 
 from benchmarks.published import common
 
+LAST = ("conv2_block1", "conv2_block3", "conv3_block1", "conv3_block3", "conv4_block1", "conv4_block4")
+"""The last block of each stage but the last."""
+pipelining = ipu.ops.pipelining_ops
 
-def main(replicas: int, batch: int, accumulated: int) -> None:
-    with common.strategy(replicas).scope():
+
+def main(replicas: int, batch: int, accumulated: int, proportion: str) -> None:
+    with common.strategy(replicas, proportion).scope():
         pixels = keras.Input((224, 224, 3), dtype="uint8")
         images = keras.layers.Rescaling(1 / 127.5, -1.0)(pixels)
         network = keras.applications.ResNet50(weights=None, classifier_activation=None, input_tensor=images)
         model = keras.Model(pixels, network.output)
+        stage, stages = 0, model.get_pipeline_stage_assignment()
+        for assignment in stages:
+            assignment.pipeline_stage = stage
+            stage += assignment.layer.name in [f"{name}_out" for name in LAST]
+        model.set_pipeline_stage_assignment(stages)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         steps = accumulated * replicas
         model.compile(keras.optimizers.legacy.SGD(1e-5, 0.9), loss, steps_per_execution=steps)
-        model.set_gradient_accumulation_options(
-            accumulated, gradient_accumulation_reduction_method="mean", offload_weight_update_variables=False
+        model.set_pipelining_options(
+            accumulated,
+            device_mapping=[0] * (len(LAST) + 1),
+            gradient_accumulation_reduction_method="mean",
+            pipeline_schedule=pipelining.PipelineSchedule.Sequential,
+            offload_weight_update_variables=False,
         )
         common.train(model, np.zeros((224, 224, 3), np.uint8), np.int32(1), batch, steps)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:4]), sys.argv[4])

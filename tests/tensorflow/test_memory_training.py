@@ -150,6 +150,52 @@ def test_recomputation_stashes_inputs_instead(checkpoint):
     assert ">stash<" in report.to_svg() and ">fifo<" not in report.to_svg()
 
 
+def deep(stages, layers, checkpoint=False, **options):
+    """A pipeline on one IPU whose stages have several layers each; the memory of the IPU."""
+    infeed, outfeed = feed()
+
+    def stage(number):
+        def forward(x):
+            for index in range(layers):
+                x = layer(x, f"{number}_{index}", checkpoint and index + 1 == layers // 2)
+            return tf.reduce_sum(x) if number == stages - 1 else x
+
+        return forward
+
+    (plan,) = run(
+        lambda: pipelining_ops.pipeline(
+            [stage(number) for number in range(stages)],
+            2 * stages,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=momentum,
+            device_mapping=[0] * stages,
+            **options,
+        ),
+        infeed,
+    )
+    return plan
+
+
+@pytest.mark.parametrize("mode", ["Auto", "RecomputeThenBackpropagate"])
+def test_a_sequential_pipeline_on_one_ipu_needs_a_stage_at_a_time(monkeypatch, mode):
+    """Each layer's tanh is kept: 24 of them. With recomputation 4 that go from stage to stage, 5 inside one.
+
+    It needs most in the stage before the last one: while that is computed anew, the gradient that came into it waits, and
+    so do those of the last stage's weights.
+    """
+    monkeypatch.setattr(sys.modules[__name__], "ROWS", 40 * ROWS)  # what a layer gives is more than its weights
+    recomputation = pipelining_ops.RecomputationMode[mode]
+    options = {"pipeline_schedule": PipelineSchedule.Sequential, "recomputation_mode": recomputation}
+    configure(1)
+    kept = deep(4, 6, **options)
+    configure(1, recompute=True)
+    with tf.Graph().as_default():
+        anew = deep(4, 6, **options)
+    assert kept.peak_bytes - anew.peak_bytes == (24 - 4 - 5 - 1) * 40 * VALUES - 6 * WEIGHTS
+    assert anew.categories["fifo"] == anew.categories["stash"] == 0
+
+
 def test_stages_that_share_an_ipu_have_fifos_of_their_own():
     configure(2)
     first, second = pipelined(4, devices=[0, 1, 1, 0])

@@ -9,7 +9,7 @@ from ipu_tensorflow_addons.saved_model_tool.converter import auto_pipeline, manu
 from keras_models import keras
 from option_runs import COMPILE_ONLY, keras_recurrent, norm, pipeline, recurrent
 from tf_ipu_shim.ipu.ops.experimental import popfloat_cast_to_gfloat
-from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineStageOptions, RecomputationMode
+from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineStageOptions
 from tf_ipu_shim.keras.optimizers import ALSOptimizer
 from tf_ipu_shim.poplar.ops import gen_pop_datastream_ops, gen_popnn_ops, gen_popops_ops
 
@@ -252,7 +252,6 @@ GIVEN = {
     "pipeline": (
         lambda **options: pipeline(2, 4, **options),
         {
-            "recomputation_mode": RecomputationMode.RecomputeThenBackpropagate,
             "weight_update_poplar_options": stage_options(),
         },
     ),

@@ -9,6 +9,7 @@ from tensorflow.core.framework import node_def_pb2
 
 from tf_ipu_shim.accounting import pipeline_memory
 from tf_ipu_shim.accounting.accounts import Accounts, bytes_of
+from tf_ipu_shim.accounting.recomputation import Mark
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
@@ -56,6 +57,7 @@ class BlockWriter:
         self.walk = walk
         self.blocks = blocks
         self.bound: dict[int, list[int]] = {}  # values of the walk around this one that are used on each IPU
+        self.marks: dict[str, Mark] = {}  # ops of stages that are computed anew
 
     def block(self, ipu: int) -> Block:
         """What an IPU runs, where a new part of the program begins."""

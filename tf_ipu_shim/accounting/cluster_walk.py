@@ -20,6 +20,7 @@ from tf_ipu_shim.accounting.computations import InstructionReader
 from tf_ipu_shim.accounting.hlo import HloReader
 from tf_ipu_shim.accounting.instructions import is_gradient
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
+from tf_ipu_shim.accounting.recomputation import marks_of
 from tf_ipu_shim.accounting.shape_inference import Known, infer, reached
 from tf_ipu_shim.accounting.stand_ins import with_stand_ins
 from tf_ipu_shim.lowering import op_types
@@ -88,6 +89,8 @@ def _read(
         scopes.setdefault(name, scope)
         return name
 
+    if walk.walk.storage.recomputes:
+        walk.marks.update(marks_of(library))
     names = walk.walk.names
     instructions = InstructionReader(module, library, names, walk.walk.plannings, ipu) if names is not None else None
     reader = HloReader(module, walk.blocks[ipu], owner_of, instructions, walk.walk.new_key)

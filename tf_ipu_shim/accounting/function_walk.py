@@ -11,6 +11,7 @@ from tf_ipu_shim.accounting import cluster_walk
 from tf_ipu_shim.accounting.accounts import bytes_of
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
 from tf_ipu_shim.accounting.hlo import is_same
+from tf_ipu_shim.accounting.recomputation import interleaves, recompute
 from tf_ipu_shim.accounting.running_order import in_order
 from tf_ipu_shim.accounting.shape_inference import Known, infer
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
@@ -149,10 +150,17 @@ class FunctionWalk(BlockWriter):
                 left.at[ipu] = block.add(value)
                 gives.setdefault(ipu, []).append(left.at[ipu])
             carried.append(left)
+        body.recompute(pipeline)
         ipus = sorted({*body.blocks, *gives})
         waiting = self.begin_pipeline(pipeline, ipus) if pipeline is not None else {}
         self._run_inside(node.name, [test, body], gives, True, waiting, self._iterations(pipeline, trips))
         return carried
+
+    def recompute(self, pipeline: PipelineDescription | None) -> None:
+        """Has the stages of a pipeline, whose mini-batch this is, recompute, where they are marked for that."""
+        if pipeline is not None and pipeline.training and self.marks:
+            for block in self.blocks.values():
+                recompute(block, self.marks, pipeline.stages, interleaves(pipeline), self.walk.new_key)
 
     def _accumulators(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held]) -> frozenset[int]:
         """Numbers of what a pipeline's loop carries on and changes, but for its counters."""

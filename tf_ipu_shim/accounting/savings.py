@@ -55,7 +55,7 @@ def _changes(request: ProgramRequest, plan: MemoryPlan, storage: Storage) -> Ite
     """What the options of this program could be."""
     kinds = {kind for ipu in plan.ipus for kind, size in ipu.categories.items() if size}
     training = [one for one in pipelines_in(request.library.values()) if one.training]
-    if training and not storage.recomputes and "fifo" in kinds:
+    if any(one.stages > 1 for one in training) and not storage.recomputes and kinds & {"fifo", "activation"}:
         yield "recomputation (allow_recompute=True)", dataclasses.replace(storage, recomputes=True)
     state, movable = variable_kinds.STATE, _movable(request, bool(training))
     for kind, option in _OFFLOADING.items():

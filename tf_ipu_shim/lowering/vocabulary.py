@@ -22,6 +22,8 @@ PRIVATE_ATTRIBUTES = (
 PIPELINE_COUNT_ATTRIBUTE = "_ipu_pipeline_count"
 # On the same loop: a `pipelines.PipelineDescription` as JSON.
 PIPELINE_ATTRIBUTE = "_ipu_pipeline"
+# On an op of a forward stage: the stage's number.
+STAGE_ATTRIBUTE = "_ipu_stage"
 # On an op of a stage whose value recomputation keeps.
 CHECKPOINT_ATTRIBUTE = "_ipu_recomputation_checkpoint"
 # On a loop in which optimizers accumulate: its iterations and the mini-batches to an update, for each such optimizer.

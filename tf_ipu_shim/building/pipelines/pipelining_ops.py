@@ -174,11 +174,7 @@ def pipeline(
         unread = [options.unread for options in each or ()]
         if any(unread):
             accepted.note_arguments({f"pipeline({way}_propagation_stages_poplar_options)": unread})
-    note_arguments(
-        "pipeline",
-        recomputation_mode=recomputation_mode,
-        weight_update_poplar_options=weight_update_poplar_options,
-    )
+    note_arguments("pipeline", weight_update_poplar_options=weight_update_poplar_options)
     if context.executing_eagerly():
         raise RuntimeError(
             "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "

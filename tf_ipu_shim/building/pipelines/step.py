@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import ops, tensor_util
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
@@ -67,11 +68,14 @@ class PipelineStep:
         plain = [PipelineStageOptions()] * len(self._arguments.functions)
         forward_options = self._arguments.forward_options or plain
         backward_options = self._arguments.backward_options or plain
-        for stage, options, backward in zip(self._arguments.functions, forward_options, backward_options):
+        for number, (stage, options, backward) in enumerate(
+            zip(self._arguments.functions, forward_options, backward_options)
+        ):
             inputs_of_stages.append(
                 [value for value in (*outputs, *keywords.values()) if tensor_util.is_tf_type(value)]
             )
-            with planner_options.planned(**_products(options)):
+            mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=number)}
+            with planner_options.planned(**_products(options)), tracing.attributes(mark):
                 outputs = self._run_stage(stage, outputs, keywords)
             given = [value for value in outputs if tensor_util.is_tf_type(value)]
             planner_options.check(given, *_products(options).values(), *_products(backward).values())

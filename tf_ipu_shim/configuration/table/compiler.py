@@ -16,7 +16,7 @@ OPTIONS: tuple[Option, ...] = (
         "Compute forward activations again in the backward pass instead of keeping them: less memory, more work.",
         "speed_size_config.allow_recompute",
         effect=MEMORY,
-        what="pipelines keep stashes instead of FIFOs",
+        what="pipelines keep stashes instead of FIFOs, and stages run forward twice",
     ),
     Option(
         "serialization_output_folder",
