@@ -1,11 +1,10 @@
 """BERT pre-training as pipelines of four IPUs, embeddings and what is predicted on the first of them.
 
-`tf-ipu fit --system bow-pod16 -m benchmarks.published.bert 768 12 4 32 510 0,4,4,4 0.28,0.26,0.28,0.28` is
-BERT-Base. Arguments: width,
-attention heads, replicas, sequences of a mini-batch, mini-batches whose gradients a replica accumulates, encoder layers
-on each IPU, and the part of a tile that products may use on each. As in the configurations of the published runs, a checkpoint follows each encoder, one product makes
-queries, keys and values, none of these has a bias, the norms are those of the IPU, and the optimizer's state is in remote
-memory.
+`tf-ipu fit --system bow-pod16 -m benchmarks.published.bert 768 12 4 32 510 0,4,4,4 0.28,0.26,0.28,0.28` is BERT-Base.
+Arguments: width, attention heads, replicas, sequences of a mini-batch, mini-batches whose gradients a replica
+accumulates, encoder layers on each IPU, and the part of a tile that products may use on each. As in the
+configurations of the published runs, a checkpoint follows each encoder, one product makes queries, keys and values,
+none of these has a bias, the norms are those of the IPU, and the optimizer's state is in remote memory.
 """
 
 from __future__ import annotations

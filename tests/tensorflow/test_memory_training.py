@@ -181,8 +181,8 @@ def deep(stages, layers, checkpoint=False, **options):
 def test_a_sequential_pipeline_on_one_ipu_needs_a_stage_at_a_time(monkeypatch, mode):
     """Each layer's tanh is kept: 24 of them. With recomputation 4 that go from stage to stage, 5 inside one.
 
-    It needs most in the stage before the last one: while that is computed anew, the gradient that came into it waits, and
-    so do those of the last stage's weights.
+    It needs most in the stage before the last one: while that is computed anew, the gradient that came into it waits,
+    and so do those of the last stage's weights.
     """
     monkeypatch.setattr(sys.modules[__name__], "ROWS", 40 * ROWS)  # what a layer gives is more than its weights
     recomputation = pipelining_ops.RecomputationMode[mode]
