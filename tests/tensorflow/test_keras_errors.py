@@ -194,7 +194,7 @@ def test_a_model_from_outside_has_no_extensions():
         ("gradient_accumulation", {"num_mini_batches": 1}, ValueError, "Found `num_mini_batches` key"),
         ("gradient_accumulation", {"experimental_normalize_gradients": True}, ValueError, "Found `experimental_norm"),
         ("gradient_accumulation", {"nonsense": True}, TypeError, "takes no argument 'nonsense'"),
-        ("gradient_accumulation", {"gradient_accumulation_reduction_method": "x"}, ValueError, "Cannot parse 'x' as"),
+        ("gradient_accumulation", {"gradient_accumulation_reduction_method": "x"}, ValueError, "Cannot parse x as"),
         ("pipelining", {"gradient_accumulation_steps_per_replica": -1}, ValueError, "positive integer"),
         ("pipelining", {"device_mapping": 1}, ValueError, "`device_mapping` to be a list of integers"),
         ("pipelining", {"device_mapping": ["0"]}, ValueError, "`device_mapping` to be a list of integers"),

@@ -358,7 +358,7 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
             ValueError,
             "only supported when reduction_method is SUM",
         ),
-        ({"reduction_method": "MEDIAN"}, ValueError, "Cannot parse 'MEDIAN'"),
+        ({"reduction_method": "MEDIAN"}, ValueError, "Cannot parse MEDIAN as one of"),
         ({"outfeed_loss": True}, ValueError, "optimizer_function must be provided when outfeed_loss"),
         ({"outfeed_mask": [True]}, ValueError, "optimizer_function must be provided when outfeed_mask"),
         ({"outfeed_mask": [True], "outfeed_loss": True, **TRAIN}, ValueError, "Only one of `outfeed_loss`"),

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
 from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
+from tf_ipu_shim.ipu.ops import pipelining_ops
 
 from tf_ipu_shim.accounting import running_order
 from tf_ipu_shim.compiling import profiles as profiles_module
@@ -146,6 +147,44 @@ def test_what_a_loop_begins_with_is_not_copied_from_the_host_where_it_is_known(p
         assert session.run(built) == [100 * 100 * 10.5]
     (profile,) = profiles()
     assert {row.bytes for row in rows(profile, "host")} == {4}  # an element, and the result
+
+
+def test_loops_of_a_stage_and_of_its_gradient_take_each_iteration(profiled):
+    """What they hand to each other is in lists of tensors, which no XLA program gives out."""
+
+    def stage(x):
+        weights = v1.get_variable("w", [64, 64], use_resource=True)
+        return tf.while_loop(
+            lambda i, _: i < 5, lambda i, x: (i + 1, tf.matmul(x, weights)), [0, x], maximum_iterations=5
+        )[1]
+
+    def pipeline():
+        return pipelining_ops.pipeline(
+            [stage, tf.reduce_sum],
+            4,
+            infeed_queue=infeed,
+            outfeed_queue=ipu_outfeed_queue.IPUOutfeedQueue(),
+            optimizer_function=lambda loss: pipelining_ops.OptimizerFunctionOutput(
+                v1.train.GradientDescentOptimizer(0.1), loss
+            ),
+        )
+
+    profiles = profiled(ipus=2)
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(X).repeat())
+        with scopes.ipu_scope(IPU):
+            built = ipu_compiler.compile(pipeline)
+        session.run([v1.global_variables_initializer(), infeed.initializer])
+        session.run(built)
+    profile = next(profile for profile in profiles() if rows(profile, "links"))
+    assert [(row.times, row.exact) for row in rows(profile, "loop")][-2:] == [(5, 1)] * 2
+    products = [row for row in rows(profile, "step") if row.computation == "product"]
+    assert len(products) == 3  # forward, and two for the gradients
+    forward = phases_of(Computation("product", "", (1, 16, 64, 64, 1), 4), CHIPS["gc200"])
+    assert min(row.cycles for row in products) >= sum(phase.cycles for phase in forward) / 2
+    copies = {row.name.partition("_to_/")[2] for row in rows(profile, "links")}
+    assert copies == {"inter-ipu-copy/GlobalPre", "inter-ipu-copy.1/GlobalPre"}
+    assert any(row.name.startswith("GradientAccumulatorAddWithScale") for row in profile.compute_sets)
 
 
 def test_an_exchange_has_both_ipus_wait_for_it(profiled):

@@ -66,8 +66,8 @@ _DRAWN = {
 # Instructions whose first one has no number.
 _BARE = frozenset(
     "avg-pool avg-pool-grad batch-norm-grad batch-norm-inference batch-norm-training convolution dot dynamic-slice "
-    "dynamic-update-slice fusion max-pool max-pool-grad multi-slice multi-update-add negate relu relu-grad "
-    "scaled-inplace sigmoid sigmoid-grad sort tanh-grad truncated-normal".split()
+    "dynamic-update-slice fusion inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add negate relu "
+    "relu-grad scaled-inplace sigmoid sigmoid-grad sort tanh-grad truncated-normal".split()
 )
 # What has one function for all that are alike, like products.
 _SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
-from tf_ipu_shim.accounting import cluster_walk
+from tf_ipu_shim.accounting import cluster_walk, lone_loops
 from tf_ipu_shim.accounting.accounts import bytes_of
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
 from tf_ipu_shim.accounting.hlo import is_same
@@ -84,7 +84,8 @@ class FunctionWalk(BlockWriter):
         owner = f"exchange of {results[0].name}" + (f" and {len(copies) - 1} more" if len(copies) > 1 else "")
         meeting = None
         if self.walk.names is not None:
-            work = self.moved("exchange", owner, *(number for move in moves for number in move))
+            copied = self.walk.names.name(f"{results[0].name}_to_", "inter-ipu-copy/GlobalPre")
+            work = self.moved("exchange", copied, *(number for move in moves for number in move))
             meeting = Meeting(self.walk.new_key(), computation=work)
         for ipu in sorted({*takes, *gives}):
             sent_here = tuple(dict.fromkeys(takes.get(ipu, ())))
@@ -229,13 +230,7 @@ class FunctionWalk(BlockWriter):
         if node.op == "Const":
             results[0].known = results[0].known._replace(literal=node.attr["value"].tensor)
         if vocabulary.CHIP_ATTRIBUTE in node.attr:
-            ipu = node.attr[vocabulary.CHIP_ATTRIBUTE].i
-            takes = [self.value(ipu, held) for held in inputs]
-            block = self.block(ipu)
-            for held in results:
-                held.at[ipu] = block.add(Value(bytes_of(held.known), node.name, "temporary"))
-            work = self.other(node, [held.known for held in results])
-            block.run(node.name, takes, [held.at[ipu] for held in results], work=work)
+            self._on_ipu(node, inputs, results)
             return results
         for held in inputs:
             for ipu in held.at:
@@ -243,6 +238,20 @@ class FunctionWalk(BlockWriter):
                 work = self.moved("host", name, -bytes_of(held.known))
                 self.block(ipu).run(name, (held.at[ipu],), (), work=work)
         return results
+
+    def _on_ipu(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], results: Sequence[Held]) -> None:
+        """An op that is alone on an IPU."""
+        ipu = node.attr[vocabulary.CHIP_ATTRIBUTE].i
+        takes = [self.value(ipu, held) for held in inputs]
+        block = self.block(ipu)
+        for held in results:
+            held.at[ipu] = block.add(Value(bytes_of(held.known), node.name, "temporary"))
+        gives = [held.at[ipu] for held in results]
+        if self.walk.names is not None and node.op in vocabulary.LOOPS:
+            inside, meeting = lone_loops.iterations(self.walk, node, [held.known for held in inputs])
+            block.run(node.name, takes, gives, [inside], True, meeting)
+        else:
+            block.run(node.name, takes, gives, work=self.other(node, [held.known for held in results]))
 
 
 def _output_names(node: node_def_pb2.NodeDef) -> list[str]:

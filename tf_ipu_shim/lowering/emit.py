@@ -264,7 +264,15 @@ class _FunctionEmitter:
         if location is SEVERAL:
             self._hold_results(node, self._emit_control_flow(node, proto))
         else:
+            if node.op in vocabulary.LOOPS:
+                self._count(node, proto)
             self._hold_results(node, itertools.repeat(location.ipu))
+
+    def _count(self, node: Node, proto: node_def_pb2.NodeDef) -> None:
+        """Notes on a loop how often it runs, where that can be told."""
+        trips = trip_count(self._graph, node, self._all.graphs)
+        if trips is not None:
+            proto.attr[vocabulary.TRIPS_ATTRIBUTE].i = trips
 
     def _own(self, node: Node, location: Location, device: str) -> node_def_pb2.NodeDef:
         """Adds the same op as one of the emitted function, without what the script or a placer marked it with."""
@@ -298,9 +306,8 @@ class _FunctionEmitter:
         """Emits the functions of a loop, branch or call, and has the node run them. Returns where results are."""
         values = [self._ipus.get(text) for text in node.handed_on]
         emitting = self._all
-        trips = trip_count(self._graph, node, emitting.graphs) if node.op in vocabulary.LOOPS else None
-        if trips is not None:
-            proto.attr[vocabulary.TRIPS_ATTRIBUTE].i = trips
+        if node.op in vocabulary.LOOPS:
+            self._count(node, proto)
         if node.chunks is None:
             return run_functions(proto, self._placement, values, emitting.graphs, emitting.emit)
         single = node_def_pb2.NodeDef()

@@ -22,22 +22,44 @@ def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGr
         graphs: all functions by name.
     """
     cond, body = (graphs[loop.proto.attr[name].func.name] for name in ("cond", "body"))
-    counts = _bounds(cond, cond.returns[0], _Loop(graph, loop, cond, body))
+    counts = _bounds(cond, cond.returns[0], _Loop(graph, loop, cond, body, graphs))
     return None if counts is None else min(counts)
 
 
 class _Loop:
     """What is constant around a loop and in it."""
 
-    def __init__(self, graph: FunctionGraph, loop: Node, cond: FunctionGraph, body: FunctionGraph) -> None:
+    def __init__(
+        self,
+        graph: FunctionGraph,
+        loop: Node,
+        cond: FunctionGraph,
+        body: FunctionGraph,
+        graphs: Mapping[str, FunctionGraph],
+    ) -> None:
         self._graph = graph
+        self._graphs = graphs
         self._loop = loop
         self._cond = list(cond.arguments)
         self._body = body
 
     def initial(self, argument: int) -> int | None:
         """The value with which a loop variable begins."""
-        return _constant(self._graph, self._loop.inputs[argument])
+        text, producer = _source(self._graph, self._loop.inputs[argument])
+        if producer is not None and producer.op in vocabulary.LOOPS and producer is not self._loop:
+            return self._left_by(text, producer)
+        return _constant(self._graph, text)
+
+    def _left_by(self, text: str, before: Node) -> int | None:
+        """What the counter of another loop ends with: a backward loop runs as often as its forward loop did."""
+        count = trip_count(self._graph, before, self._graphs)
+        if count is None:
+            return None
+        cond, body = (self._graphs[before.proto.attr[name].func.name] for name in ("cond", "body"))
+        loop = _Loop(self._graph, before, cond, body, self._graphs)
+        argument = int(text.rsplit(":", 1)[1])
+        first, step = loop.initial(argument), loop.step(argument)
+        return None if first is None or step is None else first + count * step
 
     def argument(self, text: str) -> int | None:
         """The number of a loop variable, by its name in the condition."""

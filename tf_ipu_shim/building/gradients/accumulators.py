@@ -46,12 +46,13 @@ def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduc
         >>> float(accumulate(tf.constant(10.0), tf.constant(4.0), 3, 8, Reduction.MEAN))
         10.5
     """
-    if method is Reduction.SUM:
-        return total + gradient
-    if method is Reduction.MEAN:
-        return total + gradient / math_ops.cast(count, gradient.dtype)
-    index = math_ops.cast(number, gradient.dtype)
-    return total * (index / (index + 1)) + gradient / (index + 1)
+    with ops.name_scope("GradientAccumulatorAddWithScale"):  # as Graphcore calls the op, and profiles with it
+        if method is Reduction.SUM:
+            return total + gradient
+        if method is Reduction.MEAN:
+            return total + gradient / math_ops.cast(count, gradient.dtype)
+        index = math_ops.cast(number, gradient.dtype)
+        return total * (index / (index + 1)) + gradient / (index + 1)
 
 
 def accumulator_dtype(chosen: Any, variable: Any) -> Any:

@@ -40,7 +40,7 @@ class GradientAccumulationReductionMethod(enum.Enum):
         found = named_member(cls, reduction_method)
         if found is None:
             raise ValueError(
-                f"Cannot parse {reduction_method!r} as one of GradientAccumulationReductionMethod. Use "
+                f"Cannot parse {reduction_method} as one of GradientAccumulationReductionMethod. Use "
                 f"{', '.join(cls.__members__)}."
             )
         return found

@@ -271,8 +271,9 @@ class _Clock:
         count += count % 2
         sync = links.sync_cycles(chip, count) + SYNC_CYCLES
         cycles = chip.cycles(links.phase_seconds(moves, count))
-        name, ipus = next(iter(steps.values())).owner, tuple(sorted(here))
-        entry = Entry("step", name, ipus, start, sync + cycles, computation=computation)
+        owner, ipus = next(iter(steps.values())).owner, tuple(sorted(here))
+        name = computation.name or owner
+        entry = Entry("step", owner, ipus, start, sync + cycles, computation=computation)
         entry.steps = _steps(blocks, here)
         moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sum(sizes[::3]))
         entry.children = [
