@@ -182,6 +182,7 @@ def test_loops_of_a_stage_and_of_its_gradient_take_each_iteration(profiled):
     assert len(products) == 3  # forward, and two for the gradients
     forward = phases_of(Computation("product", "", (1, 16, 64, 64, 1), 4), CHIPS["gc200"])
     assert min(row.cycles for row in products) >= sum(phase.cycles for phase in forward) / 2
+    assert fact(profile, "stages") == [[0], [1]]
     copies = {row.name.partition("_to_/")[2] for row in rows(profile, "links")}
     assert copies == {"inter-ipu-copy/GlobalPre", "inter-ipu-copy.1/GlobalPre"}
     assert any(row.name.startswith("GradientAccumulatorAddWithScale") for row in profile.compute_sets)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.accounting.memory_plan import Details
+from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
@@ -110,9 +111,20 @@ def _profile(
             "is_model": device.on_model,
             "execution": settings.execution,
             "way": plan.way,
+            "stages": _stages(request, program, len(plan.ipus)),
         },
     )
     return made if settings.graph else made._replace(variables=[], liveness=[])
+
+
+def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list[list[int]]:
+    """The forward stages of its pipelines that each IPU of the first replica has; those on all IPUs are left out."""
+    found: list[set[int]] = [set() for _ in range(ipus)]
+    for pipeline in pipelines_in(request.library.values()):
+        for stage, shards in enumerate(pipeline.devices):
+            for ipu in (program.shard_ipus[shard] for shard in shards if shard >= 0):
+                found[ipu].add(stage)
+    return [sorted(stages) for stages in found]
 
 
 def _remembered(line_of: Callable[[str], str | None]) -> Callable[[str], str | None]:

@@ -99,16 +99,24 @@ def _execution(profile: Profile) -> dict[str, Any]:
         known[at] += row.cycles * one.times
         known[6] += row.bytes * one.times
         known[7] = max(known[7], row.temporary_bytes)
+    steps = {row.id: row.computation for row in profile.programs}
+    factors = next((json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {})
+    least = most = whole = 0.0
+    for one in leaves:
+        factor = factors.get(one.row.computation or steps.get(one.row.parent, ""), 1.0)
+        cycles = one.row.cycles * one.times
+        least, most, whole = least + cycles / factor, most + cycles * factor, whole + cycles
     drawn = leaves
     if len(leaves) > _MOST_RECTANGLES:
-        least = sorted((one.end - one.begin for one in leaves), reverse=True)[_MOST_RECTANGLES]
-        drawn = [one for one in leaves if one.end - one.begin > least]
+        shortest = sorted((one.end - one.begin for one in leaves), reverse=True)[_MOST_RECTANGLES]
+        drawn = [one for one in leaves if one.end - one.begin > shortest]
     return {
         "ops": list(ops.values()),
         "drawn": [
             [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
         ],
         "left_out": len(leaves) - len(drawn),
+        "error": [least / whole, most / whole] if whole else [1.0, 1.0],
         "loops": [
             [json.loads(one.row.ipus), one.row.name, round(one.begin), round(one.end), one.row.times, one.row.exact]
             for one in loops
