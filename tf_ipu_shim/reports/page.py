@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tf_ipu_shim.reports.comparison import Comparison
-from tf_ipu_shim.reports.placed import placed
+from tf_ipu_shim.reports.placed import Placed, placed
 from tf_ipu_shim.reports.profile import Profile
 from tf_ipu_shim.reports.reader import Run
 
@@ -99,13 +99,6 @@ def _execution(profile: Profile) -> dict[str, Any]:
         known[at] += row.cycles * one.times
         known[6] += row.bytes * one.times
         known[7] = max(known[7], row.temporary_bytes)
-    steps = {row.id: row.computation for row in profile.programs}
-    factors = next((json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {})
-    least = most = whole = 0.0
-    for one in leaves:
-        factor = factors.get(one.row.computation or steps.get(one.row.parent, ""), 1.0)
-        cycles = one.row.cycles * one.times
-        least, most, whole = least + cycles / factor, most + cycles * factor, whole + cycles
     drawn = leaves
     if len(leaves) > _MOST_RECTANGLES:
         shortest = sorted((one.end - one.begin for one in leaves), reverse=True)[_MOST_RECTANGLES]
@@ -116,7 +109,7 @@ def _execution(profile: Profile) -> dict[str, Any]:
             [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
         ],
         "left_out": len(leaves) - len(drawn),
-        "error": [least / whole, most / whole] if whole else [1.0, 1.0],
+        "error": _error(profile, leaves),
         "loops": [
             [json.loads(one.row.ipus), one.row.name, round(one.begin), round(one.end), one.row.times, one.row.exact]
             for one in loops
@@ -126,3 +119,15 @@ def _execution(profile: Profile) -> dict[str, Any]:
             for row in profile.compute_sets
         ],
     }
+
+
+def _error(profile: Profile, leaves: Iterable[Placed]) -> tuple[float, float]:
+    """The least and the most cycles that are to be expected, as parts of what is modelled."""
+    steps = {row.id: row.computation for row in profile.programs}
+    factors = next((json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {})
+    least = most = whole = 0.0
+    for one in leaves:
+        factor = factors.get(one.row.computation or steps.get(one.row.parent, ""), 1.0)
+        cycles = one.row.cycles * one.times
+        least, most, whole = least + cycles / factor, most + cycles * factor, whole + cycles
+    return (least / whole, most / whole) if whole else (1.0, 1.0)
