@@ -419,8 +419,10 @@ def test_halves_are_added_up_in_float32(monkeypatch, way, kind):
 
     def reductions(x):
         mean = tf.reduce_mean(x * tf.cast(30000.0, kind), axis=1)
-        bias = tf.raw_ops.BiasAddGrad(out_backprop=tf.transpose(x) * tf.cast(0.125, kind))
-        return tf.stack([mean, tf.reduce_sum(x * tf.cast(0.125, kind), 1), bias, tf.reduce_prod(x, 1)]) + 0.0
+        eighths = x * tf.cast(0.125, kind)
+        bias = tf.raw_ops.BiasAddGrad(out_backprop=tf.transpose(eighths))
+        product = tf.matmul(eighths, tf.transpose(x[:1]))[:, 0]
+        return tf.stack([mean, tf.reduce_sum(eighths, 1), bias, product, tf.reduce_prod(x, 1)]) + 0.0
 
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
     configure(1)
@@ -430,4 +432,44 @@ def test_halves_are_added_up_in_float32(monkeypatch, way, kind):
         found = session.run(result, {fed: np.ones([2, 8192])})
     config.reset_ipu_configuration()
     mean = np.float32(tf.cast(tf.constant(30000.0), kind))
-    np.testing.assert_array_equal(found, np.repeat([[mean], [1024.0], [1024.0], [1.0]], 2, axis=1))
+    np.testing.assert_array_equal(found, np.repeat([[mean], [1024.0], [1024.0], [1024.0], [1.0]], 2, axis=1))
+
+
+def sums_of_halves(image, volume, kernel, deep_kernel, matrix):
+    """What the plugin has a float32 kernel for; sums and products of some hundred numbers."""
+    same = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    deep = {"strides": [1, 1, 1, 1, 1], "padding": "SAME"}
+    sizes, kernel_sizes = image.shape, kernel.shape
+    return {
+        "product": tf.matmul(matrix, matrix, transpose_b=True),
+        "products": tf.matmul(tf.stack([matrix, -matrix]), tf.transpose(matrix)[None]),
+        "einsum": tf.einsum("ij,kj->ik", matrix, matrix),
+        "mean": tf.reduce_mean(matrix * tf.cast(2.0**14, matrix.dtype), 1),
+        "sum": tf.reduce_sum(matrix, [0, 1]),
+        "number": tf.reduce_prod(matrix * tf.cast(2.0, matrix.dtype), 0),
+        "bias": tf.raw_ops.BiasAddGrad(out_backprop=image),
+        "convolution": tf.nn.conv2d(image, kernel, **same),
+        "its input": tf.raw_ops.Conv2DBackpropInput(input_sizes=sizes, filter=kernel, out_backprop=image, **same),
+        "its filter": tf.raw_ops.Conv2DBackpropFilter(
+            input=image, filter_sizes=kernel_sizes, out_backprop=image, **same
+        ),
+        "deep": tf.nn.conv3d(volume, deep_kernel, **deep),
+        "by channel": tf.nn.depthwise_conv2d(image, kernel, **same),
+    }
+
+
+@pytest.mark.parametrize("kind", [tf.float16, tf.bfloat16], ids=lambda kind: kind.name)
+def test_plain_ops_add_halves_up_in_float32(kind):
+    """As stock TensorFlow's kernels of float32 do with the same numbers; beyond the range of halves too."""
+    random = np.random.RandomState(3)
+    shapes = [2, 9, 9, 4], [1, 5, 5, 5, 4], [3, 3, 4, 4], [3, 3, 3, 4, 4], [3, 500]
+    halves = [tf.cast(tf.constant(random.rand(*shape)), kind) for shape in shapes]
+    configure(1)
+    with tf.device(IPU):
+        found = sums_of_halves(*halves)
+    with tf.device("/CPU:0"):
+        expected = sums_of_halves(*(tf.cast(value, tf.float32) for value in halves))
+    for what, value in found.items():
+        assert value.dtype == kind and "IPU" in value.device, what
+        whole = expected[what].numpy()
+        np.testing.assert_allclose(tf.cast(value, tf.float32), whole, rtol=2**-10 if kind == tf.float16 else 2**-7)

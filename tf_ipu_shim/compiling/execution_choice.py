@@ -44,7 +44,7 @@ class Costs:
         chunked_number: the same in chunks.
         window: for a number that the gradient of a pooling looks at.
         product: for a multiplication or addition of matrix products.
-        narrow_product: the same of 16-bit floats, for which kernels have no library.
+        narrow_product: the same of 16-bit floats, which kernels make float32 of and back.
         convolution: the same of convolutions.
         looped_convolution: the same of convolutions within a loop of a program.
         random: for a random op.
@@ -111,7 +111,7 @@ _KERNELS = Costs(
     chunked_number=1.2,
     window=0.3,
     product=0.03,
-    narrow_product=2.3,
+    narrow_product=0.1,
     convolution=0.022,
     looped_convolution=0.022,
     random=120_000,

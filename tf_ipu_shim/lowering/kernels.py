@@ -21,7 +21,6 @@ from tf_ipu_shim.lowering.assertions import ASSERT, Describe, asserting_function
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import AS_WRITTEN
-from tf_ipu_shim.lowering.half_sums import added_up_in_float32
 from tf_ipu_shim.lowering.idle_ops import without_idle_ops
 from tf_ipu_shim.lowering.one_dnn_biases import with_biases
 from tf_ipu_shim.lowering.one_dnn_pooling import pooled_by_one_dnn
@@ -161,7 +160,7 @@ class _Copies:
         scope = self._traced.get(function.signature.name, function.signature.name)
         if not self._refuses:
             _bring_into_range(copy)
-        parts = {**added_up_in_float32(copy), **with_biases(copy), **pooled_by_one_dnn(copy)}
+        parts = {**with_biases(copy), **pooled_by_one_dnn(copy)}
         for node in copy.node_def:
             for attribute in [key for key in node.attr if _is_private(key)]:
                 del node.attr[attribute]

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "device.h"
+#include "half_sums.h"
 #include "one_dnn.h"
 #include "one_dnn_or_plain.h"
 #include "op_programs.h"
@@ -60,6 +61,8 @@ Status MakeCpuKernel(OpKernelConstruction* construction, NodeDef node, std::uniq
 Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
   if (RunsAsProgram(construction->def())) return MakeOpProgram(construction, kernel);
   NodeDef node = construction->def();
+  const bool adds_up_halves = AddsUpHalves(node);
+  if (adds_up_halves) node = OfFloats(std::move(node));
   PutOnOneDnn(&node);
   std::unique_ptr<OpKernel> made;
   TF_RETURN_IF_ERROR(MakeCpuKernel(construction, node, &made));
@@ -67,6 +70,8 @@ Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
     std::unique_ptr<OpKernel> plain;
     TF_RETURN_IF_ERROR(MakeCpuKernel(construction, WithoutOneDnn(node), &plain));
     *kernel = OneDnnOrPlain(construction, std::move(made), std::move(plain));
+  } else if (adds_up_halves) {
+    *kernel = HalvesByFloats(construction, std::move(made));
   } else {
     *kernel = made.release();
   }
