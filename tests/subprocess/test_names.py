@@ -275,8 +275,8 @@ def test_moved_tensorflow_names(python):
 
 
 @pytest.mark.slow
-def test_horovod_is_found_by_scripts_that_use_ipu_alone(python):
-    script = """
+def test_horovod_is_found_by_scripts_for_ipus_alone(python):
+    stock = """
 import importlib.util
 import tf_ipu_shim
 for name in ("horovod", "horovod.tensorflow", "tensorflow.contrib"):
@@ -290,9 +290,15 @@ for name in ("horovod", "horovod.tensorflow", "tensorflow.contrib"):
         assert error.name == name.removesuffix(".tensorflow") and "import tensorflow.python.ipu before it" in str(error)
     else:
         raise AssertionError(name)
-from tensorflow.python import ipu
+importlib.import_module("tensorflow.python.ipu")
+importlib.import_module("horovod.tensorflow")
+"""
+    for_ipus = """
+import tf_ipu_shim
 import horovod.tensorflow as hvd
+from tensorflow.python import ipu
 hvd.init()
 assert hvd.size() == 1
 """
-    python.succeeds(python.script(script))
+    for script in (stock, for_ipus):
+        python.succeeds(python.script(script))

@@ -18,6 +18,7 @@ from tf_ipu_shim.names import (
     keras_paths,
     missing,
     removed_names,
+    scripts_for_ipus,
     stock_aliases,
     variables_of_the_time,
 )
@@ -89,7 +90,7 @@ def find_own(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
     A Graphcore wheel that really has the module wins: where Python finds a file for it, this finder stays away.
     """
-    if fullname.partition(".")[0] in _OF_OTHERS and not era.active():
+    if fullname.partition(".")[0] in _OF_OTHERS and not _is_for_ipus():
         return None
     theirs = graphcore_name(fullname)
     if theirs is not None:
@@ -122,13 +123,22 @@ def _explain_absence(fullname: str) -> None:
     Raises:
         ModuleNotFoundError: an import statement asks for it. Who asks whether there is such a module is told no.
     """
-    if era.active() or not era.wanted() or not _is_imported():
+    if _is_for_ipus() or not era.wanted() or not _is_imported():
         return
     raise ModuleNotFoundError(
         f"No module named {fullname!r}. tf_ipu_shim has it where a script uses IPUs: import tensorflow.python.ipu "
         "before it, or run the script with `tf-ipu run`.",
         name=fullname,
     )
+
+
+def _is_for_ipus() -> bool:
+    """Whether names of others are served: in a process that uses `ipu`, and to a script that is about to."""
+    return era.active() or (era.wanted() and scripts_for_ipus.importing(_is_graphcores))
+
+
+def _is_graphcores(fullname: str) -> bool:
+    return fullname.partition(".")[0] not in _OF_OTHERS and own_name(fullname) is not None
 
 
 def _is_imported() -> bool:
@@ -141,7 +151,7 @@ def _is_imported() -> bool:
 
 
 def _find_in_contrib(fullname: str) -> ModuleSpec | None:
-    if not fullname.startswith((contrib.NAME + ".", contrib.NAME)) or not era.active():
+    if not fullname.startswith((contrib.NAME + ".", contrib.NAME)) or not _is_for_ipus():
         return None
     ipu = f"{contrib.NAME}.ipu"
     if fullname == ipu or fullname.startswith(ipu + "."):  # where it was before SDK 1.0
