@@ -6,7 +6,7 @@ import importlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras_models import SAMPLES, X, Y, compiled, functional, keras, sequential, strategy, subclassed
+from keras_models import CLASSES, SAMPLES, WIDTH, X, Y, compiled, functional, keras, sequential, strategy, subclassed
 from slow_cases import slowly
 
 pytestmark = [
@@ -97,6 +97,50 @@ def test_several_inputs_and_outputs(ipus):
         x, y = {"one": X, "other": X * 2}, {"wide": X[:, :2], "thin": X[:, :1]}
         history = model.fit(x, y, batch_size=8, verbose=0, shuffle=False).history
         return history, model.evaluate(x, y, batch_size=8, verbose=0), model.predict(x, batch_size=8, verbose=0)
+
+    assert_close(*in_both(run))
+
+
+@pytest.mark.parametrize("way", ["loop", "accumulation", "pipeline"])
+def test_python_control_flow_over_tensors(ipus, way):
+    """In layers, losses and metrics, which Keras hands to autograph; every other mini-batch is negative."""
+    ipus(2 if way == "pipeline" else 1)
+    data = np.where(np.arange(SAMPLES)[:, None] // 8 % 2, X, -X)
+
+    class Layer(keras.layers.Layer):
+        def call(self, x):
+            return x * 2.0 if tf.reduce_mean(x) > 0.0 else tf.square(x)
+
+    class Loss(keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            loss = tf.zeros_like(y_pred[:, 0])
+            for column in tf.range(y_pred.shape[-1]):
+                loss += tf.square(y_pred[:, column]) * tf.cast(len(y_pred), tf.float32)
+            return loss
+
+    class Count(keras.metrics.Mean):
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            if tf.reduce_mean(y_pred) > 0.1:
+                super().update_state(tf.reduce_mean(y_pred))
+            else:
+                super().update_state(2.0)
+
+    def run(**options):
+        keras.utils.set_random_seed(1)
+        layers = [Layer(), keras.layers.Dense(CLASSES, name="last")]
+        model = keras.Sequential([keras.Input((WIDTH,)), keras.layers.Dense(4, name="first"), *layers])
+        rate = 0.01 if way == "loop" else 0.0  # an update for several mini-batches is another one
+        model.compile(keras.optimizers.SGD(rate), Loss(), [Count(name="count")], **options)
+        if options["steps_per_execution"] > 1 and way == "accumulation":
+            model.set_gradient_accumulation_options(2)
+        elif options["steps_per_execution"] > 1 and way == "pipeline":
+            model.set_pipeline_stage_assignment([0, 0, 1])
+            model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+        return [
+            model.fit(data, Y, batch_size=8, verbose=0, shuffle=False).history,
+            model.evaluate(data, Y, batch_size=8, verbose=0),
+            model.predict(data, batch_size=8, verbose=0),
+        ]
 
     assert_close(*in_both(run))
 

@@ -6,6 +6,7 @@ Graphcore's library is part of TensorFlow, which is never converted. Checked on 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tensorflow.python.autograph.core import ag_ctx, config
@@ -64,4 +65,15 @@ def always_converted(function: Callable[..., Any]) -> Callable[..., Any]:
         >>> float(tf.function(always_converted(positive), autograph=False)(tf.constant(-2.0)))
         2.0
     """
-    return api.tf_convert(function, ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED))
+    return api.tf_convert(function, enabled())
+
+
+def enabled() -> AbstractContextManager[Any]:
+    """A context in which Keras has a script's layers, losses and metrics converted, as where `tf.function` traces them.
+
+    Example:
+        >>> with enabled():
+        ...     ag_ctx.control_status_ctx().status.name
+        'ENABLED'
+    """
+    return ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)  # type: ignore[no-any-return]

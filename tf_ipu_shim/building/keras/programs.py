@@ -20,7 +20,7 @@ from tensorflow.python.framework import dtypes, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
 from tensorflow.python.training import optimizer as optimizer_v1
 
-from tf_ipu_shim.building import loops
+from tf_ipu_shim.building import autograph, loops
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import model_step
@@ -228,8 +228,8 @@ def count(model: Any, mode: str, steps: int) -> None:
 
 @contextlib.contextmanager
 def in_replica(model: Any) -> Iterator[None]:
-    """The context in which a strategy runs functions; optimizers apply gradients in no other."""
-    with distribute_lib.ReplicaContext(model.distribute_strategy, 0):
+    """The context in which a strategy runs functions of a script: optimizers apply gradients in no other."""
+    with distribute_lib.ReplicaContext(model.distribute_strategy, 0), autograph.enabled():
         yield
 
 
