@@ -65,7 +65,7 @@ def gradient(weight, x):
 
 
 def by_hand(rate=0.01, decay=0.0, adapt=True, debiasing=True, clip=None, lamb=True, epsilon=1e-6):
-    """LAMB as its paper has it, in float64; Adam without debiasing for `lamb=False`."""
+    """LAMB as its paper has it, in float64; Adam for `lamb=False`."""
     weight, m, v = START.astype(np.float64), 0, 0
     for t, x in enumerate(INPUTS, 1):
         g = gradient(weight, x)
@@ -98,9 +98,12 @@ def test_lamb(options, expected):
     np.testing.assert_allclose(train(optimizers.LAMBIpuOptimizer(0.01, **options)), by_hand(**expected), 1e-4, 1e-5)
 
 
-def test_adam_without_debiasing():
-    actual = train(optimizers.AdamIpuOptimizer(0.01, debiasing=False))
-    np.testing.assert_allclose(actual, by_hand(debiasing=False, lamb=False, epsilon=1e-7), 1e-4, 1e-5)
+@pytest.mark.parametrize("debiasing", [False, True])
+def test_adam(debiasing):
+    rate = tf.Variable(0.01)
+    actual = train(optimizers.AdamIpuOptimizer(rate, debiasing=debiasing))
+    np.testing.assert_allclose(actual, by_hand(debiasing=debiasing, lamb=False, epsilon=1e-7), 1e-4, 1e-5)
+    assert rate.numpy() == np.float32(0.01)
 
 
 @pytest.mark.parametrize(

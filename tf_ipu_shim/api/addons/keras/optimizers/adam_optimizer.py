@@ -86,7 +86,8 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
             second = update_slot(largest, tf.maximum(tf.cast(largest, dtype), second))
         rate = tf.cast(self._decayed_lr(dtype), dtype)
         if self.debiasing:
-            rate *= tf.sqrt(1 - tf.pow(beta_2, self._step())) / (1 - tf.pow(beta_1, self._step()))
+            correction = tf.sqrt(1 - tf.pow(beta_2, self._step())) / (1 - tf.pow(beta_1, self._step()))
+            rate = rate * correction  # the rate may be the variable itself
         step = rate * first / (tf.sqrt(second) + tf.cast(self.epsilon, dtype))
         return var.assign_sub(tf.cast(step, var.dtype), read_value=False)
 
