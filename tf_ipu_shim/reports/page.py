@@ -124,7 +124,9 @@ def _execution(profile: Profile) -> dict[str, Any]:
 def _error(profile: Profile, leaves: Iterable[Placed]) -> tuple[float, float]:
     """The least and the most cycles that are to be expected, as parts of what is modelled."""
     steps = {row.id: row.computation for row in profile.programs}
-    factors = next((json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {})
+    factors: dict[str, float] = next(
+        (json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {}
+    )
     least = most = whole = 0.0
     for one in leaves:
         factor = factors.get(one.row.computation or steps.get(one.row.parent, ""), 1.0)
