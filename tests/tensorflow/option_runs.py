@@ -64,12 +64,18 @@ class Momentum(v1.train.MomentumOptimizer):
         return super().apply_gradients(pairs, *args, **kwargs)
 
 
-def pipeline(stages=STAGES, count=2 * STAGES, width=WIDTH, **options):
-    """Runs a training pipeline of one layer a stage; gives what it sent and the weights."""
+def pipeline(stages=STAGES, count=2 * STAGES, width=WIDTH, layers=1, **options):
+    """Runs a training pipeline of one layer a stage, or of several that share it; gives what it sent and the weights.
+
+    Several have a checkpoint between them.
+    """
 
     def stage(number, x):
         weight = v1.get_variable(f"w{number}", [width, width], initializer=v1.constant_initializer(0.05))
-        x = tf.tanh(tf.matmul(x, weight))
+        for layer in range(layers):
+            x = tf.tanh(tf.matmul(x, weight))
+            if layer == layers // 2 - 1:
+                x = pipelining_ops.recomputation_checkpoint(x)
         return (tf.reduce_sum(x), tf.reduce_max(x)) if number == stages - 1 else x
 
     def update(loss, _):
@@ -130,7 +136,7 @@ def recurrent(training=True, **options):
 
 
 def recurrent_products(**options):
-    """Compiles an LSTM of halves whose products are large enough for a planner."""
+    """Compiles an LSTM of halves and its gradient, whose products are large enough for a planner."""
     compiled_layer(
         lambda: rnn_ops.PopnnLSTM(64, dtype=tf.float16, weights_initializer=v1.zeros_initializer(), **options)
     )
@@ -147,7 +153,7 @@ def compiled_layer(make):
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float16, [3, 64, 128])
         with scopes.ipu_scope("/device:IPU:0"):
-            built = ipu_compiler.compile(lambda x: make()(x), [x])
+            built = ipu_compiler.compile(lambda x: tf.gradients(tf.nest.flatten(make()(x))[0], [x]), [x])
         session.run(v1.global_variables_initializer())
         session.run(built, {x: np.ones(x.shape, np.float16)})
 

@@ -27,7 +27,7 @@ from option_runs import (
 )
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, nn_ops, scopes, utils
 from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder
-from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions
+from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions, RecomputationMode
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import memory_report
@@ -290,7 +290,9 @@ EXERCISES = {
         for name, value in (
             ("partials_dtype", tf.float16),
             ("available_memory_proportion_fwd", 0.001),
+            ("available_memory_proportion_bwd", 0.001),
             ("options", {"availableMemoryProportion": "0.001"}),
+            ("options_bwd", {"availableMemoryProportion": "0.001"}),
         )
     },
     (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
@@ -340,6 +342,10 @@ EXERCISES = {
     ),
     (PIPELINE, "device_mapping"): ({}, {"device_mapping": [3, 1, 2, 0]}),
     (PIPELINE, "pipeline_schedule"): ({}, {"pipeline_schedule": PipelineSchedule.Interleaved}),
+    (PIPELINE, "recomputation_mode"): (
+        {"config": {"allow_recompute": True}, "layers": 8},
+        {"recomputation_mode": RecomputationMode.RecomputeAndBackpropagateInterleaved},
+    ),
     (PIPELINE, "offload_weight_update_variables"): ({}, OFFLOAD),
     (PIPELINE, "replicated_optimizer_state_sharding"): (
         {"ipus": 2 * STAGES},

@@ -215,6 +215,31 @@ def test_recurrent_layers_plan_the_products_of_the_forward_pass(planned, kind, g
     assert cycles(options={"availableMemoryProportion": 0.001}) == starved
 
 
+@pytest.mark.parametrize("kind, gates", [("PopnnLSTM", 4), ("PopnnGRU", 3)])
+def test_recurrent_layers_plan_the_products_of_their_gradients(planned, kind, gates):
+    """Those of the weights and of what comes in, outside the loop; those of the state, in its backward loop."""
+
+    def cycles(**options):
+        def model(x):
+            made = getattr(rnn_ops, kind)(64, dtype=tf.float16, weights_initializer=v1.zeros_initializer(), **options)
+            result = made(x)[0]
+            return tf.gradients(result, [x, made.kernel])
+
+        return sorted(planned(model, [[3, 64, 128]], matmuls__poplar_options={"partialsType": "half"})[1])
+
+    def plans(shapes, **options):
+        return [plan_product(CHIPS["gc200"], 1, *shape, element_bytes=2, **options).cycles for shape in shapes]
+
+    columns = [4 * 64] if gates == 4 else [2 * 64, 64]
+    forward = [(3 * 64, 128, gates * 64), *((64, 64, width) for width in columns)]
+    backward = [(3 * 64, gates * 64, 128), (128, 3 * 64, gates * 64)]
+    backward += [shape for width in columns for shape in ((64, width, 64), (64, 64, width))]
+    assert cycles() == sorted(plans(forward) + plans(backward))
+    starved = sorted(plans(forward) + plans(backward, proportion=0.001))
+    assert cycles(available_memory_proportion_bwd=0.001) == starved
+    assert cycles(options_bwd={"availableMemoryProportion": 0.001}) == starved
+
+
 STARVED = pipelining_ops.PipelineStageOptions(matmul_options={"availableMemoryProportion": "0"})
 FREE = pipelining_ops.PipelineStageOptions()
 

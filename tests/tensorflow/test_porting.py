@@ -53,12 +53,12 @@ def test_what_nobody_has_and_what_is_refused():
 def test_reasons_are_those_of_the_table_of_options():
     text = CONFIGURED + (
         "c.slices.poplar_options = {}\nc.auto_select_ipus = 2\n"
-        "ipu.rnn_ops.PopnnDynamicLSTM(4, options_bwd={}, return_state=True)\n"
+        "ipu.normalization_ops.group_norm(x, reduction_axes=[1])\n"
         "model.set_gradient_accumulation_options(verify_usage=False)\n"
     )
     assert found(text) == [
         (Kind.RECORDED, 4, "IPUConfig.slices.poplar_options"),
-        (Kind.RECORDED, 6, "ipu.rnn_ops.PopnnDynamicLSTM(options_bwd=)"),
+        (Kind.RECORDED, 6, "ipu.normalization_ops.group_norm(reduction_axes=)"),
         (Kind.RECORDED, 7, ".set_gradient_accumulation_options(verify_usage=)"),
     ]
 
@@ -165,10 +165,10 @@ def test_a_run_says_what_arguments_it_refused(python):
     script = python.script(
         "import tf_ipu_shim.ipu as ipu\nc = ipu.config.IPUConfig()\nc.auto_select_ipus = 1\nc.configure_ipu_system()\n"
         "from tensorflow.python.ipu import rnn_ops\n"
-        "rnn_ops.PopnnLSTM(2, options_bwd={'partialsType': 'half'})\n"
+        "rnn_ops.PopnnLSTM(2, options_bwd={'planType': 'serial'})\n"
         "rnn_ops.PopnnLSTM(2, activation='no such')\n"
     )
     process = python("-m", "tf_ipu_shim.cli", "check", script)
     assert process.returncode == 1
     assert f"{script.name}:7: ValueError" in process.stdout
-    assert "PopnnLSTM(options_bwd) = {'partialsType': 'half'}" in process.stdout
+    assert "PopnnLSTM(options_bwd) = {'planType': 'serial'}" in process.stdout

@@ -20,10 +20,6 @@ from tf_ipu_shim.machine.effects import RECORDED
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 POPLAR = {"partialsType": "half"}
-PLANNER = {
-    "available_memory_proportion_bwd": 0.3,
-    "options_bwd": POPLAR,
-}
 
 
 def stage_options():
@@ -256,8 +252,8 @@ GIVEN = {
         },
     ),
     "group_norm": (norm, {"training": False, "reduction_axes": [0]}),
-    "PopnnLSTM": (recurrent, {**PLANNER, "training": False}),
-    "keras PopnnLSTM": (keras_recurrent, PLANNER),
+    "PopnnLSTM": (recurrent, {"training": False}),
+    "keras PopnnLSTM": (keras_recurrent, {}),
     "keras Embedding": (embedding_layer, {"input_length": 3}),
     "AssumeEqualAcrossReplicas": (equal_layer, {"inplace": True}),
     "Model.fit": (fitted, {"max_queue_size": 3, "workers": 2, "use_multiprocessing": True}),
@@ -382,10 +378,10 @@ def test_recorded_arguments_are_in_the_report_and_once_in_the_log(call, environm
 def test_the_report_keeps_data_and_no_objects_of_the_script(environment):
     environment(ipus=1)
     processes(object())
-    recurrent(options={**POPLAR, "a": "1"}, options_bwd=POPLAR)
+    recurrent(options={**POPLAR, "a": "1"}, options_bwd={**POPLAR, "b": "2"})
     raw_lstm(partials_dtype=tf.float16)
     without = dict(memory_report().without_effect)
     assert without["PopDistExtendedV1(cluster_resolver)"] == "object"
     assert without["gen_popnn_ops(partials_dtype)"] == "float16"
-    assert without["PopnnLSTM(options_bwd)"] == {"partialsType": "half"}
+    assert without["PopnnLSTM(options_bwd)"] == {"b": "2"}
     assert without["PopnnLSTM(options)"] == {"a": "1"}, "what the machine model reads changes something"

@@ -39,6 +39,8 @@ REFUSED_ATTRIBUTE = "_ipu_refused"
 # On products: options of PopLibs' planner by XLA's instruction, as JSON; and what the script tells XLA by name.
 PLANNING_ATTRIBUTE = "_ipu_planning"
 FRONTEND_ATTRIBUTE = "_XlaFrontendAttributes"
+# On a product whose gradients are planned in another way: their options, in the form of the first of these.
+GRADIENT_PLANNING_ATTRIBUTE = "_ipu_gradient_planning"
 # On a loop of a session's graph: it runs what its values depend on, and nothing else.
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
 # How often an emitted loop runs, where that can be told.

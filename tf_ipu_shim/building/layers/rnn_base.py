@@ -10,7 +10,6 @@ from tf_ipu_shim import errors, keras2
 from tf_ipu_shim.building.layers.ipu_layer import IPULayer
 from tf_ipu_shim.building.ops import planner_options, rand_ops
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
-from tf_ipu_shim.configuration.arguments import note_arguments
 
 _keras = keras2.public()
 
@@ -36,9 +35,9 @@ class PopnnRNN(IPULayer):
         partials_dtype: of partial results in the machine model; the arithmetic here is that of `dtype`.
         time_major: inputs and outputs are `[time, batch, size]`, not `[batch, time, size]`.
         available_memory_proportion_fwd: for the machine model's planner.
-        available_memory_proportion_bwd: for Poplar's planner; recorded.
+        available_memory_proportion_bwd: the same, for gradients.
         options: for the machine model's planner, as far as it reads them.
-        options_bwd: for Poplar's planner; recorded.
+        options_bwd: the same, for gradients.
         **kwargs: of a Keras layer, and those Keras' layers have and IPUs' have not, which must be left as they are.
 
     Raises:
@@ -61,8 +60,6 @@ class PopnnRNN(IPULayer):
         "unroll",
     )
 
-    _RECORDED = ("available_memory_proportion_bwd", "options_bwd")
-
     def __init__(self, units: int, arguments: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not arguments["use_bias"]:
@@ -78,8 +75,8 @@ class PopnnRNN(IPULayer):
                 f"IPU custom {self._kind} layer does not support implementation = {arguments['implementation']!r}. "
                 "Use 1 or 2."
             )
-        note_arguments("keras PopnnLSTM", **{name: arguments[name] for name in self._RECORDED})
         planner_options.note_unread("keras PopnnLSTM", arguments["options"])
+        planner_options.note_unread("keras PopnnLSTM", arguments["options_bwd"], "options_bwd")
         self._arguments = arguments
         self.units = units
         self.activation = check_activation(arguments["activation"], ACCEPTED_ACTIVATIONS, "activation")
@@ -213,11 +210,17 @@ class PopnnRNN(IPULayer):
         return [result, *last] if self.return_state else result
 
     @property
-    def _planned(self) -> dict[str, Any]:
-        """What the products of the forward pass are planned by."""
+    def _planned(self) -> planner_options.RecurrentOptions:
+        """What the products are planned by."""
         given = self._arguments
-        proportion = given["available_memory_proportion_fwd"]
-        return planner_options.of_recurrent(given["partials_dtype"], given["options"], proportion)
+        return planner_options.RecurrentOptions(
+            *(
+                planner_options.of_recurrent(
+                    given["partials_dtype"], given[options], given[f"available_memory_proportion_{way}"]
+                )
+                for way, options in (("fwd", "options"), ("bwd", "options_bwd"))
+            )
+        )
 
     def _planner_options(self) -> list[dict[str, Any]]:
         given = self._arguments

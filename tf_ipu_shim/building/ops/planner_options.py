@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
@@ -20,6 +20,9 @@ from tf_ipu_shim.building import ipu_compiler, tracing
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.cycles import Planning, PlanningError, planning
 from tf_ipu_shim.runtime import accepted
+
+# Of a matrix product whose gradients are planned by options of their own; their names are in saved graphs.
+_GRADIENT = "IpuPlannedMatMul"
 
 
 @contextlib.contextmanager
@@ -48,8 +51,46 @@ def planning_mark(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrVal
     return attr_value_pb2.AttrValue(s=json.dumps(given, default=str).encode()) if given else None
 
 
+class RecurrentOptions(NamedTuple):
+    """What the products of a recurrent layer are planned by.
+
+    Args:
+        forward: in the forward pass.
+        backward: in their gradients.
+    """
+
+    forward: Mapping[str, Any]
+    backward: Mapping[str, Any]
+
+
+@contextlib.contextmanager
+def planned_recurrent(options: RecurrentOptions | None) -> Iterator[None]:
+    """Has the machine model plan the matrix products inside, and their gradients, by options of their own.
+
+    Args:
+        options: of the layer; None where it has none.
+    """
+    if options is None:
+        yield
+        return
+    mark = planning_mark(dot=options.backward)
+    overrides = {"MatMul": _GRADIENT} if mark is not None and not context.executing_eagerly() else {}
+    marks = {vocabulary.GRADIENT_PLANNING_ATTRIBUTE: mark} if mark is not None else {}
+    graph = ops.get_default_graph()
+    with planned(dot=options.forward), tracing.attributes(marks), graph.gradient_override_map(overrides):
+        yield
+
+
+@ops.RegisterGradient(_GRADIENT)
+def _gradient(operation: Any, gradient: Any) -> Any:
+    """The gradients of a matrix product that says how these are planned."""
+    options = json.loads(operation.get_attr(vocabulary.GRADIENT_PLANNING_ATTRIBUTE))
+    with planned(**options):
+        return ops.gradient_registry.lookup("MatMul")(operation, gradient)
+
+
 def of_recurrent(partials_dtype: Any, options: Any, proportion: Any = None) -> dict[str, Any]:
-    """What the products of a recurrent layer's forward pass are planned by.
+    """What the products of one pass of a recurrent layer are planned by.
 
     Args:
         partials_dtype: of partial sums, as its own argument has it.
@@ -79,14 +120,15 @@ def unread(options: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in planning.READ}
 
 
-def note_unread(call: str, options: Any) -> None:
+def note_unread(call: str, options: Any, name: str = "options") -> None:
     """Keeps the options of a call that change nothing for the memory report and the log.
 
     Args:
         call: what the script called.
         options: that it gave.
+        name: of the argument.
     """
-    row = f"{call}(options)"
+    row = f"{call}({name})"
     if others := unread(options):
         accepted.note_arguments({row: others})
 

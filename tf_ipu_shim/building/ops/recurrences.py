@@ -6,13 +6,13 @@ The kernel is `[input_size + num_units, gates * num_units]`: rows of the input c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.building.ops import planner_options
 from tf_ipu_shim.building.ops.activations import ACTIVATIONS
+from tf_ipu_shim.building.ops.planner_options import RecurrentOptions
 
 
 def lstm(
@@ -24,7 +24,7 @@ def lstm(
     recurrent_activation: str = "sigmoid",
     seq_len: Any = None,
     *,
-    planned: Mapping[str, Any] | None = None,
+    planned: RecurrentOptions | None = None,
 ) -> tuple[Any, Any, Any]:
     """Runs an LSTM over time.
 
@@ -36,7 +36,7 @@ def lstm(
         activation: of candidate and output; a key of `activations.ACTIVATIONS`.
         recurrent_activation: of the gates.
         seq_len: `[batch]` integers: steps from there on leave the state alone and give zeros. None: all steps count.
-        planned: options of the products, as `planner_options.of_recurrent` makes them.
+        planned: options of the products.
 
     Returns:
         Outputs `[time, batch, num_units]`, the last hidden state and the last cell state.
@@ -76,7 +76,7 @@ def gru(
     seq_len: Any = None,
     attention_score: Any = None,
     *,
-    planned: Mapping[str, Any] | None = None,
+    planned: RecurrentOptions | None = None,
 ) -> tuple[Any, Any]:
     """Runs a GRU over time.
 
@@ -130,15 +130,15 @@ def gru(
     return _masked(states, alive), states[-1]
 
 
-def _project(inputs: Any, kernel: Any, biases: Any, planned: Mapping[str, Any] | None) -> tuple[Any, Any]:
+def _project(inputs: Any, kernel: Any, biases: Any, planned: RecurrentOptions | None) -> tuple[Any, Any]:
     """One large product for all steps; what is left for the loop is the state's part of the kernel."""
     size = inputs.shape.as_list()[-1]
-    with planner_options.planned(dot=planned):
+    with planner_options.planned_recurrent(planned):
         return tf.tensordot(inputs, kernel[:size], 1) + biases, kernel[size:]
 
 
-def _product(x: Any, kernel: Any, planned: Mapping[str, Any] | None) -> Any:
-    with planner_options.planned(dot=planned):  # here and not around the loop: its body is a graph of its own
+def _product(x: Any, kernel: Any, planned: RecurrentOptions | None) -> Any:
+    with planner_options.planned_recurrent(planned):  # here and not around the loop: its body is a graph of its own
         return tf.matmul(x, kernel)
 
 

@@ -44,9 +44,9 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         return_state: whether a call gives the last state too.
         name: the scope of the variables `kernel` and `biases`.
         available_memory_proportion_fwd: for the machine model's planner.
-        available_memory_proportion_bwd: for Poplar's planner; recorded.
+        available_memory_proportion_bwd: the same, for gradients.
         options: for the machine model's planner, as far as it reads them.
-        options_bwd: for Poplar's planner; recorded.
+        options_bwd: the same, for gradients.
     """
 
     _num_gates = 0
@@ -76,12 +76,8 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
         self._recurrent_activation = check_activation(
             recurrent_activation, ACCEPTED_RECURRENT_ACTIVATIONS, "recurrent_activation"
         )
-        note_arguments(
-            "PopnnLSTM",
-            available_memory_proportion_bwd=available_memory_proportion_bwd,
-            options_bwd=options_bwd,
-        )
         planner_options.note_unread("PopnnLSTM", options)
+        planner_options.note_unread("PopnnLSTM", options_bwd, "options_bwd")
         self._plain_dtype = dtype
         self._num_units = num_units
         self._seed = seed
@@ -92,7 +88,10 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
             "fwd": {"availableMemoryProportion": available_memory_proportion_fwd, **(options or {})},
             "bwd": {"availableMemoryProportion": available_memory_proportion_bwd, **(options_bwd or {})},
         }
-        self._planned = planner_options.of_recurrent(partials_dtype, options, available_memory_proportion_fwd)
+        self._planned = planner_options.RecurrentOptions(
+            planner_options.of_recurrent(partials_dtype, options, available_memory_proportion_fwd),
+            planner_options.of_recurrent(partials_dtype, options_bwd, available_memory_proportion_bwd),
+        )
         self._input_size: int | None = None
 
     @property
