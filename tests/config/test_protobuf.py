@@ -220,7 +220,7 @@ def test_trace_event_kinds():
     assert (kinds.COMPILE_BEGIN, kinds.COMPILE_END, kinds.LOAD_ENGINE, kinds.EXECUTE) == (0, 1, 4, 5)
     assert (kinds.HOST_TO_DEVICE_TRANSFER, kinds.DEVICE_TO_HOST_TRANSFER) == (2, 3)
     event = kinds(type=kinds.EXECUTE, ordinal=1)
-    event.execute.module_name = "cluster_0"
+    event.execute.module_name = b"cluster_0"
     assert kinds.FromString(event.SerializeToString()).WhichOneof("event") == "execute"
 
 

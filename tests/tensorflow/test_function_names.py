@@ -69,7 +69,7 @@ def test_a_function_of_any_name_is_lowered_and_reported_like_any_other(ipus, low
     (module,) = {event.execute.module_name for event in events if event.type == event.EXECUTE}
     traced = function.get_concrete_function(tf.zeros([4])).name.decode()
     assert traced.startswith(f"__inference_{name}_")
-    assert module == f"a{traced[1:]}"
+    assert module.decode() == f"a{traced[1:]}"
     assert name in planned.program
 
 

@@ -11,12 +11,12 @@ EVENT = trace_pb2.IpuTraceEvent
 @pytest.fixture
 def events():
     made = [EVENT(type=kind, timestamp=kind) for kind in (EVENT.COMPILE_BEGIN, EVENT.COMPILE_END, EVENT.EXECUTE)]
-    made[0].compile_begin.module_name = "cluster"
-    made[1].compile_end.module_name = made[2].execute.module_name = "cluster"
-    made[1].compile_end.compilation_report = "report"
-    made[2].execute.execution_report = "run"
+    made[0].compile_begin.module_name = b"cluster"
+    made[1].compile_end.module_name = made[2].execute.module_name = b"cluster"
+    made[1].compile_end.compilation_report = b"report"
+    made[2].execute.execution_report = b"run"
     made.append(EVENT(type=EVENT.COMPILE_END))
-    made[3].compile_end.poplar_graph = "graph"
+    made[3].compile_end.poplar_graph = b"graph"
     return made
 
 

@@ -87,7 +87,7 @@ def test_a_program_without_variables(graph):
     begin, end, load, execute = first
     names = {begin.compile_begin.module_name, end.compile_end.module_name, load.load_engine.module_name}
     assert names == {execute.execute.module_name} == {again[0].execute.module_name}
-    assert names.pop().startswith("cluster")
+    assert names.pop().startswith(b"cluster")
     times = [event.timestamp for event in first]
     assert times == sorted(times) and before <= times[0] and times[-1] <= time.time()
     assert 0 < end.compile_end.duration == pytest.approx(1e6 * (end.timestamp - begin.timestamp), abs=2)
@@ -264,7 +264,7 @@ def test_jit_compiled_functions_have_events_too():
         product(tf.constant(ONES))
     assert [event.type for event in first] == [BEGIN, END, LOAD, EXECUTE]
     assert kinds() == [EXECUTE]
-    assert "product" in first[0].compile_begin.module_name
+    assert b"product" in first[0].compile_begin.module_name
 
 
 def test_plain_ops_of_a_step_are_one_program(graph):
@@ -381,7 +381,7 @@ def test_templates_of_events():
     made += [transfers.load_engine, transfers.host_to_device, transfers.device_to_host, events.execute]
     assert [event.type for event in made] == [BEGIN, END, LOAD, TO_DEVICE, TO_HOST, EXECUTE]
     assert all(event.ordinal == 1 and event.timestamp == 0 for event in made)
-    assert (made[1].compile_end.tensor_map, made[1].compile_end.instruction_info) == ("{}", "[]")
+    assert (made[1].compile_end.tensor_map, made[1].compile_end.instruction_info) == (b"{}", b"[]")
     assert json.loads(made[3].data_transfer.data_transfer)["total_size"] == 12
     assert json.loads(made[4].data_transfer.data_transfer)["tensors"] == [
         {"name": "out_1.0", "parameter_index": 1, "flat_tensor_index": 0, "size": 4}

@@ -1,4 +1,7 @@
-"""Messages of `tensorflow.compiler.plugin.poplar.driver.trace_pb2`: what happened on the device, event by event."""
+"""Messages of `tensorflow.compiler.plugin.poplar.driver.trace_pb2`: what happened on the device, event by event.
+
+Texts are bytes, which scripts decode.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +17,32 @@ globals().update(
         "xla.poplarplugin",
         """
         message CompileBegin {
-          string module_name = 1;
-          string cluster_info = 2;
+          bytes module_name = 1;
+          bytes cluster_info = 2;
         }
 
         message CompileEnd {
-          string module_name = 1;
-          string compilation_report = 2;
+          bytes module_name = 1;
+          bytes compilation_report = 2;
           int64 duration = 3;              // microseconds
-          string tensor_map = 4;           // JSON: which tensor lies on which tiles
-          string instruction_info = 5;     // JSON
-          string poplar_graph = 6;
+          bytes tensor_map = 4;           // JSON: which tensor lies on which tiles
+          bytes instruction_info = 5;     // JSON
+          bytes poplar_graph = 6;
         }
 
         message DataTransfer {
-          string data_transfer = 1;        // JSON: "tensors", each with "name", "id" and "size" in bytes
+          bytes data_transfer = 1;        // JSON: "tensors", each with "name", "id" and "size" in bytes
         }
 
         message LoadEngine {
-          string module_name = 1;
+          bytes module_name = 1;
         }
 
         message Execute {
-          string module_name = 1;
-          string execution_report = 2;
-          string tile_report = 3;
-          string activity_trace = 4;
+          bytes module_name = 1;
+          bytes execution_report = 2;
+          bytes tile_report = 3;
+          bytes activity_trace = 4;
         }
 
         message IpuTraceEvent {

@@ -57,7 +57,7 @@ def events_of(
         >>> from tf_ipu_shim.messages import config_pb2
         >>> profiling = config_pb2.IpuOptions.Profiling(enable_ipu_trace_events=True)
         >>> events_of(0, "cluster", profiling, []).execute.execute.module_name
-        'cluster'
+        b'cluster'
     """
     kind = trace_pb2.IpuTraceEvent
     events = program_pb2.ProgramEvents(
@@ -67,12 +67,13 @@ def events_of(
         variables=[tensor.parameter for tensor in tensors],
         written=[tensor.parameter for tensor in tensors if tensor.output is not None],
     )
-    events.compile_begin.compile_begin.module_name = module
+    name = module.encode()
+    events.compile_begin.compile_begin.module_name = name
     if cache:
-        events.compile_begin.compile_begin.cluster_info = json.dumps({"executable_cache": cache})
+        events.compile_begin.compile_begin.cluster_info = json.dumps({"executable_cache": cache}).encode()
     compiled = events.compile_end.compile_end
-    compiled.module_name, compiled.tensor_map, compiled.instruction_info = module, tensor_map, info
-    events.execute.execute.module_name = module
+    compiled.module_name, compiled.tensor_map, compiled.instruction_info = name, tensor_map.encode(), info.encode()
+    events.execute.execute.module_name = name
     if profiling.enable_io_trace:
         events.transfers.CopyFrom(_transfers(ordinal, module, tensors))
     return events
@@ -85,7 +86,7 @@ def _transfers(ordinal: int, module: str, tensors: Sequence[DeviceTensor]) -> An
         host_to_device=kind(type=kind.HOST_TO_DEVICE_TRANSFER, ordinal=ordinal),
         device_to_host=kind(type=kind.DEVICE_TO_HOST_TRANSFER, ordinal=ordinal),
     )
-    events.load_engine.load_engine.module_name = module
+    events.load_engine.load_engine.module_name = module.encode()
     events.host_to_device.data_transfer.data_transfer = _transfer(
         [(f"{tensor.parameter}.0", tensor.parameter, tensor.bytes) for tensor in tensors]
     )
@@ -95,8 +96,8 @@ def _transfers(ordinal: int, module: str, tensors: Sequence[DeviceTensor]) -> An
     return events
 
 
-def _transfer(tensors: Sequence[tuple[str, int, int]]) -> str:
+def _transfer(tensors: Sequence[tuple[str, int, int]]) -> bytes:
     described = [
         {"name": name, "parameter_index": index, "flat_tensor_index": 0, "size": size} for name, index, size in tensors
     ]
-    return json.dumps({"tensors": described, "total_size": sum(size for _, _, size in tensors)})
+    return json.dumps({"tensors": described, "total_size": sum(size for _, _, size in tensors)}).encode()

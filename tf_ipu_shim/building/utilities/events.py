@@ -73,7 +73,8 @@ def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
 
 def _reports(events: Any, kind: str, report: str) -> list[tuple[str, str]]:
     found = [getattr(event, kind) for event in extract_all_events(events) if event.WhichOneof("event") == kind]
-    return [(message.module_name, getattr(message, report)) for message in found if getattr(message, report)]
+    texts = [(message.module_name, getattr(message, report)) for message in found]
+    return [(module.decode(), text.decode()) for module, text in texts if text]
 
 
 def _flat(events: Any) -> Iterator[bytes]:

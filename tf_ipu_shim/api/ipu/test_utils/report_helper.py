@@ -300,7 +300,7 @@ class ReportJSON:
 
     def _compiled(self, field: str) -> str:
         texts = [getattr(event.compile_end, field) for event in self._events if event.type == _Event.COMPILE_END]
-        return str(texts[-1]) if texts else ""
+        return texts[-1].decode() if texts else ""
 
 
 def _of_event(transfers: list[list[str]], index: int) -> list[str]:
