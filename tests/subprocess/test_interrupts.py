@@ -160,6 +160,37 @@ def endless(infeed):
         return ipu.loops.repeat(ENDLESS, lambda total, x: total + x, [0.0], infeed)
     return run
 
+# Within one XLA program: the loop ends between two iterations, and its variables stay as they were.
+@tf.function(jit_compile=True)
+def within(count, x):
+    def inner(x):
+        return tf.while_loop(lambda i, x: i < count, lambda i, x: (i + 1, tf.tanh(x)), [0, x])[1]
+    def outer(x):
+        first.assign_add(1.0)
+        x = inner(x)
+        second.assign_add(tf.ones([64]))
+        return x
+    return tf.while_loop(lambda i, x: i < count, lambda i, x: (i + 1, outer(x)), [0, x])[1]
+
+os.environ["TF_IPU_SHIM_EXECUTION"] = "xla"
+with strategy.scope():
+    first, second = tf.Variable(0.0), tf.Variable(tf.zeros([64]))
+for done in (0, 10):
+    assert interrupted(lambda: strategy.run(within, [ENDLESS, tf.zeros([4])])), "within a program"
+    assert [first.numpy().tolist(), second.numpy().tolist()] == [done, [done] * 64]
+    strategy.run(within, [10, tf.zeros([4])])
+
+def run_within():
+    try:
+        strategy.run(within, [ENDLESS, tf.zeros([4])])
+    except tf.errors.CancelledError as error:
+        print("was interrupted by Ctrl-C" in str(error))
+running = threading.Thread(target=run_within)
+running.start()
+assert interrupted(lambda: strategy.run(within, [ENDLESS, tf.zeros([4])])), "beside another"
+running.join()
+del os.environ["TF_IPU_SHIM_EXECUTION"]
+
 numbers = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.float32(1)).repeat())
 assert interrupted(lambda: strategy.run(endless(numbers))), "loop"
 
@@ -181,7 +212,7 @@ def test_sessions(python):
 
 
 def test_keras_and_functions(python):
-    assert python.succeeds(python.script(EAGER), timeout=300) == "[0. 0. 0. 0.]\n"
+    assert python.succeeds(python.script(EAGER), timeout=300) == "True\n[0. 0. 0. 0.]\n"
 
 
 KERNEL = (

@@ -17,11 +17,12 @@ from tf_ipu_shim.lowering.assertions import stopping
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.execution import Execution, execution_of, settled
 from tf_ipu_shim.lowering.kernels import by_kernels
+from tf_ipu_shim.lowering.long_loops import interruptible
 from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
-from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
 from tf_ipu_shim.runtime import study
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
 
@@ -104,7 +105,7 @@ class _Lowering:
         plannings_of(self._device.options)  # refuses what Poplar would, also where no memory is planned
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
-            runs = stopping(program, self._diagnostics.describe)
+            runs = self._with_calls(program)
             return Lowered(runs, runs, None, RunLog())
         request, device = self._request, self._device
         wants_names = self._profile is not None or self._has_events or study.active()
@@ -116,7 +117,7 @@ class _Lowering:
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             by_xla, runs, execution = self._by_kernels(program, execution, unknown, is_short(work))
         if execution.way != KERNELS:
-            by_xla = runs = stopping(runs, self._diagnostics.describe)
+            by_xla = runs = self._with_calls(runs)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
         if plan is not None and study.active():
@@ -129,6 +130,12 @@ class _Lowering:
             return EventDetails()
         module = module_name(self._request.function)
         return EventDetails(tensor_map_of(module, self._request, program, self._device.chip), names.instruction_info())
+
+    def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
+        """The program with what its launches call of the plugin."""
+        runs = stopping(program, self._diagnostics.describe)
+        # An embedded application serves whoever calls it: Ctrl-C does not end it.
+        return runs if self._device.ordinal in APPLICATION_DEVICES else interruptible(runs)
 
     def profile(self) -> Profiled:
         """Lowers and plans for the profile and the events alone."""

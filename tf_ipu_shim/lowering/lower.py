@@ -16,6 +16,7 @@ from tf_ipu_shim.lowering import (
     feeds,
     handed_handles,
     known_results,
+    long_loops,
     narrow_casts,
     needed,
     overlap,
@@ -92,6 +93,7 @@ def lower(
     shared_statistics.share(functions, len(all_replicas), statistics_group)
     sent = sent_elements.of(functions)
     placer = Placer(functions, all_replicas[0].shards)
+    long_loops.mark_long(functions)
     if chunks and len(all_replicas) == 1:
         split_loops(functions, placer)
     programs: dict[bytes, function_pb2.FunctionDef] = {}

@@ -43,6 +43,8 @@ FRONTEND_ATTRIBUTE = "_XlaFrontendAttributes"
 GRADIENT_PLANNING_ATTRIBUTE = "_ipu_gradient_planning"
 # On a loop of a session's graph: it runs what its values depend on, and nothing else.
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
+# On a loop that may take long within an XLA program.
+LONG_ATTRIBUTE = "_ipu_long"
 # How often an emitted loop runs, where that can be told.
 TRIPS_ATTRIBUTE = "_ipu_trips"
 # On an op in the body of such a loop: the ops that the script has it wait for. TensorFlow adds others.

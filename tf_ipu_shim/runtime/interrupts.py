@@ -2,8 +2,8 @@
 
 Python's own handler only notes the signal: the main thread, which raises the exception, waits in TensorFlow. So the
 plugin notes it first (`csrc/interrupts`), and programs end with an error at their next op: the next iteration of a
-loop, the next chunk or stage, the next launch. What XLA computes or compiles in one go, it finishes. Then Python has
-its thread back, and its handler, which is told here, raises KeyboardInterrupt.
+loop, the next chunk or stage, the next launch. What XLA compiles, it finishes. Then Python has its thread back, and its
+handler, which is told here, raises KeyboardInterrupt.
 
 A script with a handler of its own is left alone. The kernel of a notebook puts Python's handler in place anew for each
 cell, by a `signal.signal` that it has had before ours: each call of TensorFlow's looks for that.

@@ -117,6 +117,11 @@ class IpuDeviceFactory : public DeviceFactory {
 };
 
 // Above 50, so that TensorFlow's placer prefers it to no accelerator of its own, and below the CPU's 70.
+// XLA makes an InternalError of what a loop in its program says, and a context keeps its first error.
+void TellInterrupted(const OpKernel& kernel, OpKernelContext* context) {
+  if (SaysInterrupted(context->status())) const_cast<Status&>(context->status()) = InterruptedError(kernel.name());
+}
+
 REGISTER_LOCAL_DEVICE_FACTORY("IPU", IpuDeviceFactory, 60);
 
 }  // namespace
@@ -194,6 +199,7 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
   context->params()->device = chip;
   kernel->Compute(context);
   context->params()->device = device;
+  if (TF_PREDICT_FALSE(!context->status().ok())) TellInterrupted(*kernel, context);
   if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
     OP_REQUIRES_OK(context, watch.End(context, ordinal_, index));
   }
@@ -220,6 +226,7 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
   kernel->ComputeAsync(context, [this, kernel, context, device, index, checks, watch, use,
                                  done = std::move(done)]() mutable {
     context->params()->device = device;
+    if (TF_PREDICT_FALSE(!context->status().ok())) TellInterrupted(*kernel, context);
     if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
       OP_REQUIRES_OK_ASYNC(context, watch.End(context, ordinal_, index), done);
     }

@@ -13,6 +13,7 @@ namespace tf_ipu_shim {
 namespace {
 
 constexpr int64_t kGraceMillis = 100;
+constexpr char kWasInterrupted[] = " was interrupted by Ctrl-C. What ran is ended; run it again.";
 
 // Those that handled the signal before are kept for good: a handler may run in any thread, at any time.
 std::atomic<const struct sigaction*> handled_before{nullptr};
@@ -46,7 +47,11 @@ std::atomic<int64_t> interrupted_at{0};
 bool IsOverdue(int64_t since) { return NowMillis() - since >= kGraceMillis; }
 
 tensorflow::Status InterruptedError(const std::string& where) {
-  return tensorflow::errors::Cancelled(where, " was interrupted by Ctrl-C. What ran is ended; run it again.");
+  return tensorflow::errors::Cancelled(where, kWasInterrupted);
+}
+
+bool SaysInterrupted(const tensorflow::Status& error) {
+  return std::string(error.message()).find(kWasInterrupted) != std::string::npos;
 }
 
 tensorflow::Status MayInterruptPython() {

@@ -23,6 +23,8 @@ inline bool Interrupted() {
   return __builtin_expect(since != 0, 0) && IsOverdue(since);
 }
 tensorflow::Status InterruptedError(const std::string& where);
+// Whether another error has the text of that one.
+bool SaysInterrupted(const tensorflow::Status& error);
 
 // An error where this thread is Python's main one and has a Ctrl-C to answer: it would do so in whatever it is called
 // for, and not where the script waits.
