@@ -44,7 +44,7 @@ def test_a_loop_takes_an_element_an_iteration(graph):
 
 
 def test_a_session_runs_of_a_body_what_it_returns(graph):
-    """In TensorFlow 1 an assignment that nothing returned depends on does not run, in a loop's body as elsewhere."""
+    """In TensorFlow 1 an assignment in a loop's body does not run where nothing returned depends on it."""
 
     def model():
         kept, left = (v1.get_variable(name, initializer=0.0, use_resource=True) for name in ("kept", "left"))

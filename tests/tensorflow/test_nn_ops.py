@@ -354,6 +354,7 @@ def test_augru_against_numpy() -> None:
     layer = rnn_ops.PopnnAUGRU(5)
     outputs, state = layer(x, lengths, scores)
     kernel, biases = layer.get_weights()
+    np.testing.assert_array_equal(biases, np.outer([1.0, 1.0, 0.0], np.ones(5)))  # open gates, unlike other layers'
     hidden = np.zeros([2, 5])
     sigmoid = lambda value: 1 / (1 + np.exp(-value))  # noqa: E731
     for time in range(4):

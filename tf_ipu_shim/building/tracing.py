@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2
 from tensorflow.python.eager.polymorphic_function import atomic_function
-from tensorflow.python.framework import auto_control_deps, func_graph, ops
+from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, func_graph, ops
 from tensorflow.python.framework import device as device_lib
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
@@ -63,9 +63,10 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
 
     Returns:
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
-        variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order;
-        in a session's graph those that something returned depends on, as everywhere in TensorFlow 1, and what is sent
-        to the host's part of the step.
+        variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order.
+        In a session's graph those that something returned depends on, what is sent to the host's part of the step, and
+        writes to variables: TensorFlow 1 makes a program of a function before it leaves anything out, and nothing with
+        such an effect is left out of a program. Of a loop's body what its results need is taken into the program.
     """
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
@@ -77,19 +78,42 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     graph._device_function_stack = outer._device_function_stack.copy()
     # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
     graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
-    order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
+    order: Any = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
     # There, too, names of ops begin with the scope around them; a `tf.function` begins anew.
     scope = "" if collections is None else outer.get_name_scope()
     named = graph.name_scope(f"{scope}/") if scope else nullcontext()
     with _entered(outer), graph.as_default(), named, order, resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
-    sends = [op for op in graph.get_operations() if op.type == vocabulary.SEND_TO_HOST]
-    graph.control_outputs = list(getattr(order, "ops_which_must_run", sends))
+    if outer.building_function:
+        graph.control_outputs = list(order.ops_which_must_run)
+    else:
+        sends = [op for op in graph.get_operations() if op.type == vocabulary.SEND_TO_HOST]
+        graph.control_outputs = [*sends, *_writes_in_order(graph)]
     traced_functions.remember(graph)
     # An error that names an op's line needs the graph as long as the program can run.
     outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)
     return graph, returned
+
+
+def _writes_in_order(graph: func_graph.FuncGraph) -> list[ops.Operation]:
+    """The ops that write to variables, after those that the script made on the same variable before them.
+
+    Loops, branches and calls are left where they are.
+    """
+    writes: list[ops.Operation] = []
+    before: dict[int, list[ops.Operation]] = {}
+    for op in graph.get_operations():
+        if op.type in vocabulary.FUNCTION_ATTRIBUTES:
+            continue
+        read, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
+        for handle in (*read, *written):
+            if handle in written:
+                op._add_control_inputs(before.pop(id(handle), []))
+            before.setdefault(id(handle), []).append(op)
+        if written:
+            writes.append(op)
+    return writes
 
 
 def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str) -> Any:

@@ -123,6 +123,10 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
             raise RuntimeError("canonical_weight_shape invoked before input shape is known; build the layer first.")
         return [self._input_size + self._num_units, self._num_units * self._num_gates]
 
+    def _initial_biases(self) -> Any:
+        """What biases begin with where no initializer is given."""
+        return v1.zeros_initializer()
+
     @property
     def canonical_bias_shapes(self) -> list[int]:
         """The biases' shape: `[gates, num_units]`."""
@@ -149,7 +153,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
             self._weights_initializer or v1.glorot_uniform_initializer(self._seed),
         )
         self.biases = self._variable(
-            "biases", self.canonical_bias_shapes, self._bias_initializer or v1.zeros_initializer()
+            "biases", self.canonical_bias_shapes, self._bias_initializer or self._initial_biases()
         )
         self.built = True
 
@@ -406,7 +410,7 @@ class PopnnDynamicGRU(PopnnGRU):
 class PopnnAUGRU(PopnnGRU):
     """A GRU whose update gate is scaled by attention scores (https://arxiv.org/abs/1809.03672).
 
-    Args: see `PopnnGRU`.
+    Args: see `PopnnGRU`. The biases of its update and reset gates begin with ones, unlike those of the other layers.
 
     Source: `tensorflow.python.ipu.rnn_ops.PopnnAUGRU`.
 
@@ -416,6 +420,10 @@ class PopnnAUGRU(PopnnGRU):
         >>> outputs.shape
         TensorShape([5, 2, 128])
     """
+
+    def _initial_biases(self) -> Any:
+        gates = [[1.0] * self.num_units, [1.0] * self.num_units, [0.0] * self.num_units]
+        return v1.constant_initializer(gates)
 
     def call(  # type: ignore[override]
         self,
