@@ -7,7 +7,7 @@ context; checked on TensorFlow 2.15.1 and 2.21.0.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
@@ -64,9 +64,8 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     Returns:
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
         variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order.
-        In a session's graph those that something returned depends on, what is sent to the host's part of the step, and
-        writes to variables: TensorFlow 1 makes a program of a function before it leaves anything out, and nothing with
-        such an effect is left out of a program. Of a loop's body what its results need is taken into the program.
+        In a session's graph those that something returned depends on, and what is sent to the host's part of the step;
+        `as_function` adds writes to variables.
     """
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
@@ -78,29 +77,33 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     graph._device_function_stack = outer._device_function_stack.copy()
     # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
     graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
-    order: Any = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
+    order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
     # There, too, names of ops begin with the scope around them; a `tf.function` begins anew.
     scope = "" if collections is None else outer.get_name_scope()
     named = graph.name_scope(f"{scope}/") if scope else nullcontext()
     with _entered(outer), graph.as_default(), named, order, resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
-    if outer.building_function:
-        graph.control_outputs = list(order.ops_which_must_run)
-    else:
-        sends = [op for op in graph.get_operations() if op.type == vocabulary.SEND_TO_HOST]
-        graph.control_outputs = [*sends, *_writes_in_order(graph)]
+    sends = [op for op in graph.get_operations() if op.type == vocabulary.SEND_TO_HOST]
+    graph.control_outputs = list(getattr(order, "ops_which_must_run", sends))
     traced_functions.remember(graph)
     # An error that names an op's line needs the graph as long as the program can run.
     outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)
     return graph, returned
 
 
-def _writes_in_order(graph: func_graph.FuncGraph) -> list[ops.Operation]:
-    """The ops that write to variables, after those that the script made on the same variable before them.
+def _further_writes(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> list[ops.Operation]:
+    """The ops that write to variables and that nothing wanted needs; loops, branches and calls are not looked into.
 
-    Loops, branches and calls are left where they are.
+    Each comes after what the script did on the same variable before it.
     """
+    needed: set[ops.Operation] = set()
+    waiting = [op for op in wanted if op.graph is graph]
+    while waiting:
+        op = waiting.pop()
+        if op not in needed:
+            needed.add(op)
+            waiting.extend([*(tensor.op for tensor in op.inputs), *op.control_inputs])
     writes: list[ops.Operation] = []
     before: dict[int, list[ops.Operation]] = {}
     for op in graph.get_operations():
@@ -108,10 +111,10 @@ def _writes_in_order(graph: func_graph.FuncGraph) -> list[ops.Operation]:
             continue
         read, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
         for handle in (*read, *written):
-            if handle in written:
+            if handle in written and op not in needed:
                 op._add_control_inputs(before.pop(id(handle), []))
             before.setdefault(id(handle), []).append(op)
-        if written:
+        if written and op not in needed:
             writes.append(op)
     return writes
 
@@ -200,10 +203,14 @@ def as_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: S
     Args:
         graph: the traced function.
         outputs: tensors of it that are returned.
-        controls: ops of it that must run although no output needs them.
+        controls: ops of it that must run although no output needs them. In a session's graph other writes to variables
+            do too: TensorFlow 1 makes a program of a function before it leaves anything out, and nothing with such an
+            effect is left out of a program. Of a loop's body what its results need is taken into the program.
     """
     graph.outputs = list(outputs)
     graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
+    if not graph.outer_graph.building_function:
+        graph.control_outputs += _further_writes(graph, [*(output.op for output in outputs), *graph.control_outputs])
     return atomic_function.from_func_graph(graph.name, graph, {})
 
 
