@@ -158,6 +158,31 @@ def test_names_of_tensorflow_1_without_its_option(python, line, hint):
     assert hint is None or hint in shown
 
 
+WITHOUT_GRADIENT = """
+import numpy as np
+import tensorflow as tf
+from tensorflow.python import ipu
+
+class Triangular(tf.keras.layers.Layer):
+    def call(self, x):
+        return tf.raw_ops.Lu(input=tf.linalg.diag(x))[0][:, 0]  # this line
+
+with ipu.ipu_strategy.IPUStrategy().scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(4, input_shape=(3,)), Triangular(name="mine")])
+    model.compile("sgd", "mse")
+    model.fit(np.ones([4, 3], "f"), np.ones([4, 4], "f"), batch_size=4, verbose=0)
+"""
+
+
+def test_an_op_without_gradient_is_named_with_its_layer_and_line(python):
+    script = python.script(WITHOUT_GRADIENT)
+    (line,) = (number for number, text in enumerate(WITHOUT_GRADIENT.splitlines(), 1) if "this line" in text)
+    shown = traceback_of(python(script))
+    assert re.search(
+        rf"no gradient of the op Lu \(\S*mine/Lu, made at {re.escape(str(script))}:{line}, in call\)", shown
+    )
+
+
 def placed(kind):
     return f"Could not satisfy explicit device specification '/device:IPU:0'\nColocation Debug Info:\nOp: {kind}"
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 
 from tf_ipu_shim.profile import memory_report
@@ -164,3 +164,17 @@ def test_a_program_that_does_not_fit_is_in_the_report(configured):
     plan = memory_report().devices[0].ipus[0].modelled
     assert not plan.fits
     assert plan.categories["weight"] == 2 * HALF * 4
+
+
+def test_a_keras_model_is_told_what_keras_has(configured):
+    configured()
+    strategy = ipu_strategy.IPUStrategy()
+    with strategy.scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1200, input_shape=(1200,)) for _ in range(2)])
+        model.compile("sgd", "mse")
+        with pytest.raises(tf.errors.InternalError, match="Out of memory") as error:
+            model.predict(np.zeros([4, 1200], np.float32), batch_size=4)
+    text = str(error.value)
+    assert "model.set_pipeline_stage_assignment" in text and "ipu_shard" not in text
+    with pytest.raises(tf.errors.InternalError, match="auto_select_ipus with ipu_shard"):
+        run(two_layers, X)

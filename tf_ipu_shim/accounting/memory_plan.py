@@ -20,7 +20,7 @@ from tf_ipu_shim.accounting.savings import savings
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.accounting.storage import Storage, storage_of
 from tf_ipu_shim.accounting.work import ProgramWork
-from tf_ipu_shim.lowering.diagnostics import call_name
+from tf_ipu_shim.lowering.diagnostics import call_name, shown_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.cycles import largest_call
@@ -95,7 +95,9 @@ def plan_memory(
         walk = Walk(request, program, storage, names, plannings)
         counted(walk)
         line_of = _lines(request, walk, user_line)
-        return _plan_of(request, program, device, walk, line_of), walk.work, Details(walk.blocks, line_of)
+        made = _plan_of(request, program, device, walk, line_of)
+        made = dataclasses.replace(made, coarse=_coarse(walk, user_line))
+        return made, walk.work, Details(walk.blocks, line_of)
 
     try:
         made, work, details = plan(Walk.run)
@@ -141,6 +143,18 @@ def _plan_of(
     ).replicated(program.replicas, program.shards)
 
 
+def _coarse(walk: Walk, user_line: UserLine | None) -> tuple[tuple[str, str], ...]:
+    """What could not be looked into, by the script's function and the line of its first op there."""
+    named: dict[str, str] = {}
+    for function, reason in walk.coarse.items():
+        scope = walk.scope_of(function)
+        nodes = walk.library[function].node_def
+        lines = (user_line(scope, node.name) for node in nodes) if user_line is not None else ()
+        line = next(filter(None, lines), None)
+        named.setdefault(shown_name(scope) + (f", from {line}" if line else ""), reason)
+    return tuple(named.items())
+
+
 def _with_savings(
     request: ProgramRequest, program: LoweredProgram, device: IpuDevice, plan: MemoryPlan, work: ProgramWork
 ) -> MemoryPlan:
@@ -175,7 +189,7 @@ def keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:
     """
     plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
     if not plan.fits and not _may_go_on(device):
-        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current()))
+        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current(), request.is_keras))
 
 
 def _may_go_on(device: IpuDevice) -> bool:

@@ -43,7 +43,7 @@ def savings(
     full = worst(plan)
     if full is None:
         return ()
-    found = of_figures(plan, full, storage.replicas)
+    found = of_figures(plan, full, storage.replicas, request.is_keras)
     if sum(size.instructions for size in work.compiled.values()) <= MOST_INSTRUCTIONS:
         found += [
             beside(plan, full, plan_with(changed), action) for action, changed in _changes(request, plan, storage)

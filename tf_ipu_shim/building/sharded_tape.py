@@ -57,7 +57,11 @@ def _recording(stock: Callable[..., Any]) -> Callable[..., Any]:
     return record_gradient
 
 
-def _gradient_function(op_name: Any, attr_tuple: Any, *arguments: Any) -> Any:
+def _gradient_function(
+    op_name: Any, attr_tuple: Any, num_inputs: Any, inputs: Any, outputs: Any, *arguments: Any
+) -> Any:
+    # `runtime/shown_errors` finds the op of which there is no gradient in `outputs`.
+    arguments = (num_inputs, inputs, outputs, *arguments)
     if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == vocabulary.SHARDING_ATTRIBUTE:
         with tracing.attributes({vocabulary.SHARDING_ATTRIBUTE: attr_tuple[-1]}):
             return backprop._gradient_function(op_name, attr_tuple[:-2], *arguments)

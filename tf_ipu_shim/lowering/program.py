@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
+from tf_ipu_shim.lowering import vocabulary
+
 
 @dataclasses.dataclass(frozen=True)
 class ProgramRequest:
@@ -35,6 +37,12 @@ class ProgramRequest:
     variable_types: Sequence[int]
     variable_shapes: Sequence[tuple[int, ...]]
     single_op: bool = False
+
+    @property
+    def is_keras(self) -> bool:
+        """Whether a Keras model has made the program."""
+        entry = self.library.get(self.function)
+        return entry is not None and any(vocabulary.KERAS_ATTRIBUTE in node.attr for node in entry.node_def)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -153,7 +153,7 @@ def _programs(device: DeviceReport) -> list[str]:
             lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     for plan in device.programs:
         for name, reason in plan.coarse:
-            lines += ["", _cut(f"Coarse figure for {name}:", WIDTH), _cut(f"  {reason}", WIDTH)]
+            lines += ["", *textwrap.wrap(f"Coarse figure for {name}:", WIDTH), _cut(f"  {reason}", WIDTH)]
     return lines
 
 

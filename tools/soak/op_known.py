@@ -9,13 +9,20 @@ _ONEDNN = (
     "the CPU has it by oneDNN, which adds up in another order and checks other shapes; IPUs by TensorFlow's own kernel"
 )
 _ROUNDED = "16-bit floats, which the CPU has oneDNN add up in float32"
-_SCRATCH = "the last results are scratch of the gradient, whose shapes and values no two kernels share"
+_SCRATCH = (
+    "the last results are scratch of the gradient: of an empty batch the CPU's oneDNN has zeros for a mean, XLA NaN, and "
+    "TensorFlow's own kernel leaves them unwritten; shapes of what is unused differ. Eagerly the CPU has oneDNN's sums"
+)
 _SIGNS = "its definition leaves the signs open"
-_TIES = "inputs that are no pooling's, or ties, of which each takes another"
+_TIES = (
+    "inputs that are no pooling's: the CPU looks for the place with the given output, and XLA for the largest; ties and "
+    "NaN, of which each takes another; sizes over batches and shapes that XLA's launch does not check"
+)
 _NARROW = "XLA's compiler stops at 16-bit floats"
 _UNINITIALISED = "results that nothing writes"
 _UNCHECKED = "values out of range that only TensorFlow's own kernel looks at"
-_EMPTY = "the CPU's result for an empty input has the wrong shape"
+_RANDOM = "random numbers are XLA's by kernels too, and XLA takes any range: TensorFlow's own kernel alone refuses one"
+_EMPTY = "the CPU's oneDNN gives an empty input's shape for the result: (0, 4, 4, 3) where filters have 5 channels"
 
 # By op: the ways, and why.
 DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
@@ -27,7 +34,7 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"eager", "xla", "kernels"}), _SCRATCH)
        for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad",
                   "FusedBatchNormGradV2", "FusedBatchNormGradV3")},
-    **{op: (frozenset({"eager", "xla"}), _EMPTY) for op in ("Conv3D", "DepthwiseConv2dNative")},
+    **{op: (frozenset({"eager", "xla"}), f"{_EMPTY}; {_ROUNDED}") for op in ("Conv3D", "DepthwiseConv2dNative")},
     "Conv2D": (frozenset({"xla"}), _EMPTY),
     "QuantizedAvgPool": (frozenset({"eager"}), _ONEDNN),
     **{op: (frozenset({"eager", "xla", "kernels"}), "the CPU has it by oneDNN, which gives zeros for an empty gradient")
@@ -36,7 +43,7 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
        for op in ("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad", "MaxPool3D", "MaxPoolV2")},
     "Svd": (frozenset({"xla"}), _SIGNS),
     **{op: (frozenset({"xla"}), _NARROW) for op in ("LRN", "LRNGrad", "NonMaxSuppressionV3")},
-    **{op: (frozenset({"kernels"}), _UNCHECKED) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
+    **{op: (frozenset({"kernels"}), _RANDOM) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
     "DataFormatDimMap": (frozenset({"xla"}), _UNCHECKED),
     "XlaSelfAdjointEig": (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED),
 }  # fmt: skip

@@ -14,18 +14,20 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.eager import def_function
 from tensorflow.python.framework import dtypes, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
 from tensorflow.python.training import optimizer as optimizer_v1
 
-from tf_ipu_shim.building import autograph, loops
+from tf_ipu_shim.building import autograph, loops, tracing
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import model_step
 from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.lowering import vocabulary
 
 STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 
@@ -221,9 +223,10 @@ def element(infeed: Any, values: Any, keywords: dict[str, Any]) -> Any:
 
 
 def count(model: Any, mode: str, steps: int) -> None:
-    """Adds mini-batches to the model's own counters."""
+    """Adds mini-batches to the model's own counters; messages know by that op that the program is Keras'."""
     counters = {"fit": "_train_counter", "evaluate": "_test_counter", "predict": "_predict_counter"}
-    getattr(model, counters[mode]).assign_add(steps)
+    with tracing.attributes({vocabulary.KERAS_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)}):
+        getattr(model, counters[mode]).assign_add(steps)
 
 
 @contextlib.contextmanager

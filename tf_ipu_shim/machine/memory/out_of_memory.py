@@ -23,12 +23,13 @@ def worst(plan: MemoryPlan) -> IpuPlan | None:
     return max(over, key=lambda ipu: (ipu.max_tile_bytes - ipu.bytes_per_tile, -ipu.ipu), default=None)
 
 
-def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion) -> str:
+def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = False) -> str:
     """What Graphcore's compiler says about a program that does not fit, then where and why, and what to try.
 
     Args:
         plan: of the program.
         line: the SDK that is emulated: from 2.3 on the message begins otherwise.
+        is_keras: whether a Keras model has made the program: it is told Keras' means.
 
     Returns:
         The text; empty where the program fits.
@@ -75,17 +76,20 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion) -> str:
             f"  {one.bytes:>15,} bytes  {one.action}: {'fits then' if one.fits else 'not enough alone'}"
             for one in plan.savings
         ]
-    lines.append(f"What to try: {'; '.join(_advice(plan, full))}.")
+    lines.append(f"What to try: {'; '.join(_advice(plan, full, is_keras))}.")
     return "\n".join(lines)
 
 
-def _advice(plan: MemoryPlan, full: IpuPlan) -> list[str]:
+def _advice(plan: MemoryPlan, full: IpuPlan, is_keras: bool) -> list[str]:
     sizes = full.categories
     advice = []
     if len(plan.ipus) == 1:
-        advice.append("shard the model over more IPUs (auto_select_ipus with ipu_shard, in Keras with PipelineStage)")
+        how = "PipelineStage or model.set_pipeline_stage_assignment" if is_keras else "ipu_shard"
+        do = "pipeline" if is_keras else "shard"
+        advice.append(f"{do} the model over more IPUs (auto_select_ipus with {how})")
     else:
-        advice.append("move layers to another shard, or shard over more IPUs")
+        part = "pipeline stage" if is_keras else "shard"
+        advice.append(f"move layers to another {part}, or use more IPUs")
     if sizes["activation"] + sizes["temporary"] + sizes["argument"] >= sizes["weight"]:
         advice.append("a smaller batch")
     if sizes["fifo"] + sizes["activation"] > 0:

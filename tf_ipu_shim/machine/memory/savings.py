@@ -25,7 +25,7 @@ def beside(plan: MemoryPlan, full: IpuPlan, changed: MemoryPlan, action: str) ->
     return Saving(action, full.peak_bytes - then, changed.fits)
 
 
-def of_figures(plan: MemoryPlan, full: IpuPlan, replicas: int) -> list[Saving]:
+def of_figures(plan: MemoryPlan, full: IpuPlan, replicas: int, is_keras: bool = False) -> list[Saving]:
     """What follows from a plan's own figures: more IPUs, a smaller batch.
 
     More IPUs: were the model cut evenly over the next power of two at which that fits. What cannot be cut, the largest
@@ -36,6 +36,7 @@ def of_figures(plan: MemoryPlan, full: IpuPlan, replicas: int) -> list[Saving]:
         plan: the program as it is.
         full: the IPU of it that is too full.
         replicas: of the program; each is on as many IPUs.
+        is_keras: whether a Keras model has made it, which has stages and no shards.
     """
     found = []
     shards = max(1, len(plan.ipus) // max(1, replicas))
@@ -46,7 +47,8 @@ def of_figures(plan: MemoryPlan, full: IpuPlan, replicas: int) -> list[Saving]:
         count *= 2
     each = max(indivisible, -(-total // count))
     if count <= _MOST_IPUS and each < full.peak_bytes:
-        action = f"{count} IPUs to a replica instead of {shards}, cut evenly (auto_select_ipus; ipu_shard or stages)"
+        means = "pipeline stages" if is_keras else "ipu_shard or stages"
+        action = f"{count} IPUs to a replica instead of {shards}, cut evenly (auto_select_ipus; {means})"
         found.append(Saving(action, full.peak_bytes - each, each <= full.limit_bytes))
     grows = {ipu.ipu: sum(ipu.categories[kind] for kind in _OF_A_BATCH) // 2 for ipu in plan.ipus}
     if grows[full.ipu]:
