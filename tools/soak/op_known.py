@@ -10,13 +10,13 @@ _ONEDNN = (
 )
 _ROUNDED = "16-bit floats, which the CPU has oneDNN add up in float32"
 _SCRATCH = (
-    "the last results are scratch of the gradient: of an empty batch the CPU's oneDNN has zeros for a mean, XLA NaN, and "
-    "TensorFlow's own kernel leaves them unwritten; shapes of what is unused differ. Eagerly the CPU has oneDNN's sums"
+    "the last results are scratch of the gradient: of an empty batch the CPU's oneDNN has zeros for a mean, XLA NaN, "
+    "TensorFlow's own kernel writes nothing; shapes of what is unused differ. Eagerly the CPU has oneDNN's sums"
 )
 _SIGNS = "its definition leaves the signs open"
 _TIES = (
-    "inputs that are no pooling's: the CPU looks for the place with the given output, and XLA for the largest; ties and "
-    "NaN, of which each takes another; sizes over batches and shapes that XLA's launch does not check"
+    "inputs that are no pooling's: the CPU looks for the place with the given output, XLA for the largest; ties, NaN, "
+    "of which each takes another; sizes over batches and shapes that XLA does not check"
 )
 _NARROW = "XLA's compiler stops at 16-bit floats"
 _UNINITIALISED = "results that nothing writes"
