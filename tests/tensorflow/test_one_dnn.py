@@ -171,7 +171,10 @@ def gradient_of_max_pooling(images):
 
 
 def test_empty_batches(by_kernels):
-    """oneDNN's gradient of max-pooling would end the process, its norms would leave means as they find them."""
+    """oneDNN's gradient of max-pooling would end the process, its norms would leave means as they find them.
+
+    Convolutions would have as many channels as their input.
+    """
     none = np.zeros((0, 6, 6, 3), np.float32)
     assert on_ipu(gradient_of_max_pooling, none).shape == none.shape
 
@@ -180,6 +183,17 @@ def test_empty_batches(by_kernels):
         return tf.concat([mean, tf.reshape(made, [-1])], 0)
 
     np.testing.assert_array_equal(on_ipu(means, none), means(tf.constant(none)))
+    filters = np.ones((2, 2, 3, 5), np.float32)
+    assert on_ipu(lambda x: tf.nn.conv2d(x, filters, 1, "SAME"), none).shape == (0, 6, 6, 5)
+    assert on_ipu(lambda x: tf.nn.relu(tf.nn.conv2d(x, filters, 1, "SAME") + np.ones(5, "f")), none).shape == (
+        0,
+        6,
+        6,
+        5,
+    )
+    assert on_ipu(lambda x: tf.nn.depthwise_conv2d(x, filters, [1] * 4, "SAME"), none).shape == (0, 6, 6, 15)
+    volumes = np.zeros((0, 4, 4, 4, 3), np.float32)
+    assert on_ipu(lambda x: tf.nn.conv3d(x, filters[None], [1] * 5, "SAME"), volumes).shape == (0, 4, 4, 4, 5)
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])

@@ -69,8 +69,11 @@ class EitherKernel : public OpKernel {
 }  // namespace
 
 bool NeedsPlainKernel(const NodeDef& node) {
-  static const auto* ops = new std::set<std::string>{kMaxPoolGrad, "_MklNativeFusedBatchNormV3",
-                                                     "_MklNativeFusedBatchNormGradV3"};
+  // Convolutions give an empty tensor the shape of their input.
+  static const auto* ops = new std::set<std::string>{
+      kMaxPoolGrad,       "_MklNativeFusedBatchNormV3", "_MklNativeFusedBatchNormGradV3",
+      "_MklNativeConv2D", "_MklNativeFusedConv2D",      "_MklNativeConv3D",
+      "_MklNativeDepthwiseConv2dNative"};
   return ops->count(node.op()) > 0;
 }
 
