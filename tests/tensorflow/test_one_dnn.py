@@ -183,14 +183,18 @@ def test_empty_batches(by_kernels):
         return tf.concat([mean, tf.reshape(made, [-1])], 0)
 
     np.testing.assert_array_equal(on_ipu(means, none), means(tf.constant(none)))
-    filters = np.ones((2, 2, 3, 5), np.float32)
-    assert on_ipu(lambda x: tf.nn.conv2d(x, filters, 1, "SAME"), none).shape == (0, 6, 6, 5)
-    assert on_ipu(lambda x: tf.nn.relu(tf.nn.conv2d(x, filters, 1, "SAME") + np.ones(5, "f")), none).shape == (
-        0,
-        6,
-        6,
-        5,
-    )
+    filters, bias = np.ones((2, 2, 3, 5), np.float32), np.ones(5, np.float32)
+    for kind in (tf.float32, tf.float16):
+
+        def convolved(images, kind=kind):
+            return tf.nn.conv2d(tf.cast(images, kind), tf.cast(filters, kind), 1, "SAME")
+
+        def fused(images, kind=kind):
+            return tf.nn.relu(tf.nn.bias_add(convolved(images), tf.cast(bias, kind)))
+
+        assert on_ipu(convolved, none).shape == on_ipu(fused, none).shape == (0, 6, 6, 5)
+        some = np.ones((1, 6, 6, 3), np.float32)
+        np.testing.assert_array_equal(on_ipu(fused, some), fused(tf.constant(some)))
     assert on_ipu(lambda x: tf.nn.depthwise_conv2d(x, filters, [1] * 4, "SAME"), none).shape == (0, 6, 6, 15)
     volumes = np.zeros((0, 4, 4, 4, 3), np.float32)
     assert on_ipu(lambda x: tf.nn.conv3d(x, filters[None], [1] * 5, "SAME"), volumes).shape == (0, 4, 4, 4, 5)

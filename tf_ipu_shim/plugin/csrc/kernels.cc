@@ -64,17 +64,19 @@ Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
   const bool adds_up_halves = AddsUpHalves(node);
   if (adds_up_halves) node = OfFloats(std::move(node));
   PutOnOneDnn(&node);
+  const auto make = [&](NodeDef op, std::unique_ptr<OpKernel>* made) -> Status {
+    TF_RETURN_IF_ERROR(MakeCpuKernel(construction, std::move(op), made));
+    if (adds_up_halves) made->reset(HalvesByFloats(construction, std::move(*made)));
+    return OkStatus();
+  };
   std::unique_ptr<OpKernel> made;
-  TF_RETURN_IF_ERROR(MakeCpuKernel(construction, node, &made));
+  TF_RETURN_IF_ERROR(make(node, &made));
   if (NeedsPlainKernel(node)) {
     std::unique_ptr<OpKernel> plain;
-    TF_RETURN_IF_ERROR(MakeCpuKernel(construction, WithoutOneDnn(node), &plain));
-    *kernel = OneDnnOrPlain(construction, std::move(made), std::move(plain));
-  } else if (adds_up_halves) {
-    *kernel = HalvesByFloats(construction, std::move(made));
-  } else {
-    *kernel = made.release();
+    TF_RETURN_IF_ERROR(make(WithoutOneDnn(node), &plain));
+    made.reset(OneDnnOrPlain(construction, std::move(made), std::move(plain)));
   }
+  *kernel = made.release();
   return OkStatus();
 }
 

@@ -1,4 +1,5 @@
-// Kernels of oneDNN's that take no empty tensors, give others back than there should be, or read beyond what they are given.
+// Kernels of oneDNN's that take no empty tensors, give back others than there should be, or read beyond what they are
+// given.
 #pragma once
 
 #include <memory>
