@@ -22,7 +22,7 @@ _NARROW = "XLA's compiler stops at 16-bit floats"
 _UNINITIALISED = "results that nothing writes"
 _UNCHECKED = "values out of range that only TensorFlow's own kernel looks at"
 _RANDOM = "random numbers are XLA's by kernels too, and XLA takes any range: TensorFlow's own kernel alone refuses one"
-_EMPTY = "the CPU's oneDNN gives an empty input's shape for the result: (0, 4, 4, 3) where filters have 5 channels"
+_EMPTY = "the CPU's oneDNN gives an empty input's shape for the result: (0, 4, 4, 3) where filters have 5 channels, and refuses empty filters"
 
 # By op: the ways, and why.
 DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
@@ -34,8 +34,8 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"eager", "xla", "kernels"}), _SCRATCH)
        for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad",
                   "FusedBatchNormGradV2", "FusedBatchNormGradV3")},
-    **{op: (frozenset({"eager", "xla"}), f"{_EMPTY}; {_ROUNDED}") for op in ("Conv3D", "DepthwiseConv2dNative")},
-    "Conv2D": (frozenset({"xla"}), _EMPTY),
+    **{op: (frozenset({"eager", "xla", "kernels"}), f"{_EMPTY}; {_ROUNDED}")
+       for op in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")},
     "QuantizedAvgPool": (frozenset({"eager"}), _ONEDNN),
     **{op: (frozenset({"eager", "xla", "kernels"}), "the CPU has it by oneDNN, which gives zeros for an empty gradient")
        for op in ("AvgPoolGrad", "AvgPool3DGrad")},
