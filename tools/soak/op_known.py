@@ -22,7 +22,10 @@ _NARROW = "XLA's compiler stops at 16-bit floats"
 _UNINITIALISED = "results that nothing writes"
 _UNCHECKED = "values out of range that only TensorFlow's own kernel looks at"
 _RANDOM = "random numbers are XLA's by kernels too, and XLA takes any range: TensorFlow's own kernel alone refuses one"
-_EMPTY = "the CPU's oneDNN gives an empty input's shape for the result: (0, 4, 4, 3) where filters have 5 channels, and refuses empty filters"
+_EMPTY = (
+    "the CPU's oneDNN gives an empty input's shape for the result, (0, 4, 4, 3) where filters have 5 channels, and "
+    "refuses empty filters"
+)
 
 # By op: the ways, and why.
 DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
