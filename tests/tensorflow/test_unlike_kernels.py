@@ -68,6 +68,30 @@ def test_diagonals_that_there_are_not_are_an_error(function, k):
     np.testing.assert_array_equal(run(diagonal_of, ROWS, 0), [0, 4])
 
 
+@pytest.mark.parametrize(
+    "version, boxes, kind",
+    [(3, 0, "float32"), (3, 5, "float16"), (4, 0, "float32"), (4, 1, "float16"), (4, 5, "float32")],
+)
+def test_boxes_fewer_than_may_be_chosen(version, boxes, kind):
+    """XLA refuses them, does not compile halves, and ends the process at none. All but the second are the same."""
+    corners = np.array([[0, 0, 1, 1], [2, 2, 3, 3], *[[0, 0, 1, 1]] * 3], kind)[:boxes]
+    scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5], kind)[:boxes]
+    options = {"max_output_size": 4, "iou_threshold": 0.5, "score_threshold": 0.1}
+
+    def function(b, s):
+        if version == 3:
+            return tf.raw_ops.NonMaxSuppressionV3(boxes=b, scores=s, **options)
+        return tf.raw_ops.NonMaxSuppressionV4(boxes=b, scores=s, pad_to_max_output_size=True, **options)
+
+    chosen = [[], [0], None, None, None, [0, 1]][boxes]
+    made = run(function, corners, scores)
+    if version == 3:
+        np.testing.assert_array_equal(made, chosen)
+    else:
+        np.testing.assert_array_equal(made[0], [*chosen, 0, 0, 0, 0][:4])
+        assert made[1] == len(chosen)
+
+
 def test_eigenvalues_of_complex_matrices_are_refused():
     """XLA gives wrong ones."""
     with pytest.raises(tf.errors.InvalidArgumentError, match="SelfAdjointEigV2"):

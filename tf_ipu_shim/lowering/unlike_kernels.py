@@ -44,6 +44,7 @@ def write_as_kernels_have_it(functions: Functions) -> None:
             functions[name].rewrite(lambda node: _RULES[node.op](node) if node.op in _RULES else None)
     op_functions.replace(functions, frozenset(_DIAGONALS), _diagonals)
     op_functions.replace(functions, frozenset({"ResizeBilinearGrad"}), _resize_gradient)
+    op_functions.replace(functions, frozenset(_SUPPRESSIONS), _enough_boxes)
 
 
 def wrong(nodes: Iterable[node_def_pb2.NodeDef]) -> list[str]:
@@ -131,6 +132,42 @@ def _diagonals(node: Node) -> op_functions.Replacement | None:
     return op_functions.Replacement(inputs, {"diagonal" if position == 1 else "output": kind}, build)
 
 
+def _enough_boxes(node: Node) -> op_functions.Replacement:
+    """XLA refuses fewer boxes than may be chosen, and ends the process where there are none: more follow, never chosen.
+
+    It does not compile 16-bit floats beside 32 bits, which its own numbers have.
+    """
+    attributes, kind = node.proto.attr, node.proto.attr["T"].type
+    outputs = {"selected_indices": types_pb2.DT_INT32}
+    options = {}
+    if node.op == "NonMaxSuppressionV4":
+        options["pad_to_max_output_size"] = attributes["pad_to_max_output_size"].b
+        outputs["valid_outputs"] = types_pb2.DT_INT32
+
+    def build(boxes: Any, scores: Any, wanted: Any, overlap: Any, least: Any) -> list[Any]:
+        missing = math_ops.maximum(math_ops.maximum(wanted, 1) - array_ops.shape(boxes)[0], 0)
+        boxes, scores, overlap, least = (
+            math_ops.cast(one, types_pb2.DT_FLOAT) for one in (boxes, scores, overlap, least)
+        )
+        boxes = array_ops.pad(boxes, [[0, missing], [0, 0]])
+        scores = array_ops.pad(scores, [[0, missing]], constant_values=-np.inf)
+        made = getattr(gen_image_ops, _SUPPRESSIONS[node.op])(boxes, scores, wanted, overlap, least, **options)
+        if not options:
+            return [made]
+        # Places without a box have whatever index where XLA chooses, and 0 where the kernel does.
+        chosen = math_ops.range(array_ops.shape(made[0])[0]) < made[1]
+        return [made[0] * math_ops.cast(chosen, types_pb2.DT_INT32), made[1]]
+
+    inputs = {
+        "boxes": kind,
+        "scores": kind,
+        "max_output_size": types_pb2.DT_INT32,
+        "iou_threshold": attributes["T_threshold"].type,
+        "score_threshold": attributes["T_threshold"].type,
+    }
+    return op_functions.Replacement(inputs, outputs, build)
+
+
 def _diagonals_there(op: str, shape: Any, k: Any) -> tuple[Any, Any]:
     """The lowest and the highest diagonal, brought into the matrix; the run stops if they were not there."""
     rows, columns, wanted = shape[-2], shape[-1], array_ops.reshape(k, [-1])
@@ -149,5 +186,9 @@ _WRAPPERS = {
     "MatrixDiagPartV3": "matrix_diag_part_v3",
     "MatrixSetDiagV2": "matrix_set_diag_v2",
     "MatrixSetDiagV3": "matrix_set_diag_v3",
+}
+_SUPPRESSIONS = {
+    "NonMaxSuppressionV3": "non_max_suppression_v3",
+    "NonMaxSuppressionV4": "non_max_suppression_v4",
 }
 _RULES = {"ConjugateTranspose": _transpose, "Bincount": _bincount}

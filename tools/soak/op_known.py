@@ -45,29 +45,22 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"xla", "kernels"}), _TIES)
        for op in ("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad", "MaxPool3D", "MaxPoolV2")},
     "Svd": (frozenset({"xla"}), _SIGNS),
-    **{op: (frozenset({"xla"}), _NARROW) for op in ("LRN", "LRNGrad", "NonMaxSuppressionV3")},
+    **{op: (frozenset({"xla"}), _NARROW) for op in ("LRN", "LRNGrad")},
     **{op: (frozenset({"kernels"}), _RANDOM) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
     "DataFormatDimMap": (frozenset({"xla"}), _UNCHECKED),
     "XlaSelfAdjointEig": (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED),
 }  # fmt: skip
 
 
-# Ops that end the process, by their way: XLA's compiler does, at no boxes.
-ENDED = {("NonMaxSuppressionV3", "xla")}
-
-
-def reason(op: str, way: str, has_ended: bool = False) -> str:
+def reason(op: str, way: str) -> str:
     """Why an op may differ.
 
     Args:
         op: its type.
         way: `eager`, `xla` or `kernels`.
-        has_ended: whether the process has ended at it.
 
     Returns:
         The reason; empty where it may not.
     """
-    if has_ended and (op, way) not in ENDED:
-        return ""
     ways, why = DIFFERENCES.get(op, (frozenset(), ""))
     return why if way in ways else ""

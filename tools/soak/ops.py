@@ -59,8 +59,9 @@ class Report:
         if line["status"] == "not compiled":
             self.not_compiled.add(line["op"])
         if line["status"] == "different":
-            known = op_known.reason(line["op"], line["way"], has_ended=line["detail"].startswith("the process "))
-            found = self.known if known else self.differences
+            has_ended = line["detail"].startswith("the process ")
+            is_known = not has_ended and op_known.reason(line["op"], line["way"])
+            found = self.known if is_known else self.differences
             found.append(f"{line['case']} {line['way']}: {line['detail']}")
 
     def text(self) -> str:
