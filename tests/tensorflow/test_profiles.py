@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 
 import numpy as np
 import pytest
@@ -331,6 +332,19 @@ def test_a_directory_that_cannot_be_written_stops_no_program(profiled, tmp_path,
     profiled()
     run(dense, X)
     assert any("cannot be written" in line for line in logged)
+
+
+def test_a_full_disk_stops_no_program_and_leaves_nothing_half_written(profiled, tmp_path, logged, monkeypatch):
+    def connect(*arguments, **options):
+        connection = sqlite3.Connection(*arguments, **options)
+        connection.execute("PRAGMA max_page_count = 2")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    profiled()
+    run(dense, X)
+    assert any("cannot be written: database or disk is full" in line for line in logged)
+    assert not list((tmp_path / "reports").iterdir())
 
 
 def test_names_begin_with_the_scope_around_the_program(profiled):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
+import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -71,18 +73,21 @@ def written(
     except Exception as error:
         faults.warn(request, error, "without its cycles")
         return RunLog()
+    wants_runs = settings.execution and settings.runs > 0
+    folder: pathlib.Path | None = None
     try:
         folder = writer.make_folder(settings.directory, name)
         path = writer.write(made, folder)
+        runs = (folder / writer.RUNS).absolute()
+        if wants_runs:
+            runs.touch()
     except OSError as error:
         log.info(f"The profile of {name} cannot be written: {error}")
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         return RunLog()
     log.info(f"The profile of {name} is written to {path}")
-    if not settings.execution or not settings.runs:
-        return RunLog()
-    runs = (folder / writer.RUNS).absolute()
-    runs.touch()
-    return RunLog(str(runs), settings.runs)
+    return RunLog(str(runs), settings.runs) if wants_runs else RunLog()
 
 
 def _profile(
