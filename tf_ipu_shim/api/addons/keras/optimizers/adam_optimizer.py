@@ -19,8 +19,8 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         learning_rate: see Keras.
         beta_1: decay of the first moment.
         beta_2: decay of the second moment.
-        epsilon: added to the divisor.
-        amsgrad: whether to divide by the largest second moment so far.
+        epsilon: added to the divisor, the root of the corrected second moment.
+        amsgrad: whether to divide by the largest second moment, corrected, so far.
         name: of the operations.
         m_dtype: of the first moment; the variable's by default.
         v_dtype: of the second moment; the variable's by default.
@@ -81,14 +81,14 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
         first = update_slot(m, beta_1 * tf.cast(m, dtype) + (1 - beta_1) * grad)
         second = update_slot(v, beta_2 * tf.cast(v, dtype) + (1 - beta_2) * grad * grad)
+        if self.debiasing:
+            first = first / (1 - tf.pow(beta_1, self._step()))
+            second = second / (1 - tf.pow(beta_2, self._step()))
         if self.amsgrad:
             largest = self.get_slot(var, "vhat")
             second = update_slot(largest, tf.maximum(tf.cast(largest, dtype), second))
-        rate = tf.cast(self._decayed_lr(dtype), dtype)
-        if self.debiasing:
-            correction = tf.sqrt(1 - tf.pow(beta_2, self._step())) / (1 - tf.pow(beta_1, self._step()))
-            rate = rate * correction  # the rate may be the variable itself
-        step = rate * first / (tf.sqrt(second) + tf.cast(self.epsilon, dtype))
+        # Epsilon beside the root of the corrected moment, as in the paper's algorithm; Keras adds it before the correction
+        step = tf.cast(self._decayed_lr(dtype), dtype) * first / (tf.sqrt(second) + tf.cast(self.epsilon, dtype))
         return var.assign_sub(tf.cast(step, var.dtype), read_value=False)
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any, apply_state: Any = None) -> Any:
