@@ -302,3 +302,7 @@ assert hvd.size() == 1
 """
     for script in (stock, for_ipus):
         python.succeeds(python.script(script))
+    (python.directory / "parts").mkdir()
+    python.script("from tensorflow.python import ipu\n", "parts/model.py")
+    part = "import tf_ipu_shim\nimport horovod.tensorflow as hvd\nfrom tensorflow import pywrap_tensorflow\n"
+    python.succeeds(python.script(part, "parts/arguments.py"))  # `ipu` is imported beside it

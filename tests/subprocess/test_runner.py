@@ -143,6 +143,19 @@ def test_tensorflow_1(python):
     assert python.succeeds(*MODULE, "--tf1", script) == "scope/v:0\n"
 
 
+def test_names_of_the_time_are_there_without_ipu(python):
+    text = """
+        from tensorflow.python import pywrap_tensorflow
+        import numpy as np
+        import tensorflow as tf
+
+        path = tf.train.Checkpoint(v=tf.Variable(2.0)).save("./point")
+        assert "v/.ATTRIBUTES/VARIABLE_VALUE" in pywrap_tensorflow.NewCheckpointReader(path).get_variable_to_shape_map()
+        assert np.bool is bool
+    """
+    python.succeeds(*MODULE, python.script(textwrap.dedent(text)))
+
+
 @pytest.mark.slow
 @pytest.mark.estimator
 def test_tensorflow_1_has_an_estimator_that_works(python):

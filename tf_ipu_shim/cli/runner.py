@@ -15,7 +15,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.cli import noise, report
 from tf_ipu_shim.cli.parser import Parser
 from tf_ipu_shim.machine import systems, ways
-from tf_ipu_shim.names import one_keras
+from tf_ipu_shim.names import one_keras, stock_aliases
 from tf_ipu_shim.runtime import shown_errors
 
 PROGRAM = "python -m tf_ipu_shim"
@@ -130,6 +130,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
         from tf_ipu_shim.names import tensorflow1
 
         tensorflow1.activate()
+    stock_aliases.install_with_tensorflow()
     one_keras.install_with_tensorflow()
     shown_errors.install()  # `ipu` would, but a script may end before it imports that
     try:

@@ -2,20 +2,26 @@
 
 Scripts import `horovod.tensorflow` or `tensorflow.contrib` in their first lines, and `ipu` in a later one. A stock
 script that looks whether there is such a package must not find ours. So the files whose imports are under way are
-looked at: where one of them imports a module of Graphcore's, it is a script for IPUs.
+looked at: where one of them imports a module of Graphcore's, it is a script for IPUs. So it is where another file in
+its folder does: a program's parts, and its tests, often leave `ipu` to each other.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import pathlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from tf_ipu_shim.names import removed_names
+
+_MOST_NEIGHBOURS = 200  # a folder with more files is no program's
 
 
 def importing(is_theirs: Callable[[str], bool]) -> bool:
-    """Whether a file that is being imported, or the script, imports one of certain modules somewhere.
+    """Whether a file that is being imported, the script, or a file beside one of them imports one of certain modules.
 
     Args:
         is_theirs: tells whether a module, by its full name, is one of them.
@@ -24,12 +30,28 @@ def importing(is_theirs: Callable[[str], bool]) -> bool:
         >>> importing(lambda name: name == "popdist")
         False
     """
+    files = list(_under_way())
+    if any(is_theirs(name) for file in files for name in _imports(file)):
+        return True
+    folders = {pathlib.Path(file).parent for file in files if removed_names.is_script(file)}
+    return any(is_theirs(name) for folder in folders for file in _scripts(folder) for name in _imports(file))
+
+
+def _under_way() -> Iterator[str]:
+    """The files of which the statements outside functions are being executed."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and any(map(is_theirs, _imports(frame.f_code.co_filename))):
-            return True
+        if frame.f_code.co_name == "<module>":
+            yield frame.f_code.co_filename
         frame = frame.f_back
-    return False
+
+
+def _scripts(folder: pathlib.Path) -> list[str]:
+    try:
+        files = [str(file) for file in sorted(folder.iterdir()) if file.suffix == ".py"]
+    except OSError:  # of code that was in no file
+        return []
+    return files if len(files) <= _MOST_NEIGHBOURS else []
 
 
 @functools.cache

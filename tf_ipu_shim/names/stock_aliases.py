@@ -1,8 +1,8 @@
 """Names of TensorFlow 1.15 to 2.6 that stock TensorFlow has moved since, as IPU-era scripts spell them.
 
 Modules are found only where the installed TensorFlow has none of that name; attributes are added, when `ipu` is first
-imported, only to modules that lack them. Every entry was checked to be missing, and its target to exist, on
-tensorflow-cpu 2.15.1 and 2.21.0.
+imported or the runner's script imports TensorFlow, only to modules that lack them. Every entry was checked to be
+missing, and its target to exist, on tensorflow-cpu 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.names import (
+    after_loading,
     collective_keys,
     dataset_statistics,
     dimensions,
@@ -42,6 +43,7 @@ MODULES = {
     "tensorflow.python.keras.datasets": "tensorflow.keras.datasets",
     "tensorflow.python.keras.preprocessing": "tensorflow.keras.preprocessing",
     "tensorflow.python.distribute.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
+    "tensorflow.pywrap_tensorflow": "tensorflow.python.pywrap_tensorflow",
     "tensorflow_core": "tensorflow",  # what the modules of TensorFlow 1.15 and 2.0 called themselves
     "tensorflow.python.training.device_util": "tensorflow.python.distribute.device_util",
     "tensorflow.python.training.distribute": "tensorflow.python.distribute.distribute_lib",
@@ -125,6 +127,14 @@ def find(fullname: str) -> str | None:
     return None
 
 
+def install_with_tensorflow() -> None:
+    """As `install_attributes`, before the script that is to be run imports TensorFlow: it may never import `ipu`."""
+    if "tensorflow" in sys.modules:
+        install_attributes()
+    else:
+        _with_tensorflow.install("names that have moved", why="the runner's script finds them from its first line on")
+
+
 def install_attributes() -> None:
     """Makes the attributes that left TensorFlow's modules reachable there again, each looked up when asked for.
 
@@ -144,6 +154,9 @@ def install_attributes() -> None:
         removed_names.install()
         removed_functions.install()
         yaml_loader.install()
+
+
+_with_tensorflow = after_loading.Finder("tensorflow".__eq__, lambda _: install_attributes())
 
 
 def _add_python() -> None:

@@ -87,7 +87,7 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         if self.amsgrad:
             largest = self.get_slot(var, "vhat")
             second = update_slot(largest, tf.maximum(tf.cast(largest, dtype), second))
-        # Epsilon beside the root of the corrected moment, as in the paper's algorithm; Keras adds it before the correction
+        # Epsilon is added after the correction, as in the paper's algorithm; Keras adds it before.
         step = tf.cast(self._decayed_lr(dtype), dtype) * first / (tf.sqrt(second) + tf.cast(self.epsilon, dtype))
         return var.assign_sub(tf.cast(step, var.dtype), read_value=False)
 
