@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import pathlib
 import sys
 import types
@@ -33,7 +34,7 @@ def importing(is_theirs: Callable[[str], bool]) -> bool:
     files = list(_under_way())
     if any(is_theirs(name) for file in files for name in _imports(file)):
         return True
-    folders = {pathlib.Path(file).parent for file in files if removed_names.is_script(file)}
+    folders = {pathlib.Path(file).parent for file in files if removed_names.is_script(file) and os.path.isfile(file)}
     return any(is_theirs(name) for folder in folders for file in _scripts(folder) for name in _imports(file))
 
 
