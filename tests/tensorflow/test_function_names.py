@@ -1,8 +1,11 @@
 """A script's functions may have any name: none is taken for one that the lowering made, and none is cut."""
 
+import gc
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.framework import function as defun
 from tensorflow.python.ops import functional_ops
 from tf_ipu_shim.ipu import config, ipu_outfeed_queue, scopes, utils
@@ -199,3 +202,19 @@ def test_a_loop_in_chunks_says_so(ipus, lowered):
         with v1.Session() as session:
             assert session.run(program) == [8]
     assert lowered[0].has_chunks
+
+
+def test_functions_of_dropped_programs_leave_no_names():
+    """The eager context keeps the script's own until it drops them itself."""
+    strategy = ipu.ipu_strategy.IPUStrategy()
+    known = []
+    with strategy.scope():
+        for number in range(3):
+            function = jit_compiled("step", lambda x, number=number: x * number)
+            assert float(strategy.run(function, [tf.constant(2.0)])) == 2.0 * number
+            during = set(context.context().list_function_names())
+            del function
+            gc.collect()
+            known.append(set(context.context().list_function_names()))
+            assert any("_lowered_" in name for name in during - known[-1])
+    assert not any("_lowered_" in name for name in known[-1] - known[0])

@@ -173,6 +173,7 @@ class Library:
 
         def entry(call: int, request: int, size: int) -> int:
             try:
+                live_context.tell(self._c, call)
                 answer = lower(Call(self._c, call), ctypes.string_at(request, size))
                 self._c.ipu_answer(call, answer, len(answer))
                 return _OK

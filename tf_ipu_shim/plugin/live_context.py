@@ -1,4 +1,4 @@
-"""Gives a running eager context the IPU devices it lacks, and lists those that are configured.
+"""Gives a running eager context the IPU devices it lacks, lists those that are configured, and tells which one it is.
 
 TensorFlow fixes a context's device list when the context is first used. A notebook that ran an op before it imported
 `ipu`, and a script that configures more devices later on, get theirs here. A context keeps a device for good; one that
@@ -36,11 +36,9 @@ def extend(c_library: ctypes.CDLL, count: int = 1) -> None:
         return
     context._initialize_logical_devices()  # those, too, that are not listed
     present = sum(device.device_type == "IPU" for device in context._logical_devices)
-    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     c_library.ipu_extend_context.restype = ctypes.c_char_p
     c_library.ipu_extend_context.argtypes = [ctypes.c_void_p, ctypes.c_int32]
-    problem = c_library.ipu_extend_context(pointer_of(handle, None), present)
+    problem = c_library.ipu_extend_context(_pointer_of(handle), present)
     if problem is not None:
         raise RuntimeError(f"TensorFlow does not take the IPU devices: {problem.decode()}")
     context._initialize_logical_devices()
@@ -48,3 +46,25 @@ def extend(c_library: ctypes.CDLL, count: int = 1) -> None:
     context._logical_devices = [
         device for device in context._logical_devices if device.device_type != "IPU" or device.name in listed
     ]
+
+
+def tell(c_library: ctypes.CDLL, call: int) -> None:
+    """Tells a call of the lowering which eager context there is.
+
+    Args:
+        c_library: the plugin.
+        call: its pointer to the call.
+    """
+    from tensorflow.python.eager import context as eager_context
+
+    context = eager_context.context_safe()
+    if context is not None and context._context_handle is not None:
+        c_library.ipu_tell_context.restype = None
+        c_library.ipu_tell_context.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        c_library.ipu_tell_context(call, _pointer_of(context._context_handle))
+
+
+def _pointer_of(handle: object) -> int:
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return int(pointer_of(handle, None))

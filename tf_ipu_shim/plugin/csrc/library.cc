@@ -102,6 +102,12 @@ void ipu_answer(LoweringCall* call, const char* bytes, int64_t size) {
   call->answer.assign(bytes, static_cast<size_t>(size));
 }
 
+// Tells a call which eager context there is.
+void ipu_tell_context(LoweringCall* call, void* context) {
+  tensorflow::ImmediateExecutionContext* const eager = tensorflow::unwrap(static_cast<TFE_Context*>(context));
+  call->in_eager_context = eager->FuncLibDef() == LibraryOf(call->runtime);
+}
+
 // The arguments of a function that XLA must know at compile time, one flag an argument. `library` is a serialised
 // FunctionDefLibrary that holds the function. Returns null, or what went wrong.
 const char* ipu_constant_arguments(LoweringCall* call, const char* library, int64_t size, const char* function,

@@ -13,8 +13,7 @@ std::atomic<LowerFunction> lower_function{nullptr};
 
 template <typename Functions>
 Status AddAll(tensorflow::FunctionLibraryRuntime* runtime, const Functions& functions) {
-  // The runtime hands its library out as const only because callers seldom extend it; the library locks itself.
-  auto* library = const_cast<tensorflow::FunctionLibraryDefinition*>(runtime->GetFunctionLibraryDefinition());
+  tensorflow::FunctionLibraryDefinition* const library = LibraryOf(runtime);
   // Their names are used once in a process, so what is known already is the same; another function is an error.
   for (const tensorflow::FunctionDef& function : functions) TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
   return tensorflow::OkStatus();
@@ -27,7 +26,8 @@ std::atomic<int64_t> configuration_epoch{1};
 void SetLowerFunction(LowerFunction function) { lower_function = function; }
 void NewEpoch() { ++configuration_epoch; }
 
-Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& request, ProgramAnswer* answer) {
+Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& request, ProgramAnswer* answer,
+             bool* in_eager_context) {
   const LowerFunction function = lower_function;
   if (function == nullptr) {
     return tensorflow::errors::FailedPrecondition(
@@ -38,11 +38,16 @@ Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& 
   TF_RETURN_IF_ERROR(MayInterruptPython());
   std::string bytes;
   TF_RETURN_IF_ERROR(WriteMessage(request, &bytes));
-  LoweringCall call{runtime, {}};
+  LoweringCall call{runtime};
   const int32_t code = function(&call, bytes.data(), static_cast<int64_t>(bytes.size()));
   if (code == kKeyboardInterrupt) return InterruptAgain("The lowering of program " + request.name);
   if (code != 0) return Status(static_cast<absl::StatusCode>(code), call.answer);
+  if (in_eager_context != nullptr) *in_eager_context = call.in_eager_context;
   return ReadMessage(call.answer, answer);
+}
+
+tensorflow::FunctionLibraryDefinition* LibraryOf(const tensorflow::FunctionLibraryRuntime* runtime) {
+  return const_cast<tensorflow::FunctionLibraryDefinition*>(runtime->GetFunctionLibraryDefinition());
 }
 
 Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime, const tensorflow::FunctionDefLibrary& functions) {

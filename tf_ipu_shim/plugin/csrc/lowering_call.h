@@ -18,6 +18,8 @@ namespace tf_ipu_shim {
 struct LoweringCall {
   tensorflow::FunctionLibraryRuntime* runtime;
   std::string answer;  // a serialised ProgramAnswer, or the message of the error
+  // Whether `runtime` looks functions up in the library of the eager context, which outlives every kernel of its.
+  bool in_eager_context = false;
 };
 
 // Returns 0, a TensorFlow status code with the message in `call->answer`, or `kKeyboardInterrupt`. `request` is a serialised
@@ -36,11 +38,15 @@ inline int64_t CurrentEpoch(int ordinal) {
 }
 void NewEpoch();
 
-// Lowers `request`. What is answered has not been checked (see `program_answer.h`).
+// Lowers `request`. What is answered has not been checked (see `program_answer.h`). `in_eager_context`: see LoweringCall.
 tensorflow::Status Lower(tensorflow::FunctionLibraryRuntime* runtime, const ProgramRequest& request,
-                         ProgramAnswer* answer);
+                         ProgramAnswer* answer, bool* in_eager_context = nullptr);
 
-// Adds functions to the library that `runtime` looks them up in. Those it has already are left as they are.
+// The library that `runtime` looks functions up in. It hands it out as const only because callers seldom extend it; the
+// library locks itself.
+tensorflow::FunctionLibraryDefinition* LibraryOf(const tensorflow::FunctionLibraryRuntime* runtime);
+
+// Adds functions to that library. Those it has already are left as they are.
 tensorflow::Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime,
                                 const tensorflow::FunctionDefLibrary& functions);
 tensorflow::Status AddFunctions(tensorflow::FunctionLibraryRuntime* runtime,

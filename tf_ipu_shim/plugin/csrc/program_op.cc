@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "added_functions.h"
 #include "counters.h"
 #include "device.h"
 #include "first_use.h"
@@ -158,10 +159,14 @@ class IpuProgramOp : public AsyncOpKernel {
     ProgramAnswer answer;
     TF_RETURN_IF_ERROR(MakeRequest(context, device.ordinal(), function_, library_, &request));
     request.single_op = single_op_;
-    TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &answer));
+    bool in_eager_context = false;
+    TF_RETURN_IF_ERROR(Lower(context->function_library(), request, &answer, &in_eager_context));
     TF_RETURN_IF_ERROR(CheckAnswer(context, answer));
     Program fresh;
     fresh.functions = std::move(answer.functions);
+    if (in_eager_context) {
+      fresh.added = AddedFunctions(LibraryOf(context->function_library()), fresh.functions, library_);
+    }
     TF_RETURN_IF_ERROR(MakeKnown(context->function_library(), &fresh));
     TF_RETURN_IF_ERROR(LoweredProgram::Make(context, device, std::move(answer), graph_def_version_, epoch,
                                             start_micros, &fresh.lowered));
@@ -171,6 +176,7 @@ class IpuProgramOp : public AsyncOpKernel {
   }
 
   struct Program {
+    AddedFunctions added;  // goes last
     std::unique_ptr<LoweredProgram> lowered;
     std::vector<FunctionDef> functions;
     std::vector<const FunctionLibraryRuntime*> known_to;
