@@ -45,4 +45,5 @@ def from_text(text: str) -> MemoryPlan:
 def _ipu(fields: dict[str, Any]) -> IpuPlan:
     owners = tuple(Owner(**owner) for owner in fields["owners"])
     library = LibraryCall(*fields["library"]) if fields["library"] is not None else None
-    return IpuPlan(**{**fields, "owners": owners, "tile_bytes": tuple(fields["tile_bytes"]), "library": library})
+    runs = tuple((size, tiles) for size, tiles in fields["tile_runs"])
+    return IpuPlan(**{**fields, "owners": owners, "tile_runs": runs, "library": library})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -91,7 +92,7 @@ class IpuPlan:
         largest_step: the op that runs then.
         categories: bytes at that step by category; their sum is `peak_bytes`.
         owners: the largest owners at that step, largest first; no more than 50.
-        tile_bytes: bytes on each tile at that step.
+        tile_runs: bytes on each tile at that step, and how many tiles one after another have so many.
         bytes_per_tile: memory of one tile.
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
         library: the call that needs most beside the tensors, in none of the other figures; None where there is none,
@@ -113,7 +114,7 @@ class IpuPlan:
     largest_step: str
     categories: Mapping[str, int]
     owners: tuple[Owner, ...]
-    tile_bytes: tuple[int, ...]
+    tile_runs: tuple[tuple[int, int], ...]
     bytes_per_tile: int
     remote: Mapping[str, int] = dataclasses.field(default_factory=dict)
     library: LibraryCall | None = None
@@ -124,9 +125,14 @@ class IpuPlan:
         return self.always_live_bytes + self.not_always_live_bytes
 
     @property
+    def tile_bytes(self) -> tuple[int, ...]:
+        """Bytes on each tile at that step."""
+        return tuple(size for size, tiles in self.tile_runs for _ in range(tiles))
+
+    @property
     def limit_bytes(self) -> int:
         """Memory of the IPU."""
-        return self.bytes_per_tile * len(self.tile_bytes)
+        return self.bytes_per_tile * sum(tiles for _, tiles in self.tile_runs)
 
     @property
     def percent(self) -> float:
@@ -136,12 +142,12 @@ class IpuPlan:
     @property
     def max_tile(self) -> int:
         """The tile with most bytes; the first of several."""
-        return self.tile_bytes.index(max(self.tile_bytes))
+        return self.tile_bytes.index(self.max_tile_bytes)
 
     @property
     def max_tile_bytes(self) -> int:
         """Bytes on that tile."""
-        return max(self.tile_bytes)
+        return max(size for size, _ in self.tile_runs)
 
     @property
     def fits(self) -> bool:
@@ -258,7 +264,7 @@ def plan_of(
         largest_step=found.peak_step,
         categories=_by_category(alive),
         owners=_largest(alive, line_of or _no_line),
-        tile_bytes=tuple(tiles.bytes()),
+        tile_runs=tuple((size, len(list(run))) for size, run in itertools.groupby(tiles.bytes())),
         bytes_per_tile=chip.bytes_per_tile,
         remote=dict(remote or {}),
     )
