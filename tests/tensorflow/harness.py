@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,13 @@ def rewriting_off(wanted: bool) -> Any:
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
 
 
+def _writes(variables: Iterable[Any]) -> list[tf.Operation]:
+    """A program of an IPU leaves out no write, and a session all that nothing fetched needs."""
+    initial = {variable.initializer for variable in variables}
+    found = v1.get_default_graph().get_operations()
+    return [op for op in found if op.type.startswith("Assign") and op not in initial]
+
+
 def run_session(model: Model, inputs: Sequence[Any], steps: int = 1, on_ipu: bool = False) -> Run:
     """Builds a TensorFlow 1 graph of a model, compiled where it is for the IPU, and runs it in a session."""
     parts = Parts(IPU if on_ipu else CPU, on_ipu)
@@ -130,6 +137,8 @@ def run_session(model: Model, inputs: Sequence[Any], steps: int = 1, on_ipu: boo
                 built = model(parts, *fed)
         tensors, operations = _fetched(built)
         variables = {variable.op.name: variable for variable in v1.global_variables()}
+        if not on_ipu:
+            operations += _writes(variables.values())
         with v1.Session(config=None if on_ipu else _as_written()) as session:
             session.run(v1.global_variables_initializer())
             start = session.run(variables)

@@ -95,7 +95,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
 def _further_writes(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> list[ops.Operation]:
     """The ops that write to variables and that nothing wanted needs; loops, branches and calls are not looked into.
 
-    Each comes after what the script did on the same variable before it.
+    Each comes after what the script did with the same variable before it, and before what it did later.
     """
     needed: set[ops.Operation] = set()
     waiting = [op for op in wanted if op.graph is graph]
@@ -106,15 +106,18 @@ def _further_writes(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]
             waiting.extend([*(tensor.op for tensor in op.inputs), *op.control_inputs])
     writes: list[ops.Operation] = []
     before: dict[int, list[ops.Operation]] = {}
+    last: dict[int, ops.Operation] = {}
     for op in graph.get_operations():
-        if op.type in vocabulary.FUNCTION_ATTRIBUTES:
-            continue
         read, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
-        for handle in (*read, *written):
-            if handle in written and op not in needed:
-                op._add_control_inputs(before.pop(id(handle), []))
-            before.setdefault(id(handle), []).append(op)
-        if written and op not in needed:
+        is_further = bool(written) and op not in needed and op.type not in vocabulary.FUNCTION_ATTRIBUTES
+        for handle in map(id, (*read, *written)):
+            if is_further:
+                op._add_control_inputs(before.pop(handle, []))
+                last[handle] = op
+            elif handle in last:
+                op._add_control_input(last[handle])
+            before.setdefault(handle, []).append(op)
+        if is_further:
             writes.append(op)
     return writes
 
