@@ -6,7 +6,7 @@
 #   make test-221-ci   runs as much of that as CI has time for
 #   make test-pythons  does that on each promised Python that is installed, one after another
 #   make asan          runs the tests of the C++ plugin under AddressSanitizer
-#   make soak          random programs with feeds, threads beside reconfiguration, memory over many runs, ops: for hours
+#   make soak          random programs and models, threads, signals, full disks, memory over many runs, ops: for hours
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
 #   make wheel         the wheel of the sources: the plugin is compiled at first use
 #   make wheels        one wheel with the plugin for each of WHEEL_TENSORFLOWS inside, tried in new environments

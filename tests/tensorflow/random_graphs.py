@@ -362,7 +362,7 @@ def examples(number: int) -> settings:
         deadline=None,
         derandomize=not factor,
         database=None,
-        phases=[Phase.generate],
+        phases=[Phase.explicit, Phase.generate],
         suppress_health_check=checks,
         print_blob=True,
     )

@@ -4,15 +4,15 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
-from random_graphs import descriptions, model_of
+from hypothesis import given
+from random_graphs import descriptions, examples, model_of
 
 from tf_ipu_shim.runtime import plans
 
 pytestmark = pytest.mark.slow
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@examples(15)
 @given(description=descriptions())
 def test_figures_agree(ipus, description):
     ipus(4)

@@ -10,8 +10,9 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from random_graphs import examples
 from tf_ipu_shim.ipu import scopes
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedQueue
@@ -196,13 +197,7 @@ def nothing_configured():
     ipu.config.reset_ipu_configuration()
 
 
-few = settings(
-    max_examples=1,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+few = examples(1)
 FOUR_STAGES = Case(4, (5, 4, 3, 6, 2), (1, 1, 1, 1), 1, "momentum", "MEAN", 7)
 
 

@@ -1,10 +1,11 @@
 """A short look at what `make soak` looks at for hours."""
 
+import os
 import random
 
 import numpy as np
 import pytest
-from soak import feed_programs, op_cases, op_runs, ops, steadiness
+from soak import abrupt_ends, families, feed_programs, op_cases, op_runs, ops, steadiness
 from tf_ipu_shim.ipu import config
 
 # Some of each kind: arithmetic, sums, products, indices, windows, variables, random numbers, and what IPUs refuse.
@@ -94,4 +95,22 @@ def test_why_ops_are_not_run():
 
 def test_steadiness():
     assert steadiness.grown(200) == ""
+    assert steadiness.restarted(20) == ""
+    assert steadiness.recompiled(10) == ""
+    assert steadiness.closed_while_running(4) == ""
     assert steadiness.beside_reconfiguration(20, threads=2) == ""
+
+
+def test_what_grows_is_told():
+    kept: list[bytearray] = []
+    assert "memory, threads and files" in steadiness._growth(lambda: kept.append(bytearray(b"x" * (8 << 20))), 8)
+    files = []
+    assert "after as many more" in steadiness._growth(lambda: files.append(open(os.devnull)), 2)
+    for file in files:
+        file.close()
+
+
+@pytest.mark.slow
+def test_processes_that_are_ended_and_their_kin():
+    """One that a signal ends, one without it, and one whose disk takes next to nothing; spawned workers, and forks."""
+    assert [*abrupt_ends.found(1, seed=3), *abrupt_ends.without_room([5_000]), *families.found()] == [""] * 5

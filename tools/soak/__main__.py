@@ -7,9 +7,9 @@ import faulthandler
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from soak import feed_programs, ops, steadiness
+from soak import abrupt_ends, families, feed_programs, models, ops, steadiness
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,9 +17,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="of the random programs")
     parser.add_argument("--programs", type=int, default=2000, help="random programs with feeds, each in both ways")
+    parser.add_argument("--models", type=int, default=20, help="times as many random models as the tests have")
     parser.add_argument("--runs", type=int, default=10_000, help="runs over which memory must not grow")
+    parser.add_argument("--recompilations", type=int, default=200, help="programs over which memory must not grow")
+    parser.add_argument("--restarts", type=int, default=2_000, help="starts of an infeed over which it must not grow")
+    parser.add_argument("--sessions", type=int, default=100, help="sessions that are closed while they run")
+    parser.add_argument("--processes", type=int, default=100, help="processes that a signal ends at any moment")
     parser.add_argument("--thread-runs", type=int, default=500, help="runs of each thread beside reconfiguration")
     parser.add_argument("--silence", type=float, default=600, help="seconds without progress that count as hanging")
+    parser.add_argument("--only", nargs="+", metavar="PART", help="of programs, models, memory, ... as it prints them")
     parser.add_argument("--ops", nargs="*", metavar="OP", help="nothing but these TensorFlow ops; without names, all")
     parser.add_argument("--op-cases", type=int, default=8, help="valid inputs of each op, of different types")
     parser.add_argument("--valid", action="store_true", help="no wrong input for ops")
@@ -28,11 +34,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parts: dict[str, Callable[[], list[str]]] = {
         "programs": lambda: _programs(options.seed, options.programs, options.silence),
         "memory": lambda: _found(steadiness.grown(options.runs)),
+        "recompilations": lambda: _found(steadiness.recompiled(options.recompilations)),
+        "restarts": lambda: _found(steadiness.restarted(options.restarts)),
         "threads": lambda: _found(steadiness.beside_reconfiguration(options.thread_runs)),
+        "sessions": lambda: _found(steadiness.closed_while_running(options.sessions)),
+        "signals": lambda: _all(abrupt_ends.found(options.processes, options.seed), options.silence),
+        "room": lambda: _all(abrupt_ends.without_room(), options.silence),
+        "families": lambda: _all(families.found(), options.silence),
+        "models": lambda: models.found(options.models),
         "ops": lambda: _ops(options.ops or ops.all_ops(), options.op_cases, options.jobs, not options.valid),
     }
-    if options.ops is not None:
-        parts = {"ops": parts["ops"]}
+    wanted = ["ops"] if options.ops is not None else options.only or list(parts)
+    if unknown := sorted(set(wanted) - set(parts)):
+        parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(parts)}")
+    parts = {name: part for name, part in parts.items() if name in wanted}
     wrong = 0
     for name, part in parts.items():
         began = time.monotonic()
@@ -64,6 +79,14 @@ def _ops(names: Sequence[str], cases: int, jobs: int, wrong: bool) -> list[str]:
     report = ops.run(names, cases, jobs=jobs, wrong=wrong)
     print(report.text(), flush=True)
     return report.differences
+
+
+def _all(problems: Iterable[str], silence: float) -> list[str]:
+    found = []
+    for problem in problems:
+        _watch(silence)
+        found += _found(problem)
+    return found
 
 
 def _found(problem: str) -> list[str]:

@@ -21,6 +21,8 @@ _TIES = (
 _NARROW = "XLA's compiler stops at 16-bit floats"
 _UNINITIALISED = "results that nothing writes"
 _UNCHECKED = "values out of range that only TensorFlow's own kernel looks at"
+_COMPLEX = "XLA's compiler has no clamp of complex numbers"
+_NOT_ONE = "in a function the CPU has zeros, eagerly ones"
 _RANDOM = "random numbers are XLA's by kernels too, and XLA takes any range: TensorFlow's own kernel alone refuses one"
 _EMPTY = (
     "the CPU's oneDNN gives an empty input's shape for the result, (0, 4, 4, 3) where filters have 5 channels, and "
@@ -47,9 +49,15 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     "Svd": (frozenset({"xla"}), _SIGNS),
     **{op: (frozenset({"xla"}), _NARROW) for op in ("LRN", "LRNGrad")},
     **{op: (frozenset({"kernels"}), _RANDOM) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
+    "ClipByValue": (frozenset({"xla"}), _COMPLEX),
     "DataFormatDimMap": (frozenset({"xla"}), _UNCHECKED),
-    "XlaSelfAdjointEig": (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED),
+    "OnesLike": (frozenset({"xla", "kernels"}), _NOT_ONE),
+    **{op: (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED) for op in ("RFFT3D", "XlaSelfAdjointEig")},
 }  # fmt: skip
+
+
+# TensorFlow's own kernels that write out of bounds: the process ends there, or somewhere later.
+OUT_OF_BOUNDS = frozenset({"SparseBincount"})  # negative values
 
 
 def reason(op: str, way: str) -> str:

@@ -69,6 +69,7 @@ ATTRIBUTES: dict[str, tuple[Any, ...]] = {
     "axis": (0, 1),
     "value_index": (0,),
     "boundaries": ([0.25, 0.5],),
+    "replication_factor": (1,),
 }
 
 # Ops that begin so take a handle of a variable.

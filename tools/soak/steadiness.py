@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -42,31 +45,127 @@ def grown(runs: int) -> str:
         What has grown meanwhile; empty where nothing has.
     """
     _configured(2)
-    with tf.Graph().as_default():
-        infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.ones([64])).repeat())
-        outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
-        weights = v1.get_variable("weights", [64], use_resource=True)
+    with _Trained() as trained:
+        return _growth(trained.run, runs)
 
-        def body(x: tf.Tensor) -> tuple[object, ...]:
-            loss = tf.reduce_sum((weights - x) ** 2)
-            return outfeed.enqueue(loss), v1.train.GradientDescentOptimizer(0.01).minimize(loss)
 
-        with ipu.scopes.ipu_scope("/device:IPU:0"):
-            program = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(2, body, [], infeed))
-        rows = outfeed.dequeue()
-        with v1.Session() as session:
-            session.run([v1.global_variables_initializer(), infeed.initializer])
+def restarted(times: int) -> str:
+    """Starts the infeed of such a loop anew before each of its runs, as an epoch does. As `grown`."""
+    _configured(2)
+    with _Trained() as trained:
 
-            def run(times: int) -> tuple[int, int, int]:
-                for _ in range(times):
-                    session.run(program)
-                    session.run(rows)
-                return resident_bytes(), threading.active_count(), open_files()
+        def run() -> None:
+            trained.session.run(trained.start)
+            trained.run()
 
-            before, after = run(runs // 2), run(runs // 2)
+        return _growth(run, times)
+
+
+def recompiled(programs: int) -> str:
+    """Makes functions, runs each once and drops it, as notebooks do. As `grown`."""
+    _configured(2)
+    strategy = ipu.ipu_strategy.IPUStrategy()
+    numbers = iter(range(programs))
+    x = tf.ones([8, 8])
+
+    def run() -> None:
+        number = float(next(numbers))
+
+        @tf.function(jit_compile=True)
+        def function(x: tf.Tensor) -> tf.Tensor:
+            with ipu.scopes.ipu_shard(0):
+                y = x * number
+            with ipu.scopes.ipu_shard(1):
+                return tf.reduce_sum(y)
+
+        assert float(strategy.run(function, [x])) == 64 * number
+
+    with strategy.scope():
+        return _growth(run, programs)
+
+
+class _Trained:
+    """A session with a training loop of two replicas."""
+
+    def __enter__(self) -> _Trained:
+        self._graph = tf.Graph()
+        with self._graph.as_default():
+            infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.ones([64])).repeat())
+            outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+            weights = v1.get_variable("weights", [64], use_resource=True)
+
+            def body(x: tf.Tensor) -> tuple[object, ...]:
+                loss = tf.reduce_sum((weights - x) ** 2)
+                return outfeed.enqueue(loss), v1.train.GradientDescentOptimizer(0.01).minimize(loss)
+
+            with ipu.scopes.ipu_scope("/device:IPU:0"):
+                self._program = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(2, body, [], infeed))
+            self._rows, self.start = outfeed.dequeue(), infeed.initializer
+            self.session = v1.Session()
+            self.session.run([v1.global_variables_initializer(), self.start])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.session.close()
+
+    def run(self) -> None:
+        self.session.run(self._program)
+        self.session.run(self._rows)
+
+
+def _growth(run: Callable[[], object], times: int) -> str:
+    def half() -> tuple[int, int, int]:
+        for _ in range(times // 2):
+            run()
+        gc.collect()
+        return resident_bytes(), threading.active_count(), open_files()
+
+    before, after = half(), half()
     if after[0] - before[0] < _MOST_GROWTH and after[1:] == before[1:]:
         return ""
-    return f"memory, threads and files after {runs // 2} runs: {before}, after as many more: {after}"
+    return f"memory, threads and files after {times // 2} times: {before}, after as many more: {after}"
+
+
+def closed_while_running(sessions: int) -> str:
+    """Closes sessions while another thread runs an endless loop in them, sooner and later.
+
+    Args:
+        sessions: how many, one after another.
+
+    Returns:
+        What was wrong; empty where each run ended with TensorFlow's error for it.
+    """
+    _configured(2)
+    problems: list[str] = []
+    for number in range(sessions):
+        with tf.Graph().as_default():
+
+            def body(x: tf.Tensor) -> tf.Tensor:
+                with ipu.scopes.ipu_shard(0):
+                    x = tf.tanh(x)
+                with ipu.scopes.ipu_shard(1):
+                    return tf.tanh(x)
+
+            with ipu.scopes.ipu_scope("/device:IPU:0"):
+                program = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(2**30, body, [tf.ones([4])]))
+            session = v1.Session()
+
+            def work(session: Any = session, program: Any = program) -> None:
+                try:
+                    session.run(program)
+                except (tf.errors.CancelledError, RuntimeError):  # one that was closed before the run began
+                    return
+                except BaseException as error:
+                    problems.append(f"{type(error).__name__}: {error}")
+                else:
+                    problems.append("an endless loop has ended")
+
+            running = threading.Thread(target=work)
+            running.start()
+            time.sleep(0.4 * number / sessions)
+            session.close()
+            running.join()
+    return "; ".join(problems[:3])
 
 
 def beside_reconfiguration(runs: int, threads: int = 4) -> str:

@@ -1,0 +1,40 @@
+"""Random models at length: the tests' own generators, with other models each time and many more of them.
+
+Sharded models with control flow and variables against stock TensorFlow, pipelines and replicas against their stages in
+turn, figures of memory plans against each other.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+_TESTS = pathlib.Path(__file__).parents[2] / "tests"
+_FILES = (
+    "tensorflow/test_differential.py",
+    "slow/test_differential_at_length.py",
+    "tensorflow/test_pipeline_worlds.py",
+    "tensorflow/test_memory_random.py",
+)
+
+
+def found(times: int) -> list[str]:
+    """Runs them in a process of their own.
+
+    Args:
+        times: as many models as in the tests so often.
+
+    Returns:
+        The tests that failed, each with the first model that did not compute the same.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *(str(_TESTS / file) for file in _FILES)],
+        cwd=_TESTS.parent,
+        env={**os.environ, "NEW_MODELS": str(times)},
+        capture_output=True,
+        text=True,
+    )
+    return [] if done.returncode == 0 else [done.stdout[-10_000:] + done.stderr[-2_000:]]
