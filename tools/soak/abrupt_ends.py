@@ -125,9 +125,14 @@ def _command(*arguments: str) -> list[str]:
 
 def _ended(environment: dict[str, str], wanted: signal.Signals, starting: bool, wait: float, number: int) -> str:
     told = f"process {number}, {wanted.name} {wait:.2f} s after its {'start' if starting else 'first result'}"
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    # Who is started in the background is told to ignore Ctrl-C.
-    with subprocess.Popen(_command(), env=environment, text=True, preexec_fn=_mind_interrupts, **pipes) as process:
+    with subprocess.Popen(
+        _command(),
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_mind_interrupts,  # who is started in the background is told to ignore Ctrl-C
+    ) as process:
         try:
             if not starting and (problem := _first_result(process)):
                 return f"{told}: {problem}"
