@@ -1,6 +1,10 @@
 """How a program runs where nobody says: what it computes is counted, and the way follows from that."""
 
+import contextlib
 import functools
+import pathlib
+import re
+import threading
 
 import numpy as np
 import pytest
@@ -312,3 +316,28 @@ def test_a_short_program_runs_on_the_thread_that_calls_it(ipus, monkeypatch, fun
     np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-4)
     (node,) = nodes
     assert (node.attr["executor_type"].s == b"SINGLE_THREADED_EXECUTOR") == alone
+
+
+def woken() -> int:
+    """How often the threads of this process but for the caller have been waited for so far."""
+    switches = 0
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        if int(task.name) != threading.get_native_id():
+            with contextlib.suppress(FileNotFoundError):  # a thread that has just ended
+                (line,) = re.findall(r"^voluntary_ctxt_switches:\s*(\d+)", (task / "status").read_text(), re.M)
+                switches += int(line)
+    return switches
+
+
+def test_a_short_program_wakes_no_other_thread(ipus, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "kernels")
+    ipus()
+    function, x = tf.function(lambda x: x + x, jit_compile=True), tf.constant([1.0, 2.0])
+    with tf.device("/device:IPU:0"):
+        for _ in range(20):
+            function(x)
+        before = woken()
+        for _ in range(400):
+            result = function(x)
+        assert woken() - before < 200
+    np.testing.assert_array_equal(result, [2.0, 4.0])

@@ -64,6 +64,8 @@ Status LoweredProgram::Make(OpKernelContext* context, const IpuDevice& device, P
     made->replicas_ = std::make_unique<ReplicaVariables>(std::move(answer.replica_variables));
   }
   TF_RETURN_IF_ERROR(MakeKernel(context, std::move(answer.node), graph_def_version, &made->kernel_));
+  const auto executor = made->kernel_->def().attr().find("executor_type");
+  made->runs_on_one_thread_ = executor != made->kernel_->def().attr().end() && !executor->second.s().empty();
   DeviceCounters& counters = CountersOf(device.ordinal());
   ++counters.programs_lowered;
   made->sent_ = std::move(answer.sent);

@@ -78,6 +78,8 @@ class LoweredProgram {
   // Whether Graphcore would compile an engine for it: it does more than give constants or hand on its arguments.
   bool compiles() const { return compiles_; }
   tensorflow::OpKernel* kernel() const { return kernel_.get(); }
+  // Whether its ops run one after the other, and so gain nothing from another thread.
+  bool runs_on_one_thread() const { return runs_on_one_thread_; }
   // What a run would send to outfeeds; known where programs are compiled and not run.
   const std::vector<SentElements>& sent() const { return sent_; }
   // Likewise the shapes of its results.
@@ -100,6 +102,7 @@ class LoweredProgram {
   std::string run_group_;                        // empty where runs do not wait for each other
   RunGate gate_;
   bool compiles_ = false;
+  bool runs_on_one_thread_ = false;
   std::vector<SentElements> sent_;
   std::vector<tensorflow::TensorShapeProto> result_shapes_;
   std::shared_ptr<const ProgramEvents> events_;  // null where none are wanted

@@ -124,11 +124,18 @@ class IpuProgramOp : public AsyncOpKernel {
     CancellationManager* const outer = params->cancellation_manager;
     auto* const inner = new CancellationManager(outer);
     params->cancellation_manager = inner;
+    // TensorFlow's executor for one thread is begun on this one by 2.15.1, and on one of the runner's by 2.21.0, which
+    // takes as long as a short program.
+    static auto* const run_here = new std::function<void(std::function<void()>)>(
+        [](const std::function<void()>& work) { work(); });
+    std::function<void(std::function<void()>)>* const runner = params->runner;
+    if (program.runs_on_one_thread()) params->runner = run_here;
     ProgramStarts(device.ordinal());
-    auto finish = [this, context, &device, &program, outer, inner, inputs, attributes, reordered = std::move(reordered),
-                   first_run = std::move(first_run), start_micros, done]() {
+    auto finish = [this, context, &device, &program, outer, inner, runner, inputs, attributes,
+                   reordered = std::move(reordered), first_run = std::move(first_run), start_micros, done]() {
       OpKernelContext::Params* const params = context->params();
       params->op_kernel = this;
+      params->runner = runner;
       params->inputs = inputs;
       params->input_alloc_attrs = attributes;
       params->cancellation_manager = outer;
