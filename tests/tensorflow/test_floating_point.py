@@ -12,7 +12,7 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering import half_overflow, vocabulary
 from tf_ipu_shim.runtime.float_checks import FloatCheck
 
 v1 = tf.compat.v1
@@ -219,6 +219,83 @@ def test_nan_on_overflow_is_an_invalid_operation():
         run(tf.multiply, [10000.0], [10000.0], dtype=np.float16)
 
 
+# Without the option a float16 overflow gives the largest number, in each way that an op runs
+
+
+def test_halves_are_clipped(way):
+    configure(1)
+    big = np.array([10000.0, -10000.0, 3.0, NAN], np.float16)
+
+    def model(x):
+        wide = tf.cast(x, tf.float32)
+        updated = v1.get_variable("v", initializer=np.full([4], 60000, np.float16), use_resource=True)
+        with tf.control_dependencies([updated.assign_add(x)]):
+            read = updated.read_value()
+        looped = tf.while_loop(lambda i, _: i < 5, lambda i, y: (i + 1, y * y), (0, x))[1]
+        return (
+            x * x * tf.sign(x),
+            x + 60000.0,
+            tf.cast(wide * 1e6, tf.float16),
+            tf.matmul(x[:1, None], x[None, :1]),
+            (tf.reduce_sum(tf.abs(x[:3]) * 4.0)),
+            looped,
+            read,
+            wide * 1e34,
+        )
+
+    results = run(model, big, dtype=np.float16)
+    largest = 65504.0
+    expected = [
+        [largest, -largest, 9.0, NAN],
+        [largest, 49984.0, 60000.0, NAN],
+        [largest, -largest, largest, NAN],
+        [[largest]],
+        largest,
+        [largest, largest, largest, NAN],
+        [largest, 49984.0, 60000.0, NAN],
+        np.array(big, np.float32) * np.float32(1e34),
+    ]
+    for result, wanted in zip(results, expected):
+        np.testing.assert_array_equal(result, np.array(wanted, result.dtype))
+
+
+def test_a_half_divided_by_zero_is_no_number(way):
+    """A division of float16 is one of float32, whose infinity is no float16."""
+    configure(1)
+    x, y = np.array([8.0, -8.0, 0.0, 60000.0, 8.0], np.float16), np.array([0.0, 2.0, 0.0, 0.5, -0.0], np.float16)
+    results = run(
+        lambda x, y: (x / y, tf.math.reciprocal(y), tf.math.rsqrt(tf.abs(y)), x[:, None] / y[:2]),
+        x,
+        y,
+        dtype=np.float16,
+    )
+    with np.errstate(all="ignore"):
+        expected = [[NAN, -4.0, NAN, 65504.0, NAN], 1 / y, 1 / np.sqrt(np.abs(y)), x[:, None] / y[:2]]
+    for result, wanted in zip(results, expected):
+        wanted = np.where(np.isinf(wanted), NAN, wanted).astype(np.float16)
+        np.testing.assert_allclose(result, wanted, rtol=1e-3)
+
+
+def test_ops_of_their_own_clip_halves(own_environment):
+    configure(1)
+    with tf.device(IPU):
+        x = tf.constant([10000.0, -INF], tf.float16)
+        squares, moved, quotient = x * x, tf.reshape(x, [2, 1]), x / tf.zeros_like(x)
+        infinite = tf.reduce_sum(x, [])  # hands on its operand
+    np.testing.assert_array_equal(squares, np.float16([65504, 65504]))
+    np.testing.assert_array_equal(moved[:, 0], np.float16([10000, -INF]))
+    np.testing.assert_array_equal(infinite, np.float16([10000, -65504]))
+    np.testing.assert_array_equal(x, np.float16([10000, -INF]))
+    assert np.isnan(quotient).all()
+
+
+@pytest.mark.parametrize("option", ["inv", "div0"])
+def test_clipping_beside_exceptions(option):
+    stopping_at(option)
+    (result,) = run(tf.multiply, [10000.0], [-10000.0], dtype=np.float16)
+    assert result.tolist() == [-65504.0]
+
+
 # How it is switched on
 
 
@@ -298,4 +375,8 @@ def test_the_plugin_knows_the_same_checks():
     constants = dict(re.findall(r"k(\w+) = (\d),", source.with_suffix(".h").read_text()))
     ours = {check.name.replace("_", "").lower(): check.value for check in FloatCheck}
     assert {name.lower(): int(value) for name, value in constants.items()} == ours
+    overflow = source.with_name("half_overflow.cc").read_text()
+    (listed,) = re.findall(r"new std::set<std::string>\{(.*?)\};", overflow, re.DOTALL)
+    assert set(re.findall(r'"(\w+)"', listed)) == half_overflow.OVERFLOWING
+    assert {op: int(index) for op, index in re.findall(r'\{"(\w+)", (\d)\}', overflow)} == half_overflow.DIVISORS
     assert f'kDescriptionAttr[] = "{vocabulary.DESCRIPTION_ATTRIBUTE}"' in source.with_suffix(".cc").read_text()

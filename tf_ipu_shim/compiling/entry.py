@@ -45,7 +45,7 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     if to_file:
         made = lowered(library, call, parsed, device)
         _keep(parsed, device, made.plan)
-        path = applications.write(library, parsed, message.application, made.by_xla, device)
+        path = applications.write(library, parsed, message.application, made.counted, device)
         return cast(bytes, program_pb2.ProgramAnswer(application_file=path).SerializeToString())
     get = _pre_compiled if device.connection == PRE_COMPILE else _kept_or_lowered
     program, cache = get(library, call, parsed, device)
@@ -91,7 +91,7 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
 
 def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Program:
     made = lowered(library, call, request, device)
-    engine = needs_engine(request, made.by_xla)
+    engine = needs_engine(request, made.counted)
     return Program(answer_of(made.runs), made.by_xla.programs, engine, made.plan, made.run_log, made.details)
 
 
@@ -102,8 +102,8 @@ def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device:
         key = cached_programs.key_of(library, request, device)
         cache = "miss" if directory.read(key.text) is None else "hit"
     # Lowered also where it is kept: only that tells the shapes of its results.
-    by_xla, runs, plan, *_ = lowered(library, call, request, device, compiles=cache != "hit")
-    program = Program(answer_of(runs), by_xla.programs, needs_engine(request, by_xla), plan)
+    counted, by_xla, runs, plan, *_ = lowered(library, call, request, device, compiles=cache != "hit")
+    program = Program(answer_of(runs), by_xla.programs, needs_engine(request, counted), plan)
     if not program.needs_engine:
         cache = ""
     if directory is not None and key is not None and cache == "miss":

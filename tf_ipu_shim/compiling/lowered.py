@@ -16,6 +16,7 @@ from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering.assertions import stopping
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.execution import Execution, execution_of, settled
+from tf_ipu_shim.lowering.half_overflow import saturating
 from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.lowering.long_loops import interruptible
 from tf_ipu_shim.lowering.lower import lower
@@ -31,6 +32,7 @@ class Lowered(NamedTuple):
     """A program, ready to run.
 
     Args:
+        counted: what Graphcore would have compiled, as XLA launches.
         by_xla: as XLA launches.
         runs: what runs: that, or the same by kernels.
         plan: its memory; None where nobody asks for it.
@@ -38,6 +40,7 @@ class Lowered(NamedTuple):
         details: what events tell of it.
     """
 
+    counted: LoweredProgram
     by_xla: LoweredProgram
     runs: LoweredProgram
     plan: MemoryPlan | None
@@ -106,7 +109,7 @@ class _Lowering:
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
             runs = self._with_calls(program)
-            return Lowered(runs, runs, None, RunLog())
+            return Lowered(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
         wants_names = self._profile is not None or self._has_events or study.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
@@ -116,6 +119,7 @@ class _Lowering:
         if execution.way == KERNELS:
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             by_xla, runs, execution = self._by_kernels(program, execution, unknown, is_short(work))
+        counted = by_xla
         if execution.way != KERNELS:
             by_xla = runs = self._with_calls(runs)
         if plan is not None:
@@ -123,7 +127,7 @@ class _Lowering:
         if plan is not None and study.active():
             studies.add(request, program, device, plan, details, work)
         run_log = profiles.written(self._profile, request, program, device, plan, details)
-        return Lowered(by_xla, runs, plan, run_log, self._event_details(program, names))
+        return Lowered(counted, by_xla, runs, plan, run_log, self._event_details(program, names))
 
     def _event_details(self, program: LoweredProgram, names: ComputeSetNames | None) -> EventDetails:
         if not self._has_events or names is None:
@@ -132,8 +136,8 @@ class _Lowering:
         return EventDetails(tensor_map_of(module, self._request, program, self._device.chip), names.instruction_info())
 
     def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
-        """The program with what its launches call of the plugin."""
-        runs = stopping(program, self._diagnostics.describe)
+        """The program with what its launches call of the plugin, and with float16 results as an IPU has them."""
+        runs = saturating(stopping(program, self._diagnostics.describe))
         # An embedded application serves whoever calls it: Ctrl-C does not end it.
         return runs if self._device.ordinal in APPLICATION_DEVICES else interruptible(runs)
 

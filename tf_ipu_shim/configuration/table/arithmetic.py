@@ -57,7 +57,7 @@ OPTIONS: tuple[Option, ...] = (
         "A float16 overflow gives NaN instead of the largest number.",
         "floating_point_behaviour.nanoo",
         effect=RESULTS,
-        what="NaN where it is True; where it is False such a result is infinite, as in IEEE 754, and not clipped",
+        what="a float16 overflow gives NaN where it is True, and is clipped to 65504 where it is False",
     ),
     Option(
         "floating_point_behaviour.set_all",

@@ -5,9 +5,10 @@
 
 #include "float_poles.h"
 #include "float_values.h"
+#include "half_overflow.h"
 #include "one_dnn.h"
-#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/errors.h"
+#include "updated_variables.h"
 
 namespace tf_ipu_shim {
 namespace {
@@ -41,24 +42,6 @@ bool OnlyMoves(const std::string& op) {
   return ops->count(op) > 0;
 }
 
-bool Updates(const std::string& op) {
-  return StartsWith(op, "ResourceApply") || StartsWith(op, "ResourceSparseApply") || StartsWith(op, "ResourceScatter") ||
-         op == "AssignAddVariableOp" || op == "AssignSubVariableOp";
-}
-
-// Calls a function with each variable that the op updates.
-template <typename Function>
-void ForUpdated(OpKernelContext* context, const Function& function) {
-  if (!Updates(context->op_kernel().def().op())) return;
-  for (int i = 0; i < context->num_inputs(); ++i) {
-    if (context->input_dtype(i) != DT_RESOURCE) continue;
-    core::RefCountPtr<Var> variable;
-    if (!LookupResource(context, HandleFromInput(context, i), &variable).ok()) continue;
-    mutex_lock lock(*variable->mu());
-    if (variable->is_initialized) function(variable->tensor());
-  }
-}
-
 Status Stopped(OpKernelContext* context, int ordinal, int chip, const char* exception, const char* what,
                const char* option) {
   const NodeDef& node = context->op_kernel().def();
@@ -87,6 +70,8 @@ void FloatWatch::Begin(uint8_t checks, OpKernelContext* context) {
   }
   ForUpdated(context, [&found](Tensor* variable) { CountSpecialValues(*variable, &found); });
   has_operands_ |= op == "Cast";
+  may_overflow_ = MayOverflow(context->op_kernel());
+  if (may_overflow_) divisor_ = DivisorOf(context);
   nan_ = found.nan;
   infinite_ = found.infinite > 0;
   if (has_operands_) poles_ = CountPoles(context);
@@ -111,11 +96,13 @@ Status FloatWatch::End(OpKernelContext* context, int ordinal, int chip) {
   if (checks_ & kDivisionByZero && poles_ > 0) {
     return Stopped(context, ordinal, chip, "division by zero", "a finite number was divided by zero", "div0");
   }
-  if (!overflows) return OkStatus();
-  if (checks_ & kOverflow) {
+  if (overflows && checks_ & kOverflow) {
     return Stopped(context, ordinal, chip, "overflow", "a result is infinite, and no operand is", "oflo");
   }
-  if (!(checks_ & kNanOnOverflow) || poles_ > 0) return OkStatus();
+  if (!(checks_ & kNanOnOverflow)) {
+    return may_overflow_ ? Saturate(context, divisor_) : OkStatus();
+  }
+  if (!overflows || poles_ > 0) return OkStatus();
   bool replaced = false;
   const auto replace = [&replaced](Tensor* tensor) {
     SpecialValues own;

@@ -7,6 +7,7 @@
 
 #include "arena.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/status.h"
 
 namespace tf_ipu_shim {
@@ -36,6 +37,8 @@ class FloatWatch {
   bool nan_ = false;       // among the operands
   bool infinite_ = false;  // the same
   int64_t poles_ = 0;      // results that are infinite because something is divided by zero
+  bool may_overflow_ = false;   // in float16
+  tensorflow::Tensor divisor_;  // of float16
 };
 
 }  // namespace tf_ipu_shim

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
+#include "broadcast_pairs.h"
 #include "float_values.h"
-#include "tensorflow/core/util/bcast.h"
 
 namespace tf_ipu_shim {
 namespace {
@@ -45,36 +45,10 @@ const std::map<std::string, TwoPole>& BinaryOps() {
 }
 
 int64_t CountPairs(const Tensor& x, const Tensor& y, TwoPole is_pole) {
-  const BCast broadcast(BCast::FromShape(x.shape()), BCast::FromShape(y.shape()), /*fewer_dims_optimization=*/true);
-  if (!broadcast.IsValid()) return 0;  // the kernel says so
-  const BCast::Vec& shape = broadcast.result_shape();
-  const int rank = static_cast<int>(shape.size());
-  // In an operand's memory, how far apart neighbours along each axis are: 0 along those it is repeated along.
-  const auto strides_of = [&](const BCast::Vec& own) {
-    BCast::Vec strides(rank, 0);
-    int64_t stride = 1;
-    for (int axis = rank - 1; axis >= 0; --axis) {
-      if (own[axis] != 1) strides[axis] = stride;
-      stride *= own[axis];
-    }
-    return strides;
-  };
-  const BCast::Vec x_strides = strides_of(broadcast.x_reshape()), y_strides = strides_of(broadcast.y_reshape());
-  int64_t total = 1, poles = 0;
-  for (const int64_t size : shape) total *= size;
-  BCast::Vec at(rank, 0);
-  int64_t x_index = 0, y_index = 0;
-  for (int64_t i = 0; i < total; ++i) {
+  int64_t poles = 0;
+  ForPairs(x.shape(), y.shape(), [&](int64_t, int64_t x_index, int64_t y_index) {
     poles += is_pole(ValueAt(x, x_index), ValueAt(y, y_index));
-    for (int axis = rank - 1; axis >= 0; --axis) {
-      x_index += x_strides[axis];
-      y_index += y_strides[axis];
-      if (++at[axis] < shape[axis]) break;
-      x_index -= x_strides[axis] * shape[axis];
-      y_index -= y_strides[axis] * shape[axis];
-      at[axis] = 0;
-    }
-  }
+  });
   return poles;
 }
 

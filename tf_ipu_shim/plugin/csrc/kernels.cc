@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "device.h"
+#include "half_overflow.h"
 #include "half_sums.h"
 #include "one_dnn.h"
 #include "one_dnn_or_plain.h"
@@ -76,6 +77,8 @@ Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
     TF_RETURN_IF_ERROR(make(WithoutOneDnn(node), &plain));
     made.reset(OneDnnOrPlain(construction, std::move(made), std::move(plain)));
   }
+  IpuDevice* const ipu = AsIpuDevice(construction->device());
+  if (ipu != nullptr && MayOverflow(*made)) made.reset(Saturating(construction, std::move(made), ipu->ordinal()));
   *kernel = made.release();
   return OkStatus();
 }
