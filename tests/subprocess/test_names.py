@@ -131,7 +131,8 @@ def test_contrib_of_tensorflow_1(python):
             from tensorflow.python import ipu
             from tf_ipu_shim.names import contrib as table
 
-            assert contrib is again is tf.contrib and ops is ipu.ops and tf.python.ipu is ipu
+            assert contrib is again is tf.contrib is tf.compat.v1.contrib
+            assert ops is ipu.ops and tf.python.ipu is ipu and not hasattr(tf.compat.v1, "nonsense")
             for module in table.TABLE:
                 for name in table.places(module):
                     exec(f"from tensorflow.contrib.{module} import {name}")

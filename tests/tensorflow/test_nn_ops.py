@@ -369,6 +369,14 @@ def test_augru_against_numpy() -> None:
     np.testing.assert_allclose(swapped, outputs, 1e-5, 1e-6)  # time first, whichever order the inputs have
 
 
+@pytest.mark.parametrize(("release", "expected"), [("2.1", [1.0, 1.0, 0.0]), ("3.4", [0.0, 0.0, 0.0])])
+def test_first_biases_of_a_dynamic_gru(release, expected, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    layer = rnn_ops.PopnnDynamicGRU(2)
+    layer(numbers(4, 2, 3), np.array([4, 3], np.int32))
+    np.testing.assert_array_equal(layer.get_weights()[1], np.outer(expected, np.ones(2)))
+
+
 def test_popnn_layers_describe_themselves() -> None:
     layer = rnn_ops.PopnnLSTM(6, return_state=False)
     with pytest.raises(ValueError, match="input_size"):

@@ -147,6 +147,7 @@ def install_attributes() -> None:
 
     if era.wanted():
         _add_python()
+        _add_contrib()
         collective_keys.install()
         dataset_statistics.install()
         dimensions.install()
@@ -164,6 +165,25 @@ def _add_python() -> None:
     tensorflow = sys.modules.get("tensorflow")
     if type(tensorflow) is types.ModuleType and "python" not in vars(tensorflow):
         patches.replace(tensorflow, "python", lambda _: sys.modules["tensorflow.python"], why="`tf.python.ipu`")
+
+
+def _add_contrib() -> None:
+    """`tf.contrib` for scripts of TensorFlow 1.15 whose `tf` is `tensorflow.compat.v1`, loaded when they ask for it."""
+    compat = getattr(sys.modules.get("tensorflow"), "compat", None)
+    v1 = getattr(compat, "v1", None)
+    module = getattr(v1, "_tfmw_wrapped_module", v1)  # the one around it takes no attributes
+    if module is not None and "__getattr__" not in vars(module):
+        why = "`tf.contrib` of scripts that import compat.v1"
+        patches.replace(module, "__getattr__", lambda _: _contrib_getattr(module), why)
+
+
+def _contrib_getattr(module: types.ModuleType) -> Callable[[str], Any]:
+    def __getattr__(name: str) -> Any:
+        if name == "contrib":
+            return importlib.import_module("tensorflow.contrib")
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    return __getattr__
 
 
 def _add_getattr(module: types.ModuleType, attributes: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.building.ops import planner_options, recurrences
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
 from tf_ipu_shim.configuration.arguments import note_arguments
@@ -375,10 +375,14 @@ class PopnnGRU(_PopnnRNN):
         return self._given(outputs, state)  # with time first for either order of the inputs, as Graphcore's
 
 
+def _open_gates(num_units: int) -> Any:
+    return v1.constant_initializer([[1.0] * num_units, [1.0] * num_units, [0.0] * num_units])
+
+
 class PopnnDynamicGRU(PopnnGRU):
     """A GRU over sequences of different lengths.
 
-    Args: see `PopnnGRU`.
+    Args: see `PopnnGRU`. Until SDK 2.1 the biases of its update and reset gates began with ones.
 
     Source: `tensorflow.python.ipu.rnn_ops.PopnnDynamicGRU`.
 
@@ -387,6 +391,9 @@ class PopnnDynamicGRU(PopnnGRU):
         >>> bool(outputs.numpy()[3:, 1].any())  # behind the length of the second sequence
         False
     """
+
+    def _initial_biases(self) -> Any:
+        return _open_gates(self.num_units) if sdk.current() <= (2, 1) else super()._initial_biases()
 
     def call(  # type: ignore[override]
         self, inputs: Any, seq_len: Any, initial_state: Any = None, training: bool = True, time_major: bool = True
@@ -422,8 +429,7 @@ class PopnnAUGRU(PopnnGRU):
     """
 
     def _initial_biases(self) -> Any:
-        gates = [[1.0] * self.num_units, [1.0] * self.num_units, [0.0] * self.num_units]
-        return v1.constant_initializer(gates)
+        return _open_gates(self.num_units)
 
     def call(  # type: ignore[override]
         self,
