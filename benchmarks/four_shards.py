@@ -19,19 +19,20 @@ Layer = Callable[[Any, Any], Any]
 def run(settings: Settings) -> Iterator[Result]:
     forms.configure(SHARDS, num_cpus=SHARDS)
     for size in (16,) if settings.quick else (16, 128, 384):
-        for shape, cut in (("branches", _branches), ("chain", _chain)):
-            values = _values(size)
-            ours = _sharded(cut, values)
+        for shape, cut in (("branches", branches), ("chain", chain)):
+            made = values(size)
+            ours = sharded(cut, made)
             for name, by_hand in (
-                ("jit", _by_hand(cut, values, jit=True)),
-                ("op by op", _by_hand(cut, values, jit=False)),
+                ("jit", _by_hand(cut, made, jit=True)),
+                ("op by op", _by_hand(cut, made, jit=False)),
             ):
                 yield compare(
                     f"{shape} of {size}, by hand {name}", ours, by_hand, settings, ratio=TARGET, tolerance=1e-3
                 )
 
 
-def _values(size: int) -> list[np.ndarray]:
+def values(size: int) -> list[np.ndarray]:
+    """The input, then the weights of each shard."""
     generator = np.random.default_rng(0)
     return [(generator.standard_normal((size, size)) / np.sqrt(size)).astype(np.float32) for _ in range(SHARDS + 1)]
 
@@ -45,7 +46,7 @@ def _block(x: Any, weight: Any) -> Any:
     return x
 
 
-def _branches(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
+def branches(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
     """Every shard computes on the same input; the last adds up."""
     import tensorflow as tf
 
@@ -57,7 +58,7 @@ def _branches(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer
         return tf.reduce_sum(tf.add_n(parts), axis=1)
 
 
-def _chain(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
+def chain(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
     """Each shard computes on what the one before made."""
     import tensorflow as tf
 
@@ -68,31 +69,32 @@ def _chain(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -
         return tf.reduce_sum(x, axis=1)
 
 
-def _sharded(cut: Callable[..., Any], values: list[np.ndarray]) -> Call:
+def sharded(cut: Callable[..., Any], numbers: list[np.ndarray]) -> Call:
+    """Our side."""
     import tensorflow as tf
 
     from tf_ipu_shim import ipu
 
     with tf.device(forms.IPU):
-        weights = [tf.Variable(value) for value in values[1:]]
+        weights = [tf.Variable(value) for value in numbers[1:]]
 
     @tf.function(autograph=False)
     def function(x: Any) -> Any:
         with ipu.scopes.ipu_scope(forms.IPU):
             return ipu.ipu_compiler.compile(lambda x: cut(x, weights, ipu.scopes.ipu_shard, _block), [x])
 
-    x = tf.constant(values[0])
+    x = tf.constant(numbers[0])
     return Call(lambda: function(x))
 
 
-def _by_hand(cut: Callable[..., Any], values: list[np.ndarray], jit: bool) -> Call:
+def _by_hand(cut: Callable[..., Any], numbers: list[np.ndarray], jit: bool) -> Call:
     import tensorflow as tf
 
     def on(shard: int) -> Any:
         return tf.device(f"/device:CPU:{shard}")
 
     weights = []
-    for shard, value in enumerate(values[1:]):
+    for shard, value in enumerate(numbers[1:]):
         with on(shard):
             weights.append(tf.Variable(value))
     block = tf.function(_block, autograph=False, jit_compile=True) if jit else _block
@@ -101,5 +103,5 @@ def _by_hand(cut: Callable[..., Any], values: list[np.ndarray], jit: bool) -> Ca
     def function(x: Any) -> Any:
         return cut(x, weights, on, block)
 
-    x = tf.constant(values[0])
+    x = tf.constant(numbers[0])
     return Call(lambda: function(x))

@@ -57,10 +57,17 @@ def floats(*shape):
 def test_a_product(counted):
     run(lambda x, y: tf.nn.relu(x @ y), floats(4, 8), floats(8, 5))
     (found,) = counted
-    assert found.work.products == 2 * 4 * 8 * 5
+    assert (found.work.products, found.work.small_products) == (0, 2 * 4 * 8 * 5)
     assert (found.launches, found.iterations, found.random) == (1, 0, 0)
     assert found.work.ops == 2
-    assert found.work.passes == 4 * 5
+    assert (found.work.passes, found.work.wide_passes, found.work.results) == (4 * 5, 0, 4 * 5)
+
+
+def test_what_runs_on_all_cores(counted):
+    run(lambda x, y: tf.nn.relu(tf.matmul(x, y, transpose_b=True)), floats(320, 300), floats(320, 300))
+    work = counted[0].work
+    assert (work.products, work.small_products) == (2 * 320 * 300 * 320, 0)
+    assert (work.passes, work.wide_passes, work.results) == (0, 320 * 320, 320 * 320)
 
 
 def test_a_product_of_16_bit_floats(counted):
@@ -88,7 +95,7 @@ def test_a_loop_within_a_program(counted):
     (found,) = counted
     assert found.launches == 1
     assert found.work.iterations == 7
-    assert found.work.products == 7 * 2 * 3 * 3 * 3
+    assert found.work.small_products == 7 * 2 * 3 * 3 * 3
 
 
 def test_a_loop_whose_end_nobody_knows(counted):
@@ -115,7 +122,7 @@ def test_a_loop_with_feeds(counted):
     loop(12, lambda x: tf.reduce_sum(x @ x), floats(3, 5, 5))
     (found,) = counted
     assert found.iterations == 12
-    assert found.chunked_work.products == 12 * 2 * 5 * 5 * 5
+    assert found.chunked_work.small_products == 12 * 2 * 5 * 5 * 5
 
 
 def recurrent(x):
@@ -136,7 +143,7 @@ def test_a_recurrent_network_that_is_fed(counted):
     (found,) = counted
     found.work.add(found.chunked_work)
     assert found.work.iterations == times * 2 * steps
-    assert found.work.products == times * steps * (1 + 2) * 2 * size**3
+    assert found.work.small_products == times * steps * (1 + 2) * 2 * size**3
     for given, gradient in zip(np.tile(data, (2, 1, 1, 1)), gradients):
         with tf.Graph().as_default(), v1.Session() as session:
             expected = session.run(recurrent(tf.constant(given)))
@@ -155,7 +162,7 @@ def test_a_loop_over_two_ipus(counted, ipus):
     loop(12, body, floats(3, 5, 5))
     (found,) = counted
     assert found.iterations == 0 and found.launches >= 24
-    assert found.work.products == 2 * 12 * 2 * 5 * 5 * 5
+    assert found.work.small_products == 2 * 12 * 2 * 5 * 5 * 5
 
 
 def test_random_ops(counted):
@@ -227,7 +234,7 @@ def convolution(x, kernel):
 
 def many_small(x, _):
     x = x[0, 0, 0]
-    for index in range(100):
+    for index in range(300):
         x = tf.tanh(x * 1.5) if index % 2 else x + 0.25
     return x
 

@@ -18,6 +18,10 @@ from tf_ipu_shim.lowering import same_numbers
 
 UNKNOWN_TRIPS = 16
 """Iterations that a loop is taken to make where its form does not tell."""
+WIDE = 100_000
+"""Numbers of an op from which on its kernel runs on all cores."""
+SMALL_PRODUCT = 5e7
+"""Multiplications and additions of a matrix product below which its kernel runs on one core."""
 
 # Costs nothing in either way.
 _FREE = frozenset(
@@ -40,24 +44,30 @@ class Work:
     Args:
         ops: TensorFlow ops that compute something.
         passes: numbers that ops between the others give, element by element or by moving them: one each.
+        wide_passes: the same of ops that give `WIDE` numbers or more.
         inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
         products: multiplications and additions of matrix products.
+        small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
         narrow_products: the same of programs that multiply 16-bit floats.
         convolutions: the same of convolutions.
         looped_convolutions: the same of convolutions within a loop of an XLA program.
         windows: numbers that gradients of pooling look at.
         iterations: of loops within XLA programs.
+        results: numbers that XLA programs give back, new values of variables among them.
     """
 
     ops: float = 0.0
     passes: float = 0.0
+    wide_passes: float = 0.0
     inner: float = 0.0
     products: float = 0.0
+    small_products: float = 0.0
     narrow_products: float = 0.0
     convolutions: float = 0.0
     looped_convolutions: float = 0.0
     windows: float = 0.0
     iterations: float = 0.0
+    results: float = 0.0
 
     def add(self, other: Work, times: float = 1.0) -> None:
         """Adds other work, so many times."""
@@ -114,8 +124,9 @@ class ProgramWork:
         self.compiled[function] = hlo.size
         work = hlo.count()
         if any(_is_narrow_product(node) for node in nodes):
-            work.narrow_products = work.products + work.convolutions + work.looped_convolutions
-            work.products = work.convolutions = work.looped_convolutions = 0.0
+            wide = ("products", "small_products", "convolutions", "looped_convolutions")
+            work.narrow_products = sum(getattr(work, name) for name in wide)
+            work = dataclasses.replace(work, **dict.fromkeys(wide, 0.0))
         (self.chunked_work if self._chunks else self.work).add(work, self._times)
         self.random += self._times * sum(node.op in same_numbers.LAUNCHED for node in nodes)
         if not self._chunks:
@@ -182,7 +193,10 @@ class HloWork:
 
     def count(self) -> Work:
         """What one run computes."""
-        return self._of(self._entry)
+        work = Work()
+        work.add(self._of(self._entry))
+        work.results += elements_of(self._entry.program_shape.result)
+        return work
 
     def _of(self, computation: Any) -> Work:
         if computation.id not in self._counted:
@@ -192,9 +206,13 @@ class HloWork:
     def _added_up(self, computation: Any) -> Work:
         work, names = Work(), set()
         by_id = {instruction.id: instruction for instruction in computation.instructions}
+        products = [instruction for instruction in computation.instructions if instruction.opcode == "dot"]
+        multiplied = {number for product in products for number in product.operand_ids}
         for instruction in computation.instructions:
             opcode = instruction.opcode
             if opcode in _FREE or _moves_nothing(instruction):
+                continue
+            if opcode == "transpose" and instruction.id in multiplied:  # products take matrices of either order
                 continue
             names.add(instruction.metadata.op_name)
             if opcode == "while":
@@ -208,7 +226,7 @@ class HloWork:
                 work.add(inside, trips)
             elif opcode == "conditional":
                 branches = [self._of(branch) for branch in self._called(instruction)]
-                work.add(max(branches, key=lambda branch: (branch.products, branch.passes)))
+                work.add(max(branches, key=_extent))
             elif opcode in _CALLS:
                 for called in self._called(instruction):
                     work.add(self._of(called))
@@ -329,7 +347,11 @@ def _moves_nothing(instruction: Any) -> bool:
 def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
     opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode == "dot":
-        work.products += 2.0 * math.prod(dot_sizes(instruction, operands))
+        product = 2.0 * math.prod(dot_sizes(instruction, operands))
+        if product < SMALL_PRODUCT:
+            work.small_products += product
+        else:
+            work.products += product
     elif opcode == "convolution":
         work.convolutions += 2.0 * math.prod(convolution_sizes(instruction, operands))
     elif opcode == "select-and-scatter":
@@ -337,11 +359,22 @@ def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
     elif opcode == "reduce-window":
         work.inner += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
     elif opcode in ("dynamic-update-slice", "scatter"):
-        work.passes += elements_of(operands[-1 if opcode == "scatter" else 1].shape)
+        _pass(work, elements_of(operands[-1 if opcode == "scatter" else 1].shape))
     elif opcode in ("reduce", "sort"):
         work.inner += sum(elements_of(operand.shape) for operand in operands)
     elif opcode != "broadcast":  # which is part of what uses it
+        _pass(work, size)
+
+
+def _extent(work: Work) -> tuple[float, float]:
+    return work.products + work.small_products, work.passes + work.wide_passes
+
+
+def _pass(work: Work, size: int) -> None:
+    if size < WIDE:
         work.passes += size
+    else:
+        work.wide_passes += size
 
 
 def dot_sizes(instruction: Any, operands: Sequence[Any]) -> tuple[int, int, int, int, int]:

@@ -5,8 +5,9 @@ answer. How often a program will be called is not known when it is lowered: it i
 the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes to compile counts for more, the less
 there is to gain.
 
-The constants are processor time on 2 cores, fitted to what `benchmarks/execution_ways.py` gave on TensorFlow 2.15.1 and
-2.21.0. What both ways take alike matters little; their differences decide.
+The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to what the programs of
+`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0. What both ways take alike matters
+little; their differences decide.
 """
 
 from __future__ import annotations
@@ -22,12 +23,10 @@ from tf_ipu_shim.machine.ways import KERNELS, XLA
 
 HORIZON_SECONDS = 30.0
 """How long a program is taken to run in a process: an epoch or a few of a small model."""
-MOST_RUNS = 2000.0
+MOST_RUNS = 5000.0
 """How often it is taken to run at most."""
 SHORT_SECONDS = 200e-6
 """What takes less by kernels gains nothing from a second thread: to wake one, and be woken by it, takes 20 to 60 us."""
-WIDE = 100_000
-"""Numbers of an op, on average, from which on its kernel runs on all cores; XLA's element-wise loops run on one."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,13 +39,16 @@ class Costs:
         op: for an op.
         inner_iteration: for an iteration of a loop within a program.
         number: for a number that an op gives, or looks at besides.
-        wide_number: the same where ops have many.
-        chunked_number: the same in chunks.
+        wide_number: the same of ops that give many.
+        chunked_number: the same in chunks, of other ops.
         window: for a number that the gradient of a pooling looks at.
         product: for a multiplication or addition of matrix products.
+        small_product: the same of small ones.
         narrow_product: the same of 16-bit floats, which kernels make float32 of and back.
         convolution: the same of convolutions.
         looped_convolution: the same of convolutions within a loop of a program.
+        result: for a number that XLA's program gives back, or that kernels write to a variable.
+        chunked_result: the same in chunks.
         random: for a random op.
         start: once for each instruction of XLA's form.
         start_alone: once for each that XLA compiles by itself, besides.
@@ -62,9 +64,12 @@ class Costs:
     chunked_number: float
     window: float
     product: float
+    small_product: float
     narrow_product: float
     convolution: float
     looped_convolution: float
+    result: float
+    chunked_result: float
     random: float
     start: float
     start_alone: float
@@ -72,13 +77,12 @@ class Costs:
 
     def run(self, work: ProgramWork) -> float:
         """Seconds of a run."""
-        wide = work.work.passes > WIDE * work.work.ops
         return 1e-9 * (
             self.call * work.launches
             + self.iteration * work.iterations
             + self.random * work.random
-            + self._computing(work.work, self.wide_number if wide else self.number)
-            + self._computing(work.chunked_work, self.chunked_number)
+            + self._computing(work.work, self.number, self.result)
+            + self._computing(work.chunked_work, self.chunked_number, self.chunked_result)
         )
 
     def begin(self, work: ProgramWork) -> float:
@@ -88,13 +92,16 @@ class Costs:
             for count, alone in work.compiled.values()
         )
 
-    def _computing(self, work: Work, number: float) -> float:
+    def _computing(self, work: Work, number: float, result: float) -> float:
         return (
             self.op * work.ops
             + self.inner_iteration * work.iterations
             + number * (work.passes + work.inner)
+            + self.wide_number * work.wide_passes
+            + result * work.results
             + self.window * work.windows
             + self.product * work.products
+            + self.small_product * work.small_products
             + self.narrow_product * work.narrow_products
             + self.convolution * work.convolutions
             + self.looped_convolution * work.looped_convolutions
@@ -102,45 +109,63 @@ class Costs:
 
 
 _KERNELS = Costs(
-    call=15_000,
-    iteration=90_000,
-    op=2_500,
+    call=6_000,
+    iteration=45_000,
+    op=600,
     inner_iteration=20_000,
-    number=0.9,
-    wide_number=0.6,
-    chunked_number=1.2,
-    window=0.3,
-    product=0.03,
-    narrow_product=0.1,
-    convolution=0.022,
-    looped_convolution=0.022,
+    number=0.8,
+    wide_number=0.15,
+    chunked_number=0.35,
+    window=0.25,
+    product=0.0026,
+    small_product=0.0064,
+    narrow_product=0.019,
+    convolution=0.014,
+    looped_convolution=0.014,
+    result=0.35,
+    chunked_result=0.35,
     random=120_000,
-    start=300_000,
+    start=120_000,
     start_alone=0,
     start_squared=0,
 )
 _XLA = Costs(
-    call=90_000,
-    iteration=5_000,
-    op=150,
+    call=32_000,
+    iteration=4_700,
+    op=125,
     inner_iteration=500,
-    number=1.1,
-    wide_number=1.1,
-    chunked_number=0.6,
-    window=5.0,
-    product=0.029,
-    narrow_product=0.03,
-    convolution=0.035,
+    number=1.4,
+    wide_number=0.17,
+    chunked_number=0.4,
+    window=3.0,
+    product=0.0027,
+    small_product=0.01,
+    narrow_product=0.0075,
+    convolution=0.029,
     looped_convolution=0.35,
+    result=0.9,
+    chunked_result=0.6,
     random=2_000,
-    start=1_200_000,
-    start_alone=15_000_000,
-    start_squared=1_500,
+    start=500_000,
+    start_alone=8_000_000,
+    start_squared=500,
 )
 _COSTS = {XLA: _XLA, KERNELS: _KERNELS}
-# XLA's programs have other libraries since: faster convolutions and products, and several times as much to compile.
+# XLA's programs have other libraries since, update variables in place, and take several times as much to compile.
 _LATER_COSTS = {
-    XLA: dataclasses.replace(_XLA, window=3.0, product=0.028, convolution=0.022, start_alone=60_000_000),
+    XLA: dataclasses.replace(
+        _XLA,
+        call=18_500,
+        number=0.95,
+        window=1.7,
+        product=0.0022,
+        small_product=0.0045,
+        convolution=0.017,
+        result=0.1,
+        chunked_result=0.1,
+        start=1_000_000,
+        start_alone=15_000_000,
+    ),
     KERNELS: _KERNELS,
 }
 _LATER = (2, 18)
