@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import forms, models
+from benchmarks import forms, models, training_loops
 from benchmarks.results import Result
 from benchmarks.runner import Call, Settings, compare
 from benchmarks.training_loops import dataset
@@ -156,30 +156,10 @@ class _Stages:
 
 def replicated(model: models.Model, steps: int, widths: list[int]) -> Call:
     """A loop on the device; gradients are summed over the replicas."""
-    import tensorflow as tf
-
     from tf_ipu_shim import ipu
 
-    reduced = models.mlp_step(32, widths, model.name, ipu.ops.cross_replica_ops.cross_replica_sum)
-    tf1 = tf.compat.v1
-    with tf.Graph().as_default():
-        infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(dataset(model))
-        outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
-        with tf.device(forms.IPU):
-            variables = [tf1.Variable(value, use_resource=True) for value in model.variables]
-        with ipu.scopes.ipu_scope(forms.IPU):
-            program = ipu.ipu_compiler.compile(
-                lambda: ipu.loops.repeat(steps, lambda *x: outfeed.enqueue(reduced.function(variables, *x)), [], infeed)
-            )
-        losses = outfeed.dequeue()
-        session = tf1.Session()
-        session.run([tf1.global_variables_initializer(), infeed.initializer])
-
-    def call() -> Any:
-        session.run(program)
-        return session.run(losses)
-
-    return Call(call)
+    total = ipu.ops.cross_replica_ops.cross_replica_sum
+    return training_loops.on_device(models.mlp_step(32, widths, model.name, total), steps)
 
 
 def mirrored(model: models.Model, replicas: int, steps: int, in_graph: bool) -> Call:
