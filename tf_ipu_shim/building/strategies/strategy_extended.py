@@ -50,7 +50,7 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
 
     def __init__(self, container_strategy: Any, ipu_device: str, cpu_device: str) -> None:
         super().__init__(container_strategy)
-        self._ipu_device = ipu_device
+        self._ipu_device = self._variable_device = ipu_device
         self._cpu_device = cpu_device
         self._default_device = ipu_device
 
@@ -66,11 +66,11 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
     @property
     def parameter_devices(self) -> tuple[str, ...]:
         """Where variables live."""
-        return (self._ipu_device,)
+        return (self._variable_device,)
 
     def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
         """Where an optimizer's variables that belong to no other variable live."""
-        return (self._ipu_device,)
+        return (self._variable_device,)
 
     def value_container(self, value: Any) -> Any:
         """The distributed value that a value is part of: itself."""

@@ -103,15 +103,6 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         self._replica_reductions = replica_reductions
 
     @property
-    def parameter_devices(self) -> tuple[str, ...]:
-        """Where variables live."""
-        return (self._variable_device,)
-
-    def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
-        """Where an optimizer's variables that belong to no other variable live."""
-        return (self._variable_device,)
-
-    @property
     def should_checkpoint(self) -> bool:
         """Whether this process writes checkpoints: the first does."""
         return self._job.rank == 0
