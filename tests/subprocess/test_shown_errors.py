@@ -158,6 +158,23 @@ def test_names_of_tensorflow_1_without_its_option(python, line, hint):
     assert hint is None or hint in shown
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "tf.placeholder(tf.float32, [2])",
+        "tf.Session().run(tf.constant(1.0) + 1.0)",
+    ],
+    ids=["placeholder", "session"],
+)
+def test_scripts_of_tensorflow_1_without_its_option(python, lines):
+    script = python.script(f"import tensorflow.compat.v1 as tf\nfrom tensorflow.python import ipu\n{lines}\n")
+    shown = traceback_of(python("-m", "tf_ipu_shim", script))
+    assert shown.strip().endswith(
+        "A script of TensorFlow 1 makes a graph: run it with `tf-ipu run --tf1`, or have it call "
+        "tensorflow.compat.v1.disable_v2_behavior() first."
+    )
+
+
 WITHOUT_GRADIENT = """
 import numpy as np
 import tensorflow as tf

@@ -47,6 +47,14 @@ _OLD_NAME_HINT = (
     "\n{name} is a name of TensorFlow 1: run the script with `tf-ipu run --tf1`, or have it "
     "`import tensorflow.compat.v1 as tf`."
 )
+# What TensorFlow 2 says to scripts that make graphs, as those of TensorFlow 1 do. Checked on 2.15.1 and 2.21.0.
+_NO_GRAPH = re.compile(
+    r"compatible with eager execution|when eager execution is enabled|The Session graph is empty|EagerTensor'>"
+)
+_NO_GRAPH_HINT = (
+    "\nA script of TensorFlow 1 makes a graph: run it with `tf-ipu run --tf1`, or have it call "
+    "tensorflow.compat.v1.disable_v2_behavior() first."
+)
 # A placer's report of reference variables: kernels and nodes by the dozen after what it says.
 _PLACER = re.compile(r"\n*Colocation Debug Info:.*", re.S)
 _REFERENCE = re.compile(r"Could not satisfy explicit device specification '\S*IPU.*\bVariable(V2)?\b", re.S)
@@ -231,7 +239,14 @@ def _hint(error: BaseException, text: str) -> str:
         return _NO_GRADIENT_HINT.format(op=found["op"], made=_differentiated(error))
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _OTHER_FRAMEWORKS:
         return _OTHER_FRAMEWORK_HINT.format(name=error.name)
+    if isinstance(error, (RuntimeError, TypeError)) and _NO_GRAPH.search(text) and _is_eager():
+        return _NO_GRAPH_HINT
     return _old_name_hint(error)
+
+
+def _is_eager() -> bool:
+    tensorflow = sys.modules.get("tensorflow")
+    return tensorflow is not None and tensorflow.compat.v1.executing_eagerly_outside_functions()
 
 
 def _differentiated(error: BaseException) -> str:
