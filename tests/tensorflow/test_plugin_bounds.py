@@ -29,6 +29,7 @@ def library():
         lambda library, number: library.reset_counters(number),
         lambda library, number: library.set_seed(number, 1),
         lambda library, number: library.set_float_checks(number, 1),
+        lambda library, number: library.set_rounding(number, 1),
         lambda library, number: library.set_plain_op_events(number, b""),
     ],
 )

@@ -163,8 +163,7 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
 def stochastic_rounding(override: bool) -> Iterator[None]:
     """Sets stochastic rounding for the ops made inside.
 
-    The mark is kept on the ops. The simulated IPU computes float16 as the host does, rounding to nearest; the memory
-    report lists the configuration's rounding among the options without effect.
+    It goes before `floating_point_behaviour.esr`; `docs/execution.md` lists the ops that round float16.
 
     Args:
         override: whether to round stochastically.

@@ -13,6 +13,7 @@ from tf_ipu_shim.compiling import profiles, studies
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
 from tf_ipu_shim.compiling.execution_choice import choose, is_short
 from tf_ipu_shim.compiling.profiles import RunLog
+from tf_ipu_shim.lowering import stochastic_rounding
 from tf_ipu_shim.lowering.assertions import stopping
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.execution import Execution, execution_of, settled
@@ -26,6 +27,7 @@ from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
 from tf_ipu_shim.runtime import study
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
+from tf_ipu_shim.runtime.rounding import Rounding
 
 
 class Lowered(NamedTuple):
@@ -91,8 +93,12 @@ class _Lowering:
     def __init__(
         self, library: Library, call: Call, request: ProgramRequest, device: IpuDevice, compiles: bool = True
     ) -> None:
-        self._library, self._call, self._request, self._device = library, call, request, device
-        self._asked, self._diagnostics = execution_of(device), Diagnostics(call)
+        self._library, self._call, self._device = library, call, device
+        is_rounded = not request.single_op and stochastic_rounding.is_rounded(request, bool(device.rounding))
+        if is_rounded and Rounding.COMMON_ONLY in device.rounding and device.num_ipus > 1:
+            request = stochastic_rounding.common_only(request)
+        self._request = request
+        self._asked, self._diagnostics = execution_of(device, is_rounded), Diagnostics(call)
         self._profile = profiles.wanted(device) if compiles else None
         self._has_events = device.options.profiling.enable_ipu_trace_events
         self._plans = (

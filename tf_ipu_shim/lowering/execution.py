@@ -14,6 +14,7 @@ from tf_ipu_shim.lowering.program import LoweredProgram
 from tf_ipu_shim.machine import ways
 from tf_ipu_shim.machine.ways import KERNELS, XLA
 from tf_ipu_shim.plugin.library import Library
+from tf_ipu_shim.runtime import log
 
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
@@ -27,21 +28,30 @@ class Execution:
         way: `"xla"` or `"kernels"`; `"auto"` while it is to be chosen.
         reason: why, for the report.
         is_checked: whether each op's results are looked at, for which each has to run by itself.
+        is_rounded: whether float16 results are rounded stochastically, for which each should run by itself too.
     """
 
     way: str
     reason: str
     is_checked: bool = False
+    is_rounded: bool = False
 
 
-def execution_of(device: IpuDevice) -> Execution:
+def execution_of(device: IpuDevice, is_rounded: bool = False) -> Execution:
     """The way that is asked for on a device.
+
+    Args:
+        device: where a program runs.
+        is_rounded: whether ops of it round float16 results stochastically.
 
     Raises:
         ValueError: the environment variable names no way.
     """
     if device.float_checks:
-        return Execution(KERNELS, "floating_point_behaviour: each op's results are checked", is_checked=True)
+        reason = "floating_point_behaviour: each op's results are checked"
+        return Execution(KERNELS, reason, is_checked=True, is_rounded=is_rounded)
+    if is_rounded:
+        return Execution(KERNELS, "each op's float16 results are rounded stochastically", is_rounded=True)
     way = ways.asked_for()
     return Execution(way, f"{ways.ENVIRONMENT_VARIABLE}={way}")
 
@@ -75,6 +85,12 @@ def settled(asked: Execution, plugin: Library, program: LoweredProgram, without_
             f"Floating-point exceptions need each op of a program to run by itself, and those of {program.node.name} "
             f"cannot: {reason}. Switch inv, div0, oflo and nanoo of IPUConfig.floating_point_behaviour off.",
         )
+    if asked.is_rounded:
+        log.warning(
+            f"{program.node.name} rounds float16 to the nearest, not stochastically as configured: that needs each of "
+            f"its ops to run by itself, and {reason}."
+        )
+        reason = f"{reason}, so that float16 is rounded to the nearest"
     return Execution(XLA, reason)
 
 

@@ -41,14 +41,14 @@ OVERFLOWING = frozenset(
 DIVISORS = {"Div": 1, "FloorDiv": 1, "Inv": 0, "RealDiv": 1, "Reciprocal": 0, "Rsqrt": 0, "Xdivy": 1}
 """Those that divide, with the operand that they divide by; the same as in `half_overflow.cc`."""
 _UPDATES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter", "AssignAddVariableOp", "AssignSubVariableOp")
-_HALF, _FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
+HALF, _FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
 _LARGEST = np.float32(65504)
 
 
 def is_update(node: node_def_pb2.NodeDef) -> bool:
     """Whether an op computes a new value of variables of float16."""
     types = (node.attr[name].type for name in ("T", "dtype") if name in node.attr)
-    return node.op.startswith(_UPDATES) and _HALF in types
+    return node.op.startswith(_UPDATES) and HALF in types
 
 
 def half_results(node: node_def_pb2.NodeDef) -> list[str]:
@@ -56,7 +56,7 @@ def half_results(node: node_def_pb2.NodeDef) -> list[str]:
     if node.op not in OVERFLOWING:
         return []
     types = op_types.output_types(node)
-    return [f"{node.name}:{name}:{index}" for name in types for index, one in enumerate(types[name]) if one == _HALF]
+    return [f"{node.name}:{name}:{index}" for name in types for index, one in enumerate(types[name]) if one == HALF]
 
 
 def saturating(program: LoweredProgram) -> LoweredProgram:
@@ -116,10 +116,10 @@ class _Clipped:
             return within
         zero = self._constant(np.float16(0))
         divisor = [text for text in node.input if text[0] != "^"][DIVISORS[node.op]]
-        is_zero = self._op("Equal", "z", node.name, divisor, zero, T=_HALF)
+        is_zero = self._op("Equal", "z", node.name, divisor, zero, T=HALF)
         self._added[-1].attr["incompatible_shape_error"].b = True
-        divided = self._op("Mul", "z", node.name, tensor, zero, T=_HALF)  # NaN of infinity
-        return self._op("SelectV2", "output", node.name, is_zero, divided, within, T=_HALF)
+        divided = self._op("Mul", "z", node.name, tensor, zero, T=HALF)  # NaN of infinity
+        return self._op("SelectV2", "output", node.name, is_zero, divided, within, T=HALF)
 
     def _clip(self, tensor: str, name: str) -> str:
         """A tensor without infinities.
@@ -127,20 +127,20 @@ class _Clipped:
         Of float32, as comparing halves takes XLA's programs several times as long, and once on each side: XLA makes one
         op of a minimum and a maximum, which on 2.15.1 makes a number of NaN.
         """
-        value = self._op("Cast", "y", name, tensor, SrcT=_HALF, DstT=_FLOAT)
+        value = self._op("Cast", "y", name, tensor, SrcT=HALF, DstT=_FLOAT)
         for _ in range(2):
             least = self._op("Minimum", "z", name, value, self._constant(_LARGEST), T=_FLOAT)
             value = self._op("Neg", "y", name, least, T=_FLOAT)
-        return self._op("Cast", "y", name, value, SrcT=_FLOAT, DstT=_HALF)
+        return self._op("Cast", "y", name, value, SrcT=_FLOAT, DstT=HALF)
 
     def _clipped_variables(self, node: node_def_pb2.NodeDef) -> str:
         """Has variables clipped after an op that updates them; what others wait for then."""
         last = f"^{node.name}"
         for variable, kind in zip(list(node.input), op_types.input_types(node)):
             if kind == op_types.RESOURCE:
-                value = self._op(vocabulary.READ_VARIABLE, "value", node.name, variable, last, dtype=_HALF)
+                value = self._op(vocabulary.READ_VARIABLE, "value", node.name, variable, last, dtype=HALF)
                 within = self._clip(value, node.name)
-                self._op("AssignVariableOp", "", node.name, variable, within, dtype=_HALF)
+                self._op("AssignVariableOp", "", node.name, variable, within, dtype=HALF)
                 last = f"^{self._added[-1].name}"
         return last
 

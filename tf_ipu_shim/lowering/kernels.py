@@ -26,6 +26,7 @@ from tf_ipu_shim.lowering.one_dnn_biases import with_biases
 from tf_ipu_shim.lowering.one_dnn_pooling import pooled_by_one_dnn
 from tf_ipu_shim.lowering.program import LoweredProgram
 from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
+from tf_ipu_shim.lowering.stochastic_rounding import settle_mark
 
 # What has TensorFlow compile a function or choose another one for it.
 _ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
@@ -101,6 +102,9 @@ class _Copies:
         self._library = library
         self._traced = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
         self._device = program.node.device
+        self._is_replicated = any(
+            node.op == vocabulary.REPLICA_CALL for function in program.functions for node in function.node_def
+        )
         self._describe = describe
         self._refuses = refuses
         self._asserting = asserting_functions(library)
@@ -162,6 +166,7 @@ class _Copies:
             _bring_into_range(copy)
         parts = {**with_biases(copy), **pooled_by_one_dnn(copy)}
         for node in copy.node_def:
+            settle_mark(node, self._is_replicated)
             for attribute in [key for key in node.attr if _is_private(key)]:
                 del node.attr[attribute]
             node.device = self._device

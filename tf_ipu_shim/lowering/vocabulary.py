@@ -8,6 +8,7 @@ from __future__ import annotations
 # Attributes of a node. Those with a leading underscore survive TensorFlow's inlining and grappler.
 CHIP_ATTRIBUTE = "_ipu"  # which IPU of its device an emitted op runs on
 DESCRIPTION_ATTRIBUTE = "_ipu_op"  # what messages call it: its name, type and the user's line
+ROUNDING_ATTRIBUTE = "_ipu_rounding"  # whether it rounds float16 stochastically, whatever its device does
 SHARDING_ATTRIBUTE = "_XlaSharding"
 OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
 COLOCATION_ATTRIBUTE = "_class"

@@ -17,6 +17,7 @@ _UNKNOWN = "Poplar's full list is not published: any option is taken, and the ot
 ALLOW_OUT_OF_MEMORY = "debug.allowOutOfMemory"
 INVALID_OPERATIONS = "debug.floatPointOpException"
 NAN_ON_OVERFLOW = "debug.nanOverflowMode"
+STOCHASTIC_ROUNDING = "prng.enableStochasticRounding"
 REPORT_ALL = "autoReport.all"
 REPORT_DIRECTORY = "autoReport.directory"
 REPORT_RUNS = "autoReport.executionProfileProgramRunCount"
@@ -26,6 +27,7 @@ EFFECTIVE = {
     ALLOW_OUT_OF_MEMORY: (MEMORY, "a program that does not fit runs to its report"),
     INVALID_OPERATIONS: (RESULTS, "the same as `floating_point_behaviour.inv`"),
     NAN_ON_OVERFLOW: (RESULTS, "the same as `floating_point_behaviour.nanoo`"),
+    STOCHASTIC_ROUNDING: (RESULTS, "the same as `floating_point_behaviour.esr`"),
     REPORT_ALL: (OUTPUT, "each program's profile is written to a folder of its own, for `pva`"),
     REPORT_DIRECTORY: (OUTPUT, "where these folders are made; the working directory by default"),
     REPORT_RUNS: (OUTPUT, "how many runs of a program its profile counts; 2 by default"),
@@ -48,8 +50,7 @@ _WITHOUT_EFFECT = {
     "exchange.streamBufferOverlap": reasons.NO_CODE,
     "opt.enableInlining": reasons.NO_CODE,
     "opt.maxCompilationThreads": reasons.NO_CODE,
-    "prng.enableStochasticRounding": reasons.ROUNDING,
-    "prng.seed": reasons.ROUNDING,
+    "prng.seed": "the seed is that of `reset_ipu_seed`",
     "profiler.includeCycleEstimates": reasons.REPORTS,
     "streamCallbacks.maxLookahead": reasons.TRANSFERS,
     "target.deterministicWorkers": reasons.NO_CODE,

@@ -11,5 +11,4 @@ PLANNING = "guides how PopLibs plans over tiles; XLA's CPU library computes here
 COMPILER = "a pass of Poplar's compiler, which does not run here"
 TRANSFERS = "how data travel between host and IPU, which share their memory here"
 REPORTS = "how Poplar makes its own report; profiles here are those of the machine model"
-ROUNDING = "arithmetic here is the CPU's, which does not round stochastically"
 NO_CODE = "about Poplar's code for the IPU, of which there is none here"

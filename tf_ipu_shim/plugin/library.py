@@ -101,6 +101,8 @@ class Library:
     def set_devices(self, chips: Sequence[int], float_checks: Sequence[int] = ()) -> None:
         """Says which TensorFlow devices there are. New sessions and a live eager context get them at once.
 
+        All of them round float16 to the nearest until `set_rounding` says otherwise.
+
         Args:
             chips: number of IPUs in each TensorFlow device, `/device:IPU:0` first.
             float_checks: what each stops at, as bits of `runtime.float_checks.FloatCheck`; nothing where left out.
@@ -117,12 +119,18 @@ class Library:
         for ordinal in range(MAXIMUM_DEVICES):
             checks = float_checks[ordinal] if ordinal < len(float_checks) else 0
             self._c.ipu_set_float_checks(ordinal, int(checks))
+            self._c.ipu_set_rounding(ordinal, 0)
         live_context.extend(self._c, len(chips))
 
     def set_float_checks(self, ordinal: int, checks: int) -> None:
         """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""
         _check(ordinal)
         self._c.ipu_set_float_checks(ordinal, int(checks))
+
+    def set_rounding(self, ordinal: int, rounding: int) -> None:
+        """Says how one device rounds float16, as bits of `runtime.rounding.Rounding`."""
+        _check(ordinal)
+        self._c.ipu_set_rounding(ordinal, int(rounding))
 
     def set_plain_op_events(self, ordinal: int, events: bytes) -> None:
         """Says which trace events the plain ops of a session's step make on a device, until the next epoch.

@@ -12,6 +12,7 @@ from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 from tf_ipu_shim.runtime import log, study
 from tf_ipu_shim.runtime.float_checks import FloatCheck, float_checks
+from tf_ipu_shim.runtime.rounding import Rounding, rounding
 
 _SHOWN_OF_COMMAND = 60  # characters
 ALWAYS, ON_DEMAND, NEVER, PRE_COMPILE = range(4)
@@ -108,6 +109,11 @@ class IpuDevice:
     def float_checks(self) -> FloatCheck:
         """What it stops at: floating-point exceptions that are switched on."""
         return float_checks(self.options.floating_point_behaviour, self.engine_options)
+
+    @property
+    def rounding(self) -> Rounding:
+        """How it rounds float16: to the nearest, where this is 0."""
+        return rounding(self.options, self.engine_options)
 
     @property
     def compiles_only(self) -> bool:

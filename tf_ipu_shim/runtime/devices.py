@@ -191,6 +191,7 @@ def add_application(options: Any, num_ipus: int) -> IpuDevice:
         remove_application(device)
         raise
     library.set_float_checks(device.ordinal, device.float_checks)
+    library.set_rounding(device.ordinal, device.rounding)
     return device
 
 
@@ -212,6 +213,8 @@ def _start(options: Any) -> None:
             if device.connection == ALWAYS:
                 device.attach()
         library.set_devices([device.num_ipus for device in devices], [device.float_checks for device in devices])
+        for device in devices:
+            library.set_rounding(device.ordinal, device.rounding)
         library.new_epoch()
         for device in devices:
             _watch_plain_ops(library, device)

@@ -6,7 +6,6 @@ from typing import Union
 
 from tf_ipu_shim.configuration.enums import StochasticRoundingBehaviour
 from tf_ipu_shim.configuration.table.option import Option
-from tf_ipu_shim.machine import reasons
 from tf_ipu_shim.machine.effects import RESULTS
 
 _ESR_2_4 = Union[StochasticRoundingBehaviour, bool]
@@ -18,7 +17,8 @@ OPTIONS: tuple[Option, ...] = (
         "Keep the replicas' random numbers in step, so that they drift apart less under stochastic rounding.",
         "enable_experimental_prng_stability",
         since=(2, 3),
-        what=reasons.ROUNDING,
+        effect=RESULTS,
+        what="with stochastic rounding, replicas round what they have in common alike",
     ),
     Option(
         "floating_point_behaviour.inv",
@@ -49,7 +49,8 @@ OPTIONS: tuple[Option, ...] = (
         StochasticRoundingBehaviour.OFF,
         "Where float16 results round stochastically.",
         older=(((2, 3), bool, False), ((2, 4), _ESR_2_4, StochasticRoundingBehaviour.OFF)),
-        what=reasons.ROUNDING,
+        effect=RESULTS,
+        what="float16 results of `docs/execution.md` are rounded up or down at random, by the seed of `reset_ipu_seed`",
     ),
     Option(
         "floating_point_behaviour.nanoo",
@@ -64,7 +65,7 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "Switch on everything in this category.",
         effect=RESULTS,
-        what="a program stops at the op; `esr` stays recorded only",
+        what="a program stops at the op, and float16 results are rounded stochastically",
     ),
     Option(
         "norms.use_stable_statistics",

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "wide_halves.h"
 
 namespace tf_ipu_shim {
 namespace {
@@ -39,54 +39,17 @@ const std::set<std::string>& Sums() {
 
 bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
 
-template <typename From, typename To>
-void Convert(const Tensor& from, Tensor* to) {
-  to->flat<To>() = from.flat<From>().template cast<To>();
-}
-
 class HalvesByFloatsKernel : public OpKernel {
  public:
-  HalvesByFloatsKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> of_floats)
-      : OpKernel(construction), of_floats_(std::move(of_floats)) {}
+  HalvesByFloatsKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> of_floats, int ordinal)
+      : OpKernel(construction), of_floats_(std::move(of_floats)), rounding_(def(), ordinal) {}
 
-  void Compute(OpKernelContext* context) override {
-    std::vector<Tensor> wide(context->num_inputs());
-    std::vector<TensorValue> inputs;
-    for (int i = 0; i < context->num_inputs(); ++i) {
-      inputs.push_back(context->params()->inputs[i]);
-      if (!IsNarrow(context->input_dtype(i))) continue;
-      const Tensor& narrow = context->input(i);
-      OP_REQUIRES_OK(context, context->allocate_temp(DT_FLOAT, narrow.shape(), &wide[i]));
-      if (narrow.dtype() == DT_HALF) {
-        Convert<Eigen::half, float>(narrow, &wide[i]);
-      } else {
-        Convert<bfloat16, float>(narrow, &wide[i]);
-      }
-      inputs.back() = TensorValue(&wide[i]);
-    }
-    OpKernelContext::Params params = *context->params();
-    params.eigen_gpu_device = nullptr;  // which the other one deletes
-    params.op_kernel = of_floats_.get();
-    params.inputs = inputs;
-    params.forward_from_array = nullptr;  // of this op's buffers
-    OpKernelContext inner(&params, context->num_outputs());
-    of_floats_->Compute(&inner);
-    OP_REQUIRES_OK(context, inner.status());
-    for (int i = 0; i < context->num_outputs(); ++i) {
-      const Tensor* found = inner.mutable_output(i);
-      Tensor* narrow = nullptr;
-      OP_REQUIRES_OK(context, context->allocate_output(i, found->shape(), &narrow));
-      if (narrow->dtype() == DT_HALF) {
-        Convert<float, Eigen::half>(*found, narrow);
-      } else {
-        Convert<float, bfloat16>(*found, narrow);
-      }
-    }
-  }
+  void Compute(OpKernelContext* context) override { ComputeByFloats(context, of_floats_.get(), rounding_); }
   bool IsExpensive() override { return of_floats_->IsExpensive(); }
 
  private:
   const std::unique_ptr<OpKernel> of_floats_;
+  const OpRounding rounding_;
 };
 
 }  // namespace
@@ -102,8 +65,8 @@ NodeDef OfFloats(NodeDef node) {
   return node;
 }
 
-OpKernel* HalvesByFloats(OpKernelConstruction* construction, std::unique_ptr<OpKernel> of_floats) {
-  return new HalvesByFloatsKernel(construction, std::move(of_floats));
+OpKernel* HalvesByFloats(OpKernelConstruction* construction, std::unique_ptr<OpKernel> of_floats, int ordinal) {
+  return new HalvesByFloatsKernel(construction, std::move(of_floats), ordinal);
 }
 
 }  // namespace tf_ipu_shim

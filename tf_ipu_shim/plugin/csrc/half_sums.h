@@ -13,8 +13,8 @@ bool AddsUpHalves(const tensorflow::NodeDef& node);
 // The same op of float32.
 tensorflow::NodeDef OfFloats(tensorflow::NodeDef node);
 
-// A kernel that has the kernel of `OfFloats` take float32 and gives 16-bit floats.
+// A kernel that has the kernel of `OfFloats` take float32 and gives 16-bit floats, rounded as on that device.
 tensorflow::OpKernel* HalvesByFloats(tensorflow::OpKernelConstruction* construction,
-                                     std::unique_ptr<tensorflow::OpKernel> of_floats);
+                                     std::unique_ptr<tensorflow::OpKernel> of_floats, int ordinal);
 
 }  // namespace tf_ipu_shim

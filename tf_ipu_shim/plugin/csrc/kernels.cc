@@ -11,6 +11,7 @@
 #include "one_dnn.h"
 #include "one_dnn_or_plain.h"
 #include "op_programs.h"
+#include "stochastic_rounding.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
@@ -62,12 +63,13 @@ Status MakeCpuKernel(OpKernelConstruction* construction, NodeDef node, std::uniq
 Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
   if (RunsAsProgram(construction->def())) return MakeOpProgram(construction, kernel);
   NodeDef node = construction->def();
-  const bool adds_up_halves = AddsUpHalves(node);
+  IpuDevice* const ipu = AsIpuDevice(construction->device());
+  const bool adds_up_halves = ipu != nullptr && AddsUpHalves(node);
   if (adds_up_halves) node = OfFloats(std::move(node));
   PutOnOneDnn(&node);
   const auto make = [&](NodeDef op, std::unique_ptr<OpKernel>* made) -> Status {
     TF_RETURN_IF_ERROR(MakeCpuKernel(construction, std::move(op), made));
-    if (adds_up_halves) made->reset(HalvesByFloats(construction, std::move(*made)));
+    if (adds_up_halves) made->reset(HalvesByFloats(construction, std::move(*made), ipu->ordinal()));
     return OkStatus();
   };
   std::unique_ptr<OpKernel> made;
@@ -77,7 +79,9 @@ Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
     TF_RETURN_IF_ERROR(make(WithoutOneDnn(node), &plain));
     made.reset(OneDnnOrPlain(construction, std::move(made), std::move(plain)));
   }
-  IpuDevice* const ipu = AsIpuDevice(construction->device());
+  if (ipu != nullptr && !adds_up_halves && RoundsHalves(*made)) {
+    made.reset(Rounding(construction, std::move(made), ipu->ordinal()));
+  }
   if (ipu != nullptr && MayOverflow(*made)) made.reset(Saturating(construction, std::move(made), ipu->ordinal()));
   *kernel = made.release();
   return OkStatus();

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <iterator>
 #include <random>
+#include <unordered_map>
 
 #include "arena.h"
+#include "random_seed.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -23,6 +25,8 @@ struct SeedState {
   bool identical_replicas = false;
   uint64_t seed = 0;
   uint64_t runs[kMaxChips] = {};  // by replica
+  uint64_t unset_seed = 0;        // of rounding, where none was set; 0 before its first use
+  std::unordered_map<uint64_t, uint64_t> roundings;  // by op and chip
 };
 
 SeedState& SeedOf(int device_ordinal) {
@@ -30,12 +34,9 @@ SeedState& SeedOf(int device_ordinal) {
   return states[device_ordinal];
 }
 
-// The finaliser of SplitMix64 (public domain): neighbouring seeds and runs give unrelated numbers.
-uint64_t Mix(uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
+uint64_t Entropy() {
+  static auto* entropy = new std::random_device;
+  return (static_cast<uint64_t>((*entropy)()) << 32) | (*entropy)();
 }
 
 REGISTER_OP("IpuRandomSeed")
@@ -76,8 +77,7 @@ class IpuRandomSeedOp : public OpKernel {
     const uint64_t replica = state.is_set && state.identical_replicas ? 0 : static_cast<uint64_t>(replica_) << 32;
     if (state.is_set) return Mix(Mix(state.seed) + replica + state.runs[replica_]++);
     if (explicit_seed_ != 0) return Mix(Mix(static_cast<uint64_t>(explicit_seed_)) + replica + runs_++);
-    static auto* entropy = new std::random_device;
-    return (static_cast<uint64_t>((*entropy)()) << 32) | (*entropy)();
+    return Entropy();
   }
 
   int64_t ordinal_ = 0, explicit_seed_ = 0, replica_ = 0;
@@ -95,6 +95,16 @@ void SetSeed(int device_ordinal, uint64_t seed, bool identical_replicas) {
   state.identical_replicas = identical_replicas;
   state.seed = seed;
   std::fill(std::begin(state.runs), std::end(state.runs), 0);
+  state.roundings.clear();
+}
+
+uint64_t DrawRoundingSeed(int device_ordinal, int chip, uint64_t op, bool every_chip) {
+  SeedState& state = SeedOf(device_ordinal);
+  mutex_lock lock(state.mu);
+  if (!state.is_set && state.unset_seed == 0) state.unset_seed = Entropy() | 1;
+  const uint64_t on_chip = Mix(op + static_cast<uint64_t>(chip));
+  const uint64_t own = every_chip || (state.is_set && state.identical_replicas) ? op : on_chip;
+  return Mix(Mix(Mix(state.is_set ? state.seed : state.unset_seed) + own) + state.roundings[on_chip]++);
 }
 
 }  // namespace tf_ipu_shim

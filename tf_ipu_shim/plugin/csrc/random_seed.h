@@ -1,0 +1,22 @@
+// The seeds of devices: of the random numbers of programs, and of stochastic rounding.
+#pragma once
+
+#include <cstdint>
+
+namespace tf_ipu_shim {
+
+// The finaliser of SplitMix64 (public domain): neighbouring seeds and runs give unrelated numbers.
+inline uint64_t Mix(uint64_t value) {
+  value += 0x9e3779b97f4a7c15;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+// The seed by which one run of an op rounds. It follows from the device's seed, the op and how often it has run since
+// that was set, not from the order in which ops run; where the seed was never set, from the operating system.
+//   op: a number for the op's name
+//   every_chip: whether ops of the same name on other chips get the same; they do too where replicas are to draw alike
+uint64_t DrawRoundingSeed(int device_ordinal, int chip, uint64_t op, bool every_chip);
+
+}  // namespace tf_ipu_shim

@@ -1,0 +1,45 @@
+"""Stochastic rounding of float16: what a device is to do."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.messages import config_pb2
+
+
+class Rounding(enum.IntFlag):
+    """How a device rounds; the first two are the same as in `stochastic_rounding.h`."""
+
+    STOCHASTIC = 1
+    SAME_FOR_SAME = 2
+    """Replicas round what they have in common alike."""
+    COMMON_ONLY = 4
+    """Where a program has several replicas, only what these have in common is rounded stochastically."""
+
+
+def rounding(options: Any, engine: Mapping[str, str]) -> Rounding:
+    """What a configuration asks for.
+
+    Args:
+        options: an `IpuOptions`.
+        engine: Poplar engine options in force, one of which asks for it too.
+
+    Source: docs/facts.md, section "Stochastic rounding".
+
+    Example:
+        >>> options = config_pb2.IpuOptions(enable_experimental_prng_stability=True)
+        >>> rounding(options, {"prng.enableStochasticRounding": "true"})
+        <Rounding.SAME_FOR_SAME|STOCHASTIC: 3>
+    """
+    esr = options.floating_point_behaviour.esr
+    if not esr and not engine_options.switched_on(engine, engine_options.STOCHASTIC_ROUNDING):
+        return Rounding(0)
+    asked = Rounding.STOCHASTIC
+    if options.enable_experimental_prng_stability:
+        asked |= Rounding.SAME_FOR_SAME
+    if esr == config_pb2.StochasticRounding_ReplicaIdenticalOnly:
+        asked |= Rounding.SAME_FOR_SAME | Rounding.COMMON_ONLY
+    return asked
