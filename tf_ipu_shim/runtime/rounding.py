@@ -31,8 +31,8 @@ def rounding(options: Any, engine: Mapping[str, str]) -> Rounding:
 
     Example:
         >>> options = config_pb2.IpuOptions(enable_experimental_prng_stability=True)
-        >>> rounding(options, {"prng.enableStochasticRounding": "true"})
-        <Rounding.SAME_FOR_SAME|STOCHASTIC: 3>
+        >>> rounding(options, {"prng.enableStochasticRounding": "true"}) == Rounding.STOCHASTIC | Rounding.SAME_FOR_SAME
+        True
     """
     esr = options.floating_point_behaviour.esr
     if not esr and not engine_options.switched_on(engine, engine_options.STOCHASTIC_ROUNDING):
