@@ -6,7 +6,7 @@ again. A variable is common where only common values are written to it; what ano
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
@@ -55,31 +55,36 @@ class ReplicaValues:
                 self._own.update((function, text) for text, kind in zip(inputs, kinds) if kind == op_types.RESOURCE)
 
     def _follow_call(self, function: str, node: node_def_pb2.NodeDef, inputs: list[str]) -> None:
-        """Values go into the functions and come back: results, variables, and a loop's into its next iteration."""
+        """Values go into the functions and come back as results and in variables."""
         given = inputs[1:] if node.op in vocabulary.BRANCHES else inputs
-        unsure = node.op in vocabulary.BRANCHES and self._is_own(function, inputs[0])
+        apart = given != inputs and self._is_own(function, inputs[0])  # whether replicas may run other functions
         for attribute, called in op_types.function_values(node):
+            self._follow_arguments(function, given, called.name, apart)
             callee = self._library[called.name]
-            for text, argument in zip(given, callee.signature.input_arg):
-                if self._is_own(function, text):
-                    self._own.add((called.name, argument.name))
-                elif argument.type == op_types.RESOURCE and self._is_own(called.name, argument.name):
-                    self._own.add((function, text))
             results = [self._is_own(called.name, callee.ret[result.name]) for result in callee.signature.output_arg]
             if node.op in vocabulary.LOOPS and attribute == "cond":
-                unsure = unsure or any(results)
-                continue
-            for index, is_own in enumerate(results):
-                if is_own:
-                    self._own.add((function, f"{node.name}:output:{index}"))
-                if is_own and node.op in vocabulary.LOOPS:
-                    for _, other in op_types.function_values(node):
-                        self._own.add((other.name, self._library[other.name].signature.input_arg[index].name))
-        if unsure:
+                apart = apart or any(results)
+            else:
+                own = (index for index, is_own in enumerate(results) if is_own)
+                self._own.update((function, f"{node.name}:output:{index}") for index in own)
+        if apart:
             self._own.add((function, node.name))
-            for _, called in op_types.function_values(node):
-                arguments = self._library[called.name].signature.input_arg
-                self._own.update((called.name, argument.name) for argument in arguments)
+        if node.op in vocabulary.LOOPS:
+            self._follow_iterations(function, node)
+
+    def _follow_arguments(self, function: str, given: Sequence[str], callee: str, apart: bool) -> None:
+        for text, argument in zip(given, self._library[callee].signature.input_arg):
+            if apart or self._is_own(function, text):
+                self._own.add((callee, argument.name))
+            elif argument.type == op_types.RESOURCE and self._is_own(callee, argument.name):
+                self._own.add((function, text))
+
+    def _follow_iterations(self, function: str, node: node_def_pb2.NodeDef) -> None:
+        """What an iteration of a loop gives is what the next one, and its condition, take."""
+        for _, called in op_types.function_values(node):
+            for index, argument in enumerate(self._library[called.name].signature.input_arg):
+                if self._is_own(function, f"{node.name}:output:{index}"):
+                    self._own.add((called.name, argument.name))
 
 
 def _reached(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> Iterator[str]:

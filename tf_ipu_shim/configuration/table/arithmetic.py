@@ -50,7 +50,7 @@ OPTIONS: tuple[Option, ...] = (
         "Where float16 results round stochastically.",
         older=(((2, 3), bool, False), ((2, 4), _ESR_2_4, StochasticRoundingBehaviour.OFF)),
         effect=RESULTS,
-        what="float16 results of `docs/execution.md` are rounded up or down at random, by the seed of `reset_ipu_seed`",
+        what="float16 results are rounded up or down at random, by the seed of `reset_ipu_seed`",
     ),
     Option(
         "floating_point_behaviour.nanoo",
