@@ -26,7 +26,7 @@ from option_runs import (
     recurrent_products,
 )
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, nn_ops, scopes, utils
-from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder
+from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder, StochasticRoundingBehaviour
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions, RecomputationMode
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
@@ -220,6 +220,16 @@ def broken(rule):
             return "stopped"
 
 
+def rounded():
+    """What a program makes of numbers that are no float16, after a seed."""
+    utils.reset_ipu_seed(1)
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, [64])
+        with scopes.ipu_scope("/device:IPU:0"):
+            (result,) = ipu_compiler.compile(lambda x: tf.cast(x, tf.float16), [fed])
+        return session.run(result, {fed: np.linspace(0.1, 0.7, 64)}).tolist()
+
+
 CACHE = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_programs_")) / "cache"
 REPORTS = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_reports_")) / "reports"
 REPORT = {"autoReport.all": "true", "autoReport.directory": str(REPORTS / "a")}
@@ -275,6 +285,23 @@ EXERCISES = {
         )
         for option, rule in (("inv", "0/0"), ("div0", "1/0"), ("oflo", "max*2"), ("nanoo", "max*2"), ("set_all", "1/0"))
     },
+    (IPU_CONFIG, "floating_point_behaviour.esr"): (
+        {"call": rounded},
+        {"config": {"floating_point_behaviour.esr": StochasticRoundingBehaviour.ON}},
+    ),
+    (IPU_CONFIG, "experimental.enable_prng_stability"): (
+        {"call": rounded, "config": {"floating_point_behaviour.esr": StochasticRoundingBehaviour.ON}},
+        {
+            "config": {
+                "floating_point_behaviour.esr": StochasticRoundingBehaviour.ON,
+                "experimental.enable_prng_stability": True,
+            }
+        },
+    ),
+    (ENGINE_OPTIONS, "prng.enableStochasticRounding"): (
+        {"call": rounded},
+        {"engine": {"prng.enableStochasticRounding": "true"}},
+    ),
     (IPU_CONFIG, "convolutions.poplar_options"): (
         {},
         {"config": {"convolutions.poplar_options": {"partialsType": "half"}}},
