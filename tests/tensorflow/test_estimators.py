@@ -82,6 +82,17 @@ def trained(tmp_path_factory):
     return estimator
 
 
+def test_profiles_are_named_by_what_is_done(environment, tmp_path):
+    engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports")}
+    environment(engine=engine, ipus=1)
+    estimator = of_ipu(tmp_path / "model")
+    estimator.train(dataset, steps=8)
+    estimator.evaluate(dataset, steps=8)
+    next(estimator.predict(dataset))
+    names = [folder.name.rpartition("__")[2] for folder in sorted((tmp_path / "reports").iterdir())]
+    assert [name for name in names if name != "cluster"] == ["train", "evaluate", "predict"]
+
+
 def test_training_gives_what_tensorflow_does(stock, trained):
     assert trained.get_variable_value("global_step") == 8
     for name in ("weight", "bias"):

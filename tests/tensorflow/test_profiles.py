@@ -77,7 +77,7 @@ def test_a_program_has_its_variables_compute_sets_and_runs(profiled, tmp_path):
     assert step.cycles == sum(phase.cycles for phase in product)
     assert os.path.basename(__file__) in step.line
     (folder,) = (tmp_path / "reports").iterdir()
-    assert folder.name.startswith("tf_report__")
+    assert folder.name.startswith("tf_report__") and folder.name.endswith("__dense")
     runs = reader.runs(folder)
     assert len(runs) == 2 and all(one.start <= one.end for one in runs)  # two by default, as Poplar
 

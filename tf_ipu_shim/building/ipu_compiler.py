@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ from tensorflow.python.ops import array_ops, control_flow_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import tracing
+
+_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Any:
@@ -94,7 +98,7 @@ def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Tra
 
     name = ops.get_default_graph().unique_name("cluster", mark_as_used=False)
     try:
-        graph, _ = tracing.trace(name, function, flat)
+        graph, _ = tracing.trace(_name_of(computation) or name, function, flat)
     except TypeError as error:
         if "_ref" in str(error):  # TensorFlow's own words for writing to one: "expected types ([tf.float32_ref, ...])"
             raise _reference_variable_error(str(error)) from None  # whose text is in it
@@ -102,6 +106,14 @@ def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Tra
     _refuse_foreign_tensors(graph)
     _refuse_reference_variables(graph)
     return Traced(name, graph, flat, result)
+
+
+def _name_of(function: Any) -> str:
+    """The name that the script gave a function, by which a profile calls its program; empty for a lambda and the like."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", "")
+    return name if _NAME.fullmatch(name) else ""
 
 
 def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Any:

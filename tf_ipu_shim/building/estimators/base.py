@@ -24,6 +24,8 @@ from tf_ipu_shim.configuration import system
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.runtime import devices
 
+PROGRAM_NAMES = {ModeKeys.TRAIN: "train", ModeKeys.EVAL: "evaluate", ModeKeys.PREDICT: "predict"}
+"""What a profile calls the program of each mode."""
 HOST = "/device:CPU:0"
 
 

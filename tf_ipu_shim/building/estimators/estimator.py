@@ -12,7 +12,7 @@ from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building.estimators import loops, metrics
-from tf_ipu_shim.building.estimators.base import HOST, IPUEstimatorBase
+from tf_ipu_shim.building.estimators.base import HOST, PROGRAM_NAMES, IPUEstimatorBase
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 
 
@@ -126,7 +126,7 @@ class IPUEstimator(IPUEstimatorBase):
         def model(features: Any, labels: Any) -> Any:
             return self._user_spec(features, None if mode == ModeKeys.PREDICT else labels, mode)
 
-        return loops.ModelLoop(model, step, feeds, self._ipu)
+        return loops.ModelLoop(PROGRAM_NAMES[mode], model, step, feeds, self._ipu)
 
     def _check_host_call(self) -> None:
         if self._ipu.iterations_per_loop > 1:

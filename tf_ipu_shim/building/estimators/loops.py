@@ -24,6 +24,7 @@ class ModelLoop:
     """The loop over steps of a model, as one program.
 
     Args:
+        name: of the program.
         model: the model function.
         step: what to make of its spec in each iteration.
         feeds: where the elements come from, and where results go.
@@ -34,7 +35,7 @@ class ModelLoop:
         program: the operation that runs the loop.
     """
 
-    def __init__(self, model: Model, step: Step, feeds: Feeds, config: IPURunConfig) -> None:
+    def __init__(self, name: str, model: Model, step: Step, feeds: Feeds, config: IPURunConfig) -> None:
         self.spec: Any = None
         self._feeds = feeds
 
@@ -46,10 +47,12 @@ class ModelLoop:
             sent, operations = step(self.spec)
             return [control_flow_ops.group(*operations, feeds.outfeed.enqueue(sent))]
 
+        def program() -> Any:
+            return ipu_loops.repeat(config.iterations_per_loop, body, [], feeds.infeed)
+
+        program.__name__ = name
         with scopes.ipu_scope(f"/device:IPU:{config.ordinal}"):
-            self.program = ipu_compiler.compile(
-                lambda: ipu_loops.repeat(config.iterations_per_loop, body, [], feeds.infeed)
-            )
+            self.program = ipu_compiler.compile(program)
 
     def results(self) -> Any:
         """What a run sent: each tensor with a first dimension of iterations, then one of replicas if there are any."""

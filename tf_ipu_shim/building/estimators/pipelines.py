@@ -14,7 +14,7 @@ from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 
 from tf_ipu_shim.building import ipu_compiler, scopes
 from tf_ipu_shim.building.estimators import metrics
-from tf_ipu_shim.building.estimators.base import IPUEstimatorBase
+from tf_ipu_shim.building.estimators.base import PROGRAM_NAMES, IPUEstimatorBase
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.pipelines import pipelining_ops
@@ -219,6 +219,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
                 **options,
             )
 
+        model.__name__ = PROGRAM_NAMES[mode]
         with scopes.ipu_scope(f"/device:IPU:{self._ipu.ordinal}"):
             program = ipu_compiler.compile(model)
         return specs[-1], program
