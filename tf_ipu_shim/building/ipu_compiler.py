@@ -109,7 +109,7 @@ def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Tra
 
 
 def _name_of(function: Any) -> str:
-    """The name that the script gave a function, by which a profile calls its program; empty for a lambda and the like."""
+    """The name that the script gave a function, by which profiles call its program; empty for a lambda."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", "")
