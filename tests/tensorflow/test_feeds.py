@@ -86,10 +86,12 @@ def test_a_session_leaves_out_what_the_script_does_not_wait_for(graph):
         assert session.run(sent).tolist() == [2.0, 4.0, 6.0]
 
 
-@pytest.mark.parametrize("structure", ["tuple", "dict", "dict in a tuple"])
+@pytest.mark.parametrize("structure", ["tuple", "dict", "dict in a tuple", "dict of numbers"])
 def test_elements_keep_their_structure(graph, structure):
     pairs = tf.data.Dataset.zip((numbers(4), numbers(4, (2,)))).repeat()
-    if "dict" in structure:
+    if structure == "dict of numbers":  # which cannot be keywords
+        infeed = IPUInfeedQueue(pairs.map(lambda a, b: {0: a, 1: b}))
+    elif "dict" in structure:
         named = pairs.map(lambda a, b: {"scale": a, "vector": b})
         infeed = IPUInfeedQueue(named if structure == "dict" else tf.data.Dataset.zip((named,)))
     else:
@@ -98,7 +100,11 @@ def test_elements_keep_their_structure(graph, structure):
     def body(total, scale, vector):
         return total + scale * vector
 
-    total = compiled(lambda: ipu.loops.repeat(4, body, [tf.zeros([2])], infeed))
+    def of_numbers(total, element):
+        return body(total, element[0], element[1])
+
+    run = of_numbers if structure == "dict of numbers" else body
+    total = compiled(lambda: ipu.loops.repeat(4, run, [tf.zeros([2])], infeed))
     with v1.Session() as session:
         session.run(infeed.initializer)
         expected = sum(a * np.array([2 * a, 2 * a + 1]) for a in range(4))

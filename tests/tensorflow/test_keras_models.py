@@ -403,3 +403,12 @@ def test_epochs_of_a_data_handler():
     assert seen == [[[0], [1]], [[2], [3]]]
     whole = keras.ipu.extensions.data_adapter.IPUDataHandler(np.arange(3.0), batch_size=1, epochs=2)
     assert sum(len(list(whole.steps())) for _ in whole.enumerate_epochs()) == 6
+    short = keras.ipu.extensions.data_adapter.IPUDataHandler(
+        tf.data.Dataset.range(3).filter(lambda _: True), epochs=2, steps_per_epoch=2
+    )
+    seen = []
+    for _, batches in short.enumerate_epochs():
+        for _ in short.steps():
+            with short.catch_stop_iteration():
+                seen.append(int(next(batches)))
+    assert seen == [0, 1, 2]

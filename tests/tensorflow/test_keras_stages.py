@@ -140,6 +140,58 @@ def test_a_subclass_that_was_built_is_assigned():
     assert_same(got, on_the_cpu(subclassed, 32))
 
 
+def test_a_subclass_within_a_model_has_stages_of_its_own():
+    class Inner(keras.Model):
+        def __init__(self, stages):
+            super().__init__()
+            self.parts = []
+            for stage in stages:
+                with PipelineStage(stage):
+                    self.parts.append(keras.layers.Dense(6, name=f"dense_{stage}"))
+
+        def call(self, inputs, scale=None):
+            for part in self.parts:
+                inputs = part(inputs)
+            return inputs if scale is None else inputs * scale
+
+    def make(scale=None):
+        keras.utils.set_random_seed(1)
+        inner, inputs = Inner([0, 1]), keras.Input((6,))
+        inner.build((8, 6))
+        with PipelineStage(1):
+            last = keras.layers.Dense(3, name="last")
+        return keras.Model(inputs, last(inner(inputs) if scale is None else inner(inputs, scale=scale)))
+
+    with strategy().scope():
+        model = make()
+        found = model.get_pipeline_stage_assignment()
+        assert [one.is_nested_model for one in found] == [True, False]
+        assert [one.pipeline_stage for one in flat(found)] == [0, 1, 1]
+        start = model.get_weights()
+        got = trained(pipelined(model))
+        with pytest.raises(ValueError, match="inner.* has not been assigned to one"):
+            make(scale=2.0)
+    plain = keras.Sequential([keras.layers.Dense(6), keras.layers.Dense(6), keras.layers.Dense(3)])
+    plain.build((None, 6))
+    plain.set_weights(start)
+    assert_same(got, trained(compiled(plain), 32))
+
+
+def test_stages_of_only_some_layers_are_refused_when_a_subclass_is_built():
+    class Partly(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = keras.layers.Dense(6), keras.layers.Dense(3, name="left_out")
+
+        def call(self, inputs):
+            with PipelineStage(0):
+                inputs = self.first(inputs)
+            return self.last(inputs)
+
+    with strategy().scope(), pytest.raises(ValueError, match="left_out has not been assigned to one"):
+        Partly().build((8, 6))
+
+
 def test_options_of_the_pipeline():
     from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 

@@ -207,7 +207,8 @@ class IPUInfeedQueue:
 def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
     """How an element is handed to a function.
 
-    A tuple goes by position; a dict by keyword, also where a tuple holds nothing else; anything else as it is.
+    A tuple goes by position; a dict by keyword, also where a tuple holds nothing else; anything else as it is, and so
+    does a dict whose keys are no texts, which cannot be keywords.
 
     Args:
         element: of a dataset.
@@ -217,7 +218,7 @@ def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
     """
     if isinstance(element, tuple) and len(element) == 1 and isinstance(element[0], dict):
         element = element[0]
-    if isinstance(element, dict):
+    if isinstance(element, dict) and all(isinstance(key, str) for key in element):
         return [], element
     if isinstance(element, tuple):
         return list(element), {}

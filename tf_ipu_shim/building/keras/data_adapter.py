@@ -5,12 +5,14 @@ Keras' own adapters make the dataset; what a compiled program cannot take is ref
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 from tensorflow.python.data.experimental.ops import cardinality
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.framework import errors
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
@@ -113,6 +115,7 @@ class IPUDataHandler:
             self._dataset = self._dataset.map(adapters._make_class_weight_map_fn(class_weight))
         self._replication_factor: int | None = None
         self._inferred_steps = 0
+        self._insufficient_data = False
         if replication_factor is not None:
             self.set_replication_factor(replication_factor)
 
@@ -175,14 +178,32 @@ class IPUDataHandler:
         """Gives each epoch with an iterator over its mini-batches, on the host and without an infeed."""
         iterator = iter(self._dataset)
         for epoch in range(self._initial_epoch, self._epochs):
+            if self._insufficient_data:
+                break
             if epoch > self._initial_epoch and self._adapter.should_recreate_iterator():
                 iterator = iter(self._dataset)
             yield epoch, iterator
             self._adapter.on_epoch_end()
 
     def steps(self) -> Iterator[int]:
-        """The number of the first mini-batch of each execution of an epoch."""
-        yield from range(0, self.inferred_steps, self._steps_per_execution)
+        """The number of the first mini-batch of each execution of an epoch, until the data ends."""
+        for step in range(0, self.inferred_steps, self._steps_per_execution):
+            if self._insufficient_data:
+                break
+            yield step
+
+    @contextlib.contextmanager
+    def catch_stop_iteration(self) -> Iterator[None]:
+        """A scope in which data that ends early ends the epochs, with a warning, and raises nothing."""
+        try:
+            yield
+        except (StopIteration, errors.OutOfRangeError):
+            self._insufficient_data = True
+            wanted = self.inferred_steps * (self._epochs - self._initial_epoch)
+            tf_logging.warning(
+                f"Your input ran out of data: {wanted} batches are needed, `steps_per_epoch` * `epochs`. Training ends "
+                "here. You may need to use the repeat() function of your dataset."
+            )
 
     def _infer_steps(self) -> int:
         replicas = self._replication_factor or 1

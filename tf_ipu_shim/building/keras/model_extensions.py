@@ -50,10 +50,14 @@ class ModelExtension(NetworkExtension):
 
         Args:
             input_shape: a shape, or a structure of shapes; Keras tensors of `Input` tell the types as well.
+
+        Raises:
+            ValueError: some of the layers are in a pipeline stage, and others are in none.
         """
         if input_shape is None or networks.is_functional(self):
             super().build(input_shape)  # type: ignore[misc]
             return
+        before = entered()
         flat = nest.flatten(input_shape)
         if flat and all(hasattr(one, "dtype") for one in flat):
             spec = nest.map_structure(lambda one: tensor_spec.TensorSpec(one.shape, one.dtype), input_shape)
@@ -66,6 +70,8 @@ class ModelExtension(NetworkExtension):
         if known is not None and len(known) != len(self._network().nodes):
             self._ipu.stages = None
             self._ipu.forget_programs()
+        if self._ipu.stages is None and not self._ipu.stages_reset and self._has_scopes(before):
+            self._check_remembered_stages()
 
     # Keras calls a `build` that is not its own before the first call, with shapes that need not be all it takes.
     build._is_default = True  # type: ignore[attr-defined]
@@ -116,6 +122,18 @@ class ModelExtension(NetworkExtension):
         known = networks.is_functional(self) or self._ipu.network is not None
         return known and super()._remembered_stages()
 
+    def _layers_are_known(self) -> bool:
+        return networks.is_functional(self) or self._ipu.network is not None or self._ipu.input_shape is not None
+
+    def _has_scopes(self, before: int) -> bool:
+        """Whether layers were made in stages, or the model's code has entered some since.
+
+        Args:
+            before: how many stages had been entered.
+        """
+        model: Any = self
+        return entered() != before or any(stage_of(layer) is not None for layer in model._flatten_layers())
+
     def _see(self, spec: Any) -> None:
         model: Any = self
         if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
@@ -131,7 +149,7 @@ class ModelExtension(NetworkExtension):
         before = entered()
         with programs.in_replica(model):
             def_function.function(lambda given: model(given), autograph=False).get_concrete_function(x)
-        if entered() == before and all(stage_of(layer) is None for layer in model._flatten_layers()):
+        if not self._has_scopes(before):
             return
         self._trace(None, x)
         self._check_remembered_stages()
@@ -149,8 +167,7 @@ class ModelExtension(NetworkExtension):
         self._ipu.network = networks.network_of(package, inputs, outputs)
 
     def _check_known(self, what: str) -> None:
-        known = networks.is_functional(self) or self._ipu.network is not None or self._ipu.input_shape is not None
-        if not known:
+        if not self._layers_are_known():
             model: Any = self
             raise RuntimeError(
                 f"Cannot {what} pipeline stage assignments for model `{model.name}` which has not been built yet: its "

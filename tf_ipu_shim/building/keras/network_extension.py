@@ -58,7 +58,7 @@ class NetworkExtension(PipelinedExtension):
         if not any(_remembered(node) is not None for node in network.nodes):
             return
         for node in network.nodes:
-            if _remembered(node) is None and not networks.is_nested(node.layer):
+            if _remembered(node) is None and not networks.is_nested_call(node):
                 raise ValueError(
                     "All layers of a pipelined model must have an associated pipeline stage. However, "
                     f"{node.layer.name} has not been assigned to one. Make or call it in a PipelineStage, or set the "
@@ -90,7 +90,7 @@ class NetworkExtension(PipelinedExtension):
         found = []
         for node in network.nodes:
             index = node.layer._inbound_nodes.index(node)
-            if networks.is_nested(node.layer):
+            if networks.is_nested_call(node):
                 inner = node.layer.get_pipeline_stage_assignment()
                 outer = _remembered(node)
                 for one in inner:
@@ -104,7 +104,7 @@ class NetworkExtension(PipelinedExtension):
     def _check(self, network: networks.Network, stages: Any) -> None:
         checks.check_list(stages, len(network.nodes))
         for one, node in zip(stages, network.nodes):
-            nested = networks.is_nested(node.layer)
+            nested = networks.is_nested_call(node)
             kind = self._nested_kind if nested else self._layer_kind
             if not isinstance(one, kind):
                 raise ValueError(

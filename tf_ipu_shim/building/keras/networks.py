@@ -78,7 +78,7 @@ def steps_of_network(
     steps: list[Step] = []
     for place, node in enumerate(network.nodes):
         assignment = assignments[place] if assignments is not None else None
-        if is_nested(node.layer):
+        if is_nested_call(node):
             inner_stamp = None if assignment is not None else _own_stage(node, stamped)
             steps += _nested_steps(node, path, assignment, inner_stamp)
             continue
@@ -124,9 +124,20 @@ def steps_of_sequential(
 
 def is_nested(layer: Any) -> bool:
     """Whether a layer is a model with extensions whose layers are known."""
-    from tf_ipu_shim.building.keras.extensions_base import KerasExtensionBase
+    from tf_ipu_shim.building.keras.pipelined_extension import PipelinedExtension
 
-    return isinstance(layer, KerasExtensionBase) and has_own_graph(layer)
+    return isinstance(layer, PipelinedExtension) and layer._layers_are_known()
+
+
+def is_nested_call(node: Any) -> bool:
+    """Whether a call is one of a model whose layers are known, and runs what is known.
+
+    A subclass that is told more than its inputs may run other layers than when it was built.
+    """
+    if not is_nested(node.layer) or has_own_graph(node.layer):
+        return is_nested(node.layer)
+    told = [*node.call_args[1:], *node.call_kwargs.values()]
+    return len(node.flat_input_ids) == len(node.layer._network().inputs) and all(one is None for one in told)
 
 
 def is_sequential(model: Any) -> bool:
@@ -157,7 +168,7 @@ def _model_steps(
     if is_sequential(model):
         steps, first, last = steps_of_sequential(model, path, assignments, stamped)
         return steps, [first], [last]
-    network = functional_network(model)
+    network = model._network()
     steps = steps_of_network(network, path, assignments, lambda _: stamped)
     return steps, tensor_keys(network.inputs, path), tensor_keys(network.outputs, path)
 
