@@ -78,6 +78,19 @@ def test_prints(run, repeats, capfd):
     assert numbers == [1.5 + step for step in range(repeats)]
 
 
+def test_what_is_done_on_the_host_needs_no_one_to_need_it(capfd):
+    seen = []
+
+    def body(x):
+        with outside_compilation_scope():
+            tf.print("x is", x, end=";")
+            v1.py_func(seen.append, [x], [])
+        return x + 1.0
+
+    assert in_session(body, 1.5) == 2.5
+    assert "x is 1.5;" in capfd.readouterr().err and seen == [1.5]
+
+
 @everywhere
 def test_assertions(run, repeats):
     def body(x):

@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2
 from tensorflow.python.eager.polymorphic_function import atomic_function
-from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, func_graph, ops
+from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, dtypes, func_graph, ops
 from tensorflow.python.framework import device as device_lib
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
@@ -64,8 +64,8 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     Returns:
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
         variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order.
-        In a session's graph those that something returned depends on, and what is sent to the host's part of the step;
-        `as_function` adds writes to variables.
+        In a session's graph those that something returned depends on, what is sent to the host's part of the step, and
+        those on the host in an `outside_compilation_scope`; `as_function` adds writes to variables.
     """
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
@@ -84,12 +84,23 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     with _entered(outer), graph.as_default(), named, order, resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
-    sends = [op for op in graph.get_operations() if op.type == vocabulary.SEND_TO_HOST]
-    graph.control_outputs = list(getattr(order, "ops_which_must_run", sends))
+    on_the_host = [op for op in graph.get_operations() if _acts_on_the_host(op)]
+    graph.control_outputs = list(getattr(order, "ops_which_must_run", on_the_host))
     traced_functions.remember(graph)
     # An error that names an op's line needs the graph as long as the program can run.
     outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)
     return graph, returned
+
+
+def _acts_on_the_host(op: ops.Operation) -> bool:
+    """Whether an op sends to the host or, outside compilation, has an effect there other than on variables."""
+    if op.type == vocabulary.SEND_TO_HOST:
+        return True
+    if not auto_control_deps.op_is_stateful(op):
+        return False
+    if any(tensor.dtype == dtypes.resource for tensor in (*op.inputs, *op.outputs)):
+        return False
+    return vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in op.node_def.attr
 
 
 def _further_writes(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> list[ops.Operation]:
