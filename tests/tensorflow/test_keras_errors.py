@@ -33,7 +33,7 @@ def batches(remainder=True, size=8):
         ((batches(False, 12),), {}, "contains a shape .* not fully defined.*drop_remainder=True"),
         ((batches().filter(lambda x, y: True),), {}, "Could not infer the size of the data"),
         ((generator(),), {"steps_per_epoch": 2}, r"unsupported type: generator.*from_generator\(\)`"),
-        ((X[:0], Y[:0]), {}, "non-empty"),
+        ((batches().take(0),), {}, "non-empty"),
         ((X, Y), {"steps_per_epoch": 0}, "`steps_per_epoch` .* is 0"),
         ((batches().repeat(),), {}, "specify the number of steps"),
     ],

@@ -395,6 +395,28 @@ def test_a_strategy_without_extensions(ipus):
         assert not hasattr(sequential(), "set_pipelining_options")
 
 
+def test_weights_before_they_are_made_and_inputs_of_integers():
+    class Numbered(keras.Model):
+        def call(self, inputs):
+            assert inputs.dtype == tf.int32
+            return inputs * 2
+
+    with strategy().scope():
+        model = keras.Sequential([keras.layers.Dense(2)])
+        with pytest.raises(ValueError, match="Weights for model .* have not yet been created"):
+            _ = model.weights
+        model.build((None, 3))
+        assert [tuple(one.shape) for one in model.weights] == [(3, 2), (2,)]
+        model.compile("sgd", "mse")
+        with pytest.raises(TypeError, match="dataset length is unknown"):
+            model.fit(np.zeros([0, 3], "f"), np.zeros([0, 2], "f"))
+        numbered = Numbered()
+        numbered.build(keras.Input(batch_shape=(2, 3), dtype="int32"))
+        assert numbered.built
+        numbers = np.arange(6, dtype=np.int32).reshape(2, 3)
+        np.testing.assert_array_equal(numbered.predict(numbers, batch_size=2), 2 * numbers)
+
+
 def test_epochs_of_a_data_handler():
     handler = keras.ipu.extensions.data_adapter.IPUDataHandler(
         tf.data.Dataset.range(4).batch(1, drop_remainder=True), epochs=2, steps_per_epoch=2

@@ -161,6 +161,10 @@ def _extended_class(kind: type, registered: type | None) -> type:
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,
     }
+    if "build" in vars(kind) and kind is not keras2.module("engine.training", root).Model:
+        attributes["build"] = vars(kind)[
+            "build"
+        ]  # Keras refuses weights before it has run, and looks at the class alone
     return type(kind)(kind.__name__, bases, attributes)
 
 

@@ -218,7 +218,12 @@ class IPUDataHandler:
                 "number of steps: `steps_per_epoch` in fit, `steps` in evaluate and predict."
             )
         if size == 0:
-            raise ValueError("Expect x to be a non-empty array or dataset.")
+            if self._adapter.get_size() is None:
+                raise ValueError("Expect x to be a non-empty array or dataset.")
+            raise TypeError(
+                "Expect x to be a non-empty array or dataset: there are no samples, and the dataset length is unknown. "
+                "Give at least one mini-batch."
+            )
         return size // replicas
 
     def _validate(self) -> None:

@@ -61,8 +61,9 @@ class ModelExtension(NetworkExtension):
         flat = nest.flatten(input_shape)
         if flat and all(hasattr(one, "dtype") for one in flat):
             spec = nest.map_structure(lambda one: tensor_spec.TensorSpec(one.shape, one.dtype), input_shape)
-            super().build(_shapes(input_shape))  # type: ignore[misc]
+            # Keras would call the model with tensors of float32 first.
             self._trace(None, spec)
+            keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(input_shape))
         else:
             super().build(input_shape)  # type: ignore[misc]
             self._ipu.network, self._ipu.input_shape = None, input_shape
