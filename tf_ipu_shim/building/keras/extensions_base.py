@@ -236,6 +236,10 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         """Prints the pipeline stage of each layer; each kind of model has its own."""
         raise NotImplementedError
 
+    def _layers_are_known(self) -> bool:
+        """Whether the graph of the model's layers is known, so that they can be in stages."""
+        return False
+
     def _is_pipelined(self) -> bool:
         return False
 

@@ -124,9 +124,9 @@ def steps_of_sequential(
 
 def is_nested(layer: Any) -> bool:
     """Whether a layer is a model with extensions whose layers are known."""
-    from tf_ipu_shim.building.keras.pipelined_extension import PipelinedExtension
+    from tf_ipu_shim.building.keras.extensions_base import KerasExtensionBase
 
-    return isinstance(layer, PipelinedExtension) and layer._layers_are_known()
+    return isinstance(layer, KerasExtensionBase) and layer._layers_are_known()
 
 
 def is_nested_call(node: Any) -> bool:

@@ -92,7 +92,6 @@ class PipelinedExtension(KerasExtensionBase):
         return not self._ipu.stages_reset and self._remembered_stages()
 
     def _layers_are_known(self) -> bool:
-        """Whether the graph of the model's layers is known, so that they can be in stages."""
         return networks.has_own_graph(self)
 
     def _remembered_stages(self) -> bool:
