@@ -178,7 +178,6 @@ NOT_READ = {
     ("building.strategies", "ClusterExtended._input_workers_with_options", "options"): _STRATEGY,
     ("building.strategies", "ClusterExtended.non_slot_devices", "var_list"): _STRATEGY,
     ("building.strategies", "ClusterExtended._broadcast_to", "destinations"): _STRATEGY,
-    ("building.strategies", "ProcessExtended.non_slot_devices", "var_list"): _STRATEGY,
     ("building.strategies", "ProcessExtended._reduce_to", "destinations"): _STRATEGY,
     ("building.strategies", "ProcessExtended._reduce_to", "options"): _STRATEGY,
     ("building.strategies", "ProcessExtended._batch_reduce_to", "options"): _STRATEGY,

@@ -206,24 +206,11 @@ class HloWork:
     def _added_up(self, computation: Any) -> Work:
         work, names = Work(), set()
         by_id = {instruction.id: instruction for instruction in computation.instructions}
-        products = [instruction for instruction in computation.instructions if instruction.opcode == "dot"]
-        multiplied = {number for product in products for number in product.operand_ids}
-        for instruction in computation.instructions:
+        for instruction in _that_compute(computation):
             opcode = instruction.opcode
-            if opcode in _FREE or _moves_nothing(instruction):
-                continue
-            if opcode == "transpose" and instruction.id in multiplied:  # products take matrices of either order
-                continue
             names.add(instruction.metadata.op_name)
             if opcode == "while":
-                body, condition = self._called(instruction)
-                trips = self.trips(by_id, instruction, condition)
-                inside = Work(iterations=1.0)
-                inside.add(self._of(body))
-                inside.add(self._of(condition))
-                inside.looped_convolutions += inside.convolutions
-                inside.convolutions = 0.0
-                work.add(inside, trips)
+                work.add(*self._looped(by_id, instruction))
             elif opcode == "conditional":
                 branches = [self._of(branch) for branch in self._called(instruction)]
                 work.add(max(branches, key=_extent))
@@ -234,6 +221,16 @@ class HloWork:
                 _add_plain(work, instruction, [by_id[number] for number in instruction.operand_ids])
         work.ops += len(names)
         return work
+
+    def _looped(self, around: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
+        """What an iteration of a loop computes, and how many there are."""
+        body, condition = self._called(loop)
+        work = Work(iterations=1.0)
+        work.add(self._of(body))
+        work.add(self._of(condition))
+        work.looped_convolutions += work.convolutions
+        work.convolutions = 0.0
+        return work, self.trips(around, loop, condition)
 
     def _called(self, instruction: Any) -> list[Any]:
         return [self._computations[number] for number in instruction.called_computation_ids]
@@ -340,8 +337,17 @@ def _source(by_id: Mapping[int, Any], number: int) -> Any:
             return made
 
 
-def _moves_nothing(instruction: Any) -> bool:
-    return instruction.opcode == "transpose" and list(instruction.dimensions) == sorted(instruction.dimensions)
+def _that_compute(computation: Any) -> list[Any]:
+    """The instructions that take time; products take matrices of either order."""
+    made = computation.instructions
+    multiplied = {number for instruction in made if instruction.opcode == "dot" for number in instruction.operand_ids}
+    transposes = [instruction for instruction in made if instruction.opcode == "transpose"]
+    idle = {each.id for each in transposes if each.id in multiplied or _moves_nothing(each)}
+    return [instruction for instruction in made if instruction.opcode not in _FREE and instruction.id not in idle]
+
+
+def _moves_nothing(transpose: Any) -> bool:
+    return list(transpose.dimensions) == sorted(transpose.dimensions)
 
 
 def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:

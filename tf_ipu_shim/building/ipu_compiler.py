@@ -59,6 +59,21 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     return _compile(computation, inputs)
 
 
+def compile_named(name: str, computation: Callable[..., Any]) -> Any:
+    """As `compile` in a session's graph, for a function without inputs.
+
+    Args:
+        name: by which profiles call the program.
+        computation: the function.
+
+    Example:
+        >>> with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
+        ...     compile_named("train", lambda: tf.constant(1.0) + 1.0)
+        [<tf.Tensor 'output_0:0' shape=() dtype=float32>]
+    """
+    return _compile(computation, [], name)
+
+
 @dataclasses.dataclass(frozen=True)
 class Traced:
     """A function that was traced, to be compiled.
@@ -76,8 +91,13 @@ class Traced:
     result: Result
 
 
-def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Traced:
+def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = "") -> Traced:
     """Traces a function as `compile` does; takes and raises the same.
+
+    Args:
+        computation: the function.
+        inputs: what it takes.
+        program: the name by which profiles call it; the function's own if empty.
 
     Example:
         >>> with tf.Graph().as_default():
@@ -98,7 +118,7 @@ def traced(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Tra
 
     name = ops.get_default_graph().unique_name("cluster", mark_as_used=False)
     try:
-        graph, _ = tracing.trace(_name_of(computation) or name, function, flat)
+        graph, _ = tracing.trace(program or _name_of(computation) or name, function, flat)
     except TypeError as error:
         if "_ref" in str(error):  # TensorFlow's own words for writing to one: "expected types ([tf.float32_ref, ...])"
             raise _reference_variable_error(str(error)) from None  # whose text is in it
@@ -116,8 +136,8 @@ def _name_of(function: Any) -> str:
     return name if _NAME.fullmatch(name) else ""
 
 
-def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None) -> Any:
-    function = traced(computation, inputs)
+def _compile(computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = "") -> Any:
+    function = traced(computation, inputs, program)
     graph, result = function.graph, function.result
     if all(operation.type == "NoOp" for operation in graph.get_operations()):
         return control_flow_ops.no_op(name="output_0")  # nothing to compile, so it matters not where

@@ -50,9 +50,8 @@ class ModelLoop:
         def program() -> Any:
             return ipu_loops.repeat(config.iterations_per_loop, body, [], feeds.infeed)
 
-        program.__name__ = name
         with scopes.ipu_scope(f"/device:IPU:{config.ordinal}"):
-            self.program = ipu_compiler.compile(program)
+            self.program = ipu_compiler.compile_named(name, program)
 
     def results(self) -> Any:
         """What a run sent: each tensor with a first dimension of iterations, then one of replicas if there are any."""

@@ -219,9 +219,8 @@ class IPUPipelineEstimator(IPUEstimatorBase):
                 **options,
             )
 
-        model.__name__ = PROGRAM_NAMES[mode]
         with scopes.ipu_scope(f"/device:IPU:{self._ipu.ordinal}"):
-            program = ipu_compiler.compile(model)
+            program = ipu_compiler.compile_named(PROGRAM_NAMES[mode], model)
         return specs[-1], program
 
     def _stages(self, mode: str) -> Any:
