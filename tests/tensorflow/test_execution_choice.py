@@ -75,6 +75,19 @@ def test_a_product_of_16_bit_floats(counted):
     assert (counted[0].work.products, counted[0].work.narrow_products) == (0, 2 * 4 * 8 * 5)
 
 
+def test_convolutions_of_groups_and_of_16_bit_floats(counted):
+    run(
+        lambda x, kernel: tf.nn.depthwise_conv2d(x, kernel, [1, 1, 1, 1], "SAME"),
+        floats(2, 6, 6, 3),
+        floats(3, 3, 3, 1),
+    )
+    halves = [floats(*shape).astype(np.float16) for shape in ((2, 6, 6, 3), (3, 3, 3, 4))]
+    run(lambda x, kernel: tf.nn.conv2d(x, kernel, 1, "SAME"), *halves)
+    grouped, plain = counted
+    assert (grouped.work.convolutions, grouped.work.grouped_convolutions) == (0, 2 * (2 * 6 * 6 * 3) * (3 * 3))
+    assert (plain.work.convolutions, plain.work.grouped_convolutions) == (2 * (2 * 6 * 6 * 4) * (3 * 3 * 3), 0)
+
+
 def test_a_convolution_and_the_gradient_of_a_pooling(counted):
     def model(x, kernel):
         made = tf.nn.max_pool2d(tf.nn.conv2d(x, kernel, 1, "SAME"), 2, 2, "VALID")
@@ -189,6 +202,10 @@ def a_step(**amounts):
 
 def test_a_conv_net_runs_by_kernels(any_version):
     assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e7)).way == ways.KERNELS
+
+
+def test_depthwise_convolutions_run_by_kernels(any_version):
+    assert choose(a_step(ops=300, passes=3e4, grouped_convolutions=1e7)).way == ways.KERNELS
 
 
 def test_large_products_of_16_bit_floats_run_by_xla(any_version):

@@ -50,6 +50,7 @@ class Work:
         small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
         narrow_products: the same of programs that multiply 16-bit floats.
         convolutions: the same of convolutions.
+        grouped_convolutions: the same of those whose outputs look at some of the channels each, and their gradients.
         looped_convolutions: the same of convolutions within a loop of an XLA program.
         windows: numbers that gradients of pooling look at.
         iterations: of loops within XLA programs.
@@ -64,6 +65,7 @@ class Work:
     small_products: float = 0.0
     narrow_products: float = 0.0
     convolutions: float = 0.0
+    grouped_convolutions: float = 0.0
     looped_convolutions: float = 0.0
     windows: float = 0.0
     iterations: float = 0.0
@@ -124,9 +126,8 @@ class ProgramWork:
         self.compiled[function] = hlo.size
         work = hlo.count()
         if any(_is_narrow_product(node) for node in nodes):
-            wide = ("products", "small_products", "convolutions", "looped_convolutions")
-            work.narrow_products = sum(getattr(work, name) for name in wide)
-            work = dataclasses.replace(work, **dict.fromkeys(wide, 0.0))
+            work.narrow_products = work.products + work.small_products
+            work.products = work.small_products = 0.0
         (self.chunked_work if self._chunks else self.work).add(work, self._times)
         self.random += self._times * sum(node.op in same_numbers.LAUNCHED for node in nodes)
         if not self._chunks:
@@ -312,7 +313,7 @@ def _literal(made: Any) -> int | None:
 
 
 def _is_narrow_product(node: node_def_pb2.NodeDef) -> bool:
-    if not ("MatMul" in node.op or "Conv" in node.op or node.op == "Einsum"):
+    if not ("MatMul" in node.op or node.op == "Einsum"):
         return False
     return "T" in node.attr and node.attr["T"].type in _NARROW
 
@@ -359,7 +360,11 @@ def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
         else:
             work.products += product
     elif opcode == "convolution":
-        work.convolutions += 2.0 * math.prod(convolution_sizes(instruction, operands))
+        groups, *sizes = convolution_sizes(instruction, operands)
+        if groups > 1:
+            work.grouped_convolutions += 2.0 * groups * math.prod(sizes)
+        else:
+            work.convolutions += 2.0 * math.prod(sizes)
     elif opcode == "select-and-scatter":
         work.windows += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
     elif opcode == "reduce-window":

@@ -46,6 +46,7 @@ class Costs:
         small_product: the same of small ones.
         narrow_product: the same of 16-bit floats, which kernels make float32 of and back.
         convolution: the same of convolutions.
+        grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
         looped_convolution: the same of convolutions within a loop of a program.
         result: for a number that XLA's program gives back, or that kernels write to a variable.
         chunked_result: the same in chunks.
@@ -67,6 +68,7 @@ class Costs:
     small_product: float
     narrow_product: float
     convolution: float
+    grouped_convolution: float
     looped_convolution: float
     result: float
     chunked_result: float
@@ -104,6 +106,7 @@ class Costs:
             + self.small_product * work.small_products
             + self.narrow_product * work.narrow_products
             + self.convolution * work.convolutions
+            + self.grouped_convolution * work.grouped_convolutions
             + self.looped_convolution * work.looped_convolutions
         )
 
@@ -121,6 +124,7 @@ _KERNELS = Costs(
     small_product=0.0064,
     narrow_product=0.019,
     convolution=0.014,
+    grouped_convolution=0.06,
     looped_convolution=0.014,
     result=0.35,
     chunked_result=0.35,
@@ -142,6 +146,7 @@ _XLA = Costs(
     small_product=0.01,
     narrow_product=0.0075,
     convolution=0.029,
+    grouped_convolution=1.2,
     looped_convolution=0.35,
     result=0.9,
     chunked_result=0.6,
