@@ -289,6 +289,18 @@ def test_ops_of_their_own_clip_halves(own_environment):
     assert np.isnan(quotient).all()
 
 
+def test_the_ipu_model_computes_on_the_host(environment, way):
+    """float16 that overflows is infinite there, in programs and in ops of their own."""
+    environment(flags="--use_ipu_model", ipus=1)
+    (result,) = run(tf.multiply, [10000.0], [-10000.0], dtype=np.float16)
+    with tf.device(IPU):
+        quotient = tf.constant([1.0], tf.float16) / tf.zeros([1], tf.float16)
+    assert (result.tolist(), quotient.numpy().tolist()) == ([-INF], [INF])
+    environment(ipus=1)
+    (result,) = run(tf.multiply, [10000.0], [-10000.0], dtype=np.float16)
+    assert result.tolist() == [-65504.0]
+
+
 @pytest.mark.parametrize("option", ["inv", "div0"])
 def test_clipping_beside_exceptions(option):
     stopping_at(option)

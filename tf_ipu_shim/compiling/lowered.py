@@ -143,7 +143,9 @@ class _Lowering:
 
     def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
         """The program with what its launches call of the plugin, and with float16 results as an IPU has them."""
-        runs = saturating(stopping(program, self._diagnostics.describe))
+        runs = stopping(program, self._diagnostics.describe)
+        if not self._device.on_model:  # which computes on the host
+            runs = saturating(runs)
         # An embedded application serves whoever calls it: Ctrl-C does not end it.
         return runs if self._device.ordinal in APPLICATION_DEVICES else interruptible(runs)
 

@@ -87,7 +87,7 @@ class PoplarFlags:
         "Run on the IPU Model instead of on IPUs.",
         recompiles=True,
         effect=DEVICES,
-        why="no IPUs are attached; the chip is that of `ipu_model`",
+        why="no IPUs are attached; the chip is that of `ipu_model`; float16 that overflows is infinite",
     )
     log_cycle_count: int = _flag(
         -1,

@@ -101,7 +101,7 @@ class Library:
     def set_devices(self, chips: Sequence[int], float_checks: Sequence[int] = ()) -> None:
         """Says which TensorFlow devices there are. New sessions and a live eager context get them at once.
 
-        All of them round float16 to the nearest until `set_rounding` says otherwise.
+        All of them round float16 to the nearest, and clip it, until `set_rounding` and `keep_infinities` say otherwise.
 
         Args:
             chips: number of IPUs in each TensorFlow device, `/device:IPU:0` first.
@@ -120,6 +120,7 @@ class Library:
             checks = float_checks[ordinal] if ordinal < len(float_checks) else 0
             self._c.ipu_set_float_checks(ordinal, int(checks))
             self._c.ipu_set_rounding(ordinal, 0)
+            self._c.ipu_keep_infinities(ordinal, 0)
         live_context.extend(self._c, len(chips))
 
     def set_float_checks(self, ordinal: int, checks: int) -> None:
@@ -131,6 +132,11 @@ class Library:
         """Says how one device rounds float16, as bits of `runtime.rounding.Rounding`."""
         _check(ordinal)
         self._c.ipu_set_rounding(ordinal, int(rounding))
+
+    def keep_infinities(self, ordinal: int, keep: bool) -> None:
+        """Says whether float16 results of one device that overflow are infinite, as on an IPU model."""
+        _check(ordinal)
+        self._c.ipu_keep_infinities(ordinal, int(keep))
 
     def set_plain_op_events(self, ordinal: int, events: bytes) -> None:
         """Says which trace events the plain ops of a session's step make on a device, until the next epoch.

@@ -192,6 +192,7 @@ def add_application(options: Any, num_ipus: int) -> IpuDevice:
         raise
     library.set_float_checks(device.ordinal, device.float_checks)
     library.set_rounding(device.ordinal, device.rounding)
+    library.keep_infinities(device.ordinal, device.on_model)
     return device
 
 
@@ -215,6 +216,7 @@ def _start(options: Any) -> None:
         library.set_devices([device.num_ipus for device in devices], [device.float_checks for device in devices])
         for device in devices:
             library.set_rounding(device.ordinal, device.rounding)
+            library.keep_infinities(device.ordinal, device.on_model)
         library.new_epoch()
         for device in devices:
             _watch_plain_ops(library, device)

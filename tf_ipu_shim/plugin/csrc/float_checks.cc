@@ -100,7 +100,7 @@ Status FloatWatch::End(OpKernelContext* context, int ordinal, int chip) {
     return Stopped(context, ordinal, chip, "overflow", "a result is infinite, and no operand is", "oflo");
   }
   if (!(checks_ & kNanOnOverflow)) {
-    return may_overflow_ ? Saturate(context, divisor_) : OkStatus();
+    return may_overflow_ ? Saturate(context, divisor_, ordinal) : OkStatus();
   }
   if (!overflows || poles_ > 0) return OkStatus();
   bool replaced = false;

@@ -1,12 +1,14 @@
 #include "half_overflow.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "arena.h"
 #include "broadcast_pairs.h"
 #include "float_checks.h"
 #include "one_dnn.h"
@@ -16,6 +18,9 @@ namespace tf_ipu_shim {
 namespace {
 
 using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's kernels
+
+// Of each device, whether it is an IPU model: that computes on the host, where float16 results that overflow are infinite.
+std::atomic<bool> keeps_infinities[kMaxDevices] = {};
 
 constexpr uint16_t kHalfSign = 0x8000, kHalfInfinity = 0x7c00, kLargestHalf = 0x7bff, kHalfNan = 0x7e00;
 
@@ -116,7 +121,7 @@ class SaturatingKernel : public OpKernel {
     if (FloatChecksOf(ordinal_) != 0) return kernel_->Compute(context);
     const Tensor divisor = divides_ ? DivisorOf(context) : Tensor();
     kernel_->Compute(context);
-    if (context->status().ok()) OP_REQUIRES_OK(context, Saturate(context, divisor));
+    if (context->status().ok()) OP_REQUIRES_OK(context, Saturate(context, divisor, ordinal_));
   }
   bool IsExpensive() override { return kernel_->IsExpensive(); }
 
@@ -152,7 +157,8 @@ Tensor DivisorOf(OpKernelContext* context) {
   return index < 0 || index >= context->num_inputs() ? Tensor() : context->input(index);
 }
 
-Status Saturate(OpKernelContext* context, const Tensor& divisor) {
+Status Saturate(OpKernelContext* context, const Tensor& divisor, int ordinal) {
+  if (keeps_infinities[ordinal].load(std::memory_order_relaxed)) return OkStatus();
   for (int i = 0; i < context->num_outputs(); ++i) {
     Tensor* const result = context->mutable_output(i);
     if (result == nullptr || !HasInfinities(*result)) continue;
@@ -167,3 +173,7 @@ Status Saturate(OpKernelContext* context, const Tensor& divisor) {
 }
 
 }  // namespace tf_ipu_shim
+
+extern "C" void ipu_keep_infinities(int32_t device, int32_t keeps) {
+  if (tf_ipu_shim::IsThere(device)) tf_ipu_shim::keeps_infinities[device] = keeps != 0;
+}

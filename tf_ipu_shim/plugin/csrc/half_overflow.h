@@ -22,7 +22,7 @@ tensorflow::OpKernel* Saturating(tensorflow::OpKernelConstruction* construction,
 // result there.
 tensorflow::Tensor DivisorOf(tensorflow::OpKernelContext* context);
 
-// Clips float16 results of an op, and variables that it updated.
-tensorflow::Status Saturate(tensorflow::OpKernelContext* context, const tensorflow::Tensor& divisor);
+// Clips float16 results of an op on a device, and variables that it updated; nothing on an IPU model.
+tensorflow::Status Saturate(tensorflow::OpKernelContext* context, const tensorflow::Tensor& divisor, int ordinal);
 
 }  // namespace tf_ipu_shim
