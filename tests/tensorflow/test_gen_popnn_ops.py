@@ -110,9 +110,10 @@ def test_lstm(dynamic):
     )
     outputs, last, gradients = keras_run(layer, x, [hidden, cell], 4, kernel, biases, upstream, mask)
     operands = (x, hidden, cell, kernel, biases, *lengths)
+    whole = {"preserve_final_state": True} if dynamic else {}
 
     with tf.device(IPU):
-        made = getattr(gen_popnn_ops, f"{prefix}_layer")(*operands, "tanh", "sigmoid", UNITS, True)
+        made = getattr(gen_popnn_ops, f"{prefix}_layer")(*operands, "tanh", "sigmoid", UNITS, True, **whole)
         back = getattr(gen_popnn_ops, f"{prefix}_layer_backprop")(
             *operands, *made, upstream, np.zeros_like(cell), "tanh", "sigmoid", UNITS, True, tf.float32
         )
@@ -121,6 +122,28 @@ def test_lstm(dynamic):
     for mine, theirs in zip(back, gradients):
         close(mine, theirs)
     assert back._fields[-1] == "biases_backprop"
+
+
+def test_last_states_that_are_not_preserved():
+    """Those of sequences that end early are zero; outputs and gradients are the same."""
+    lengths = np.array([2, TIMES, 1], np.int32)
+    x, upstream = tf.constant(numbers(TIMES, BATCH, SIZE)), numbers(TIMES, BATCH, UNITS)
+    operands = [numbers(BATCH, UNITS), numbers(BATCH, UNITS), numbers(SIZE + UNITS, 4 * UNITS), numbers(4, UNITS)]
+    made, gradients = [], []
+    for preserved in (True, False):
+        with tf.device(IPU), tf.GradientTape() as tape:
+            tape.watch(x)
+            made.append(
+                gen_popnn_ops.popnn_dynamic_lstm_layer(
+                    x, *operands, lengths, "tanh", "sigmoid", UNITS, False, preserve_final_state=preserved
+                )
+            )
+        gradients.append(tape.gradient(made[-1].output, x, upstream))
+    kept, dropped = made
+    close(dropped.output, kept.output)
+    close(gradients[1], gradients[0])
+    assert np.all(kept.output_c_state)
+    close(dropped.output_c_state, np.where(lengths[:, None] == TIMES, kept.output_c_state, 0))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -327,7 +327,6 @@ GIVEN = {
         raw_lstm,
         {
             "is_training": False,
-            "preserve_final_state": True,
             "partials_dtype": tf.float16,
             "options": '{"partialsType": "half"}',
             "options_bwd": '{"partialsType": "half"}',

@@ -137,19 +137,27 @@ def popnn_dynamic_lstm_layer(
     options_bwd: str = "{}",
     name: Any = None,
 ) -> Any:
-    """`popnn_lstm_layer` for sequences of different lengths; the state is the one at each sequence's end."""
+    """`popnn_lstm_layer` for sequences of different lengths.
+
+    The state is that of each sequence's end with `preserve_final_state`. Without, that of sequences which end before
+    the last step is zero, and need not be kept up to there.
+    """
     _check_channels(num_channels, biases)
     note_arguments(
         "gen_popnn_ops",
         is_training=is_training,
-        preserve_final_state=preserve_final_state,
         partials_dtype=tf.as_dtype(partials_dtype),
         options=options,
         options_bwd=options_bwd,
     )
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayer"):
-        results = _lstm(operands, activation, recurrent_activation, seq_len)
+        results = _lstm(operands, activation, recurrent_activation, seq_len, preserve_final_state)
+        if not preserve_final_state:
+            steps = tf.shape(results.output)[0]
+            whole = tf.cast(seq_len, steps.dtype) >= steps
+            last = tf.where(tf.reshape(whole, [-1, 1]), results.output_c_state, tf.zeros_like(results.output_c_state))
+            results = results._replace(output_c_state=last)
         return planner_options.check(results, options, options_bwd)
 
 
@@ -363,10 +371,12 @@ def popnn_augru_layer_backprop(
         return planner_options.check(results, options)
 
 
-def _lstm(operands: Sequence[Any], activation: str, recurrent_activation: str, seq_len: Any = None) -> Any:
+def _lstm(
+    operands: Sequence[Any], activation: str, recurrent_activation: str, seq_len: Any = None, stops: bool = True
+) -> Any:
     inputs, hidden, cell, kernel, biases = (tf.convert_to_tensor(operand) for operand in operands)
     outputs, _, last = recurrences.lstm(
-        inputs, (hidden, cell), kernel, biases, activation, recurrent_activation, seq_len
+        inputs, (hidden, cell), kernel, biases, activation, recurrent_activation, seq_len, stops=stops
     )
     return PopnnLstmLayer(outputs, last, tf.zeros([0], outputs.dtype))
 

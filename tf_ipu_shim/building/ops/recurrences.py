@@ -24,6 +24,7 @@ def lstm(
     recurrent_activation: str = "sigmoid",
     seq_len: Any = None,
     *,
+    stops: bool = True,
     planned: RecurrentOptions | None = None,
 ) -> tuple[Any, Any, Any]:
     """Runs an LSTM over time.
@@ -36,6 +37,7 @@ def lstm(
         activation: of candidate and output; a key of `activations.ACTIVATIONS`.
         recurrent_activation: of the gates.
         seq_len: `[batch]` integers: steps from there on leave the state alone and give zeros. None: all steps count.
+        stops: whether they do leave it alone; if not, the last states are worth nothing but for the longest sequences.
         planned: options of the products.
 
     Returns:
@@ -61,7 +63,7 @@ def lstm(
         return _where_alive(items[1:], (new_hidden, new_cell), carried)
 
     alive = _alive(inputs, seq_len)
-    hiddens, cells = tf.scan(step, (projected, *alive), initializer=tuple(state))
+    hiddens, cells = tf.scan(step, (projected, *(alive if stops else ())), initializer=tuple(state))
     return _masked(hiddens, alive), hiddens[-1], cells[-1]
 
 

@@ -71,7 +71,6 @@ CALLS = {
         "recurrent layers of `gen_popnn_ops`",
         {
             "is_training": recorded("what a backward pass needs is computed anew in it", True),
-            "preserve_final_state": recorded("the last state is always that of each sequence's end", False),
             "partials_dtype": recorded("partial results have the precision of the operands", "float32"),
             "options": recorded(reasons.PLANNING, "{}"),
             "options_bwd": recorded(reasons.PLANNING, "{}"),
