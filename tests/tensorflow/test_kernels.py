@@ -435,6 +435,19 @@ def test_halves_are_added_up_in_float32(monkeypatch, way, kind):
     np.testing.assert_array_equal(found, np.repeat([[mean], [1024.0], [1024.0], [1024.0], [1.0]], 2, axis=1))
 
 
+def test_every_float16_is_converted_as_numpy_does():
+    """To float32 for a product's kernel, and its results to the nearest; the last few one by one."""
+    bits = np.arange(2**16 + 5, dtype=np.uint32).astype(np.uint16)
+    bits = bits[(bits & 0x7C00) != 0x7C00]
+    halves = np.append(bits.view(np.float16), np.float16("nan"))[:, None]
+    factors = np.array([[1.0, 0.3, 2.0**-10]], np.float16)
+    configure(1)
+    with tf.device(IPU):
+        found = tf.matmul(halves, factors).numpy()
+    expected = (halves.astype(np.float32) * factors.astype(np.float32)).astype(np.float16)
+    np.testing.assert_array_equal(found, expected)
+
+
 def sums_of_halves(image, volume, kernel, deep_kernel, matrix):
     """What the plugin has a float32 kernel for; sums and products of some hundred numbers."""
     same = {"strides": [1, 1, 1, 1], "padding": "SAME"}

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.core.framework import function_pb2
 
 from tf_ipu_shim.lowering import same_numbers
 
@@ -34,9 +34,6 @@ _CALLS = frozenset({"call", "fusion"})
 _ALONE = frozenset("convolution dot gather reduce reduce-window scatter select-and-scatter sort while".split())
 
 
-_NARROW = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16})
-
-
 @dataclasses.dataclass
 class Work:
     """What is computed, loops counted as often as they run.
@@ -48,7 +45,6 @@ class Work:
         inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
         products: multiplications and additions of matrix products.
         small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
-        narrow_products: the same of programs that multiply 16-bit floats.
         convolutions: the same of convolutions.
         grouped_convolutions: the same of those whose outputs look at some of the channels each, and their gradients.
         looped_convolutions: the same of convolutions within a loop of an XLA program.
@@ -63,7 +59,6 @@ class Work:
     inner: float = 0.0
     products: float = 0.0
     small_products: float = 0.0
-    narrow_products: float = 0.0
     convolutions: float = 0.0
     grouped_convolutions: float = 0.0
     looped_convolutions: float = 0.0
@@ -125,9 +120,6 @@ class ProgramWork:
         hlo, nodes = HloWork(module), [node for each in library for node in each.node_def]
         self.compiled[function] = hlo.size
         work = hlo.count()
-        if any(_is_narrow_product(node) for node in nodes):
-            work.narrow_products = work.products + work.small_products
-            work.products = work.small_products = 0.0
         (self.chunked_work if self._chunks else self.work).add(work, self._times)
         self.random += self._times * sum(node.op in same_numbers.LAUNCHED for node in nodes)
         if not self._chunks:
@@ -310,12 +302,6 @@ def _literal(made: Any) -> int | None:
         return None
     literal = [*made.literal.s32s, *made.literal.s64s]
     return literal[0] if literal else None
-
-
-def _is_narrow_product(node: node_def_pb2.NodeDef) -> bool:
-    if not ("MatMul" in node.op or node.op == "Einsum"):
-        return False
-    return "T" in node.attr and node.attr["T"].type in _NARROW
 
 
 def _joined(by_id: Mapping[int, Any], number: int) -> Iterable[int]:

@@ -44,7 +44,6 @@ class Costs:
         window: for a number that the gradient of a pooling looks at.
         product: for a multiplication or addition of matrix products.
         small_product: the same of small ones.
-        narrow_product: the same of 16-bit floats, which kernels make float32 of and back.
         convolution: the same of convolutions.
         grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
         looped_convolution: the same of convolutions within a loop of a program.
@@ -66,7 +65,6 @@ class Costs:
     window: float
     product: float
     small_product: float
-    narrow_product: float
     convolution: float
     grouped_convolution: float
     looped_convolution: float
@@ -104,7 +102,6 @@ class Costs:
             + self.window * work.windows
             + self.product * work.products
             + self.small_product * work.small_products
-            + self.narrow_product * work.narrow_products
             + self.convolution * work.convolutions
             + self.grouped_convolution * work.grouped_convolutions
             + self.looped_convolution * work.looped_convolutions
@@ -122,7 +119,6 @@ _KERNELS = Costs(
     window=0.25,
     product=0.0026,
     small_product=0.0064,
-    narrow_product=0.019,
     convolution=0.014,
     grouped_convolution=0.06,
     looped_convolution=0.014,
@@ -144,7 +140,6 @@ _XLA = Costs(
     window=3.0,
     product=0.0027,
     small_product=0.01,
-    narrow_product=0.0075,
     convolution=0.029,
     grouped_convolution=1.2,
     looped_convolution=0.35,

@@ -13,11 +13,22 @@ void Count(const Tensor& tensor, Bits exponent, Bits fraction, SpecialValues* fo
   const Bits* const values = static_cast<const Bits*>(tensor.data());
   const int64_t count = tensor.NumElements();
   int64_t special = 0, nan = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const bool is_special = (values[i] & exponent) == exponent;
-    special += is_special;
-    nan += is_special && (values[i] & fraction) != 0;
+  const auto look = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const bool is_special = (values[i] & exponent) == exponent;
+      special += is_special;
+      nan += is_special && (values[i] & fraction) != 0;
+    }
+  };
+  // Most blocks hold none; of a loop of fixed length compilers make vector instructions.
+  constexpr int64_t kBlock = 512;
+  int64_t begin = 0;
+  for (; begin + kBlock <= count; begin += kBlock) {
+    Bits any = 0;
+    for (int64_t i = 0; i < kBlock; ++i) any |= static_cast<Bits>((values[begin + i] & exponent) == exponent);
+    if (any != 0) look(begin, begin + kBlock);
   }
+  look(begin, count);
   found->nan |= nan > 0;
   found->infinite += special - nan;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "half_conversion.h"
 #include "random_seed.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -25,7 +26,7 @@ void ConvertFlat(const Tensor& from, Tensor* to) {
 
 void Widen(const Tensor& narrow, Tensor* wide) {
   if (narrow.dtype() == DT_HALF) {
-    ConvertFlat<Eigen::half, float>(narrow, wide);
+    HalvesToFloats(static_cast<const uint16_t*>(narrow.data()), narrow.NumElements(), wide->flat<float>().data());
   } else {
     ConvertFlat<bfloat16, float>(narrow, wide);
   }
@@ -38,7 +39,10 @@ class Narrowing {
 
   void To(const Tensor& wide, Tensor* narrow) {
     if (narrow->dtype() == DT_BFLOAT16) return ConvertFlat<float, bfloat16>(wide, narrow);
-    if (!rounding_.IsStochastic()) return ConvertFlat<float, Eigen::half>(wide, narrow);
+    if (!rounding_.IsStochastic()) {
+      const float* const values = static_cast<const float*>(wide.data());
+      return FloatsToHalves(values, wide.NumElements(), static_cast<uint16_t*>(narrow->data()));
+    }
     if (results_++ == 0) seed_ = rounding_.Draw(context_);
     RoundStochastically(wide, Mix(seed_ + results_), narrow);
   }
