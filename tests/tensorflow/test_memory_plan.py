@@ -241,7 +241,7 @@ def test_a_program_whose_shapes_depend_on_values_is_taken_op_by_op(ipus):
     report = train(model, X, np.array([256, 32], np.int32))[1]
     (plan,) = report.devices[0].programs
     ((name, reason),) = plan.coarse
-    assert name.startswith(f"cluster, from {__file__}:")
+    assert name.startswith(f"model, from {__file__}:")
     assert "constant" in reason and name in " ".join(report.to_text().split())
     assert plan.ipus[0].categories["weight"] == nbytes(64, 256)
     assert plan.ipus[0].not_always_live_bytes >= nbytes(32, 64) + nbytes(32, 256)

@@ -102,7 +102,7 @@ def test_float16_of_large_numbers_is_finite(ipus, converted, tmp_path):
         scores = (1.0 - mask) * tf.constant(-1e9) + tf.constant([1.0, 2.0, float("inf")])
         model = saved_models.save(tmp_path / "mask", {"mask": mask}, {"scores": scores})
     results = saved_models.run(converted(model, precision_mode="FP16"), {"mask": np.array([1.0, 0.0, 1.0], np.float16)})
-    assert results["scores"].tolist() == [1.0, -65504.0, float("inf")]
+    assert results["scores"].tolist() == [1.0, -65504.0, 65504.0]  # the sum of what is infinite is clipped on an IPU
 
 
 def test_float32_again(ipus, model, tmp_path):
