@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_models import X, Y, assert_same, compiled, functional, keras, on_the_cpu, sequential, strategy, trained
 from slow_cases import slowly
 
-from tf_ipu_shim import memory_report
+from tf_ipu_shim import ipu, memory_report
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 HALF = functools.partial(keras.optimizers.SGD, 0.05)
@@ -64,11 +64,14 @@ def test_replicas_share_the_optimizer_s_state(ipus):
     np.testing.assert_allclose(losses, losses[:1] * 4)
 
 
-def test_replicas_that_are_pipelined(ipus):
-    ipus(4)
+@pytest.mark.parametrize(("number", "stages"), [(4, [0, 0, 1, 1]), (8, [0, 1, 2, 2])])
+def test_replicas_that_are_pipelined(ipus, number, stages):
+    """Two replicas; a model of three stages takes four IPUs."""
+    ipus(number)
     with strategy().scope():
-        model = compiled(functional([0, 0, 1, 1]), HALF, steps_per_execution=4)
-        model.set_pipelining_options(4, gradient_accumulation_reduction_method="mean")
+        model = compiled(functional(stages), HALF, steps_per_execution=4)
+        schedule = ipu.pipelining_ops.PipelineSchedule.Sequential
+        model.set_pipelining_options(4, gradient_accumulation_reduction_method="mean", pipeline_schedule=schedule)
         model.set_replication_options("mean")
         got = trained(model)
     assert_same(got, on_the_cpu(functional, 64))

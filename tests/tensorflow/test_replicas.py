@@ -417,21 +417,28 @@ def test_replicas_of_different_shapes_are_refused():
         assert session.run(right)[0].tolist() == [4, 4]
 
 
-def test_too_few_ipus_for_whole_replicas():
-    configure(8)
+def summed_on(shards):
+    """What two replicas have together, from IPU to IPU."""
 
-    def sharded():
-        for index in range(3):
+    def sharded(value):
+        for index in range(shards):
             with scopes.ipu_shard(index):
-                value = cross_replica_ops.cross_replica_sum(tf.ones([2]))
+                value = 2.0 * cross_replica_ops.cross_replica_sum(value)
         return value
 
-    program = compiled(sharded)
-    with (
-        v1.Session() as session,
-        pytest.raises(tf.errors.InvalidArgumentError, match="3 shards.*8 IPUs.*multiple of 3"),
-    ):
-        session.run(program)
+    return sharded
+
+
+def test_a_replica_takes_a_power_of_two_of_ipus():
+    results, values = sent(summed_on(3), 8, np.arange(8, dtype="f").reshape(2, 4))
+    np.testing.assert_array_equal(results, np.tile(32 * values.sum(0), (2, 1)))
+    assert [plan.ipu for plan in memory_report().devices[0].programs[-1].ipus] == [0, 1, 2, 4, 5, 6]
+
+
+def test_too_few_ipus_for_whole_replicas(monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="2 shards.*7 IPUs.*multiple of 2"):
+        sent(summed_on(2), 7)
 
 
 @pytest.mark.parametrize(

@@ -116,21 +116,22 @@ def replicas_of(functions: Functions, num_ipus: int, group: str, order: str = "A
     graphs = [functions[name] for name in functions.reached()]
     shards = 1 + max((ipu for graph in graphs for ipu in _ipus(graph)), default=0)
     pipelined = any(_is_in_order(pipeline) for graph in graphs for pipeline in _pipelines(graph))
-    count = num_ipus // shards
+    each = selection.ipus_of_replica(shards, num_ipus)
+    count = num_ipus // each
     if count < 2 or all(graph.ops.isdisjoint(_TELLING) for graph in graphs):
         # The IPUs of replicas that do not run, or that no shard is on, keep their places.
         taken = num_ipus if num_ipus % shards else shards
         (ipus,) = selection.shard_ipus(tuple(range(taken)), order, pipelined=pipelined)
         return [Replica(shards=num_ipus, ipus=(*ipus, *range(taken, num_ipus)))]
-    if num_ipus % shards:
+    if num_ipus % each:
         raise errors_impl.InvalidArgumentError(
             None,
             None,
             f"A program of {shards} shards cannot be replicated over {num_ipus} IPUs: their number has to be a "
-            f"multiple of {shards}. Select {shards * count} IPUs for {count} replicas, or {shards} for one.",
+            f"multiple of {each}. Select {each * count} IPUs for {count} replicas, or {each} for one.",
         )
     of_replicas = selection.shard_ipus(tuple(range(num_ipus)), order, pipelined=pipelined, replicas=count)
-    return [Replica(index, count, shards, group, ipus) for index, ipus in enumerate(of_replicas)]
+    return [Replica(index, count, each, group, ipus) for index, ipus in enumerate(of_replicas)]
 
 
 def _ipus(graph: FunctionGraph) -> Iterator[int]:

@@ -42,6 +42,25 @@ def shard_order(num_ipus: int, order: str = "AUTO", *, pipelined: bool = False) 
     return tuple(range(num_ipus))
 
 
+def ipus_of_replica(shards: int, num_ipus: int) -> int:
+    """How many IPUs of a device a replica takes.
+
+    A power of two of them, as devices have: a program of three shards leaves an IPU idle. As many as there are shards
+    where that divides the device, which the IPU model allows.
+
+    Args:
+        shards: IPUs that the program's ops are on.
+        num_ipus: IPUs of the device.
+
+    Source: docs/facts.md, section "Order of shards".
+
+    Example:
+        >>> ipus_of_replica(3, 8), ipus_of_replica(3, 6)
+        (4, 3)
+    """
+    return 1 << (shards - 1).bit_length() if num_ipus % shards else shards
+
+
 def shard_ipus(
     ipus: tuple[int, ...], order: str = "AUTO", *, pipelined: bool = False, replicas: int = 1
 ) -> tuple[tuple[int, ...], ...]:

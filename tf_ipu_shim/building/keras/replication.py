@@ -9,6 +9,7 @@ from tensorflow.python.framework import device as device_lib
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.named_members import named_member
+from tf_ipu_shim.machine import selection
 from tf_ipu_shim.runtime import devices
 
 
@@ -84,10 +85,10 @@ def replication_factor(device: str, shards: int) -> int:
 
     Args:
         device: its name.
-        shards: IPUs that one replica takes.
+        shards: IPUs that the model's stages or shards are on. A replica takes a power of two of them.
 
     Raises:
-        ValueError: the device is no IPU, or has fewer IPUs than one replica takes.
+        ValueError: the device is no IPU, or has fewer IPUs than the model is on.
 
     Example:
         >>> config = ipu.config.IPUConfig()
@@ -97,12 +98,13 @@ def replication_factor(device: str, shards: int) -> int:
         4
     """
     available = num_ipus(device)
+    each = selection.ipus_of_replica(shards, available)
     if shards > available:
         raise ValueError(
-            f"Current device has {available} IPUs attached, however the current model requires a multiple of {shards} "
-            f"IPUs. {_cure(shards)}"
+            f"Current device has {available} IPUs attached, however the current model requires a multiple of {each} "
+            f"IPUs. {_cure(each)}"
         )
-    return available // shards
+    return max(available // each, 1)
 
 
 def _cure(shards: int) -> str:
