@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow.core.framework import function_pb2
+from tensorflow.python.eager import context
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim import plugin
@@ -16,6 +17,7 @@ from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.profile import memory_report
+from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
@@ -230,6 +232,31 @@ def test_variables_agree_with_what_the_arenas_hold(ipus, monkeypatch):
         one = report.devices[0].ipus[ipu]
         sizes = one.modelled.categories
         assert one.variable_bytes == sizes["weight"] + sizes["optimizer_state"] == expected
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_an_update_needs_memory_for_new_values_only_where_old_ones_are_held(ipus, monkeypatch, held):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+    ipus(1)
+    with context.eager_mode(), tf.device(IPU):
+        numbers = tf.Variable(tf.range(1 << 18, dtype=tf.float32))
+
+        @tf.function(jit_compile=True)
+        def step():
+            numbers.assign(numbers * 0.5 + 1.0)
+
+        step()
+        old = numbers.read_value() if held else None
+        before = numbers.numpy()
+        gc.collect()
+        devices.load_library().reset_counters(0)
+        live = memory_report().devices[0].ipus[0].measured_live_bytes
+        step()
+        needed = memory_report().devices[0].ipus[0].measured_peak_bytes - live
+        np.testing.assert_array_equal(numbers.numpy(), before * 0.5 + 1.0)
+        if old is not None:
+            np.testing.assert_array_equal(old.numpy(), before)
+    assert (needed >= nbytes(1 << 18)) == held
 
 
 def test_a_program_whose_shapes_depend_on_values_is_taken_op_by_op(ipus):

@@ -43,7 +43,7 @@ def stopping(program: LoweredProgram, describe: Describe) -> LoweredProgram:
             if node.op == ASSERT:
                 _check(node, constants, describe(scope, node))
 
-    return with_changed(program, changed, check)
+    return with_changed(program, changed, check, may_fail=True)
 
 
 def asserting_functions(functions: Mapping[str, function_pb2.FunctionDef]) -> set[str]:

@@ -228,6 +228,8 @@ class _FunctionEmitter:
         launch.attr["Tconstants"].list.type.extend(types[:constants])
         launch.attr["Targs"].list.type.extend(types[constants : len(types) - resources])
         launch.attr["Nresources"].i = resources
+        if resources:
+            launch.attr[vocabulary.IN_PLACE_ATTRIBUTE].b = True
         return launch
 
     def _outputs_of(self, own: set[Node], phase: int) -> list[str]:

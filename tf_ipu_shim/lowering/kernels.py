@@ -133,8 +133,8 @@ class _Copies:
         types.extend([op_types.RESOURCE] * attributes["Nresources"].i)
         results = list(attributes["Tresults"].list.type)
         name = self.of(attributes["function"].func.name, attributes[vocabulary.CHIP_ATTRIBUTE].i)
-        for attribute in ("Tconstants", "Targs", "Nresources", "Tresults", "function"):
-            del attributes[attribute]
+        for attribute in ("Tconstants", "Targs", "Nresources", "Tresults", "function", vocabulary.IN_PLACE_ATTRIBUTE):
+            attributes.pop(attribute, None)
         calls.make_call(node, types, results, name)
 
     def of(self, name: str, chip: int) -> str:

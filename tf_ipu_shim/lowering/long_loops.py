@@ -68,7 +68,7 @@ def interruptible(program: LoweredProgram) -> LoweredProgram:
         if function.signature.name in conditions:
             _ask(function)
 
-    return with_changed(program, callers_of(conditions, functions), ask)
+    return with_changed(program, callers_of(conditions, functions), ask, may_fail=True)
 
 
 def _ask(condition: function_pb2.FunctionDef) -> None:

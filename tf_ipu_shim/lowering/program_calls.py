@@ -38,7 +38,10 @@ def program_call(name: str, target: str, condition: str, text: str) -> node_def_
 
 
 def with_changed(
-    program: LoweredProgram, names: Collection[str], change: Callable[[function_pb2.FunctionDef, str], None]
+    program: LoweredProgram,
+    names: Collection[str],
+    change: Callable[[function_pb2.FunctionDef, str], None],
+    may_fail: bool = False,
 ) -> LoweredProgram:
     """The program with other functions within its XLA programs.
 
@@ -46,6 +49,7 @@ def with_changed(
         program: as XLA launches; stays as it is.
         names: the functions to change, and all that run one of these.
         change: is given a copy of each, and the traced function that it was made of.
+        may_fail: whether these may fail while they run: then they must not have written to variables.
 
     Returns:
         What runs: the program itself where none of its XLA programs is among them.
@@ -59,12 +63,12 @@ def with_changed(
     for function in program.functions:
         name = function.signature.name
         if name not in programs or name not in renamed:
-            functions.append(_relaunching(function, renamed))
+            functions.append(_relaunching(function, renamed, may_fail))
         if name in renamed:
             functions.append(_changed(function, renamed, scopes.get(name, name), change))
     node = node_def_pb2.NodeDef()
     node.CopyFrom(program.node)
-    _relaunch(node, renamed)
+    _relaunch(node, renamed, may_fail)
     clusters = [
         dataclasses.replace(cluster, function=renamed.get(cluster.function, cluster.function))
         for cluster in program.clusters
@@ -118,18 +122,23 @@ def _changed(
     return copy
 
 
-def _relaunching(function: function_pb2.FunctionDef, renamed: Mapping[str, str]) -> function_pb2.FunctionDef:
+def _relaunching(
+    function: function_pb2.FunctionDef, renamed: Mapping[str, str], may_fail: bool
+) -> function_pb2.FunctionDef:
     """The function with launches of the programs that have other names now."""
     if all(node.op != vocabulary.LAUNCH for node in function.node_def):
         return function
     copy = function_pb2.FunctionDef()
     copy.CopyFrom(function)
     for node in copy.node_def:
-        _relaunch(node, renamed)
+        _relaunch(node, renamed, may_fail)
     return copy
 
 
-def _relaunch(node: node_def_pb2.NodeDef, renamed: Mapping[str, str]) -> None:
-    if node.op == vocabulary.LAUNCH:
-        launched = node.attr["function"].func
-        launched.name = renamed.get(launched.name, launched.name)
+def _relaunch(node: node_def_pb2.NodeDef, renamed: Mapping[str, str], may_fail: bool) -> None:
+    if node.op != vocabulary.LAUNCH or node.attr["function"].func.name not in renamed:
+        return
+    launched = node.attr["function"].func
+    launched.name = renamed[launched.name]
+    if may_fail:
+        node.attr.pop(vocabulary.IN_PLACE_ATTRIBUTE, None)

@@ -8,6 +8,7 @@
 #include "device.h"
 #include "half_overflow.h"
 #include "half_sums.h"
+#include "launch_in_place.h"
 #include "one_dnn.h"
 #include "one_dnn_or_plain.h"
 #include "op_programs.h"
@@ -51,6 +52,7 @@ Status MakeCpuKernel(OpKernelConstruction* construction, NodeDef node, std::uniq
   // XLA's launch kernels take their platform from the device they are made for.
   DeviceBase* device = construction->device();
   if (IpuDevice* ipu = AsIpuDevice(device)) device = ipu->Chip(0);
+  if (UpdatesInPlace(properties->node_def)) return MakeLaunchInPlace(construction, device, properties, kernel);
   OpKernel* made = nullptr;
   TF_RETURN_IF_ERROR(CreateOpKernel(DeviceType("CPU"), device,
                                     construction->device()->GetAllocator(AllocatorAttributes()),
