@@ -482,6 +482,8 @@ def test_wrong_loops(graph, body, inputs, error, text):
 def test_a_wrong_condition(graph):
     with pytest.raises(TypeError, match="condition function cannot be called"):
         compiled(lambda: ipu.loops.while_loop(lambda: True, lambda x: x, [1.0]))
+    with pytest.raises(ValueError, match=r"returned a tensor of the shape \(2,\).*tf.reduce_any"):
+        compiled(lambda: ipu.loops.while_loop(lambda x: x < 10.0, lambda x: 2 * x, [tf.constant([1.0, 3.0])]))
 
 
 def test_arguments_of_older_sdks(graph, ipus):

@@ -156,11 +156,18 @@ def test_dropout_with_seed_and_noise_shape() -> None:
     def drop(x: Any, seed: Any = (3, 4)) -> Any:
         return rand_ops.dropout(x, 0.5, [6, 1, 5], seed)
 
+    def drop_batch(x: Any) -> Any:
+        return rand_ops.dropout(x, 0.5, [None, 1, 5], [3, 4])
+
     first = drop(x).numpy()
     assert np.array_equal(first, np.broadcast_to(first[:, :1], x.shape)) and set(np.unique(first)) == {0, 2}
     with tf.device(IPU):
         on_ipu = tf.function(drop, autograph=False, jit_compile=True)(tf.constant(x)).numpy()
     np.testing.assert_array_equal(on_ipu, first)
+    for shape in (np.array([6, 1, 5]), tf.constant([6, 1, 5]), [None, 1, 5]):
+        np.testing.assert_array_equal(rand_ops.dropout(x, 0.5, shape, [3, 4]).numpy(), first)
+    batch = tf.TensorSpec([None, 16, 5])
+    np.testing.assert_array_equal(tf.function(drop_batch, [batch], autograph=False)(x).numpy(), first)
     assert np.any(drop(x, (4, 4)).numpy() != first)
     np.testing.assert_array_equal(rand_ops.dropout(x, 0.0).numpy(), x)
 
@@ -178,6 +185,14 @@ def test_dropout_with_seed_and_noise_shape() -> None:
 def test_dropout_refuses(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rand_ops.dropout(tf.ones([2, 3]), **arguments)
+
+
+def test_dropout_refuses_types() -> None:
+    with pytest.raises(TypeError, match="two integers, but got float32"):
+        rand_ops.dropout(tf.ones([2, 3]), seed=[1.0, 2.0])
+    unknown = tf.function(lambda shape: rand_ops.dropout(tf.ones([2, 3]), noise_shape=shape), autograph=False)
+    with pytest.raises(TypeError, match="whose value is not known yet"):
+        unknown(tf.constant([2, 1]))
 
 
 def all_paths(log_probs: np.ndarray, blank: int) -> Counter[tuple[int, ...]]:
@@ -217,7 +232,7 @@ def test_ctc_beam_search_against_all_paths(blank: int) -> None:
                 assert labels[sample, place].numpy().tolist() == [*sequence] + [blank] * (4 - len(sequence))
 
 
-@pytest.mark.parametrize("blank", [0, 3])
+@pytest.mark.parametrize("blank", [0, 3, -2])
 def test_ctc_loss(blank: int) -> None:
     logits = 2 * numbers(7, 4, 5)
     labels = np.array([[1, 2, 2], [4, 1, -1], [2, -1, -1], [-1, -1, -1]], np.int32)
@@ -243,6 +258,8 @@ def test_ctc_loss_without_a_path_and_types() -> None:
     for loss in (nn_ops.ctc_loss_v2, nn_ops.ctc_loss_with_log_probs, nn_ops.ctc_loss, nn_ops.ctc_loss_with_logits):
         with pytest.raises(ValueError, match="out_dtype cannot be float16 when dtype of"):
             loss([[1]], numbers(2, 1, 3), [1], [2], 0, out_dtype=tf.float16)
+        with pytest.raises(ValueError, match="blank_index must be one of the 3 classes, got 3"):
+            loss([[1]], numbers(2, 1, 3), [1], [2], 3)
 
 
 def test_sampled_losses_with_a_given_sample() -> None:

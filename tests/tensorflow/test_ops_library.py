@@ -62,6 +62,14 @@ def test_normalise_image_refuses_other_types():
         ipu.image_ops.normalise_image(tf.zeros([2, 2, 3], tf.int32), [0] * 3, [1] * 3)
 
 
+def test_normalise_image_refuses_other_channels():
+    for channels in (1, 4):
+        with pytest.raises(ValueError, match=f"must have 3 channels.*2, {channels}"):
+            ipu.image_ops.normalise_image(tf.zeros([2, 2, channels]), [0] * 3, [1] * 3)
+    with pytest.raises(ValueError, match=r"`channel_scales` to `normalise_image` must have the shape \[3\].*\(1,\)"):
+        ipu.image_ops.normalise_image(tf.zeros([2, 2, 3]), [0] * 3, [1])
+
+
 def sliced(dst, src, counts, sources, targets, zero):
     result = np.zeros_like(dst) if zero else dst.copy()
     for count, source, target in zip(counts, sources, targets):
@@ -105,6 +113,12 @@ def test_slices_are_checked():
         ipu.slicing_ops.sequence_slice(tf.ones([2, 3]), tf.ones([2, 2]), one, one, one, False)
     with pytest.raises(ValueError, match="num_elems and src_offsets must have matching, nonzero"):
         ipu.slicing_ops.sequence_slice_unpack(tf.ones([2]), tf.ones([0], tf.int32), tf.ones([0], tf.int32), 2)
+    with pytest.raises(ValueError, match="src and dst inner shapes must match"):
+        ipu.slicing_ops.sequence_slice(1.0, 2.0, [1], [0], [0], True)
+    with pytest.raises(ValueError, match="src is a scalar"):
+        ipu.slicing_ops.sequence_slice_unpack(1.0, [1], [0], 1)
+    with pytest.raises(TypeError, match="by integers, not by float32"):
+        ipu.slicing_ops.sequence_slice(tf.zeros([2]), tf.zeros([2]), [1.0], [0], [0], True)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -143,6 +157,10 @@ def test_bins_of_one_width_and_checks():
         ops.histogram_update(tf.ones([2], tf.float16), tf.ones([1]), tf.ones([1]))
     with pytest.raises(ValueError, match="hist and levels shapes are incompatible"):
         ops.histogram_update(tf.ones([3]), tf.ones([1]), tf.ones([1]))
+    with pytest.raises(ValueError, match="Only float16 and float32 types are supported"):
+        ipu.statistics_ops.fixed_width_bins([1, 2], 2)
+    with pytest.raises(ValueError, match="n_bins=0"):
+        ipu.statistics_ops.fixed_width_bins([1.0, 2.0], 0)
 
 
 def test_segment_sum():
@@ -155,6 +173,8 @@ def test_segment_sum():
         ipu.math_ops.segment_sum(data, ids, 0)
     with pytest.raises(ValueError, match="must have same length"):
         ipu.math_ops.segment_sum(data, ids[:3], 4)
+    with pytest.raises(ValueError, match="segment_ids one dimension"):
+        ipu.math_ops.segment_sum(1.0, [0], 1)
 
 
 @pytest.mark.parametrize("dimension", ["a_columns", "a_rows_b_columns", "b_rows"])
@@ -208,6 +228,8 @@ def test_embedding_lookup_takes_both_orders_of_arguments():
             lookup(table, [1], *arguments)
     with pytest.raises(ValueError, match="serialization_factor has to be at least 1"):
         lookup(table, [1], serialization_factor=0)
+    with pytest.raises(ValueError, match="takes rows of a table"):
+        ipu.embedding_ops.embedding_lookup(tf.constant(1.0), [0])
     with tf.Graph().as_default():
         assert lookup(tf.ones([6, 3]), [1], "rows", 2).op.name.startswith("rows/")
 

@@ -432,6 +432,10 @@ def test_automatic_loss_scaling_checks(options, message):
 def test_accumulating_optimizers_check(wrapper):
     with pytest.raises(ValueError, match="num_mini_batches must be a positive number"):
         wrapper(CONTROL[0](), 0)
+    with pytest.raises(ValueError, match="num_mini_batches must be a positive number. It is 2.5"):
+        wrapper(CONTROL[0](), 2.5)
+    with pytest.raises(TypeError, match="wraps a tf.compat.v1.train.Optimizer and was given 'adam'"):
+        wrapper("adam", 2)
 
 
 def test_wrong_options_are_refused():
@@ -442,6 +446,10 @@ def test_wrong_options_are_refused():
         wrap(CONTROL[0](), 2, reduction_method="median")
     with pytest.raises(ValueError, match=r"Should use optimizer in keras.ipu.optimizers \(in the"):
         optimizers.CrossReplicaOptimizer(tf.keras.optimizers.legacy.SGD(0.1))
+    with pytest.raises(TypeError, match="a function of a gradient and its variable, not 0.5"):
+        optimizers.MapGradientOptimizer(CONTROL[0](), 0.5)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="cannot be accumulated in int32"):
+        wrap(CONTROL[0](), 2, dtype=tf.int32).minimize(tf.square(v1.get_variable("w", initializer=2.0)))
 
 
 def test_names_of_all_sdks():

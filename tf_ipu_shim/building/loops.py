@@ -104,7 +104,8 @@ def while_loop(
 
     Raises:
         TypeError: `body` or `condition` does not take as many arguments, or `body` changes a value's type.
-        ValueError: `body` returns operations before tensors, or the bound is more than an int32 can count.
+        ValueError: `body` returns operations before tensors, `condition` returns no scalar, or the bound is more than
+            an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.while_loop`.
 
@@ -154,7 +155,15 @@ def _loop(
         return carried
 
     def goes_on(counter: Any, *current: Any) -> Any:
-        return condition(counter, *current) if counted else condition(*current)
+        if counted:
+            return condition(counter, *current)
+        answer = ops.convert_to_tensor(condition(*current))
+        if answer.shape.rank:
+            raise ValueError(
+                f"The condition of an IPU loop returned a tensor of the shape {answer.shape}: it has to be a scalar. "
+                "Combine its elements with tf.reduce_any or tf.reduce_all."
+            )
+        return answer
 
     counter = ops.convert_to_tensor(0, dtypes.int32)
     with accumulators.inside_loop(bound if counted else None) as traced:

@@ -64,6 +64,7 @@ def accumulator_dtype(chosen: Any, variable: Any) -> Any:
 
     Raises:
         TypeError: it is none of these.
+        ValueError: it holds no fractions.
 
     Example:
         >>> accumulator_dtype(lambda variable: tf.float32, tf.Variable(1.0, dtype=tf.float16))
@@ -72,11 +73,17 @@ def accumulator_dtype(chosen: Any, variable: Any) -> Any:
     if chosen is None:
         return variable.dtype.base_dtype
     try:
-        return dtypes.as_dtype(chosen)
+        dtype = dtypes.as_dtype(chosen)
     except TypeError:
         if not callable(chosen):
             raise
-        return dtypes.as_dtype(chosen(variable))
+        dtype = dtypes.as_dtype(chosen(variable))
+    if not dtype.is_floating:
+        raise ValueError(
+            f"Gradients of {getattr(variable, 'name', 'a variable')} cannot be accumulated in {dtype.name}: they have "
+            "fractions. Give a floating-point type."
+        )
+    return dtype
 
 
 @dataclasses.dataclass

@@ -24,6 +24,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
         A tensor `[replicas, ...]`; for a list, a list.
 
     Raises:
+        ValueError: the number of replicas is below 1.
         tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
 
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_gather`.
@@ -33,6 +34,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
         >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: two replicas
         [[1.0, 2.0], [1.0, 2.0]]
     """
+    check_replicas("all_gather", replication_factor)
     if isinstance(x, (list, tuple)):
         return [all_gather(one, replication_factor, name) for one in x]
     return plugin.load().ops.ipu_replica_gather(
@@ -56,7 +58,7 @@ def all_to_all(
         A tensor of the size of `x`.
 
     Raises:
-        ValueError: the axis is no multiple of the number of replicas.
+        ValueError: there is no such axis, it is no multiple of the number of replicas, or that is below 1.
         tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
 
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_to_all`.
@@ -66,7 +68,11 @@ def all_to_all(
         >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: replica 0 has the first row of both
         [[1.0, 1.0]]
     """
+    check_replicas("all_to_all", replication_factor)
     x = ops.convert_to_tensor(x)
+    for what, axis in (("split_dimension", split_dimension), ("concat_dimension", concat_dimension)):
+        if not -len(x.shape) <= axis < len(x.shape):
+            raise ValueError(f"all_to_all({what}={axis}): a tensor of the shape {x.shape} has no such axis.")
     size = x.shape.as_list()[split_dimension]
     if size is not None and size % replication_factor:
         raise ValueError(
@@ -77,6 +83,25 @@ def all_to_all(
         received = all_gather(parts, replication_factor)  # [from, to, ...]
         mine = array_ops.gather(received, replication_ops.replication_index(), axis=1)
         return array_ops.concat(gen_array_ops.unpack(mine, num=replication_factor, axis=0), axis=concat_dimension)
+
+
+def check_replicas(what: str, replication_factor: int) -> None:
+    """Refuses a number of replicas that no program has.
+
+    Args:
+        what: the function that was called.
+        replication_factor: the number it was given.
+
+    Raises:
+        ValueError: it is below 1.
+
+    Example:
+        >>> check_replicas("all_gather", 2)
+    """
+    if replication_factor < 1:
+        raise ValueError(
+            f"{what}(replication_factor={replication_factor}): expected the number of replicas, 1 or more."
+        )
 
 
 def stacked(tensors: Any) -> Any:

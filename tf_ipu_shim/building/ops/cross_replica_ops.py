@@ -48,6 +48,7 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
         name: of the operation.
 
     Raises:
+        TypeError: the tensor is of another type.
         tf.errors.InvalidArgumentError: when run: the group size does not divide the number of replicas.
 
     Source: `tensorflow.python.ipu.ops.cross_replica_ops.cross_replica_mean`.
@@ -58,6 +59,8 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
         3.0
     """
     x = ops.convert_to_tensor(x)
+    if not x.dtype.is_floating:
+        raise TypeError(f"cross_replica_mean takes floating-point numbers, not {x.dtype.name}. Cast them with tf.cast.")
     count = _checked(replica_group_size) or plugin.load().ops.ipu_replication_factor()
     # Divided first, as on the IPU: a sum of half-precision values could overflow.
     return cross_replica_sum(x / math_ops.cast(count, x.dtype), replica_group_size, name)

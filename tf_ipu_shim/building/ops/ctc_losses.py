@@ -26,7 +26,7 @@ def ctc_loss_v2(
         logits: `[max_time, batch, classes]`.
         label_length: `[batch]`.
         logit_length: `[batch]`: how many of the time steps count.
-        blank_index: the class of the blank.
+        blank_index: the class of the blank; negative counts from the last class.
         out_dtype: of the loss; that of the logits when left out.
         name: of the op.
 
@@ -34,7 +34,7 @@ def ctc_loss_v2(
         `[batch]`: the negative logarithm of the labels' probability; infinity where no path gives them.
 
     Raises:
-        ValueError: a float16 loss of float32 scores.
+        ValueError: a float16 loss of float32 scores, or a blank that is no class.
 
     Source: `tensorflow.python.ipu.nn_ops.ctc_loss_v2`.
 
@@ -65,7 +65,7 @@ def ctc_loss_with_log_probs(
         data: `[max_time, batch, classes]`.
         label_length: `[batch]`.
         data_length: `[batch]`.
-        blank_index: the class of the blank.
+        blank_index: the class of the blank; negative counts from the last class.
         out_dtype: of the loss; that of the data when left out.
         name: of the op.
 
@@ -73,7 +73,7 @@ def ctc_loss_with_log_probs(
         `[batch]`.
 
     Raises:
-        ValueError: a float16 loss of float32 data.
+        ValueError: a float16 loss of float32 data, or a blank that is no class.
 
     Source: `tensorflow.python.ipu.nn_ops.ctc_loss_with_log_probs`.
 
@@ -101,6 +101,9 @@ def _loss(
     labels = tf.cast(labels, tf.int32)
     label_length, data_length = tf.cast(label_length, tf.int32), tf.cast(data_length, tf.int32)
     times, batch, classes = _sizes(log_probs)
+    if not -classes <= blank_index < classes:
+        raise ValueError(f"blank_index must be one of the {classes} classes, got {blank_index}.")
+    blank_index %= classes
     # What is behind a label's length may be any number, such as -1.
     labels = tf.clip_by_value(labels, 0, classes - 1)
     blanks = tf.fill(tf.shape(labels), blank_index)

@@ -40,7 +40,7 @@ def embedding_lookup(
         Shape [*ids.shape, *params.shape[1:]].
 
     Raises:
-        ValueError: the factor is below 1 or does not divide the table's first dimension.
+        ValueError: the factor is below 1 or does not divide the table's first dimension, or there is no table.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.embedding_lookup`.
 
@@ -62,6 +62,8 @@ def embedding_lookup(
     table, rows = tf.convert_to_tensor(params), tf.convert_to_tensor(ids)
     if serialization_factor < 1:
         raise ValueError(f"serialization_factor has to be at least 1, but was {serialization_factor}.")
+    if not table.shape.rank:
+        raise ValueError(f"embedding_lookup takes rows of a table, but params has the shape {table.shape}.")
     if table.shape[0] % serialization_factor:
         raise ValueError(
             f"The serialization_factor ({serialization_factor}) must divide the size of the 0th dimension of params "

@@ -25,6 +25,7 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
 
     Raises:
         TypeError: the image is of another type.
+        ValueError: the image, the offsets or the scales are not of three channels.
 
     Source: `tensorflow.python.ipu.ops.image_ops.normalise_image`.
 
@@ -39,9 +40,20 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
             f"The input `image` to `normalise_image` must be float16, float32 or uint8, but it is {image.dtype.name}. "
             "Cast it with tf.cast."
         )
+    if image.shape.rank is None or not image.shape[-1:].is_compatible_with([3]):
+        raise ValueError(
+            f"The input `image` to `normalise_image` must have 3 channels as its last dimension, but its shape is "
+            f"{image.shape}."
+        )
     with tf.name_scope(name or "normalise_image"):
         dtype = tf.float16 if image.dtype == tf.uint8 else image.dtype
         offsets, scales = (tf.cast(tf.convert_to_tensor(value), dtype) for value in (channel_offsets, channel_scales))
+        for what, given in (("channel_offsets", offsets), ("channel_scales", scales)):
+            if not given.shape.is_compatible_with([3]):
+                raise ValueError(
+                    f"The input `{what}` to `normalise_image` must have the shape [3], a number a channel, not "
+                    f"{given.shape}."
+                )
         normalised = (tf.cast(image, dtype) * tf.cast(scale, dtype) - offsets) * scales
         padding = [[0, 0]] * (len(image.shape) - 1) + [[0, 1]]
         return tf.pad(normalised, padding)

@@ -20,7 +20,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None
         Shape [num_segments, ...]; zero for a segment without rows.
 
     Raises:
-        ValueError: a shape is not fully defined, the lengths differ, or there is no segment.
+        ValueError: a shape is not fully defined or of another rank, the lengths differ, or there is no segment.
 
     Source: `tensorflow.python.ipu.ops.math_ops.segment_sum`.
 
@@ -32,6 +32,11 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None
     for what, tensor in (("data", data), ("segment_ids", segment_ids)):
         if not tensor.shape.is_fully_defined():
             raise ValueError(f"Shape of {what} must be fully defined, but it is {tensor.shape}. Use set_shape.")
+    if len(segment_ids.shape) != 1 or not len(data.shape):
+        raise ValueError(
+            f"segment_sum takes rows and a segment for each: data has the shape {data.shape}, segment_ids "
+            f"{segment_ids.shape}. Give segment_ids one dimension, and data at least one."
+        )
     if num_segments <= 0:
         raise ValueError(f"num_segments must be greater than 0; got {num_segments}.")
     if data.shape[0] != segment_ids.shape[0]:

@@ -22,7 +22,7 @@ def dropout(
     Args:
         x: a float tensor.
         rate: the share that is dropped, a Python number in [0, 1).
-        noise_shape: the mask's shape: for each dimension of x its size, or 1 to drop along it as a whole.
+        noise_shape: the mask's shape: for each dimension of x its size or None, or 1 to drop along it as a whole.
         seed: `[2]` integers; the same seed gives the same mask. None: another mask in each run.
         name: of the op.
         **kwargs: `ref`, whether the backward pass must use the same mask in case the tensor's layout differs there.
@@ -33,7 +33,7 @@ def dropout(
 
     Raises:
         ValueError: the rate, the noise shape or the seed's shape does not fit.
-        TypeError: an unknown argument.
+        TypeError: an unknown argument, a seed that is no integers, or a noise shape that is only known when run.
 
     Source: `tensorflow.python.ipu.rand_ops.dropout`.
 
@@ -53,6 +53,8 @@ def dropout(
         seed = tf.convert_to_tensor(seed)
         if seed.shape != (2,):
             raise ValueError(f"Expected the seed to have a shape of [2], but got {seed.shape}.")
+        if not seed.dtype.is_integer:
+            raise TypeError(f"Expected the seed of dropout to be two integers, but got {seed.dtype.name}.")
     elif rate == 0.0:
         return tf.identity(x, name=name)
     else:
@@ -93,15 +95,26 @@ def mask_shape(x: Any, noise_shape: Any) -> Any:
 
     Raises:
         ValueError: it does not fit.
+        TypeError: it is a tensor that has no value yet.
     """
-    if not noise_shape:
+    if tf.is_tensor(noise_shape):
+        constant = tf.get_static_value(noise_shape)
+        if constant is None:
+            raise TypeError("noise_shape of dropout is a tensor whose value is not known yet. Give a list of numbers.")
+        noise_shape = constant
+    if noise_shape is None or not len(noise_shape):
         return tf.shape(x)
-    shape, noise = x.shape.as_list(), [int(size) for size in noise_shape]
+    shape = x.shape.as_list()
+    noise = [None if size is None else int(size) for size in noise_shape]
     if len(shape) != len(noise):
         raise ValueError(
             f"The length of noise_shape must equal the rank of x; got noise_shape {noise} for x of shape {shape}."
         )
+    sizes = tf.unstack(tf.shape(x)) if None in shape else shape
+    noise = [size if wanted is None else wanted for size, wanted in zip(sizes, noise)]
     for size, wanted in zip(shape, noise):
+        if tf.is_tensor(wanted):
+            continue
         if wanted != 1 and size != wanted:
             raise ValueError(f"Dimension mismatch, {size} != {wanted}. Use the dimension of x or 1 in noise_shape.")
     return noise

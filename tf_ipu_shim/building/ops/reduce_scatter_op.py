@@ -38,7 +38,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
         A tensor of shape `[ceil(elements / replicas)]`; for a list, a list.
 
     Raises:
-        ValueError: the tensor has no or several axes, or the operation is not known.
+        ValueError: the tensor has no or several axes, the operation is not known, or the number of replicas is below 1.
         tf.errors.InvalidArgumentError: when run: there are more or fewer replicas.
 
     Source: `tensorflow.python.ipu.ops.reduce_scatter_op.reduce_scatter`.
@@ -48,6 +48,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
         >>> strategy.run(step).numpy().tolist()  # on a device of two IPUs: replica 0 has the first half of the sum
         [2.0, 4.0]
     """
+    all_to_all_op.check_replicas("reduce_scatter", replication_factor)
     if isinstance(x, (list, tuple)):
         return [reduce_scatter(one, replication_factor, op, name) for one in x]
     x = ops.convert_to_tensor(x)

@@ -25,6 +25,7 @@ def sequence_slice(
 
     Raises:
         ValueError: the numbers of slices differ or are zero, or the inner shapes differ.
+        TypeError: these numbers are no integers.
 
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice`.
 
@@ -58,6 +59,7 @@ def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, ze
 
     Raises:
         ValueError: the numbers of slices differ or are zero, or the inner shapes differ.
+        TypeError: these numbers are no integers.
 
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice_pack`.
 
@@ -86,7 +88,8 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
         A tensor of shape [total_elements, ...].
 
     Raises:
-        ValueError: the numbers of slices differ or are zero.
+        ValueError: the numbers of slices differ or are zero, or `src` is a scalar.
+        TypeError: these numbers are no integers.
 
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice_unpack`.
 
@@ -98,12 +101,18 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
     counts, sources = _slices(
         "num_elems and src_offsets must have matching, nonzero first dimensions", num_elems, src_offsets
     )
+    if not src.shape.rank:
+        raise ValueError("sequence_slice_unpack takes elements, but src is a scalar. Give it a first dimension.")
     dst = tf.zeros([total_elements, *src.shape[1:]], src.dtype)
     return _copy(dst, src, counts, sources, tf.cumsum(counts, exclusive=True), True)
 
 
 def _slices(message: str, *numbers: Any) -> list[tf.Tensor]:
-    tensors = [tf.cast(tf.convert_to_tensor(value), tf.int32) for value in numbers]
+    given = [tf.convert_to_tensor(value) for value in numbers]
+    for tensor in given:
+        if not tensor.dtype.is_integer:
+            raise TypeError(f"Slices are given by integers, not by {tensor.dtype.name}. Cast them with tf.cast.")
+    tensors = [tf.cast(tensor, tf.int32) for tensor in given]
     lengths = [tensor.shape[0] if tensor.shape.rank else 0 for tensor in tensors]
     if lengths[0] == 0 or len(set(lengths)) != 1:
         raise ValueError(f"{message}, but they have {lengths}. Give one number a slice in each.")
@@ -111,10 +120,10 @@ def _slices(message: str, *numbers: Any) -> list[tf.Tensor]:
 
 
 def _check_inner_shapes(src: tf.Tensor, dst: tf.Tensor) -> None:
-    if src.shape[1:] != dst.shape[1:]:
+    if not src.shape.rank or not dst.shape.rank or src.shape[1:] != dst.shape[1:]:
         raise ValueError(
             f"src and dst inner shapes must match. src has the shape {src.shape}, dst {dst.shape}; "
-            "only the first dimension may differ."
+            "both have a first dimension, and only that may differ."
         )
 
 

@@ -108,6 +108,9 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> tf.Tensor:
         The inner edges of the bins, shape [n_bins - 1], of the type of `inputs`: the levels with which `histogram`
         gives `n_bins` counts.
 
+    Raises:
+        ValueError: the values are of another type, or there is no bin.
+
     Source: `tensorflow.python.ipu.ops.statistics_ops.fixed_width_bins`.
 
     Example:
@@ -115,6 +118,9 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> tf.Tensor:
         [1.0, 2.0, 3.0]
     """
     inputs = tf.convert_to_tensor(inputs)
+    _check_types(inputs)
+    if n_bins < 1:
+        raise ValueError(f"fixed_width_bins(n_bins={n_bins}): expected a number of bins, 1 or more.")
     low, high = tf.reduce_min(inputs), tf.reduce_max(inputs)
     share = tf.constant([index / n_bins for index in range(1, n_bins)], inputs.dtype)
     return low + (high - low) * share

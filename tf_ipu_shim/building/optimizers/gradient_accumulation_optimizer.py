@@ -23,8 +23,10 @@ def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
     Raises:
         ValueError: a number below one, or state that is to be sharded but not offloaded.
     """
-    if num_mini_batches < 1:
-        raise ValueError(f"num_mini_batches must be a positive number. It is {num_mini_batches}.")
+    if num_mini_batches < 1 or num_mini_batches != int(num_mini_batches):
+        raise ValueError(
+            f"num_mini_batches must be a positive number. It is {num_mini_batches}; give an integer of 1 or more."
+        )
     if sharding and offload is not None and not offload:
         raise ValueError(
             "To use replicated_optimizer_state_sharding, optimizer state must be offloaded: leave "

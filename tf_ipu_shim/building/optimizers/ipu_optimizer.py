@@ -19,6 +19,7 @@ class IpuOptimizer(optimizer_v1.Optimizer):
 
     Raises:
         ValueError: `opt` is a Keras optimizer.
+        TypeError: `opt` is no optimizer.
 
     Source: `tensorflow.python.ipu.optimizers.ipu_optimizer.IpuOptimizer`.
 
@@ -37,6 +38,11 @@ class IpuOptimizer(optimizer_v1.Optimizer):
             raise ValueError(
                 f"Should use optimizer in {place} to wrap a Keras optimizer; {type(self).__name__} wraps a "
                 f"tf.compat.v1.train.Optimizer and was given a {type(opt).__name__}."
+            )
+        if not hasattr(opt, "apply_gradients"):
+            raise TypeError(
+                f"{type(self).__name__} wraps a tf.compat.v1.train.Optimizer and was given {opt!r}. Make the "
+                "optimizer first, such as tf.compat.v1.train.GradientDescentOptimizer(0.1)."
             )
         super().__init__(False, name=name or type(self).__name__)
         self._opt = opt

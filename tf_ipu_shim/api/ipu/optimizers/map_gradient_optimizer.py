@@ -18,6 +18,7 @@ class MapGradientOptimizer(IpuOptimizer):
 
     Raises:
         ValueError: `wrapped_optimizer` is a Keras optimizer.
+        TypeError: the function cannot be called.
 
     Source: `tensorflow.python.ipu.optimizers.map_gradient_optimizer.MapGradientOptimizer`.
 
@@ -33,6 +34,11 @@ class MapGradientOptimizer(IpuOptimizer):
         name: str = "MapGradientOptimizer",
     ) -> None:
         super().__init__(wrapped_optimizer, name=name)
+        if not callable(gradient_mapping_function):
+            raise TypeError(
+                "gradient_mapping_function of MapGradientOptimizer must be a function of a gradient and its variable, "
+                f"not {gradient_mapping_function!r}."
+            )
         self._gradient_mapping_function = gradient_mapping_function
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
