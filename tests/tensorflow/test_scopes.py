@@ -88,6 +88,12 @@ def test_an_op_is_on_one_ipu(index):
         pass
 
 
+@pytest.mark.parametrize(("index", "error"), [(-2, ValueError), (None, TypeError), ("0", TypeError), (True, TypeError)])
+def test_what_no_ipu_s_number_is(index, error):
+    with pytest.raises(error, match=r"ipu_shard\("), scopes.ipu_shard(index):
+        pass
+
+
 def test_frontend_attributes_nest():
     with scopes.frontend_attribute("one", "1"):
         with scopes.frontend_attribute("two", "2"):
@@ -127,6 +133,11 @@ def test_partials_of_other_types():
     with pytest.raises(ValueError, match="^Only support float16, float32, provided float64"):
         with scopes.partials_type(tf.float64):
             pass
+
+
+def test_stochastic_rounding_is_on_or_off():
+    with pytest.raises(TypeError, match="expected True or False"), scopes.stochastic_rounding("off"):
+        pass
 
 
 def test_scopes_do_nothing_to_eager_ops(ipus):

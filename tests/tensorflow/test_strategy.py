@@ -185,6 +185,16 @@ def test_a_strategy_of_another_device(ipus):
     assert weight.device.endswith("/device:IPU:1") and result.device.endswith("/device:IPU:1")
 
 
+@pytest.mark.parametrize(("device", "error"), [("IPU:0", ValueError), (0, TypeError)])
+def test_a_device_that_has_no_name(device, error):
+    """It is refused before the scope is entered, which would not be left again."""
+    with pytest.raises(error, match="IPUStrategyV1.*'/device:IPU:0'"):
+        ipu_strategy.IPUStrategyV1(device).scope().__enter__()
+    with pytest.raises(error, match="cpu_device"):
+        ipu_strategy.IPUStrategyV1(cpu_device=device)
+    assert not tf.distribute.has_strategy()
+
+
 def test_reduce(strategy):
     values = tf.constant([[1.0, 2.0], [3.0, 6.0]])
     np.testing.assert_array_equal(strategy.reduce("SUM", values, axis=None), values)

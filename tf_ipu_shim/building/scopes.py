@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -72,7 +73,8 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
             do. An iterable must hold one index.
 
     Raises:
-        ValueError: an iterable holds several different indices.
+        ValueError: an iterable holds several different indices, or the index is below -1.
+        TypeError: the index is no integer.
 
     Source: `tensorflow.python.ipu.scopes.ipu_shard`.
 
@@ -86,6 +88,13 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
     if len(shards) != 1:
         raise ValueError(
             f"ipu_shard was given the indices {shards}. An op is on one IPU: give one index, or -1 for every IPU."
+        )
+    number: Any = shards[0]
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+        raise TypeError(f"ipu_shard({index!r}): expected the number of an IPU, from 0 up, or -1 for every IPU.")
+    if int(number) < -1:
+        raise ValueError(
+            f"ipu_shard({index!r}): there is no such IPU. Count from 0 within the device; -1 means every IPU."
         )
     sharding = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=shards)
     with tracing.attributes(
@@ -168,12 +177,17 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
     Args:
         override: whether to round stochastically.
 
+    Raises:
+        TypeError: it is no boolean.
+
     Source: `tensorflow.python.ipu.scopes.stochastic_rounding`.
 
     Example:
         >>> with stochastic_rounding(True):
         ...     y = tf.matmul(tf.ones([2, 4], tf.float16), tf.ones([4, 3], tf.float16))
     """
+    if override not in (True, False):
+        raise TypeError(f"stochastic_rounding({override!r}): expected True or False.")
     name = "STOCHASTIC_ROUNDING"
     on, off, undefined = "THREESTATE_ON", "THREESTATE_OFF", "THREESTATE_UNDEFINED"
     before = _frontend_attributes(ops.get_default_graph()).map

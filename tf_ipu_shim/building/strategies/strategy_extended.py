@@ -33,6 +33,19 @@ from tf_ipu_shim.lowering import vocabulary
 ipu_iterators.install()
 
 
+def _check_device(strategy: Any, argument: str, device: Any) -> None:
+    """A name that TensorFlow refuses would leave the strategy's scope half entered."""
+    what = f"{type(strategy).__name__}({argument}={device!r})"
+    if not isinstance(device, str):
+        raise TypeError(f"{what}: expected the name of a device, such as '/device:IPU:0' or '/device:CPU:0'.")
+    try:
+        device_lib.DeviceSpec.from_string(device)
+    except ValueError as error:
+        raise ValueError(
+            f"{what} is not the name of a device: {error} Use one such as '/device:IPU:0' or '/device:CPU:0'."
+        ) from None
+
+
 class DeviceExtended(distribute_lib.StrategyExtendedV1):
     """The extended part of a strategy whose one worker is an IPU device.
 
@@ -40,6 +53,10 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
         container_strategy: the strategy.
         ipu_device: where variables live and functions run.
         cpu_device: where initial values are computed and datasets run.
+
+    Raises:
+        TypeError: a device is no string.
+        ValueError: a device's name cannot be read.
 
     Source: `tensorflow.python.ipu.ipu_strategy.IPUExtendedV1`.
 
@@ -50,6 +67,8 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
 
     def __init__(self, container_strategy: Any, ipu_device: str, cpu_device: str) -> None:
         super().__init__(container_strategy)
+        _check_device(container_strategy, "ipu_device", ipu_device)
+        _check_device(container_strategy, "cpu_device", cpu_device)
         self._ipu_device = self._variable_device = ipu_device
         self._cpu_device = cpu_device
         self._default_device = ipu_device
