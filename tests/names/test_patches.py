@@ -27,6 +27,7 @@ OURS = {
     ("names/after_loading.py", "loader.exec_module"): "made for one import, and taken away by it",
     ("names/__init__.py", "sys.meta_path"): "run when Python starts; `names.finder` registers it",
     ("cli/runner.py", "error.__traceback__"): "an exception's",
+    ("building/strategies/sized_datasets.py", "distributed.__class__"): "a dataset made for one of our strategies",
     ("api/ipu/test_utils/hardware_test_utils.py", "test_uses_ipus.__test__"): "a function of that file",
     ("api/ipu/test_utils/hardware_test_utils.py", "test_may_use_ipus_or_model.__test__"): "a function of that file",
 }

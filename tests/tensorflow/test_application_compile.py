@@ -93,7 +93,8 @@ def test_scalars_that_are_streamed_need_an_engine(compiles_only):
     assert sizes(signature_of(compile_op(function))) == (0, 1, 0, 1)
 
 
-def test_iterators_of_a_strategy_are_infeeds(compiles_only):
+@pytest.mark.parametrize("freeze", [False, True])
+def test_iterators_of_a_strategy_are_infeeds(compiles_only, freeze):
     outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
     datasets = [tf.data.Dataset.from_tensors(np.zeros(shape, np.float32)).repeat() for shape in ([2], [2, 2])]
     with ipu.ipu_strategy.IPUStrategy().scope():
@@ -104,7 +105,7 @@ def test_iterators_of_a_strategy_are_infeeds(compiles_only):
         for _ in tf.range(10):
             outfeed.enqueue(tf.linalg.matvec(next(second), next(first)))
 
-    signature = signature_of(compile_op(function))
+    signature = signature_of(compile_op(function, freeze_variables=freeze))
     assert sizes(signature) == (0, 2, 0, 1)
     assert {tuple(d.size for d in s.shape.dim): s.feed for s in signature.streamed_inputs}.keys() == {(2,), (2, 2)}
     assert {s.feed for s in signature.streamed_inputs} == {0, 1}

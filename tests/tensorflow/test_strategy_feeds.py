@@ -187,6 +187,18 @@ def test_distributed_datasets_are_taken_eagerly(strategy):
     assert [int(strategy.run(function, args=[x])) for x in dataset] == [0, 1]
 
 
+def test_distributed_datasets_are_as_long_as_those_given(strategy):
+    four = tf.data.Dataset.range(4)
+    for distributed in (strategy.distribute_datasets_from_function, strategy.experimental_distribute_dataset):
+        given = (lambda data: lambda context: data) if "function" in distributed.__name__ else lambda data: data
+        assert len(distributed(given(four))) == 4
+        assert distributed(given(four.take(0)))  # as stock TensorFlow's datasets are
+        for data, message in ((four.repeat(), "for ever"), (four.filter(lambda x: x > 1), "cannot tell")):
+            assert distributed(given(data))
+            with pytest.raises(TypeError, match=message):
+                len(distributed(given(data)))
+
+
 def test_queues_take_the_strategy_s_device(ipus):
     ipus([1, 1])
     second = ipu.ipu_strategy.IPUStrategyV1("/device:IPU:1")

@@ -16,6 +16,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building import ipu_compiler, tracing
+from tf_ipu_shim.lowering.feed_signature import feeds_of
 
 
 def application_compile(
@@ -45,12 +46,15 @@ def _compile(func: Callable[..., Any], inputs: Any, output_path: str | None, fre
     function = tracing.as_function(graph, traced.result.tensors, traced.result.operations)
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)
+    infeeds, _ = feeds_of(graph.name, {listed.signature.name: listed for listed in library.function})
+    iterators = {feed.argument for feed in infeeds}
     variable_names = dict(_variable_names(graph))
     names, frozen = [], []
     for index, tensor in enumerate(graph.external_captures):
         if tensor.dtype.name == "resource":
             names.append(variable_names.get(id(tensor)) or _own_name(tensor, index))
-            frozen.append(freeze)
+            # An iterator has no value to freeze: it is an infeed of the engine.
+            frozen.append(freeze and index not in iterators)
             continue
         names.append(_own_name(tensor, index))
         frozen.append(_is_known(tensor))

@@ -28,6 +28,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.feeds import ipu_iterators
 from tf_ipu_shim.building.ops import cross_replica_ops
+from tf_ipu_shim.building.strategies import sized_datasets
 from tf_ipu_shim.lowering import vocabulary
 
 ipu_iterators.install()
@@ -204,13 +205,21 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
         return numpy_dataset.one_host_numpy_dataset(numpy_input, numpy_dataset.SingleDevice(self._cpu_device), session)
 
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
-        return input_util.get_distributed_dataset(
-            dataset, self._input_workers, self._container_strategy(), options=options
+        return sized_datasets.sized(
+            input_util.get_distributed_dataset(
+                dataset, self._input_workers, self._container_strategy(), options=options
+            )
         )
 
     def _distribute_datasets_from_function(self, dataset_fn: Any, options: Any) -> Any:
-        return input_util.get_distributed_datasets_from_function(
-            dataset_fn, self._input_workers, [distribute_lib.InputContext()], self._container_strategy(), options
+        return self._from_function(dataset_fn, distribute_lib.InputContext(), options)
+
+    def _from_function(self, dataset_fn: Any, this: Any, options: Any) -> Any:
+        """The datasets of the process that `this`, an `InputContext`, describes."""
+        return sized_datasets.sized(
+            input_util.get_distributed_datasets_from_function(
+                dataset_fn, self._input_workers, [this], self._container_strategy(), options
+            )
         )
 
     def _experimental_distribute_values_from_function(self, value_fn: Any) -> Any:

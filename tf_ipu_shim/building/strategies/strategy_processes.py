@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensorflow.python.distribute import distribute_lib, distribute_utils, input_util, values
+from tensorflow.python.distribute import distribute_lib, distribute_utils, values
 from tensorflow.python.framework import indexed_slices, ops
 from tensorflow.python.platform import tf_logging
 
@@ -167,9 +167,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
 
     def _distribute_datasets_from_function(self, dataset_fn: Any, options: Any) -> Any:
         this = distribute_lib.InputContext(self._job.size, self._job.rank, self._num_replicas_in_sync)
-        return input_util.get_distributed_datasets_from_function(
-            dataset_fn, self._input_workers, [this], self._container_strategy(), options
-        )
+        return self._from_function(dataset_fn, this, options)
 
 
 def _is_value(value: Any) -> bool:
