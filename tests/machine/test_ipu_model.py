@@ -29,6 +29,8 @@ def test_the_configuration_comes_before_the_flag(configured, flag, tiles):
 def test_more_tiles_than_there_are():
     with pytest.raises(ValueError, match=r"asked for 1217 tiles per IPU, but ipu1 has 1216.*--ipu_model_tiles"):
         chip_for(CHIPS["gc2"], MODEL, version="ipu1", tiles_per_ipu=1217)
+    with pytest.raises(ValueError, match=r"asked for -1 tiles per IPU"):
+        chip_for(CHIPS["gc2"], MODEL, version="ipu1", tiles_per_ipu=-1)
 
 
 def test_a_version_means_the_systems_own_chip_where_it_fits():

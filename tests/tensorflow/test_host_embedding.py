@@ -195,6 +195,10 @@ def test_arguments_are_checked():
         embedding_ops.HostEmbedding("t", variable, optimizer_spec="SGD")
     with pytest.raises(ValueError, match="Unknown partition strategy"):
         embedding_ops.HostEmbedding("t", variable, partition_strategy="ROWS")
+    with pytest.raises(ValueError, match=r"shape \[6\]: expected \[tokens, encoding\]"):
+        embedding_ops.create_host_embedding("t", [6], tf.float32)
+    with pytest.raises(ValueError, match="type string: use float16 or float32"):
+        embedding_ops.create_host_embedding("t", [6, 2], tf.string)
     table = embedding_ops.HostEmbedding("t", variable)
     with pytest.raises(NotImplementedError, match="HostEmbedding.__call__ is not supported. Please use the"):
         table()

@@ -22,7 +22,7 @@ def chip_for(system_chip: Chip, flags: PoplarFlags, *, version: str = "", tiles_
         tiles_per_ipu: `ipu_model.tiles_per_ipu`, tiles; 0 is not set.
 
     Raises:
-        ValueError: if there is no such version, or more tiles are asked for than the chip has.
+        ValueError: if there is no such version, or more tiles are asked for than the chip has, or fewer than none.
 
     Source: docs/facts.md, section "IPU Model".
 
@@ -33,8 +33,8 @@ def chip_for(system_chip: Chip, flags: PoplarFlags, *, version: str = "", tiles_
     if not flags.use_ipu_model:
         return system_chip
     chip = for_version(system_chip, version or DEFAULT_VERSION)
-    tiles = tiles_per_ipu if tiles_per_ipu > 0 else flags.ipu_model_tiles
-    if tiles > chip.tiles:
+    tiles = tiles_per_ipu or flags.ipu_model_tiles
+    if tiles_per_ipu < 0 or tiles > chip.tiles:
         raise ValueError(
             f"The IPU Model was asked for {tiles} tiles per IPU, but {chip.target} has {chip.tiles}. Set "
             "ipu_model.tiles_per_ipu (or --ipu_model_tiles) to at most that, or to 0 for all of them."

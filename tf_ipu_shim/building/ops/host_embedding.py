@@ -298,6 +298,12 @@ def create_host_embedding(
         >>> optimizer = HostEmbeddingOptimizerSpec(0.1)
         >>> table = create_host_embedding("words", [30000, 64], tf.float32, optimizer_spec=optimizer)
     """
+    if tf.TensorShape(shape).rank != 2:
+        raise ValueError(f"create_host_embedding({name!r}) was given the shape {shape}: expected [tokens, encoding].")
+    if tf.as_dtype(dtype) not in (tf.float16, tf.float32):
+        raise ValueError(
+            f"create_host_embedding({name!r}) was given the type {tf.as_dtype(dtype).name}: use float16 or float32."
+        )
     with tf.init_scope(), tf.device("/device:CPU:0"):
         variable = v1.get_variable(name, shape, dtype, initializer, trainable=False, use_resource=True)
     return HostEmbedding(name, variable, partition_strategy, optimizer_spec)
