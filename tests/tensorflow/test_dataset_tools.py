@@ -77,7 +77,7 @@ def test_benchmark_checks():
 
 def test_increasing_datasets():
     single = test_utils.create_single_increasing_dataset(3, [2], np.int32, repeat=False)
-    assert [value.numpy().tolist() for value in single] == [[0, 0], [1, 1], [2, 2]]
+    assert [value.numpy().tolist() for (value,) in single] == [[0, 0], [1, 1], [2, 2]]
     dual = test_utils.create_dual_increasing_dataset(3, [2, 2], [1]).skip(4)
     data, label = next(iter(dual))
     np.testing.assert_array_equal(data, np.ones([2, 2], "f"))

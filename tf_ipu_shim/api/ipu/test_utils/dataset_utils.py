@@ -61,7 +61,7 @@ def create_dual_increasing_dataset(
 def create_single_increasing_dataset(
     value: int, shape: Any = None, dtype: Any = np.float32, repeat: bool = True
 ) -> Any:
-    """A dataset of tensors; all of element `i` is `i`.
+    """A dataset of tuples of one tensor each; all of element `i` is `i`.
 
     Args:
         value: number of elements.
@@ -72,10 +72,10 @@ def create_single_increasing_dataset(
     Source: `tensorflow.python.ipu.test_utils.dataset_utils.create_single_increasing_dataset`.
 
     Example:
-        >>> dataset = create_single_increasing_dataset(10, shape=[4, 4])
+        >>> [tensor.shape for tensor in next(iter(create_single_increasing_dataset(10, shape=[4, 4])))]
+        [TensorShape([4, 4])]
     """
-    dataset = _counting(value).map(lambda number: _filled(number, _DATA if shape is None else shape, dtype))
-    return dataset.repeat() if repeat else dataset
+    return create_multi_increasing_dataset(value, [_DATA if shape is None else shape], [dtype], repeat)
 
 
 def _counting(value: int) -> Any:
