@@ -2,8 +2,11 @@
 
 import importlib
 
+import numpy as np
 import pytest
+import tensorflow as tf
 from tensorflow.python import ipu
+from tensorflow.python.layers import convolutional, normalization, pooling
 
 from tf_ipu_shim import errors
 
@@ -38,3 +41,18 @@ def test_optimizers_under_their_older_names(name):
     older = importlib.import_module(f"tensorflow.python.ipu.{name}")
     assert older is importlib.import_module(f"tensorflow.python.ipu.optimizers.{name}")
     assert older is getattr(ipu, name)
+
+
+@pytest.mark.filterwarnings("ignore:`tf.layers:UserWarning")
+def test_layers_of_tensorflow_1_are_in_tensorflows_own_modules():
+    x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+    with tf.Graph().as_default():
+        pooled = pooling.max_pooling2d(tf.constant(x), 2, 2)
+        summed = convolutional.conv2d(pooled, 1, 2, kernel_initializer=tf.ones_initializer())
+        normalised = normalization.batch_normalization(pooled, epsilon=0.0, name="norm")
+        with tf.compat.v1.Session() as session:
+            session.run(tf.compat.v1.global_variables_initializer())
+            values = session.run([pooled, summed, normalised])
+    np.testing.assert_array_equal(values[0].ravel(), [5, 7, 13, 15])
+    assert values[1].item() == 40
+    np.testing.assert_allclose(values[2], values[0])

@@ -21,6 +21,7 @@ from tf_ipu_shim.names import (
     dimensions,
     era,
     half_batch_norm,
+    legacy_normalization,
     removed_functions,
     removed_names,
     yaml_loader,
@@ -152,6 +153,7 @@ def install_attributes() -> None:
         dataset_statistics.install()
         dimensions.install()
         half_batch_norm.install()
+        legacy_normalization.install()
         removed_names.install()
         removed_functions.install()
         yaml_loader.install()

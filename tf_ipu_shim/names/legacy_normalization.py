@@ -1,0 +1,47 @@
+"""`tensorflow.python.layers.normalization`, which looks for its layers where no Keras 2 has them.
+
+TensorFlow 2.15.1 and 2.21.0 load `tf_keras.legacy_tf_layers`: 2.15 has that in `keras`, and `tf_keras` of 2.21 below
+another name.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import after_loading
+
+_NAME = "tensorflow.python.layers.normalization"
+_LAYERS = "legacy_tf_layers.normalization"
+_WHY = "batch_norm of tensorflow.python.layers"
+
+
+def install() -> None:
+    """Has the module find its layers, as it is loaded or will be."""
+    module = sys.modules.get(_NAME)
+    if module is not None:
+        _loaded(module)
+    else:
+        _finder.install(_NAME, why=_WHY)
+
+
+def _loaded(module: types.ModuleType) -> None:
+    from tf_ipu_shim import keras2  # it asks the finders, which load this file
+
+    stock = vars(module).get("normalization")
+    root = next(filter(keras2.has_engine, keras2.ROOTS[:2]), None)
+    if stock is None or root is None:
+        return
+    # It is loaded when it is first asked for something, and takes its place in the module then.
+    found = type(stock)("normalization", vars(module), f"{root}.{_LAYERS}")
+    patches.change(
+        f"{_NAME}.normalization",
+        lambda: setattr(module, "normalization", found),
+        lambda: setattr(module, "normalization", stock),
+        why=_WHY,
+        undone="the stock attribute is put back",
+    )
+
+
+_finder = after_loading.Finder(_NAME.__eq__, _loaded)
