@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
+import importlib.machinery
 import os
 import pathlib
 from typing import Any
@@ -85,14 +85,15 @@ def root_of(kind: type) -> str | None:
 def has_engine(name: str) -> bool:
     """Whether a root is installed and Keras 2's.
 
-    Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`.
+    Looks for the file: importing Keras 3 takes seconds, and fails under `--tf1`. What is installed counts, not what a
+    name leads to in this process (`names/keras_name`).
 
     Example:
         >>> has_engine(root())
         True
     """
     package, _, below = name.partition(".")
-    spec = importlib.util.find_spec(package)
+    spec = importlib.machinery.PathFinder.find_spec(package)
     file = pathlib.Path(below, *_ENGINE.strip(".").split(".")).with_suffix(".py")
     return spec is not None and any(
         (pathlib.Path(path) / file).exists() for path in spec.submodule_search_locations or ()

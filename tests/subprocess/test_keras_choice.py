@@ -35,6 +35,37 @@ def test_keras_2_is_used_by_itself(python):
     assert variable == ("1" if APART else "None")
 
 
+IMPORTS = """
+import keras
+import keras.utils
+from keras import backend
+from keras.engine import training
+from keras.layers import Dense
+from keras.layers.core import Dropout
+"""
+
+
+def test_keras_by_its_own_name_is_the_same_in_a_script_for_ipus(python):
+    rest = """
+import tensorflow as tf
+from tensorflow.python import ipu
+from keras.ipu import PipelineStage
+from tf_ipu_shim import keras2
+assert Dense is keras.layers.Dense is tf.keras.layers.Dense and Dropout is tf.keras.layers.Dropout
+assert training is keras2.module("engine.training") and backend is tf.keras.backend and keras.ipu is tf.keras.ipu
+with ipu.ipu_strategy.IPUStrategy().scope():
+    print(isinstance(keras.Sequential([Dense(2, input_shape=(3,))]), tf.keras.Model))
+"""
+    script = python.script("import tf_ipu_shim\n" + IMPORTS + rest)
+    assert python.succeeds(script, environment=ENVIRONMENT).split() == ["True"]
+
+
+@pytest.mark.skipif(not APART, reason="this TensorFlow has no Keras 3")
+def test_keras_by_its_own_name_is_what_is_installed_in_a_stock_script(python):
+    script = python.script("import tf_ipu_shim\nimport keras\nprint(keras.__version__)")
+    assert python.succeeds(script, environment=ENVIRONMENT).startswith("3.")
+
+
 @pytest.mark.skipif(not APART, reason="this TensorFlow has no Keras 3")
 @pytest.mark.parametrize("choice", [{"TF_USE_LEGACY_KERAS": "0"}, {"TF_IPU_SHIM_ERA": "stock"}], ids=str)
 def test_keras_3_is_refused_in_a_scope_and_works_elsewhere(python, choice):

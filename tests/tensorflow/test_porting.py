@@ -122,6 +122,8 @@ def test_keras_3(monkeypatch):
     text = (
         CONFIGURED + "import keras\nimport os\nos.environ['TF_USE_LEGACY_KERAS'] = '0'\nfrom tensorflow import keras\n"
     )
+    assert found(text) == [(Kind.TRAP, 6, "Keras 3 chosen")]
+    monkeypatch.setenv("TF_IPU_SHIM_ERA", "stock")
     assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (4, 6)]
 
 

@@ -48,6 +48,10 @@ class NamesFinder:
                 from tf_ipu_shim.names import keras_choice
 
                 keras_choice.choose()
+            if fullname == "keras" and self is _first:
+                from tf_ipu_shim.names import keras_name
+
+                return keras_name.find()
             return None
         from tf_ipu_shim.names import finder
 

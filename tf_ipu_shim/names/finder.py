@@ -90,7 +90,7 @@ def find_own(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
     A Graphcore wheel that really has the module wins: where Python finds a file for it, this finder stays away.
     """
-    if fullname.partition(".")[0] in _OF_OTHERS and not _is_for_ipus():
+    if fullname.partition(".")[0] in _OF_OTHERS and not is_for_ipus():
         return None
     theirs = graphcore_name(fullname)
     if theirs is not None:
@@ -123,7 +123,7 @@ def _explain_absence(fullname: str) -> None:
     Raises:
         ModuleNotFoundError: an import statement asks for it. Who asks whether there is such a module is told no.
     """
-    if _is_for_ipus() or not era.wanted() or not _is_imported():
+    if is_for_ipus() or not era.wanted() or not _is_imported():
         return
     raise ModuleNotFoundError(
         f"No module named {fullname!r}. tf_ipu_shim has it where a script uses IPUs: import tensorflow.python.ipu "
@@ -132,7 +132,7 @@ def _explain_absence(fullname: str) -> None:
     )
 
 
-def _is_for_ipus() -> bool:
+def is_for_ipus() -> bool:
     """Whether names of others are served: in a process that uses `ipu`, and to a script that is about to."""
     return era.active() or (era.wanted() and scripts_for_ipus.importing(_is_graphcores))
 
@@ -151,12 +151,12 @@ def _is_imported() -> bool:
 
 
 def _find_in_contrib(fullname: str) -> ModuleSpec | None:
-    if not fullname.startswith((contrib.NAME + ".", contrib.NAME)) or not _is_for_ipus():
+    if not fullname.startswith((contrib.NAME + ".", contrib.NAME)) or not is_for_ipus():
         return None
     ipu = f"{contrib.NAME}.ipu"
     if fullname == ipu or fullname.startswith(ipu + "."):  # where it was before SDK 1.0
         target = _find_spec("tensorflow.python.ipu" + fullname[len(ipu) :])
-        return _alias_spec(fullname, target) if target else None
+        return alias_spec(fullname, target) if target else None
     spec = contrib.spec(fullname)
     if spec is not None:
         _served.append(fullname)
@@ -196,7 +196,7 @@ def _asked_by_a_script() -> bool:
 def _find_moved(fullname: str) -> ModuleSpec | None:
     moved = stock_aliases.find(fullname)
     target = _find_spec(moved) if moved else None
-    return _alias_spec(fullname, target) if target else None
+    return alias_spec(fullname, target) if target else None
 
 
 def _find_under_own_name(fullname: str, theirs: str, path: Sequence[str] | None) -> ModuleSpec | None:
@@ -221,7 +221,7 @@ def _find_alias(fullname: str, ours: str, path: Sequence[str] | None) -> ModuleS
         return None
     if isinstance(target.loader, missing.RefusingLoader):
         return ModuleSpec(fullname, target.loader)
-    return _alias_spec(fullname, target)
+    return alias_spec(fullname, target)
 
 
 def _find_spec(fullname: str) -> ModuleSpec | None:
@@ -233,7 +233,13 @@ def _find_spec(fullname: str) -> ModuleSpec | None:
         raise
 
 
-def _alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
+def alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
+    """How a module is loaded that is another one.
+
+    Args:
+        fullname: under which it is imported.
+        target: of the module that it is.
+    """
     is_package = target.submodule_search_locations is not None
     return ModuleSpec(fullname, AliasLoader(target.name), origin=target.origin, is_package=is_package)
 

@@ -13,6 +13,7 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.names import era
 
 ENVIRONMENT_VARIABLE = "TF_USE_LEGACY_KERAS"
+CHOSEN = ("1", "true", "True")  # its values that choose Keras 2
 
 
 def choose() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import sys
 import types
 from collections.abc import Sequence
 from importlib.abc import Loader
@@ -86,13 +87,13 @@ class KerasLoader(Loader):
 
 
 def is_keras_2() -> bool:
-    """Whether `keras` itself, rather than `tf_keras`, is Keras 2.
+    """Whether `keras` is Keras 2: as it is installed, or as a script for IPUs has it (`keras_name`).
 
     Example:
-        >>> is_keras_2() == keras2.has_engine("keras.src")
+        >>> keras2.has_engine("keras.src") <= is_keras_2()
         True
     """
-    return keras2.has_engine("keras.src")
+    return keras2.has_engine("keras.src") or sys.modules.get("keras", _MISSING) is sys.modules.get("tf_keras")
 
 
 def spec(

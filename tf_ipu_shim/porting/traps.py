@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.errors import UnsupportedError
-from tf_ipu_shim.names import keras_choice
+from tf_ipu_shim.names import era, keras_choice
 from tf_ipu_shim.porting.scan import Scan, Use, dotted_text, strings_set
 from tf_ipu_shim.porting.sources import Source
 
@@ -69,15 +69,15 @@ def _keras(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
     """Keras 3, whose models know nothing of IPUs: chosen by the file, by the environment, or for want of another."""
     variable = keras_choice.ENVIRONMENT_VARIABLE
     what = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
-    apart = keras_choice.is_apart()
+    is_keras_3 = keras_choice.is_apart() and not era.wanted()
     for line, text in strings_set(tree, variable):
         if _chooses_keras3(text):
             yield Trap(line, "Keras 3 chosen", f"{variable}={text} chooses it: {what}. Set it to 1, or leave it unset.")
     for node in _nodes(tree, (ast.Import, ast.ImportFrom)):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         is_keras = any(name.partition(".")[0] == "keras" and not name.startswith("keras.ipu") for name in names)
-        if is_keras and apart:
-            why = f"`import keras` is Keras 3 here: {what}. Write `from tensorflow import keras`."
+        if is_keras and is_keras_3:
+            why = f"`import keras` is Keras 3 with {era.NAMES.variable}=stock: {what}. Leave that unset."
             yield Trap(node.lineno, "Keras 3 chosen", why)
         elif is_keras or "keras" in scan.aliases and any(name.startswith("tensorflow") for name in names):
             yield from _chosen_outside(node.lineno, what)
@@ -98,7 +98,7 @@ def _chosen_outside(line: int, what: str) -> Iterator[Trap]:
 
 def _chooses_keras3(value: str) -> bool:
     """Whether that value of the environment variable does, where TensorFlow brings Keras 3."""
-    return value not in ("1", "true", "True") and not keras2.has_engine("keras.src")
+    return value not in keras_choice.CHOSEN and not keras2.has_engine("keras.src")
 
 
 def _batches(tree: ast.Module) -> Iterator[Trap]:

@@ -1,0 +1,61 @@
+"""`import keras` is Keras 2 in scripts for IPUs, where that is a package of its own.
+
+Scripts of the time import `keras` or `tensorflow.keras` as they please: it was one. From TensorFlow 2.16 on `keras` is
+Keras 3, whose models run on no IPU. So in a process that uses IPUs, or in a script that is about to, the name leads to
+`tf_keras`, where `tf.keras` does so too. Not where Keras 3 is loaded already, or chosen by the user. Checked on
+TensorFlow 2.21.0 with tf_keras 2.21.0; TensorFlow 2.15 has Keras 2 as `keras`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import era, finder, keras_choice
+
+NAME = "keras"
+_KERAS_2 = "tf_keras"
+
+
+def find() -> ModuleSpec | None:
+    """The spec of Keras 2 under the name of Keras 3, or None where the name is to mean what is installed."""
+    if not keras_choice.is_apart() or not finder.is_for_ipus() or not era.wanted():
+        return None
+    keras_choice.choose()
+    if os.environ.get(keras_choice.ENVIRONMENT_VARIABLE) not in keras_choice.CHOSEN:
+        return None
+    target = importlib.util.find_spec(_KERAS_2)
+    if target is None:
+        return None
+    patches.change(
+        f"sys.meta_path: {NAME}",
+        lambda: sys.meta_path.insert(0, _below),  # type: ignore[arg-type]
+        lambda: sys.meta_path.remove(_below),  # type: ignore[arg-type]
+        why="`import keras` is Keras 2, as it was",
+        undone="the finder is removed",
+    )
+    return finder.alias_spec(NAME, target)
+
+
+class _Below:
+    """Finds the modules of Keras 2 below the name."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        package, _, below = fullname.partition(".")
+        if package != NAME or not below or finder.own_name(fullname) is not None:
+            return None
+        if sys.modules.get(NAME) is not sys.modules.get(_KERAS_2):  # somebody has asked for it, and not imported it
+            return None
+        try:
+            found = importlib.util.find_spec(f"{_KERAS_2}.{below}")
+        except ModuleNotFoundError:  # a package that Keras has split since: names of the time are found later
+            return None
+        return finder.alias_spec(fullname, found) if found is not None else None
+
+
+_below = _Below()
