@@ -52,7 +52,8 @@ from tensorflow.python import ipu
 from keras.ipu import PipelineStage
 from tf_ipu_shim import keras2
 assert Dense is keras.layers.Dense is tf.keras.layers.Dense and Dropout is tf.keras.layers.Dropout
-assert training is keras2.module("engine.training") and backend is tf.keras.backend and keras.ipu is tf.keras.ipu
+assert backend.epsilon is tf.keras.backend.epsilon
+assert training is keras2.module("engine.training") and keras.ipu is tf.keras.ipu
 with ipu.ipu_strategy.IPUStrategy().scope():
     print(isinstance(keras.Sequential([Dense(2, input_shape=(3,))]), tf.keras.Model))
 """
