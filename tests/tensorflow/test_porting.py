@@ -124,6 +124,9 @@ def test_keras_3(monkeypatch):
     )
     assert found(text) == [(Kind.TRAP, 6, "Keras 3 chosen")]
     monkeypatch.setenv("TF_IPU_SHIM_ERA", "stock")
+    monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
+    assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (1, 4, 6, 7)]
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
     assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (4, 6)]
 
 

@@ -69,27 +69,28 @@ def _keras(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
     """Keras 3, whose models know nothing of IPUs: chosen by the file, by the environment, or for want of another."""
     variable = keras_choice.ENVIRONMENT_VARIABLE
     what = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
-    is_keras_3 = keras_choice.is_apart() and not era.wanted()
     for line, text in strings_set(tree, variable):
         if _chooses_keras3(text):
             yield Trap(line, "Keras 3 chosen", f"{variable}={text} chooses it: {what}. Set it to 1, or leave it unset.")
     for node in _nodes(tree, (ast.Import, ast.ImportFrom)):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
         is_keras = any(name.partition(".")[0] == "keras" and not name.startswith("keras.ipu") for name in names)
-        if is_keras and is_keras_3:
-            why = f"`import keras` is Keras 3 with {era.NAMES.variable}=stock: {what}. Leave that unset."
-            yield Trap(node.lineno, "Keras 3 chosen", why)
-        elif is_keras or "keras" in scan.aliases and any(name.startswith("tensorflow") for name in names):
-            yield from _chosen_outside(node.lineno, what)
+        if is_keras or "keras" in scan.aliases and any(name.startswith("tensorflow") for name in names):
+            yield from _chosen_outside(node.lineno, is_keras, what)
 
 
-def _chosen_outside(line: int, what: str) -> Iterator[Trap]:
-    """Keras 3 for a reason that is not in the file."""
+def _chosen_outside(line: int, is_keras: bool, what: str) -> Iterator[Trap]:
+    """Keras 3 for a reason that is not in the file, which imports `keras` or takes it from TensorFlow."""
     variable = keras_choice.ENVIRONMENT_VARIABLE
     try:
         keras2.root()
     except UnsupportedError as error:
         yield Trap(line, "Keras 3 chosen", str(error))
+        return
+    if keras_choice.is_apart() and not era.wanted() and (is_keras or variable not in os.environ):
+        yield Trap(
+            line, "Keras 3 chosen", f"{era.NAMES.variable}=stock in the environment leaves it: {what}. Unset it."
+        )
         return
     given = os.environ.get(variable, "1")
     if _chooses_keras3(given):
