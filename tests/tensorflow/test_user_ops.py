@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 
 import numpy as np
@@ -58,7 +59,8 @@ def libraries(tmp_path_factory):
     directory = tmp_path_factory.mktemp("libraries")
     (directory / "product.cc").write_text(SOURCE)
     for name, level in (("product", 5), ("foreign", 99)):
-        command = [os.environ.get("CXX", "g++"), "-shared", "-fPIC", f"-DLEVEL={level}", "product.cc", "-o"]
+        compiler = shlex.split(os.environ.get("CXX", "g++"))
+        command = [*compiler, "-shared", "-fPIC", f"-DLEVEL={level}", "product.cc", "-o"]
         subprocess.run([*command, f"lib{name}.so"], cwd=directory, check=True)
     return directory
 

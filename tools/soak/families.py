@@ -54,7 +54,9 @@ def found() -> Iterator[str]:
             with multiprocessing.get_context("spawn").Pool(2) as pool:
                 got = pool.map_async(work, range(6)).get(timeout=_PATIENCE)
             yield "" if got == WANTED else f"spawned workers gave {got}, not {WANTED}"
-            done = subprocess.run([sys.executable, "-c", _FORKS], capture_output=True, text=True, timeout=_PATIENCE)
+            paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            forks = [sys.executable, "-c", _FORKS]
+            done = subprocess.run(forks, env=paths, capture_output=True, text=True, timeout=_PATIENCE)
             yield "" if done.returncode == 0 else f"forks: {done.stderr[-2000:]}"
         except (multiprocessing.TimeoutError, subprocess.TimeoutExpired) as error:
             yield f"no result after {_PATIENCE:.0f} s: {error}"
