@@ -189,6 +189,26 @@ def test_loops_of_a_stage_and_of_its_gradient_take_each_iteration(profiled):
     assert any(row.name.startswith("GradientAccumulatorAddWithScale") for row in profile.compute_sets)
 
 
+def test_stages_that_hand_on_what_they_are_given(profiled):
+    """They have nothing to do, and so their IPUs are in no plan."""
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    profiles = profiled(ipus=4)
+    with tf.Graph().as_default(), v1.Session() as session:
+        with scopes.ipu_scope(IPU):
+            built = ipu_compiler.compile(
+                lambda x: pipelining_ops.pipeline(
+                    [lambda x: x] * 4, 8, inputs=[x], outfeed_queue=outfeed, accumulate_outfeed=True
+                ),
+                [3.0],
+            )
+        results = outfeed.dequeue()
+        session.run(built)
+        assert session.run(results)[0] == [8 * 3.0]
+    (profile,) = profiles()
+    assert fact(profile, "stages") == [[0]]
+    assert any(row.name.startswith("GradientAccumulatorAddWithScale") for row in profile.compute_sets)
+
+
 def test_an_exchange_has_both_ipus_wait_for_it(profiled):
     def sharded(x):
         with scopes.ipu_shard(0):

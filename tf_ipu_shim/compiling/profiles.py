@@ -123,12 +123,16 @@ def _profile(
 
 
 def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list[list[int]]:
-    """The forward stages of its pipelines that each IPU of the first replica has; those on all IPUs are left out."""
+    """The forward stages of its pipelines that each IPU of the first replica has; those on all IPUs are left out.
+
+    So are stages that have nothing to do, on IPUs that are in no plan.
+    """
     found: list[set[int]] = [set() for _ in range(ipus)]
     for pipeline in pipelines_in(request.library.values()):
         for stage, shards in enumerate(pipeline.devices):
             for ipu in (program.shard_ipus[shard] for shard in shards if shard >= 0):
-                found[ipu].add(stage)
+                if ipu < ipus:
+                    found[ipu].add(stage)
     return [sorted(stages) for stages in found]
 
 
