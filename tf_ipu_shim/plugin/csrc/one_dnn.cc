@@ -1,9 +1,12 @@
 #include "one_dnn.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/util/util.h"
 
 namespace tf_ipu_shim {
@@ -81,12 +84,18 @@ std::string WithoutOneDnn(absl::string_view op) {
 }
 
 NodeDef WithoutOneDnn(NodeDef node) {
-  if (node.op() == kPoolingGradient) {
-    if (node.input_size() > 3) node.mutable_input()->DeleteSubrange(3, 1);
-    node.mutable_attr()->erase("workspace_enabled");
-  }
+  if (node.op() == kPoolingGradient && node.input_size() > 3) node.mutable_input()->DeleteSubrange(3, 1);
   node.set_op(WithoutOneDnn(absl::string_view(node.op())));
   node.mutable_attr()->erase(kLabelAttr);
+  // Attributes that oneDNN's op alone has: TensorFlow would log an error for each.
+  const OpDef* op_def = nullptr;
+  if (!OpRegistry::Global()->LookUpOpDef(node.op(), &op_def).ok()) return node;
+  std::vector<std::string> foreign;
+  for (const auto& attribute : node.attr()) {
+    const std::string& name = attribute.first;
+    if (name[0] != '_' && FindAttr(name, *op_def) == nullptr) foreign.push_back(name);
+  }
+  for (const std::string& name : foreign) node.mutable_attr()->erase(name);
   return node;
 }
 
