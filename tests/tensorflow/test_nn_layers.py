@@ -137,6 +137,12 @@ def test_serial_dense_refuses() -> None:
     x = numbers(2, 4)
     with pytest.raises(ValueError, match="serialization_factor has to be at least 1"):
         layers.SerialDense(8, 0, "kernel_rows")(x)
+    for layer in (
+        lambda: layers.SerialDense(8, 2.7, "kernel_rows"),
+        lambda: layers.Embedding(8, 4, serialization_factor=2.0),
+    ):
+        with pytest.raises(TypeError, match=r"serialization_factor has to be a whole number, but was 2\."):
+            layer()
     with pytest.raises(ValueError, match="Invalid serialization_dimension=rows, expected one of: 'input_columns'"):
         layers.SerialDense(8, 2, "rows")(x)
     with pytest.raises(TypeError, match="Unable to build `SerialDense` layer with non-floating"):

@@ -150,6 +150,12 @@ def test_dropout_has_one_mask_for_both_passes() -> None:
     assert np.any(on_ipu[0][0].numpy() != on_ipu[1][0].numpy())
 
 
+def test_dropout_of_whole_numbers_is_refused() -> None:
+    """They cannot be scaled by 1 / (1 - rate)."""
+    with pytest.raises(TypeError, match=r"scales what it leaves by 1\.333, which numbers of int32 cannot be"):
+        rand_ops.dropout(tf.ones([4], tf.int32), 0.25)
+
+
 def test_dropout_with_seed_and_noise_shape() -> None:
     x = np.ones([6, 16, 5], np.float32)
 

@@ -205,6 +205,8 @@ def test_serialized_matmul_is_checked():
     ):
         with pytest.raises(ValueError, match=message):
             product(tf.ones([4, 4]), tf.ones([4, 4]), factor, dimension)
+    with pytest.raises(TypeError, match=r"serialization_factor has to be a whole number, but was 2\.0"):
+        product(tf.ones([4, 4]), tf.ones([4, 4]), 2.0, "b_rows")
     with pytest.raises(ValueError, match="Expected tensor 'b' to have a minimum"):
         product(tf.ones([4, 4]), tf.ones([4]), 2, "b_rows")
     with pytest.raises(ValueError, match="Expected the number of columns in 'a'"):

@@ -10,6 +10,7 @@ from tf_ipu_shim.building.ops.host_embedding import HostEmbedding as HostEmbeddi
 from tf_ipu_shim.building.ops.host_embedding import HostEmbeddingOptimizerSpec as HostEmbeddingOptimizerSpec
 from tf_ipu_shim.building.ops.host_embedding import HostEmbeddingSGDGAOptimizerSpec as HostEmbeddingSGDGAOptimizerSpec
 from tf_ipu_shim.building.ops.host_embedding import create_host_embedding as create_host_embedding
+from tf_ipu_shim.building.ops.serialization_factor import whole
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 
@@ -40,7 +41,8 @@ def embedding_lookup(
         Shape [*ids.shape, *params.shape[1:]].
 
     Raises:
-        ValueError: the factor is below 1 or does not divide the table's first dimension, or there is no table.
+        TypeError: the factor is no whole number.
+        ValueError: it is below 1 or does not divide the table's first dimension, or there is no table.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.embedding_lookup`.
 
@@ -60,8 +62,7 @@ def embedding_lookup(
         min_encoding_size=min_encoding_size,
     )
     table, rows = tf.convert_to_tensor(params), tf.convert_to_tensor(ids)
-    if serialization_factor < 1:
-        raise ValueError(f"serialization_factor has to be at least 1, but was {serialization_factor}.")
+    serialization_factor = whole(serialization_factor)
     if not table.shape.rank:
         raise ValueError(f"embedding_lookup takes rows of a table, but params has the shape {table.shape}.")
     if table.shape[0] % serialization_factor:

@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
+from tf_ipu_shim.building.ops.serialization_factor import whole
+
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None) -> tf.Tensor:
     """Sums rows that belong together.
@@ -72,7 +74,8 @@ def serialized_matmul(
         Shape [..., m, n].
 
     Raises:
-        ValueError: the factor is below 1 or does not divide the dimension, or a tensor is no matrix.
+        TypeError: the factor is no whole number.
+        ValueError: it is below 1 or does not divide the dimension, or a tensor is no matrix.
 
     Source: `tensorflow.python.ipu.ops.math_ops.serialized_matmul`.
 
@@ -81,8 +84,7 @@ def serialized_matmul(
         [[8.0, 8.0, 8.0, 8.0]]
     """
     a, b = tf.convert_to_tensor(a), tf.convert_to_tensor(b)
-    if serialization_factor < 1:
-        raise ValueError(f"serialization_factor has to be at least 1, but was {serialization_factor}.")
+    serialization_factor = whole(serialization_factor)
     for what, tensor in (("a", a), ("b", b)):
         if len(tensor.shape) < 2:
             raise ValueError(f"Expected tensor '{what}' to have a minimum rank of 2, but its shape is {tensor.shape}.")

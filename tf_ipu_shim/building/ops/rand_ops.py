@@ -33,7 +33,7 @@ def dropout(
 
     Raises:
         ValueError: the rate, the noise shape or the seed's shape does not fit.
-        TypeError: an unknown argument, a seed that is no integers, or a noise shape that is only known when run.
+        TypeError: an unknown argument, a tensor or seed of the wrong type, or a noise shape known only when run.
 
     Source: `tensorflow.python.ipu.rand_ops.dropout`.
 
@@ -76,7 +76,15 @@ def drop(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> Any:
         rate: the share that is dropped.
         scale: for what is left.
         mask: the mask's shape, as `mask_shape` gives it.
+
+    Raises:
+        TypeError: they are whole numbers.
     """
+    if not x.dtype.is_floating:
+        raise TypeError(
+            f"dropout scales what it leaves by {scale:.4g}, which numbers of {x.dtype.name} cannot be. Cast them to "
+            "float32 or float16 before."
+        )
 
     def masked(values: Any, seed: Any) -> Any:
         # The algorithm is named: the default may differ between TensorFlow's own kernels and XLA's.

@@ -9,6 +9,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.ops import math_ops
+from tf_ipu_shim.building.ops.serialization_factor import whole
 
 _keras: Any = keras2.public()
 _Layer: Any = _keras.layers.Layer
@@ -82,7 +83,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
     ) -> None:
         super().__init__(activity_regularizer=_keras.regularizers.get(activity_regularizer), **kwargs)
         self.units = int(units)
-        self.serialization_factor = int(serialization_factor)
+        self.serialization_factor = whole(serialization_factor)
         self.serialization_dimension = serialization_dimension
         self.activation = _keras.activations.get(activation)
         self.use_bias = use_bias
@@ -146,8 +147,6 @@ class SerialDense(_Layer):  # type: ignore[misc]
         """
         if isinstance(inputs, (tf.SparseTensor, tf.compat.v1.SparseTensorValue)):
             raise TypeError("Unable to build `SerialDense` layer with sparse inputs. Make them dense first.")
-        if self.serialization_factor < 1:
-            raise ValueError(f"serialization_factor has to be at least 1, but was {self.serialization_factor}.")
         if self.serialization_dimension not in _DIMENSIONS:
             raise ValueError(
                 f"Invalid serialization_dimension={self.serialization_dimension}, expected one of: "

@@ -9,6 +9,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.layers.ipu_layer import IPULayer
 from tf_ipu_shim.building.ops import embedding_ops
+from tf_ipu_shim.building.ops.serialization_factor import whole
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _keras = keras2.public()
@@ -57,11 +58,8 @@ class Embedding(IPULayer):
         if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():
             kwargs.setdefault("dtype", _keras.backend.floatx())  # TensorFlow 1 would take the integers' type
         super().__init__(activity_regularizer=_keras.regularizers.get(activity_regularizer), **kwargs)
-        if serialization_factor < 1 or input_dim % serialization_factor:
-            raise ValueError(
-                f"serialization_factor must be at least 1 and divide input_dim ({input_dim}), "
-                f"got {serialization_factor}."
-            )
+        if input_dim % whole(serialization_factor):
+            raise ValueError(f"serialization_factor must divide input_dim ({input_dim}), got {serialization_factor}.")
         self.input_dim = input_dim
         self.output_dim = output_dim
         self.embeddings_initializer = _keras.initializers.get(embeddings_initializer)

@@ -1,0 +1,29 @@
+"""How many parts an op is done in, one after the other: what calls may give for it."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+
+def whole(factor: Any) -> int:
+    """The number of parts.
+
+    Args:
+        factor: as a call gives it: a whole number of any type.
+
+    Raises:
+        ValueError: it is below 1.
+        TypeError: it is no whole number.
+
+    Example:
+        >>> whole(4)
+        4
+    """
+    try:
+        parts = operator.index(factor)
+    except TypeError:
+        raise TypeError(f"serialization_factor has to be a whole number, but was {factor!r}.") from None
+    if parts < 1:
+        raise ValueError(f"serialization_factor has to be at least 1, but was {factor}.")
+    return parts
