@@ -131,6 +131,7 @@ EAGER = (
     START
     + """
 import tensorflow as tf
+import tf_ipu_shim
 from tensorflow.python import ipu
 config = ipu.config.IPUConfig()
 config.auto_select_ipus = 2
@@ -186,7 +187,10 @@ def run_within():
     except tf.errors.CancelledError as error:
         print("was interrupted by Ctrl-C" in str(error))
 running = threading.Thread(target=run_within)
+begun = tf_ipu_shim.memory_report().devices[0].programs_run
 running.start()
+while tf_ipu_shim.memory_report().devices[0].programs_run == begun:  # else it might be the one that waits
+    time.sleep(0.01)
 assert interrupted(lambda: strategy.run(within, [ENDLESS, tf.zeros([4])])), "beside another"
 running.join()
 del os.environ["TF_IPU_SHIM_EXECUTION"]
