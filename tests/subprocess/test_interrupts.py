@@ -248,3 +248,93 @@ print("all")
 def test_cells_of_a_notebook(python):
     """As ipykernel does around each cell."""
     assert python.succeeds(python.script(KERNEL)) == "all\n"
+
+
+COMPILING = (
+    START
+    + """
+os.environ["TF_IPU_SHIM_EXECUTION"] = "xla"
+import tensorflow as tf
+from tensorflow.python import ipu
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+LONG = 60
+expected = np.ones([8, 8], "f")
+for number in range(LONG):
+    expected = np.exp(np.tanh(expected @ np.ones([8, 8], "f")) * (1 + number))
+    expected /= expected.sum(1, keepdims=True)
+
+def many(x, weights, count):
+    for number in range(count):
+        x = tf.nn.softmax(tf.tanh(tf.matmul(x, weights)) * (1.0 + number))
+    return x
+
+def in_compilation(call):
+    threads = lambda: {open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")}
+    def press():
+        while "ipu_compile" not in threads():
+            time.sleep(0.01)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+    presses = threading.Thread(target=press, daemon=True)
+    presses.start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        presses.join()
+    return False
+
+strategy = ipu.ipu_strategy.IPUStrategy()
+with strategy.scope():
+    weights, total = tf.Variable(tf.ones([8, 8])), tf.Variable(0.0)
+
+@tf.function(jit_compile=True)
+def whole(x, count):
+    result = many(x, weights, count)
+    total.assign_add(1.0)
+    return result
+
+@tf.function(jit_compile=True)
+def short(x):
+    total.assign_add(x)
+    return total.read_value()
+
+x = tf.ones([8, 8])
+for turn in range(2):
+    assert in_compilation(lambda: strategy.run(whole, [x, LONG])), "function"
+    assert strategy.run(short, [0.5]).numpy() == 0.5 * (turn + 1)
+np.testing.assert_allclose(strategy.run(whole, [x, LONG]), expected, rtol=1e-4)
+assert total.numpy() == 2.0
+
+with tf.Graph().as_default():
+    fed = tf.compat.v1.placeholder(tf.float32, [8, 8])
+    constant = tf.ones([8, 8])
+    with ipu.scopes.ipu_scope("/device:IPU:0"):
+        [compiled] = ipu.ipu_compiler.compile(lambda x: many(x, constant, LONG), [fed])
+        [other] = ipu.ipu_compiler.compile(lambda x: x + 1.0, [fed])
+    feeds = {fed: np.ones([8, 8])}
+    with tf.compat.v1.Session() as session:
+        assert in_compilation(lambda: session.run(compiled, feeds)), "session"
+        assert session.run(other, feeds).tolist() == [[2.0] * 8] * 8
+        np.testing.assert_allclose(session.run(compiled, feeds), expected, rtol=1e-4)
+    # TensorFlow waits for half a minute where a session does not close, and says "failed to close".
+    with tf.compat.v1.Session() as session:
+        assert in_compilation(lambda: session.run(compiled, feeds)), "closed"
+    try:
+        session.run(other, feeds)
+    except RuntimeError as error:
+        print(error)
+
+if in_compilation(lambda: strategy.run(whole, [x, 20 * LONG])):
+    sys.exit(3)  # at once: what is compiled would take minutes
+"""
+)
+
+
+def test_compilation(python):
+    process = python(python.script(COMPILING), timeout=300)
+    assert (process.returncode, process.stdout) == (3, "Attempted to use a closed Session.\n"), process.stderr
+    assert "failed to close" not in process.stderr

@@ -65,7 +65,7 @@ except BlockingIOError:
 def test_the_bar_ends_at_all_of_it(drawn):
     text = drawn("--show_progress_bar=true")
     first, *steps, last = re.findall(r"(?m)^(?:Compiling|\x1b).*\n", text)  # TensorFlow's own log lines left out
-    assert re.fullmatch(r"Compiling module cluster\S*:\n", first)
+    assert re.fullmatch(r"Compiling module function\S*:\n", first)
     assert all(re.match(rf"\x1b\[2K\[[# ]{{50}}\] \d+% Step: Graph Compilation {ELAPSED}", step) for step in steps)
     assert re.fullmatch(FINISHED, last)
 

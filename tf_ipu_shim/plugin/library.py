@@ -247,6 +247,10 @@ class Library:
         """Whether programs have to end, for a Ctrl-C that Python has not answered yet."""
         return bool(self._c.ipu_interrupted())
 
+    def compilations_left_behind(self) -> int:
+        """How many programs XLA compiles that Ctrl-C has ended the steps of."""
+        return int(self._c.ipu_compilations_left_behind())
+
     def delete_outfeed(self, feed_id: str) -> None:
         """Drops an outfeed, and what is in it."""
         self._c.ipu_delete_outfeed(feed_id.encode())

@@ -2,8 +2,8 @@
 
 Python's own handler only notes the signal: the main thread, which raises the exception, waits in TensorFlow. So the
 plugin notes it first (`csrc/interrupts`), and programs end with an error at their next op: the next iteration of a
-loop, the next chunk or stage, the next launch. What XLA compiles, it finishes. Then Python has its thread back, and its
-handler, which is told here, raises KeyboardInterrupt.
+loop, the next chunk or stage, the next launch, which XLA goes on compiling on its own. Then Python has its thread back,
+and its handler, which is told here, raises KeyboardInterrupt.
 
 A script with a handler of its own is left alone. The kernel of a notebook puts Python's handler in place anew for each
 cell, by a `signal.signal` that it has had before ours: each call of TensorFlow's looks for that.
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.runtime import left_compilations
 
 if TYPE_CHECKING:
     from tf_ipu_shim.plugin.library import Library
@@ -46,8 +47,9 @@ def install(library: Library) -> None:
     why = "Ctrl-C ends programs again after a script has put the default handler back"
     patches.replace(signal, "signal", _watching, why=why)
     why = "Ctrl-C is KeyboardInterrupt where TensorFlow makes an error of a program"
-    patches.replace(session.BaseSession, "_do_call", _telling, why=why)
+    patches.replace(session.BaseSession, "_do_call", lambda stock: _keeping(_telling(stock)), why=why)
     patches.replace(execute, "execute", _telling, why=why)
+    left_compilations.install(library)
     patches.change("SIGINT", _begin, _end, why="Ctrl-C ends programs", undone="Python's own handler is put back")
 
 
@@ -107,6 +109,21 @@ def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
         except RuntimeError as error:
             if "REPLACED BY KeyboardInterrupt" in str(error):
                 raise KeyboardInterrupt from None
+            raise
+
+    return call
+
+
+def _keeping(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """A session is not deleted while XLA compiles a program of it, see `left_compilations`."""
+
+    @functools.wraps(stock)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock(self, *args, **kwargs)
+        except KeyboardInterrupt:
+            if _library is not None:
+                left_compilations.keep(_library, self)
             raise
 
     return call

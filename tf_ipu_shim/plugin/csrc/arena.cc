@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "compile_ahead.h"
 #include "compile_watch.h"
 
 namespace tf_ipu_shim {
@@ -20,7 +21,10 @@ Arena::Arena(int device_ordinal, int chip)
     : name_("ipu_" + std::to_string(device_ordinal) + "_chip_" + std::to_string(chip)) {}
 
 void* Arena::AllocateRaw(size_t alignment, size_t num_bytes) {
-  if (compile_watches.load(std::memory_order_relaxed) != 0) LaunchScope::NoteAllocation();
+  if (compile_watches.load(std::memory_order_relaxed) != 0) {
+    if (CompilesAhead()) return nullptr;
+    LaunchScope::NoteAllocation();
+  }
   if (alignment > kHeader || num_bytes > SIZE_MAX - kHeader) return nullptr;
   void* block = tensorflow::cpu_allocator()->AllocateRaw(kHeader, num_bytes + kHeader);
   if (block == nullptr) return nullptr;

@@ -235,10 +235,10 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
   });
 }
 
-bool IpuDevice::IsInterrupted() const {
-  // An embedded application serves whoever calls it, and goes on.
-  return ordinal_ < kMaxConfiguredDevices && Interrupted();
-}
+// An embedded application serves whoever calls it, and goes on.
+bool IpuDevice::IsInterruptible() const { return ordinal_ < kMaxConfiguredDevices; }
+
+bool IpuDevice::IsInterrupted() const { return IsInterruptible() && Interrupted(); }
 
 Status IpuDevice::CheckUse(const OpKernel& kernel, Use* use) const {
   TF_RETURN_IF_ERROR(UseOf(ordinal_, use));

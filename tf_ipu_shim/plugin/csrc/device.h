@@ -56,6 +56,7 @@ class IpuDevice : public ChipDevice {
 
   ChipDevice* Chip(int index);
   int ordinal() const { return ordinal_; }
+  bool IsInterruptible() const;  // by Ctrl-C
 
  private:
   // What the configuration lets a kernel do; attaches the device at its first use.

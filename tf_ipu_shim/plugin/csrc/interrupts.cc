@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "compile_ahead.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace tf_ipu_shim {
@@ -95,5 +96,7 @@ void ipu_watch_interrupts(void (*set_interrupt)()) {
 void ipu_interrupt_answered() { tf_ipu_shim::interrupted_at = 0; }
 
 int32_t ipu_interrupted() { return tf_ipu_shim::Interrupted() ? 1 : 0; }
+
+int32_t ipu_compilations_left_behind() { return tf_ipu_shim::CompilationsLeftBehind(); }
 
 }  // extern "C"

@@ -8,7 +8,7 @@
 #include "device.h"
 #include "half_overflow.h"
 #include "half_sums.h"
-#include "launch_in_place.h"
+#include "launch.h"
 #include "one_dnn.h"
 #include "one_dnn_or_plain.h"
 #include "op_programs.h"
@@ -51,8 +51,11 @@ Status MakeCpuKernel(OpKernelConstruction* construction, NodeDef node, std::uniq
   const auto properties = std::make_shared<NodeProperties>(op_def, std::move(node), inputs, outputs);
   // XLA's launch kernels take their platform from the device they are made for.
   DeviceBase* device = construction->device();
-  if (IpuDevice* ipu = AsIpuDevice(device)) device = ipu->Chip(0);
-  if (UpdatesInPlace(properties->node_def)) return MakeLaunchInPlace(construction, device, properties, kernel);
+  IpuDevice* const ipu = AsIpuDevice(device);
+  if (ipu != nullptr) device = ipu->Chip(0);
+  if (ipu != nullptr && properties->node_def.op() == "XlaLaunch") {
+    return MakeLaunch(construction, device, properties, ipu->IsInterruptible(), kernel);
+  }
   OpKernel* made = nullptr;
   TF_RETURN_IF_ERROR(CreateOpKernel(DeviceType("CPU"), device,
                                     construction->device()->GetAllocator(AllocatorAttributes()),

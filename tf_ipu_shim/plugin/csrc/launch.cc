@@ -1,14 +1,16 @@
 // TensorFlow's kernel of `XlaLaunch` takes it that the program may have reference variables, so XLA writes new values of
 // variables to memory of their own. The kernel that TensorFlow makes for jit-compiled calls on the CPU is its base class,
 // told that there are none: XLA writes to the variables' own memory where nobody else holds it.
-#include "launch_in_place.h"
+#include "launch.h"
 
+#include <future>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "compile_ahead.h"
 #include "tensorflow/core/framework/memory_types.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 
 namespace tensorflow {
@@ -34,10 +36,30 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
 
-// A class of ours is deleted with the size that it was made with.
-class LaunchInPlace final : public XlaLocalLaunchBase {
+class Launch final : public XlaLocalLaunchBase {
  public:
-  using XlaLocalLaunchBase::XlaLocalLaunchBase;
+  Launch(OpKernelConstruction* construction, const std::vector<int>& constants, const std::vector<int>& resources,
+         const NameAttrList& function, bool in_place, bool interruptible)
+      : XlaLocalLaunchBase(construction, constants, resources, function, /*has_ref_vars=*/!in_place),
+        interruptible_(interruptible) {}
+
+  void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
+    if (interruptible_) {
+      const Status status = ahead_.Wait(context, [this](OpKernelContext* own) { ComputeWhole(own); });
+      OP_REQUIRES_ASYNC(context, status.ok(), status, done);
+    }
+    XlaLocalLaunchBase::ComputeAsync(context, std::move(done));
+  }
+
+ private:
+  void ComputeWhole(OpKernelContext* context) {
+    std::promise<void> ended;
+    XlaLocalLaunchBase::ComputeAsync(context, [&ended] { ended.set_value(); });
+    ended.get_future().wait();
+  }
+
+  const bool interruptible_;
+  CompileAhead ahead_;  // destroyed first: it uses all of this
 };
 
 std::vector<int> Range(int first, int count) {
@@ -48,10 +70,9 @@ std::vector<int> Range(int first, int count) {
 
 }  // namespace
 
-bool UpdatesInPlace(const NodeDef& node) { return node.op() == "XlaLaunch" && node.attr().count("_ipu_in_place") > 0; }
-
-Status MakeLaunchInPlace(OpKernelConstruction* construction, DeviceBase* device,
-                         const std::shared_ptr<const NodeProperties>& properties, std::unique_ptr<OpKernel>* kernel) {
+Status MakeLaunch(OpKernelConstruction* construction, DeviceBase* device,
+                  const std::shared_ptr<const NodeProperties>& properties, bool interruptible,
+                  std::unique_ptr<OpKernel>* kernel) {
   const DeviceType type("CPU");
   MemoryTypeVector inputs, outputs;
   TF_RETURN_IF_ERROR(MemoryTypesForNode(OpRegistry::Global(), type, properties->node_def, &inputs, &outputs));
@@ -66,8 +87,9 @@ Status MakeLaunchInPlace(OpKernelConstruction* construction, DeviceBase* device,
   TF_RETURN_IF_ERROR(made.GetAttr("Nresources", &resources));
   TF_RETURN_IF_ERROR(made.GetAttr("function", &function));
   const int first_resource = static_cast<int>(properties->input_types.size()) - resources;
-  *kernel = std::make_unique<LaunchInPlace>(&made, Range(0, static_cast<int>(constants.size())),
-                                            Range(first_resource, resources), function, /*has_ref_vars=*/false);
+  const bool in_place = properties->node_def.attr().count("_ipu_in_place") > 0;
+  *kernel = std::make_unique<Launch>(&made, Range(0, static_cast<int>(constants.size())),
+                                     Range(first_resource, resources), function, in_place, interruptible);
   return status;
 }
 

@@ -1,0 +1,68 @@
+"""What XLA still compiles after Ctrl-C: its step has ended, and what the compilation uses is kept until it is over.
+
+TensorFlow would wait for it where a session or function is deleted, and where the process ends. Uses
+`Context.remove_function`, `_context_handle`, `BaseSession.close`, `_session`, `_closed` and `TF_CloseSession`; checked
+on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from tf_ipu_shim import patches
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.plugin.library import Library
+
+_LOOK_AGAIN = 0.1  # seconds
+
+
+def install(library: Library) -> None:
+    """Has the process end without waiting for what is compiled.
+
+    Args:
+        library: the loaded plugin.
+    """
+    atexit.register(_leave, library)
+
+
+def keep(library: Library, session: Any) -> None:
+    """Keeps a session while something is compiled that may be of it. It may be run as before, and closed.
+
+    Args:
+        library: the loaded plugin.
+        session: a `tf.compat.v1.Session` that Ctrl-C has ended a step of.
+    """
+    if not library.compilations_left_behind() or "close" in vars(session):
+        return
+    threading.Thread(target=_keep, args=(library, session), name="ipu-left-compilation", daemon=True).start()
+
+
+def _keep(library: Library, session: Any) -> None:
+    from tensorflow.python.client import pywrap_tf_session
+
+    def close() -> None:
+        session._closed = True  # TensorFlow refuses to run it
+
+    session.close = close
+    while library.compilations_left_behind():
+        time.sleep(_LOOK_AGAIN)
+    del session.close
+    if session._closed:
+        pywrap_tf_session.TF_CloseSession(session._session)
+
+
+def _leave(library: Library) -> None:
+    if not library.compilations_left_behind():
+        return
+    from tensorflow.python.eager import context as eager_context
+
+    why = "what XLA compiles when the process ends may use its functions"
+    patches.replace(eager_context.Context, "remove_function", lambda _: lambda self, name: None, why=why)
+    context = eager_context.context_safe()
+    if context is not None and context._context_handle is not None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(context._context_handle))
