@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import unittest
 
 import numpy as np
@@ -150,3 +151,30 @@ def test_where_the_stages_of_a_pipeline_are(configured):
     report.assert_pipeline_stages_on_expected_ipu(mapping, 1472)
     with pytest.raises(AssertionError):
         report.assert_pipeline_stages_on_expected_ipu([0, 1, 3], 1472)
+
+
+def test_dumps_that_flags_ask_for(configured, monkeypatch, tmp_path, capfd):
+    configure, session = configured
+    folder = tmp_path / "made" / "maps"
+    monkeypatch.setenv("TF_POPLAR_FLAGS", f"--dump_schedule_as_dot --tensor_map_file_path={folder}")
+    configure()
+    x = v1.placeholder(tf.float32, [4, 6], name="x")
+    with scopes.ipu_scope(IPU):
+        [product] = ipu_compiler.compile(lambda x: tf.matmul(x, x, transpose_b=True), [x])
+    capfd.readouterr()
+    for _ in range(2):
+        session.run(product, {x: np.ones([4, 6])})
+    [file] = folder.glob("*.tensor_map.json")
+    module = file.name.removesuffix(".tensor_map.json")
+    [[_, _, shape, kind, _, _, elements, tiles, _]] = json.loads(file.read_text())["mappings"][module]
+    assert (shape, kind, elements, sum(count for _, count in tiles)) == ([4, 6], "FLOAT32", 24, 24)
+    graphs = re.findall(r"(?ms)^digraph (.*?) \{(.*?)^\}", capfd.readouterr().err)
+    assert [name for name, _ in graphs] == [f'"{module}"']  # once: the second run compiles nothing
+    assert re.search(r'label="\d+ MatMul', graphs[0][1])
+
+    # A directory that cannot be made stops nothing.
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TF_POPLAR_FLAGS", f"--tensor_map_file_path={tmp_path / 'file' / 'maps'}")
+    with scopes.ipu_scope(IPU):
+        [total] = ipu_compiler.compile(lambda x: tf.matmul(x, x, transpose_a=True), [x])
+    assert session.run(total, {x: np.ones([4, 6])}).tolist() == [[4.0] * 6] * 6

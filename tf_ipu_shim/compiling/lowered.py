@@ -9,7 +9,7 @@ from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
-from tf_ipu_shim.compiling import profiles, studies
+from tf_ipu_shim.compiling import dumps, profiles, studies
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
 from tf_ipu_shim.compiling.execution_choice import choose, is_short
 from tf_ipu_shim.compiling.profiles import RunLog
@@ -100,12 +100,14 @@ class _Lowering:
         self._request = request
         self._asked, self._diagnostics = execution_of(device, is_rounded), Diagnostics(call)
         self._profile = profiles.wanted(device) if compiles else None
+        self._has_dumps = compiles and dumps.wanted()
         self._has_events = device.options.profiling.enable_ipu_trace_events
         self._plans = (
             memory_plan.enabled()
             or self._asked.way != XLA
             or self._profile is not None
             or self._has_events
+            or self._has_dumps
             or device.connection == PRE_COMPILE  # where nothing runs, the plan tells the shapes of results
         )
 
@@ -133,6 +135,8 @@ class _Lowering:
         if plan is not None and study.active():
             studies.add(request, program, device, plan, details, work)
         run_log = profiles.written(self._profile, request, program, device, plan, details)
+        if self._has_dumps:
+            dumps.written(request, program, device, details)
         return Lowered(counted, by_xla, runs, plan, run_log, self._event_details(program, names))
 
     def _event_details(self, program: LoweredProgram, names: ComputeSetNames | None) -> EventDetails:

@@ -125,13 +125,15 @@ class PoplarFlags:
     dump_schedule_as_dot: bool = _flag(
         False,
         "Write the schedule as a graph in the DOT language.",
-        why="there is no schedule of Poplar's; the memory model's is not written out",
+        effect=OUTPUT,
+        why="the memory model's order of steps, of each program that is compiled, on stderr",
     )
     tensor_map_file_path: str = _flag(
         "",
         "Directory for the mapping of tensors to tiles.",
         values="a path",
-        why="tensors are modelled on tiles by bytes, not one by one",
+        effect=OUTPUT,
+        why="a JSON file for each program that is compiled: arguments and variables, by the model's linear mapping",
     )
     fallback_scheduler: bool = _flag(
         False,

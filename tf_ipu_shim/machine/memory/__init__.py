@@ -6,6 +6,7 @@ schedule        an order of the steps that keeps little alive
 tiles           spreading over the tiles of a chip
 kept            a plan as text, for a cache
 curve           what is alive at every step, and from when to when
+dot             the schedule as a graph in the DOT language
 plan            `MemoryPlan`: the figures of a program, IPU by IPU
 savings         what an action would save where it does not fit
 out_of_memory   whether it fits, and the text of the error where it does not

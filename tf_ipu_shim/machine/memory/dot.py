@@ -1,0 +1,84 @@
+"""A program's schedule as a graph in the DOT language, which Graphviz draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tf_ipu_shim.machine.memory.description import Block
+from tf_ipu_shim.machine.memory.liveness import order_of
+
+
+def dot_of(program: str, blocks: Mapping[int, Block], line_of: Callable[[str], str | None]) -> str:
+    """Draws what each IPU does, and the values that go from step to step.
+
+    Steps are boxes, numbered in the order in which they run; what is there before the program, such as a variable, is
+    an ellipse. An arrow bears the bytes of the value that it stands for. What runs within a step (the body of a loop,
+    a branch) is a frame that a dashed arrow leads to.
+
+    Args:
+        program: its name.
+        blocks: what each IPU runs, by its number.
+        line_of: gives the user's line of an op.
+
+    Returns:
+        A `digraph`, ending in a newline.
+
+    Example:
+        >>> block = Block("nothing")
+        >>> print(dot_of("empty", {0: block}, lambda op: None), end="")
+        digraph "empty" {
+          node [shape=box]
+          subgraph cluster_0 {
+            label="IPU 0"
+          }
+        }
+    """
+    drawing = _Drawing(line_of)
+    for ipu, block in sorted(blocks.items()):
+        drawing.frame(f"IPU {ipu}", block, "  ")
+    return "\n".join([f"digraph {_quoted(program)} {{", "  node [shape=box]", *drawing.lines, "}", ""])
+
+
+class _Drawing:
+    def __init__(self, line_of: Callable[[str], str | None]) -> None:
+        self._line_of = line_of
+        self._frames = self._nodes = self._runs = 0
+        self.lines: list[str] = []
+
+    def frame(self, label: str, block: Block, indent: str) -> str | None:
+        """Draws a block; returns the name of its first step, None where it has none."""
+        self.lines.append(f"{indent}subgraph cluster_{self._frames} {{")
+        self._frames += 1
+        inside = indent + "  "
+        self.lines.append(f"{inside}label={_quoted(label)}")
+        first: str | None = None
+        nodes: dict[int, str] = {}  # what makes each value, by its number
+        for index in order_of(block):
+            step = block.steps[index]
+            given = [number for number in step.takes if number not in nodes]
+            for number in given:
+                nodes[number] = self._node(block.values[number].owner, inside, ", shape=ellipse")
+            self._runs += 1
+            line = self._line_of(step.owner)
+            name = self._node(f"{self._runs} {step.owner}" + (f"\n{line}" if line else ""), inside)
+            first = first or name
+            for number in step.takes:
+                self.lines.append(f'{inside}{nodes[number]} -> {name} [label="{block.values[number].bytes:,} B"]')
+            for inner in step.inside:
+                begins = self.frame(inner.name, inner, inside)
+                if begins is not None:
+                    self.lines.append(f"{inside}{name} -> {begins} [style=dashed]")
+            nodes.update(dict.fromkeys(step.gives, name))
+        self.lines.append(f"{indent}}}")
+        return first
+
+    def _node(self, label: str, indent: str, more: str = "") -> str:
+        name = f"n{self._nodes}"
+        self._nodes += 1
+        self.lines.append(f"{indent}{name} [label={_quoted(label)}{more}]")
+        return name
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
