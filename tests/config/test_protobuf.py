@@ -117,6 +117,7 @@ def assign(config, **values):
         ({"select_ipus": [1, 2, 1]}, ValueError, "^All MultiIPU indices in `select_ipus` must be"),
         ({"device_connection__type": DeviceConnectionType.NEVER}, ValueError, "device_connection.version"),
         ({"device_connection__type": DeviceConnectionType.PRE_COMPILE}, ValueError, "device_connection.version"),
+        ({"io_tiles__num_io_tiles": -32}, ValueError, "^io_tiles.num_io_tiles is -32: .* from 0 on"),
         ({"io_tiles__place_ops_on_io_tiles": True}, ValueError, "num_io_tiles"),
         ({"norms__experimental__distributed_batch_norm_replica_group_size": 0}, ValueError, "at least 1"),
         (

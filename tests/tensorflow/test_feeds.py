@@ -306,6 +306,34 @@ def test_more_iterations_than_a_loop_can_count(graph, count):
         compiled(lambda: ipu.loops.while_loop(lambda x: x < 5.0, lambda x: x + 1.0, [0.0], None, count))
 
 
+@pytest.mark.parametrize("kind", [tf.int8, tf.uint32, tf.int32, tf.int64])
+def test_numbers_of_iterations_of_any_integer_type(graph, kind):
+    n = v1.placeholder(kind, [])
+    infeed = IPUInfeedQueue(numbers(9))
+    with ipu.scopes.ipu_scope(IPU):
+        given = ipu.ipu_compiler.compile(lambda n: ipu.loops.repeat(n, lambda y, x: y + x, [0.0], infeed), [n])
+    known = compiled(lambda: ipu.loops.repeat(np.array(3, kind.as_numpy_dtype), lambda y: y * 2.0, [1.0]))
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        # The infeed goes on where it was.
+        assert [session.run(given, {n: count}) for count in (4, 0, 2)] == [[0.0 + 1 + 2 + 3], [0.0], [4.0 + 5]]
+        assert session.run(known) == [8.0]
+
+
+@pytest.mark.parametrize(
+    ("n", "error", "text"),
+    [
+        (2.5, TypeError, "repeat\\(n\\) is a float32, and .*tf.cast\\(n, tf.int32\\)"),
+        (np.float64(2), TypeError, "repeat\\(n\\) is a float64"),
+        ([2], ValueError, "repeat\\(n\\) has the shape \\(1,\\): it has to be a scalar"),
+        (np.int64(2**33), ValueError, "int32: up to 2147483647"),
+    ],
+)
+def test_what_is_no_number_of_iterations(graph, n, error, text):
+    with pytest.raises(error, match=text):
+        compiled(lambda: ipu.loops.repeat(n, lambda x: x + 1.0, [0.0]))
+
+
 def test_the_most_iterations_that_a_loop_can_count(graph):
     """They end with the dataset."""
     infeed, outfeed = IPUInfeedQueue(numbers(5, repeat=False)), IPUOutfeedQueue()

@@ -212,6 +212,15 @@ def test_a_model_from_outside_has_no_extensions():
         ),
         ("pipelining", {"batch_serialization_iterations": 1}, ValueError, "Found `batch_serialization_iterations`"),
         ("pipelining", {"experimental_normalize_gradients": True}, ValueError, "Found `experimental_normalize"),
+        ("pipelining", {"nonsense": 1}, TypeError, "The pipeline takes no argument 'nonsense'. It takes gradient_acc"),
+        (
+            "infeed_queue",
+            {"prefetch": 1},
+            TypeError,
+            "The infeed takes no argument 'prefetch'. It takes prefetch_depth",
+        ),
+        ("infeed_queue", {"kwargs": 1}, TypeError, "The infeed takes no argument 'kwargs'"),
+        ("outfeed_queue", {"prefetch_depth": 1}, TypeError, "The outfeed takes no argument.* It takes buffer_depth"),
         ("infeed_queue", {"dataset": 1}, ValueError, "Found `dataset` key in `kwargs`"),
         ("infeed_queue", {"feed_name": 1}, ValueError, "Found `feed_name` key in `kwargs`"),
         ("outfeed_queue", {"outfeed_mode": 1}, ValueError, "Found `outfeed_mode` key in `kwargs`"),
@@ -242,7 +251,7 @@ def test_queue_options_reach_the_queues(monkeypatch):
         model.set_outfeed_queue_options(buffer_depth=0)
         with pytest.raises(ValueError, match="buffer depth cannot be less than one, but 0"):
             model.evaluate(X, Y, verbose=0)
-        model.set_outfeed_queue_options(buffer_depth=2)
+        model.set_outfeed_queue_options(buffer_depth=2, io_batch_size=1)
         assert model.evaluate(X, Y, verbose=0) == expected
         model.set_infeed_queue_options(prefetch_depth=256)
         with pytest.raises(ValueError, match="prefetch_depth must be less than 256"):

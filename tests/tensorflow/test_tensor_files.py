@@ -82,7 +82,7 @@ def test_a_dataset_that_ends_too_early_leaves_nothing(tmp_path):
 
 def test_what_cannot_be_exported(tmp_path):
     filename = str(tmp_path / "file")
-    with pytest.raises(TypeError, match="takes a tf.data.Dataset or an IPUInfeedQueue, not a list"):
+    with pytest.raises(AssertionError, match="takes a tf.data.Dataset or an IPUInfeedQueue, not a list"):
         utils.export_dataset_to_file([1, 2], filename, 1)
     with pytest.raises(TypeError, match="Expected `dataset` to be tf.data.Dataset"):
         dataset_extractor.dataset_extractor([1, 2], 1, filename, "feed")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import dtypes, func_graph, ops
-from tensorflow.python.ops import array_ops, control_flow_ops, while_v2
+from tensorflow.python.framework import dtypes, func_graph, ops, tensor_util
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, while_v2
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import autograph, tracing
@@ -49,7 +49,7 @@ def repeat(
     """Runs a function a number of times.
 
     Args:
-        n: how many times; an integer or a scalar tensor.
+        n: how many times; an integer or a scalar tensor of integers.
         body: takes the loop's values and, where there is an infeed, an element of it: a tuple by position, a dict by
             keyword. Returns the loop's values for the next iteration, then operations to run.
         inputs: the loop's values before the first iteration.
@@ -60,8 +60,8 @@ def repeat(
         The values after the last iteration: a list, one tensor, or an operation where there are none.
 
     Raises:
-        TypeError: `body` does not take as many arguments, or changes a value's type.
-        ValueError: `body` returns operations before tensors, or `n` is more than an int32 can count.
+        TypeError: `body` does not take as many arguments, or changes a value's type, or `n` holds no integers.
+        ValueError: `body` returns operations before tensors, or `n` is no scalar, or more than an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.repeat`.
 
@@ -72,12 +72,12 @@ def repeat(
         15.0
     """
     note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
-    _check_count(n, "repeat(n)")
+    n = _repetitions(n)
 
     def condition(counter: Any, *_: Any) -> Any:
-        return counter < n
+        return (counter if isinstance(n, int) else math_ops.cast(counter, n.dtype)) < n
 
-    bound = int(n) if isinstance(n, numbers.Integral) else None
+    bound = n if isinstance(n, int) else None
     return _loop(condition, body, inputs, infeed_queue, counted=True, bound=bound)
 
 
@@ -176,6 +176,26 @@ def _loop(
     if not outputs:
         return control_flow_ops.group(results[0])
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _repetitions(n: Any) -> Any:
+    """How often a loop runs: an integer, or a scalar tensor of a type that the counter fits in."""
+    if not isinstance(n, numbers.Integral):
+        tensor = ops.convert_to_tensor(n)
+        if not tensor.dtype.is_integer:
+            raise TypeError(
+                f"repeat(n) is a {tensor.dtype.name}, and a loop runs a whole number of times. Give an integer, or "
+                "cast it: tf.cast(n, tf.int32)."
+            )
+        if tensor.shape.rank:
+            raise ValueError(
+                f"repeat(n) has the shape {tensor.shape}: it has to be a scalar. Give one of its elements."
+            )
+        if tensor_util.is_tf_type(n):
+            return tensor if tensor.dtype in (dtypes.int32, dtypes.int64) else math_ops.cast(tensor, dtypes.int64)
+        n = tensor_util.constant_value(tensor)
+    _check_count(int(n), "repeat(n)")
+    return int(n)
 
 
 def _check_count(count: Any, name: str) -> None:

@@ -75,6 +75,8 @@ def _check_connection(config: Any, model: bool) -> None:
 def _check_tiles(config: Any) -> None:
     tiles = config.io_tiles
     group = config.norms.experimental.distributed_batch_norm_replica_group_size
+    if tiles.num_io_tiles < 0:
+        raise ValueError(f"io_tiles.num_io_tiles is {tiles.num_io_tiles}: it is a number of tiles, from 0 on.")
     if tiles.place_ops_on_io_tiles and tiles.num_io_tiles == 0:
         raise ValueError(
             "Cannot place ops on I/O tiles when io_tiles.num_io_tiles is 0. Set it above 0, or "

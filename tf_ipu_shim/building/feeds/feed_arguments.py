@@ -78,6 +78,8 @@ def device_ordinal(value: Any) -> int:
 def prefetch_depth(value: int | None) -> int:
     """How many elements are ready ahead of time; the SDK's default where none is given.
 
+    From SDK 2.6 on 0 gives the default too, as scripts of the time were used to.
+
     Raises:
         ValueError: it is not from 1 to 255.
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
+from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import check_options
+from tf_ipu_shim.building.pipelines import pipelining_ops
 
-_OUTFEED = "outfeed_mode"
 _INFEED_AUTOMATIC = ("dataset",)
 _INFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor")
-_OUTFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor", _OUTFEED, "outfeed_all")
+_OUTFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor", "outfeed_mode", "outfeed_all")
 _PIPELINE_EXPLICIT = {
     "gradient_accumulation_count": "gradient_accumulation_steps_per_replica",
     "pipeline_depth": "gradient_accumulation_steps_per_replica",
@@ -119,7 +122,7 @@ def check_pipelining_kwargs(kwargs: Any) -> None:
     """Checks what the pipeline is to be given.
 
     Raises:
-        TypeError: it is no dictionary.
+        TypeError: it is no dictionary, or has a key that the pipeline does not take.
         ValueError: a key is set elsewhere, by the model, or cannot be set.
     """
     if not isinstance(kwargs, Mapping):
@@ -132,24 +135,31 @@ def check_pipelining_kwargs(kwargs: Any) -> None:
             )
     _refuse_keys(kwargs, "pipelining_kwargs", _PIPELINE_AUTOMATIC, _PIPELINE_INVALID)
     _refuse_normalising(kwargs, "set_pipelining_options")
+    _refuse_unknown(
+        kwargs, "The pipeline", pipelining_ops.pipeline, {*_PIPELINE_EXPLICIT, *_PIPELINE_AUTOMATIC, *_PIPELINE_INVALID}
+    )
 
 
 def check_infeed_kwargs(kwargs: Mapping[str, Any]) -> None:
     """Checks what the infeed is to be given.
 
     Raises:
+        TypeError: the infeed does not take a key.
         ValueError: a key is set by the model, or cannot be set.
     """
     _refuse_keys(kwargs, "kwargs", _INFEED_AUTOMATIC, _INFEED_INVALID)
+    _refuse_unknown(kwargs, "The infeed", IPUInfeedQueue, {*_INFEED_AUTOMATIC, *_INFEED_INVALID}, "data_to_prefetch")
 
 
 def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
     """Checks what the outfeed is to be given.
 
     Raises:
+        TypeError: the outfeed does not take a key.
         ValueError: a key cannot be set.
     """
     _refuse_keys(kwargs, "kwargs", (), _OUTFEED_INVALID)
+    _refuse_unknown(kwargs, "The outfeed", IPUOutfeedQueue, _OUTFEED_INVALID, "io_batch_size")
 
 
 def _refuse_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str], invalid: Sequence[str]) -> None:
@@ -159,6 +169,25 @@ def _refuse_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[str]
     for key in invalid:
         if key in kwargs:
             raise ValueError(f"Found `{key}` key in `{where}`. This argument is not compatible with Keras models.")
+
+
+def _refuse_unknown(
+    kwargs: Mapping[str, Any], what: str, function: Callable[..., Any], refused: Iterable[str], *older: str
+) -> None:
+    """Refuses keys that a function does not take.
+
+    Args:
+        kwargs: what it is to be given.
+        what: the function makes or runs.
+        function: with named arguments.
+        refused: arguments that are not set this way.
+        *older: names of older SDKs, which the function takes as further keywords.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name not in refused]
+    for key in kwargs:
+        if key not in (*names, *older):
+            raise TypeError(f"{what} takes no argument {key!r}. It takes {', '.join(names)}.")
 
 
 def old_normalising(kwargs: dict[str, Any], reduction: Any) -> Any:

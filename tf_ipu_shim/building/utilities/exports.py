@@ -126,7 +126,7 @@ def export_dataset_to_file(
         apply_options: the name of `apply_debug_options` on TensorFlow 1.
 
     Raises:
-        TypeError: it is neither a dataset nor an infeed.
+        AssertionError: it is neither a dataset nor an infeed.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
         OutOfRangeError: the dataset has fewer elements.
 
@@ -142,7 +142,7 @@ def export_dataset_to_file(
     if isinstance(dataset_or_infeed, IPUInfeedQueue):
         dataset, feed_name = dataset_or_infeed._dataset, feed_name or dataset_or_infeed._id
     if not isinstance(dataset, dataset_ops.DatasetV2):
-        raise TypeError(
+        raise AssertionError(
             "export_dataset_to_file takes a tf.data.Dataset or an IPUInfeedQueue, not a "
             f"{type(dataset_or_infeed).__name__}."
         )
