@@ -6,6 +6,7 @@
 #   make test-221-ci   runs as much of that as CI has time for
 #   make test-pythons  does that on each promised Python that is installed, one after another
 #   make asan          runs the tests of the C++ plugin under AddressSanitizer
+#   make tsan          the same under ThreadSanitizer
 #   make soak          random programs and models, threads, signals, full disks, memory over many runs, ops: for hours
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
 #   make wheel         the wheel of the sources: the plugin is compiled at first use
@@ -31,7 +32,7 @@ WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: environments demo test test-slow soak test-221 test-221-ci test-pythons asan lint style generated wheel wheels \
+.PHONY: environments demo test test-slow soak test-221 test-221-ci test-pythons asan tsan lint style generated wheel wheels \
     bench coverage options site clean
 
 # All that .ci/run needs, side by side with `make -j`.
@@ -83,6 +84,20 @@ asan: $(BIN)/.ready
 	CXX="$(ASAN_CXX)" ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:protect_shadow_gap=0 \
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    $(BIN)/python -m pytest tests/tensorflow $(ASAN_LEAVES_OUT) $(PYTEST_ARGS)
+
+# What TensorFlow orders between threads is told to it (`tools/thread_sanitizer`). Memory at random addresses is not
+# understood by the runtime of GCC 12: hence setarch.
+TSAN := tools/thread_sanitizer
+# The sanitizer's own memory grows with what runs.
+TSAN_LEAVES_OUT := $(ASAN_LEAVES_OUT) --deselect tests/tensorflow/test_soak.py::test_steadiness
+TSAN_CXX := g++ -g -fsanitize=thread -U__SANITIZE_THREAD__
+tsan: $(BIN)/.ready
+	mkdir -p build
+	g++ -O1 -g -fPIC -shared -o build/handoffs.so $(TSAN)/handoffs.cc -ldl
+	CXX="$(TSAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
+	CXX="$(TSAN_CXX)" TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/$(TSAN)/suppressions.txt" \
+	    LD_PRELOAD="$$(g++ -print-file-name=libtsan.so) $(CURDIR)/build/handoffs.so" \
+	    setarch -R $(BIN)/python -m pytest tests/tensorflow $(TSAN_LEAVES_OUT) $(PYTEST_ARGS)
 
 # Parts that do not wait for each other, for `make -j`.
 TYPES := $(addprefix types-,$(firstword $(PYTHONS)) $(lastword $(PYTHONS)))

@@ -162,6 +162,7 @@ Status CompileAhead::Wait(OpKernelContext* context, const Launch& launch) {
     }
     changed_.wait_for(lock, kLookAgain);
   }
+  if (thread_.joinable()) thread_.join();  // it has let go of the mutex, and keeps a stack until it is joined
   return OkStatus();
 }
 
