@@ -157,6 +157,19 @@ def test_keras():
     assert "4 x GC200" in process.stdout
 
 
+def test_reading_a_profile(tmp_path):
+    page = (TUTORIALS / "reading_a_profile.md").read_text()
+    cycles = []
+    for number, arguments in enumerate(([], ["--stages", "0,1,2,2,3,3"])):
+        process = run("reading_a_profile.py", "--keep", str(tmp_path / str(number)), *arguments)
+        assert process.returncode == 0, process.stderr
+        assert f"{' '.join(['$ python tutorials/reading_a_profile.py', *arguments])}\n{process.stdout}```" in page
+        busy = [int(share) for share in re.findall(r"is busy for (\d+)%", process.stdout)]
+        assert len(busy) == 4 and max(busy) <= 100
+        cycles.append(int(process.stdout.split()[3].replace(",", "")))
+    assert cycles[1] < cycles[0]
+
+
 def test_memory_in_ci(python):
     command, script = ("-m", "tf_ipu_shim.cli", "run"), TUTORIALS / "memory_in_ci.py"
     assert "with a fifth of each tile to spare" in python.succeeds(*command, "--write-baseline", "memory.json", script)
