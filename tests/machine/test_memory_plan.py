@@ -1,12 +1,24 @@
 """Figures of a program on a chip, and what is said when it does not fit."""
 
+import dataclasses
 import re
 
 import pytest
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, out_of_memory_text, plan_of, worst
+from tf_ipu_shim.machine.memory import (
+    CODE,
+    Block,
+    LibraryCall,
+    MemoryPlan,
+    Mode,
+    Value,
+    out_of_memory_text,
+    plan_of,
+    worst,
+)
+from tf_ipu_shim.machine.memory.kept import from_text, to_text
 
 TILE = 638_976  # bytes of a GC200 tile, as in Graphcore's own message
 
@@ -94,3 +106,10 @@ def test_one_owner_is_listed_once_with_all_it_needs():
     block.run("Softmax", (), parts)
     ((ipu),) = plan(block).ipus
     assert [(owner.name, owner.bytes) for owner in ipu.owners] == [("Softmax", 300)]
+
+
+def test_a_plan_is_kept_whole():
+    made = plan(block_of(4 * TILE, 800))
+    [ipu] = made.ipus
+    made = dataclasses.replace(made, ipus=(dataclasses.replace(ipu, code=CODE, library=LibraryCall("c", *range(6))),))
+    assert from_text(to_text(made)) == made

@@ -24,7 +24,7 @@ from tf_ipu_shim.lowering.diagnostics import call_name, shown_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.cycles import largest_call
-from tf_ipu_shim.machine.memory import Block, MemoryPlan, out_of_memory_text, plan_of
+from tf_ipu_shim.machine.memory import CODE, Block, MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.runtime import plans, study
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def enabled() -> bool:
 
 
 def with_library_calls() -> bool:
-    """Whether reports have a column for temporaries inside library calls: where `TF_IPU_SHIM_MEMORY` is `calls`."""
+    """Whether reports tell temporaries inside library calls, and code: where `TF_IPU_SHIM_MEMORY` is `calls`."""
     return _asked() == "calls"
 
 
@@ -133,6 +133,7 @@ def _plan_of(
             dataclasses.replace(
                 plan_of(ipu, block, device.chip, line_of, walk.remote.get(ipu)),
                 library=largest_call(block, device.chip),
+                code=CODE if with_library_calls() else (),
             )
             for ipu, block in sorted(walk.blocks.items())
         ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.effects import RECORDED
-from tf_ipu_shim.machine.memory import LIBRARY_ERROR_FACTOR, IpuPlan, MemoryPlan
+from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, MemoryPlan, TilePart
 from tf_ipu_shim.profile import picture, text
 from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData
 from tf_ipu_shim.runtime import accepted, devices, plans
@@ -137,11 +137,20 @@ def _plan_dict(plan: IpuPlan) -> dict[str, Any]:
         "categories": dict(plan.categories),
         "remote": dict(plan.remote),
         "library_call": plan.library and {**plan.library._asdict(), "error_factor": LIBRARY_ERROR_FACTOR},
+        "code": _code_dict(plan.code) if plan.code else None,
         "max_tile": plan.max_tile,
         "max_tile_bytes": plan.max_tile_bytes,
         "bytes_per_tile": plan.bytes_per_tile,
         "tile_bytes": list(plan.tile_bytes),
         "owners": [dataclasses.asdict(owner) for owner in plan.owners],
+    }
+
+
+def _code_dict(parts: tuple[TilePart, ...]) -> dict[str, Any]:
+    return {
+        "tile_bytes": sum(part.tile_bytes for part in parts),
+        "error_factor": CODE_ERROR_FACTOR,
+        "parts": {part.name: part.tile_bytes for part in parts},
     }
 
 

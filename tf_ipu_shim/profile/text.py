@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from tf_ipu_shim.machine.memory import CATEGORIES, LIBRARY_ERROR_FACTOR, IpuPlan
+from tf_ipu_shim.machine.memory import CATEGORIES, CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan
 from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, ReportData
 
 WIDTH = 100
@@ -64,7 +64,7 @@ def _device(device: DeviceReport) -> list[str]:
             lines += ["", "In remote memory instead, at all times, by category:"]
             lines += _by_category([(plan.ipu, plan.remote) for plan in plans])
         lines += ["", "Largest owners at that step:", *_owners(device)]
-        lines += _library_calls(plans)
+        lines += [*_library_calls(plans), *_code(plans)]
     lines += _programs(device)
     lines += ["", "Measured: what this process held and moved on the host, in bytes."]
     rows = [["IPU", "live now", "peak", "variables (modelled)"]]
@@ -135,6 +135,20 @@ def _library_calls(plans: Sequence[IpuPlan]) -> list[str]:
         return []
     heading = "Temporaries inside the largest library call, bytes of a tile, in no figure above:"
     return ["", heading, *_table(rows, left={8})]
+
+
+def _code(plans: Sequence[IpuPlan]) -> list[str]:
+    """The same for each IPU and program."""
+    code = next((plan.code for plan in plans if plan.code), ())
+    if not code:
+        return []
+    total = sum(part.tile_bytes for part in code)
+    least, most = math.floor(total / CODE_ERROR_FACTOR), math.ceil(total * CODE_ERROR_FACTOR)
+    heading = (
+        f"Code and stacks, {_number(total)} bytes of a tile ({_number(least)} to {_number(most)}), in no figure above:"
+    )
+    rows = [["on a tile", "part"], *([_number(part.tile_bytes), part.name] for part in code)]
+    return ["", heading, *_table(rows, left={1})]
 
 
 def _programs(device: DeviceReport) -> list[str]:

@@ -5,6 +5,7 @@ liveness        what is alive at each step: always-live, and the largest not-alw
 schedule        an order of the steps that keeps little alive
 tiles           spreading over the tiles of a chip
 kept            a plan as text, for a cache
+code            what a tile holds beside tensors, in no plan's figures
 curve           what is alive at every step, and from when to when
 dot             the schedule as a graph in the DOT language
 plan            `MemoryPlan`: the figures of a program, IPU by IPU
@@ -14,6 +15,7 @@ out_of_memory   whether it fits, and the text of the error where it does not
 
 from __future__ import annotations
 
+from tf_ipu_shim.machine.memory.code import CODE, CODE_ERROR_FACTOR, TilePart
 from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.liveness import Liveness, live, smallest
 from tf_ipu_shim.machine.memory.out_of_memory import out_of_memory_text, worst
@@ -31,6 +33,8 @@ from tf_ipu_shim.machine.memory.savings import beside, best, of_figures
 
 __all__ = [
     "CATEGORIES",
+    "CODE",
+    "CODE_ERROR_FACTOR",
     "LIBRARY_ERROR_FACTOR",
     "Block",
     "IpuPlan",
@@ -41,6 +45,7 @@ __all__ = [
     "Owner",
     "Saving",
     "Step",
+    "TilePart",
     "Value",
     "beside",
     "best",

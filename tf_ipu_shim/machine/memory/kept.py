@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
+from tf_ipu_shim.machine.memory.code import TilePart
 from tf_ipu_shim.machine.memory.plan import IpuPlan, LibraryCall, MemoryPlan, Owner
 
 
@@ -46,4 +47,5 @@ def _ipu(fields: dict[str, Any]) -> IpuPlan:
     owners = tuple(Owner(**owner) for owner in fields["owners"])
     library = LibraryCall(*fields["library"]) if fields["library"] is not None else None
     runs = tuple((size, tiles) for size, tiles in fields["tile_runs"])
-    return IpuPlan(**{**fields, "owners": owners, "tile_runs": runs, "library": library})
+    code = tuple(TilePart(*part) for part in fields["code"])
+    return IpuPlan(**{**fields, "owners": owners, "tile_runs": runs, "library": library, "code": code})

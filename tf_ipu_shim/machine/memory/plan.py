@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.memory.code import TilePart
 from tf_ipu_shim.machine.memory.description import Block, Value
 from tf_ipu_shim.machine.memory.liveness import smallest
 from tf_ipu_shim.machine.memory.tiles import Tiles
@@ -97,6 +98,7 @@ class IpuPlan:
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
         library: the call that needs most beside the tensors, in none of the other figures; None where there is none,
             or where it was not asked for.
+        code: what each tile holds beside tensors, in none of the other figures; nothing where it was not asked for.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -118,6 +120,7 @@ class IpuPlan:
     bytes_per_tile: int
     remote: Mapping[str, int] = dataclasses.field(default_factory=dict)
     library: LibraryCall | None = None
+    code: tuple[TilePart, ...] = ()
 
     @property
     def peak_bytes(self) -> int:
