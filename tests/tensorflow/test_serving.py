@@ -301,7 +301,29 @@ DATASET = tf.data.Dataset.from_tensors(tf.zeros([3]))
             ValueError,
             "Length of output_names does not match the number of outputs of `predict_step`",
         ),
+        (
+            {"predict_step": lambda x: (x, x), "predict_step_signature": [SPEC], "output_names": ["y", "y"]},
+            ValueError,
+            "output_names must be different from each other",
+        ),
         ({"predict_step_signature": [SPEC], "iterations": 0}, ValueError, "iterations must be an integer of at least"),
+        (
+            {"predict_step_signature": [SPEC], "iterations": None},
+            ValueError,
+            "iterations must be an integer.* not None",
+        ),
+        ({"export_dir": None}, TypeError, "export_dir must be the path of a directory, not None"),
+        ({"export_dir": ""}, ValueError, "export_dir is an empty path"),
+        (
+            {"predict_step_signature": [SPEC], "preprocessing_step": 3, "preprocessing_step_signature": [SPEC]},
+            TypeError,
+            "preprocessing_step must be a function, not int",
+        ),
+        (
+            {"input_dataset": tf.data.Dataset.from_tensors(tf.ragged.constant([[1.0], [2.0, 3.0]]))},
+            TypeError,
+            "made of tensors, and have a RaggedTensor",
+        ),
         (
             {"predict_step": lambda x: (x, None), "predict_step_signature": [SPEC]},
             ValueError,
@@ -353,9 +375,9 @@ DATASET = tf.data.Dataset.from_tensors(tf.zeros([3]))
     ],
 )
 def test_errors(directory, arguments, error, match):
-    given = {"predict_step": double, "iterations": 16, **arguments}
+    given = {"predict_step": double, "export_dir": directory, "iterations": 16, **arguments}
     with pytest.raises(error, match=match):
-        serving.export_single_step(export_dir=directory, **given)
+        serving.export_single_step(**given)
 
 
 @pytest.mark.parametrize(
@@ -364,6 +386,9 @@ def test_errors(directory, arguments, error, match):
         ({"computational_stages": [double]}, ValueError, "Pipeline requires at least two computational stages"),
         ({"device_mapping": [0]}, ValueError, "Each stage must be mapped to an IPU"),
         ({"pipeline_schedule": "grouped"}, TypeError, "not a member of PipelineSchedule"),
+        ({"inputs": 3.0}, TypeError, "inputs must be a list or a tuple of values for the first stage, not 3.0"),
+        ({"name": 3}, TypeError, "name must be a string, not 3"),
+        ({"iterations": None}, ValueError, "iterations must be an integer of at least 1, not None"),
         ({"poplar_options": [{}]}, ValueError, "poplar_options must be a list or a tuple of 2 options"),
         (
             {"iterations": 3, "pipeline_schedule": pipelining_ops.PipelineSchedule.Grouped},
@@ -385,6 +410,17 @@ def test_what_tensorflow_serving_could_not_run_is_refused(directory):
     with pytest.raises(errors.UnsupportedError, match="uses ReplicationIndex .* cannot be exported for serving"):
         serving.export_single_step(model, directory, 16, [SPEC])
     assert not os.path.exists(directory)
+
+
+@pytest.mark.parametrize("call", [tf.numpy_function, tf.py_function])
+def test_python_functions_are_refused(directory, call):
+    def sines(x):
+        return tf.ensure_shape(call(np.sin, [x], tf.float32), [3])
+
+    with pytest.raises(errors.UnsupportedError, match="Python function .* another process does not have"):
+        serving.export_single_step(
+            double, directory, 16, [SPEC], preprocessing_step=sines, preprocessing_step_signature=[SPEC]
+        )
 
 
 def test_marks_of_shards_are_kept(directory):

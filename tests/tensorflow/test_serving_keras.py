@@ -110,3 +110,6 @@ def test_errors(directory):
         model = keras.Model(inputs, keras.layers.Dense(3)(inputs))
         with pytest.raises(ValueError, match="Not all dimensions of inputs can be inferred"):
             model.export_for_ipu_serving(directory)
+        for wrong in (0, "4", 2.5):
+            with pytest.raises(ValueError, match=f"batch_size must be an integer of at least 1, not {wrong!r}"):
+                model.export_for_ipu_serving(directory, wrong)

@@ -158,7 +158,10 @@ def make(
         ValueError: the directory is not empty, or signatures are missing or do not go together.
     """
     directory = checked_directory(export_dir, purge_export_dir)
-    number = _checked_iterations(iterations)
+    number = whole_number("iterations", iterations)
+    for step, function in (("preprocessing_step", preprocessing_step), ("postprocessing_step", postprocessing_step)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{step} must be a function, not {type(function).__name__}.")
     note_arguments("serving", iterations=number)
     predict = StepSignature("predict_step", first_stage or predict_step, predict_step_signature, bound)
     before = StepSignature("preprocessing_step", preprocessing_step, preprocessing_step_signature)
@@ -210,9 +213,14 @@ def checked_directory(export_dir: Any, purge: bool) -> str:
         purge: whether it may have something in it.
 
     Raises:
+        TypeError: it is no path.
         ValueError: it is not empty, or a file.
     """
+    if not isinstance(export_dir, (str, os.PathLike)):
+        raise TypeError(f"export_dir must be the path of a directory, not {export_dir!r}.")
     directory = os.fspath(export_dir)
+    if not directory:
+        raise ValueError("export_dir is an empty path. Please specify an empty or a new directory.")
     if os.path.isdir(directory) and os.listdir(directory) and not purge:
         raise ValueError(
             f'Directory "{directory}" is not empty. Please specify an empty or a new directory, or '
@@ -223,16 +231,31 @@ def checked_directory(export_dir: Any, purge: bool) -> str:
     return directory
 
 
-def _checked_iterations(iterations: Any) -> int:
-    if isinstance(iterations, bool) or int(iterations) != iterations or iterations < 1:
-        raise ValueError(f"iterations must be an integer of at least 1, not {iterations!r}.")
-    return int(iterations)
+def whole_number(name: str, value: Any) -> int:
+    """An argument that counts something.
+
+    Args:
+        name: of the argument.
+        value: an integer, or a scalar of NumPy or TensorFlow that is one.
+
+    Raises:
+        ValueError: it is no integer, or below 1.
+    """
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = 0
+    if isinstance(value, bool) or number != value or number < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+    return number
 
 
 def _checked_names(output_names: Any) -> list[str] | None:
-    if output_names is None:
+    if not output_names:
         return None
     names = [output_names] if isinstance(output_names, str) else output_names
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"output_names must be either a string or a list of strings, not {output_names!r}.")
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError(f"output_names must be different from each other, and none of them empty. They are {names}.")
     return names

@@ -24,6 +24,7 @@ from tf_ipu_shim.building.serving.plan import Plan
 from tf_ipu_shim.lowering import vocabulary
 
 _FORMAT = 1
+_IN_THIS_PROCESS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,9 +110,14 @@ def refuse_foreign_ops(graph_def: graph_pb2.GraphDef) -> None:
         graph_def: of the model.
 
     Raises:
-        UnsupportedError: it has an op of the plugin's.
+        UnsupportedError: it has an op of the plugin's, or calls Python.
     """
     for node in all_nodes(graph_def):
+        if node.op in _IN_THIS_PROCESS:
+            raise errors.UnsupportedError(
+                f"A model with a Python function ({node.name}) cannot be exported for serving: another process does "
+                "not have the function. Write it with TensorFlow's ops, or call it where requests are made."
+            )
         if node.op in vocabulary.PLUGIN_OPS:
             raise errors.UnsupportedError(
                 f"A model that uses {node.op} ({node.name}) cannot be exported for serving: TensorFlow Serving does "

@@ -132,6 +132,12 @@ def _of_step(step: StepSignature) -> list[Any]:
 
 def _of_dataset(step: StepSignature, dataset: Any) -> list[Any]:
     structure = dataset_ops.get_structure(dataset)
+    for spec in nest.flatten(structure):
+        if not isinstance(spec, tensor_spec.TensorSpec):
+            raise TypeError(
+                f"The elements of `input_dataset` are requests, which are made of tensors, and have a "
+                f"{spec.value_type.__name__}. Make it dense, or take it apart in `preprocessing_step`."
+            )
     if not isinstance(structure, Mapping):
         return nest.flatten(structure)
     names = argument_names(step, len(structure))
