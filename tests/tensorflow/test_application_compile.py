@@ -133,6 +133,10 @@ def test_the_device_of_the_op_says_for_which_it_is_compiled(graph, ipus, device)
 
 
 def test_what_cannot_be_compiled_is_refused(compiles_only, tmp_path):
+    with pytest.raises(TypeError, match="The application must be a function, not 3"):
+        compile_op(3)
+    with pytest.raises(tf.errors.PermissionDeniedError, match="Failed to open file for writing: .* it is a directory"):
+        compile_op(lambda x: x * x, [tf.ones([2])], str(tmp_path))
     with pytest.raises(tf.errors.NotFoundError, match="Failed to open file for writing"):
         compile_op(lambda x: x * x, [tf.ones([2])], str(tmp_path / "nowhere" / "a"))
     assert list(tmp_path.iterdir()) == []

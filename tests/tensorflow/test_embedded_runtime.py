@@ -1,6 +1,7 @@
 """Embedded engines: what calls give, in one process."""
 
 import itertools
+import pathlib
 import threading
 
 import numpy as np
@@ -317,8 +318,16 @@ def test_inputs_are_checked(ipus, engine):
     ]:
         with pytest.raises(error, match=phrase):
             start(path, inputs, engine())
-    context = start(path, [right], engine())
+    for file in (None, 3):
+        with pytest.raises(TypeError, match=f"executable_file must be the path .* not {file}"):
+            start(file, [right], engine())
+    context = start(pathlib.Path(path), [right], engine())
+    with pytest.raises(TypeError, match="what embedded_runtime_start returns, a RuntimeContext, not str"):
+        runtime.embedded_runtime_call([right], "an engine")
     for inputs, error, phrase in [
+        (3, TypeError, "the inputs of a call to be a list, in the order of the signature. Received 3"),
+        ({"x": right}, TypeError, "the inputs of a call to be a list"),
+        ([None], TypeError, r"The input at position 0 \('infeed_.*'\) is None"),
         ([], ValueError, "Embedded application call expects 1 inputs, but 0 were provided"),
         ([np.ones(3, np.float32)], ValueError, "Mismatched input shape at position 0 .*infeed_0"),
         ([np.ones(2, np.int64)], TypeError, "Mismatched input dtype at position 0"),

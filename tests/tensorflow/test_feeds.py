@@ -306,6 +306,13 @@ def test_more_iterations_than_a_loop_can_count(graph, count):
         compiled(lambda: ipu.loops.while_loop(lambda x: x < 5.0, lambda x: x + 1.0, [0.0], None, count))
 
 
+def test_elements_may_have_parts_that_are_none():
+    infeed = IPUInfeedQueue(tf.data.Dataset.from_tensors((2.0, None)).repeat())
+    with tf.device(IPU):
+        program = tf.function(lambda: ipu.loops.repeat(3, lambda y, x, _: y + x, [0.0], infeed), jit_compile=True)
+        assert float(program()) == 6.0
+
+
 @pytest.mark.parametrize("kind", [tf.int8, tf.uint32, tf.int32, tf.int64])
 def test_numbers_of_iterations_of_any_integer_type(graph, kind):
     n = v1.placeholder(kind, [])
@@ -394,6 +401,18 @@ def test_a_scoped_outfeed_goes_with_its_object():
         (lambda: IPUInfeedQueue(numbers(9).batch(2)), ValueError, r"not fully defined.*drop_remainder=True"),
         (lambda: IPUInfeedQueue(numbers(2), prefetch_depth=-1), ValueError, "must be greater than zero"),
         (lambda: IPUInfeedQueue(numbers(2), prefetch_depth=256), ValueError, "must be less than 256"),
+        (
+            lambda: IPUInfeedQueue(numbers(2), prefetch_depth="3"),
+            TypeError,
+            "prefetch_depth must be an integer, not '3'",
+        ),
+        (lambda: IPUInfeedQueue([1.0, 2.0]), TypeError, "takes a tf.data.Dataset, not a list"),
+        (
+            lambda: IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.ragged.constant([[1.0], [2.0, 3.0]]))),
+            ValueError,
+            "of tensors of fixed shapes, and this dataset's have a RaggedTensor",
+        ),
+        (lambda: IPUOutfeedQueue(buffer_depth=1.5), TypeError, "buffer_depth must be an integer, not 1.5"),
         (lambda: IPUInfeedQueue(numbers(2), device_ordinal=1.5), ValueError, "Device ordinal must be an integer"),
         (lambda: IPUInfeedQueue(numbers(2), device_ordinal=-1), ValueError, "Device ordinal must be >= 0"),
         (lambda: IPUInfeedQueue(numbers(2), colour="red"), TypeError, "no argument 'colour'"),

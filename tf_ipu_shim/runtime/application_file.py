@@ -6,6 +6,7 @@ members are stored as they are: what is not stored so, or is longer than its ten
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import zipfile
@@ -40,6 +41,8 @@ def write(path: str, executable: Any, weights: Sequence[bytes]) -> str:
     from tensorflow.python.framework import errors
 
     try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, "it is a directory")
         if not path:
             handle, path = tempfile.mkstemp(suffix=SUFFIX)
             os.close(handle)
@@ -48,7 +51,9 @@ def write(path: str, executable: Any, weights: Sequence[bytes]) -> str:
     except OSError as error:
         raised = errors.NotFoundError if isinstance(error, FileNotFoundError) else errors.PermissionDeniedError
         raise raised(
-            None, None, f"Failed to open file for writing: {path}: {error.strerror}. Make its directory first."
+            None,
+            None,
+            f"Failed to open file for writing: {path}: {error.strerror}. Give a file in a directory that is there.",
         ) from error
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from tensorflow.python.framework import dtypes, ops, tensor_shape, tensor_util
 
 from tf_ipu_shim import plugin
@@ -85,7 +87,7 @@ def embedded_runtime_start(
     Raises:
         ValueError: `inputs` is no list or dictionary, or there are more or fewer than expected, or one is missing or
             has another shape.
-        TypeError: an input has another dtype.
+        TypeError: an input has another dtype, or `executable_file` is no path.
         tf.errors.NotFoundError: there is no such file.
         tf.errors.InvalidArgumentError: it is no application.
         tf.errors.AlreadyExistsError: when the op runs: an engine of this name runs something else.
@@ -102,7 +104,7 @@ def embedded_runtime_start(
         >>> embedded_runtime_call([tf.constant([1.0, 2.0])], context)[0].numpy().tolist()
         [2.0, 4.0]
     """
-    file = ops.convert_to_tensor(executable_file, dtypes.string)
+    file = ops.convert_to_tensor(_path(executable_file), dtypes.string)
     executable = poplar_executable_pb2.PoplarExecutableProto.FromString(_find_opaque_blob(file))
     expected = executable.embedded_runtime_config.signature.inputs
     if isinstance(inputs, Mapping):
@@ -144,7 +146,7 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
 
     Raises:
         ValueError: there are more or fewer inputs than expected, or one has another shape.
-        TypeError: an input has another dtype.
+        TypeError: `inputs` or `context` is something else, or an input has another dtype.
         tf.errors.InternalError: when the op runs: the application failed, as by a floating-point exception. Batches
             that it had then fail too; the IPUs are reset for those that come later.
 
@@ -159,6 +161,14 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
         >>> embedded_runtime_call([tf.constant([1.0, 2.0])], context)[0].numpy().tolist()
         [2.0, 4.0]
     """
+    if not isinstance(context, RuntimeContext):
+        raise TypeError(
+            f"context must be what embedded_runtime_start returns, a RuntimeContext, not {type(context).__name__}."
+        )
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError(
+            f"Expected the inputs of a call to be a list, in the order of the signature. Received {inputs!r}."
+        )
     signature = context.signature()
     if len(inputs) != len(signature.streamed_inputs):
         raise ValueError(
@@ -224,6 +234,17 @@ def _find_opaque_blob(executable_file: Any) -> bytes:
     return blob
 
 
+def _path(executable_file: Any) -> Any:
+    if isinstance(executable_file, os.PathLike):
+        return os.fspath(executable_file)
+    if tensor_util.is_tf_type(executable_file) or isinstance(executable_file, (str, bytes, np.ndarray, np.str_)):
+        return executable_file
+    raise TypeError(
+        "executable_file must be the path of an application that experimental_application_compile_op has written, "
+        f"not {executable_file!r}."
+    )
+
+
 def _named(inputs: Mapping[str, Any], name: str) -> Any:
     if name not in inputs:
         raise ValueError(
@@ -235,9 +256,11 @@ def _named(inputs: Mapping[str, Any], name: str) -> Any:
 def _checked(given: Sequence[Any], expected: Any) -> list[Any]:
     tensors = []
     for position, (value, tensor) in enumerate(zip(given, expected)):
+        where = f"at position {position} ('{tensor.name}')"
+        if value is None:
+            raise TypeError(f"The input {where} is None. Give it a value.")
         if not hasattr(value, "shape") or not hasattr(value, "dtype"):
             value = ops.convert_to_tensor(value)
-        where = f"at position {position} ('{tensor.name}')"
         shape = tensor_shape.as_shape(tensor.shape)
         if not shape.is_compatible_with(tensor_shape.as_shape(value.shape)):
             raise ValueError(

@@ -23,6 +23,8 @@ def application_compile(
     func: Callable[..., Any], inputs: Sequence[Any] | None, output_path: str | None, freeze: bool, name: str | None
 ) -> Any:
     """The tensor of `experimental_application_compile_op`, which takes and says the same."""
+    if not callable(func):
+        raise TypeError(f"The application must be a function, not {func!r}.")
     inputs = [] if inputs is None else inputs
     _check_count(func, inputs)
     if not context.executing_eagerly():

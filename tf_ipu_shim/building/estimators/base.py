@@ -20,6 +20,7 @@ from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 from tf_ipu_shim.building.estimators.run_config import RunConfig
 from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec
 from tf_ipu_shim.building.estimators.step_hooks import StepRestorer, StopAtStep
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.configuration import system
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.runtime import devices
@@ -104,6 +105,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             The estimator.
 
         Raises:
+            TypeError: `steps` is no integer.
             ValueError: `steps` is no multiple of `iterations_per_loop`, or `input_fn` returns no dataset.
         """
         self._check_steps(steps)
@@ -132,6 +134,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             The metrics by name, with `loss` and `global_step`.
 
         Raises:
+            TypeError: `steps` is no integer.
             ValueError: `steps` is no multiple of `iterations_per_loop`, or `input_fn` returns no dataset.
         """
         self._check_steps(steps)
@@ -190,8 +193,11 @@ class IPUEstimatorBase(stock.EstimatorV2):
             yield batch
 
     def _check_steps(self, steps: int | None) -> None:
+        if steps is None:
+            return
+        check_integer("steps", steps)
         loop = self._ipu.iterations_per_loop
-        if steps is not None and steps % loop:
+        if steps % loop:
             raise ValueError(f"steps ({steps}) must be a multiple of iterations_per_loop ({loop}).")
 
     def _convert_train_steps_to_hooks(self, steps: int | None, max_steps: int | None) -> list[Any]:
@@ -335,6 +341,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
 def _share_of(name: str, size: Any, strategy: Any, replicas: int) -> int:
     workers = 1 if strategy is None else strategy.num_replicas_in_sync
+    check_integer(name, size)
     if size < 1:
         raise ValueError(f"{name} (got {size}) must be positive.")
     if size % (workers * replicas):

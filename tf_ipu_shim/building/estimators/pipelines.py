@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import inspect
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,6 +50,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         **pipeline_op_kwargs: further arguments of `pipelining_ops.pipeline`.
 
     Raises:
+        TypeError: an argument is none of the pipeline's either, or the count is no integer.
         ValueError: what the mode needs is missing, or `accumulate_outfeed` is given.
 
     Source: `tensorflow.python.ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec`.
@@ -87,6 +90,14 @@ class IPUPipelineEstimatorSpec(_Fields):
         for name, is_missing, when in missing:
             if is_missing:
                 raise ValueError(f"`IPUPipelineEstimatorSpec` must contain `{name}`{when}.")
+        if not isinstance(count, numbers.Integral):
+            raise TypeError(f"gradient_accumulation_count must be an integer, not {count!r}.")
+        unknown = sorted(set(pipeline_op_kwargs) - set(inspect.signature(pipelining_ops.pipeline).parameters))
+        if unknown:
+            raise TypeError(
+                f"IPUPipelineEstimatorSpec takes no argument {unknown[0]!r}, and pipelining_ops.pipeline, which is "
+                "given what else it takes, has none of this name."
+            )
         if "accumulate_outfeed" in pipeline_op_kwargs:
             raise ValueError(
                 "The `accumulate_outfeed` pipeline keyword argument cannot be given: the estimator decides what the "

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from tensorflow_estimator.python.estimator import run_config
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.configuration import translate
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.messages import config_pb2
@@ -36,8 +37,8 @@ class IPURunConfig(_Fields):
         **kwargs: of older SDKs: `compile_summary`, `autosharding`.
 
     Raises:
-        TypeError: `ipu_options` is no `IPUConfig`.
-        ValueError: the options do not select as many IPUs as replicas and shards need.
+        TypeError: `ipu_options` is no `IPUConfig`, or a number is no integer.
+        ValueError: a number is out of range, or the options do not select as many IPUs as replicas and shards need.
         NotImplementedError: `compile_summary` or `autosharding` is asked for.
 
     Source: `tensorflow.python.ipu.ipu_run_config.IPURunConfig`.
@@ -61,6 +62,15 @@ class IPURunConfig(_Fields):
     ) -> IPURunConfig:
         """Checks that the options select what replicas and shards need."""
         _check_old_arguments(kwargs)
+        check_integer("iterations_per_loop", iterations_per_loop)
+        for name, value, least in (
+            ("num_replicas", num_replicas, 1),
+            ("num_shards", num_shards, 1),
+            ("ordinal", ordinal, 0),
+        ):
+            check_integer(name, value)
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, but {value} was given.")
         needed = num_replicas * num_shards
         if ipu_options is None:
             if needed > 1:
@@ -115,6 +125,9 @@ class RunConfig(run_config.RunConfig):
         master: the session's target, for a job of several workers.
         **kwargs: of `tf.estimator.RunConfig`.
 
+    Raises:
+        TypeError: `ipu_run_config` is none.
+
     Source: `tensorflow.python.ipu.ipu_run_config.RunConfig`.
 
     Example:
@@ -124,6 +137,8 @@ class RunConfig(run_config.RunConfig):
 
     def __init__(self, ipu_run_config: IPURunConfig | None = None, master: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if ipu_run_config is not None and not isinstance(ipu_run_config, IPURunConfig):
+            raise TypeError(f"ipu_run_config must be an IPURunConfig, not {type(ipu_run_config).__name__}.")
         self._ipu_run_config = ipu_run_config or IPURunConfig()
         if master is not None:
             self._master = master

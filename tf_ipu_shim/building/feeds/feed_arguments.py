@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
+import numbers
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import errors_impl
+from tensorflow.python.framework import errors_impl, none_tensor, tensor_spec
+from tensorflow.python.util import nest
 
 from tf_ipu_shim import sdk
 
 _DEEPEST_PREFETCH = 255
+_DEEPER_PREFETCH = (2, 6)  # the SDK from which elements are 3 ahead
 _STRATEGY_DECIDES = (2, 2)  # the SDK from which a queue takes its device from the strategy around it
 
 
@@ -81,21 +85,64 @@ def prefetch_depth(value: int | None) -> int:
     From SDK 2.6 on 0 gives the default too, as scripts of the time were used to.
 
     Raises:
+        TypeError: it is no integer.
         ValueError: it is not from 1 to 255.
 
     Example:
         >>> prefetch_depth(None)
         3
     """
-    if not value and value is not False and sdk.current() >= (2, 6):
-        return 3
     if value is None:
-        return 1
+        return 3 if sdk.current() >= _DEEPER_PREFETCH else 1
+    check_integer("prefetch_depth", value)
+    if value == 0 and sdk.current() >= _DEEPER_PREFETCH:
+        return 3
     if value <= 0:
         raise ValueError(f"prefetch_depth must be greater than zero, but {value} was given.")
     if value > _DEEPEST_PREFETCH:
         raise ValueError(f"prefetch_depth must be less than 256, but {value} was given.")
     return value
+
+
+def check_integer(name: str, value: Any) -> None:
+    """Refuses numbers that count nothing.
+
+    Args:
+        name: of the argument.
+        value: of any type.
+
+    Raises:
+        TypeError: it is no integer.
+
+    Example:
+        >>> check_integer("buffer_depth", 3)
+    """
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, not {value!r}.")
+
+
+def element_structure(dataset: Any) -> Any:
+    """The `TensorSpec`s of a dataset's elements, in its structure.
+
+    Raises:
+        TypeError: it is no `tf.data.Dataset`.
+        ValueError: an element has parts that are no tensors, such as ragged ones.
+
+    Example:
+        >>> element_structure(tf.data.Dataset.range(3))
+        TensorSpec(shape=(), dtype=tf.int64, name=None)
+    """
+    if not isinstance(dataset, dataset_ops.DatasetV2):
+        raise TypeError(f"An infeed takes a tf.data.Dataset, not a {type(dataset).__name__}.")
+    structure = dataset_ops.get_structure(dataset)
+    for spec in nest.flatten(structure):
+        if not isinstance(spec, (tensor_spec.TensorSpec, none_tensor.NoneTensorSpec)):
+            raise ValueError(
+                f"Elements of an infeed are made of tensors of fixed shapes, and this dataset's have a "
+                f"{spec.value_type.__name__}. Make it dense in the dataset, as with .to_tensor(shape=...) of a ragged "
+                "tensor or tf.sparse.to_dense."
+            )
+    return structure
 
 
 def check_shapes(shapes: Iterable[Any]) -> None:

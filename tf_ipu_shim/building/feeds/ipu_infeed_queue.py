@@ -36,6 +36,7 @@ class IPUInfeedQueue:
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`, `data_to_prefetch`.
 
     Raises:
+        TypeError: `dataset` is none, or an argument has the wrong type.
         ValueError: a shape is not fully defined, or an argument is out of range.
 
     Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUInfeedQueue`.
@@ -66,7 +67,7 @@ class IPUInfeedQueue:
         note_arguments("IPUInfeedQueue", optimise_latency=optimise_latency, replication_factor=replication_factor)
         self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._prefetch_depth = feed_arguments.prefetch_depth(prefetch_depth)
-        self._take_structure(dataset_ops.get_structure(dataset))
+        self._take_structure(feed_arguments.element_structure(dataset))
         feed_arguments.check_shapes(self._shapes)
         self._id = feed_names.unique("infeed", name)
         with ops.device(_HOST):

@@ -75,7 +75,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
         note_arguments("IPUIterator", optimise_latency=kwargs.pop("optimise_latency", None))
         if kwargs:
             raise TypeError(f"IPUIterator takes no argument {sorted(kwargs)[0]!r}.")
-        feed_arguments.check_shapes(structure.get_flat_tensor_shapes(dataset_ops.get_structure(dataset)))
+        feed_arguments.check_shapes(structure.get_flat_tensor_shapes(feed_arguments.element_structure(dataset)))
         with ops.device(_HOST):
             super().__init__(dataset.prefetch(depth))
             self._infeed_queue = IteratorQueue(self._iterator_resource, dataset)

@@ -50,6 +50,7 @@ class IPUOutfeedQueue:
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
 
     Raises:
+        TypeError: `buffer_depth` is no integer.
         ValueError: an argument is out of range.
 
     Source: `tensorflow.python.ipu.ipu_outfeed_queue.IPUOutfeedQueue`.
@@ -83,6 +84,7 @@ class IPUOutfeedQueue:
                 "Expected `outfeed_mode` value to be of `ipu_outfeed_queue.IPUOutfeedMode` type, not "
                 f"{outfeed_mode!r}. Use IPUOutfeedMode.ALL or IPUOutfeedMode.LAST."
             )
+        feed_arguments.check_integer("buffer_depth", buffer_depth)
         if buffer_depth <= 0:
             raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
         note_arguments(
