@@ -62,6 +62,8 @@ def test_benchmark_in_a_session():
 
 def test_benchmark_checks():
     measure = dataset_benchmark.dataset_benchmark
+    with pytest.raises(TypeError, match="elements_per_epochs must be an integer, not 1.5"):
+        measure(dataset(), 1, 1.5)
     with pytest.raises(TypeError, match="Expected `dataset` to be tf.data.Dataset"):
         measure([1, 2], 1, 1)
     with pytest.raises(TypeError, match="Expected `infeed_queue`"):

@@ -86,6 +86,17 @@ def test_what_cannot_be_exported(tmp_path):
         utils.export_dataset_to_file([1, 2], filename, 1)
     with pytest.raises(TypeError, match="Expected `dataset` to be tf.data.Dataset"):
         dataset_extractor.dataset_extractor([1, 2], 1, filename, "feed")
+    with pytest.raises(TypeError, match="num_elements must be an integer, not '1'"):
+        utils.export_dataset_to_file(numbers(), filename, "1")
+    with pytest.raises(TypeError, match="must be given by its path, not as 3"):
+        utils.export_dataset_to_file(numbers(), 3, 1)
+    nowhere = str(tmp_path / "nowhere" / "file")
+    with pytest.raises(tf.errors.NotFoundError, match="there is no directory .*nowhere. Make it first"):
+        utils.export_dataset_to_file(numbers(), nowhere, 1)
+    with pytest.raises(tf.errors.NotFoundError, match="there is no directory"):
+        dataset_extractor.export_variables([tf.Variable(1.0)], filename=nowhere)
+    with pytest.raises(TypeError, match="inputs must be a list of the program's placeholders, not 3"):
+        utils.export_inputs_to_file(3, filename, {})
     with pytest.raises(ValueError, match="num_elements must be at least 1. It is 0"):
         utils.export_dataset_to_file(numbers(), filename, 0)
     with pytest.raises(ValueError, match="fully defined"):

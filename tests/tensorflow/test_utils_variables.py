@@ -46,6 +46,8 @@ def test_values_are_what_they_were():
 
 def test_a_graph_without_variables():
     assert utils.move_variable_initialization_to_cpu(tf.Graph()) is None
+    with pytest.raises(TypeError, match="graph must be a tf.Graph, not 3"):
+        utils.move_variable_initialization_to_cpu(3)
 
 
 @pytest.mark.parametrize("collection", [v1.GraphKeys.LOCAL_VARIABLES])

@@ -19,6 +19,7 @@ from tensorflow.python.ops import (
 )
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.configuration.arguments import note_arguments
 
@@ -64,6 +65,7 @@ def dataset_benchmark(
     if not isinstance(dataset, dataset_ops.DatasetV2):
         raise TypeError(f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}.")
     for name, value in (("number_of_epochs", number_of_epochs), ("elements_per_epochs", elements_per_epochs)):
+        check_integer(name, value)
         if value < 1:
             raise ValueError(f"{name} must be at least 1. It is {value}.")
     for shape in structure.get_flat_tensor_shapes(dataset.element_spec):

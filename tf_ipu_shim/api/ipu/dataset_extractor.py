@@ -15,7 +15,7 @@ from tensorflow.python.framework import constant_op, dtypes, ops
 from tensorflow.python.ops import control_flow_ops, script_ops
 
 from tf_ipu_shim.building.utilities.exports import write_dataset, write_once
-from tf_ipu_shim.building.utilities.tensor_files import TensorFile, TensorInfo
+from tf_ipu_shim.building.utilities.tensor_files import TensorFile, TensorInfo, check_filename
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 __all__ = ["dataset_extractor", "export_variables", "get_variable_handles", "import_variables"]
@@ -102,6 +102,7 @@ def export_variables(
         names, filename = None, os.fspath(names)
     if filename is None:
         raise ValueError("export_variables needs a filename.")
+    check_filename(filename)
     if metadata is not None:
         raise ValueError(
             "export_variables takes no metadata: it describes a Poplar executable, and there is none. Leave it out."

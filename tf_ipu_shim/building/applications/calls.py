@@ -161,9 +161,10 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
         >>> embedded_runtime_call([tf.constant([1.0, 2.0])], context)[0].numpy().tolist()
         [2.0, 4.0]
     """
-    if not isinstance(context, RuntimeContext):
+    started: Any = context
+    if not isinstance(started, RuntimeContext):
         raise TypeError(
-            f"context must be what embedded_runtime_start returns, a RuntimeContext, not {type(context).__name__}."
+            f"context must be what embedded_runtime_start returns, a RuntimeContext, not {type(started).__name__}."
         )
     if not isinstance(inputs, (list, tuple)):
         raise TypeError(

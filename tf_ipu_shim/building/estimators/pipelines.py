@@ -81,7 +81,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         **pipeline_op_kwargs: Any,
     ) -> IPUPipelineEstimatorSpec:
         """Checks that the mode has what it needs."""
-        count = gradient_accumulation_count or pipeline_depth
+        count: Any = gradient_accumulation_count or pipeline_depth
         missing = [("gradient_accumulation_count", not count, "")]
         if mode == ModeKeys.TRAIN:
             missing.insert(0, ("optimizer_function", not optimizer_function, " when training"))

@@ -117,7 +117,7 @@ def check_integer(name: str, value: Any) -> None:
     Example:
         >>> check_integer("buffer_depth", 3)
     """
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, not {value!r}.")
 
 

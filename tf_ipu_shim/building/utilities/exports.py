@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from tensorflow.python.framework import dtypes, errors_impl, ops, tensor_spec
 from tensorflow.python.ops import script_ops
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
-from tf_ipu_shim.building.utilities.tensor_files import TensorFileWriter, TensorInfo
+from tf_ipu_shim.building.utilities.tensor_files import TensorFileWriter, TensorInfo, check_filename
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _HOST = "/device:CPU:0"
@@ -34,14 +35,18 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
         An int64 tensor: the number of elements written.
 
     Raises:
-        TypeError: `dataset` is no dataset, or it has elements that are no plain tensors.
+        TypeError: `dataset` is no dataset, or it has elements that are no plain tensors, `num_elements` is no integer,
+            or `filename` no path.
+        NotFoundError: there is no directory for the file.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
         OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.
     """
     if not isinstance(dataset, dataset_ops.DatasetV2):
         raise TypeError(f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}.")
+    check_integer("num_elements", num_elements)
     if num_elements < 1:
         raise ValueError(f"num_elements must be at least 1. It is {num_elements}.")
+    check_filename(filename)
     tensors = _named(dataset.element_spec)
     writer = _DatasetWriter(filename, tensors, feed_name, num_elements, print_stats)
 
@@ -163,6 +168,7 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
         feed_dict: from each of them to its value.
 
     Raises:
+        TypeError: an argument has the wrong type.
         ValueError: an input has no value, or one of another shape.
 
     Source: `tensorflow.python.ipu.utils.export_inputs_to_file`.
@@ -174,6 +180,9 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
         >>> next(iter(tf_ipu_shim.TensorFile("inputs.bin")))["x"].shape
         (2, 2)
     """
+    given: Any = inputs
+    if not isinstance(given, Iterable):
+        raise TypeError(f"inputs must be a list of the program's placeholders, not {given!r}.")
     by_reference = {_key(tensor): value for tensor, value in feed_dict.items()}
     tensors, values = [], []
     for tensor in inputs:
@@ -189,6 +198,7 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
 
 def write_once(filename: str, kind: str, tensors: Sequence[TensorInfo], values: Sequence[Any], feed: str = "") -> None:
     """Writes a file of one element."""
+    check_filename(filename)
     writer = TensorFileWriter(filename, kind, tensors, feed)
     try:
         writer.add(values)

@@ -31,6 +31,25 @@ class TensorInfo(NamedTuple):
     shape: tuple[int, ...]
 
 
+def check_filename(filename: Any) -> None:
+    """Refuses what no file can be made at, before anything is computed for it.
+
+    Args:
+        filename: a path.
+
+    Raises:
+        TypeError: it is no path.
+        NotFoundError: there is no directory for the file.
+    """
+    if not isinstance(filename, (str, os.PathLike)):
+        raise TypeError(f"The file to write must be given by its path, not as {filename!r}.")
+    directory = os.path.dirname(os.path.abspath(filename))
+    if not os.path.isdir(directory):
+        raise errors_impl.NotFoundError(
+            None, None, f"Cannot write {os.fspath(filename)}: there is no directory {directory}. Make it first."
+        )
+
+
 class TensorFileWriter:
     """Writes a file, an element at a time.
 

@@ -18,6 +18,9 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
     Args:
         graph: a graph; the default one if None.
 
+    Raises:
+        TypeError: it is no graph.
+
     Source: `tensorflow.python.ipu.utils`.
 
     Example:
@@ -31,6 +34,8 @@ def move_variable_initialization_to_cpu(graph: Any = None) -> None:
     from tensorflow.python.framework import ops
 
     graph = graph if graph is not None else ops.get_default_graph()
+    if not isinstance(graph, ops.Graph):
+        raise TypeError(f"graph must be a tf.Graph, not {graph!r}.")
     keys = (ops.GraphKeys.GLOBAL_VARIABLES, ops.GraphKeys.LOCAL_VARIABLES)
     variables = [variable for key in keys for variable in graph.get_collection(key)]
     initializers = [op for op in (getattr(variable, "initializer", None) for variable in variables) if op is not None]
