@@ -34,6 +34,7 @@ def batches(remainder=True, size=8):
         ((batches().filter(lambda x, y: True),), {}, "Could not infer the size of the data"),
         ((generator(),), {"steps_per_epoch": 2}, r"unsupported type: generator.*from_generator\(\)`"),
         ((batches().take(0),), {}, "non-empty"),
+        ((X, Y), {"batch_size": 0}, "batch_size is 0. Give a positive number"),
         ((X, Y), {"steps_per_epoch": 0}, "`steps_per_epoch` .* is 0"),
         ((batches().repeat(),), {}, "specify the number of steps"),
     ],

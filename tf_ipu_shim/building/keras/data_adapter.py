@@ -17,6 +17,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, sdk
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager
 from tf_ipu_shim.configuration.arguments import note_arguments
 
@@ -46,6 +47,7 @@ class IPUDataHandler:
         replication_factor: number of replicas; None: `set_replication_factor` tells later.
 
     Raises:
+        TypeError: `batch_size` is no integer.
         ValueError: the data cannot be fed to a compiled program.
 
     Source: `keras.ipu.extensions.data_adapter.IPUDataHandler`.
@@ -82,6 +84,10 @@ class IPUDataHandler:
         adapters = keras2.module("engine.data_adapter", package)
         if steps_per_epoch == 0:
             raise ValueError("`steps_per_epoch` (or `steps`) is 0. Give a positive number, or leave it out.")
+        if batch_size is not None:
+            check_integer("batch_size", batch_size)
+            if batch_size < 1:
+                raise ValueError(f"batch_size is {batch_size}. Give a positive number, or leave it out.")
         self._initial_epoch, self._epochs = initial_epoch, epochs
         self._steps_per_epoch = steps_per_epoch
         self._steps_per_execution = 1 if steps_per_execution is None else int(steps_per_execution)

@@ -27,7 +27,7 @@ def export(model: Any, export_dir: str, batch_size: Any, **arguments: Any) -> An
         ValueError: a dimension of them is not.
     """
     directory = plan.checked_directory(export_dir, arguments.get("purge_export_dir", False))
-    structure = _inputs(model, None if batch_size is None else plan.whole_number("batch_size", batch_size))
+    structure = _inputs(model, None if batch_size is None else plan.checked_whole_number("batch_size", batch_size))
     specs = nest.flatten(structure)
     predict, ipus = _function(model, structure)
     steps = model._steps_per_execution_value()

@@ -61,7 +61,7 @@ def pipeline(
         raise TypeError(f"inputs must be a list or a tuple of values for the first stage, not {inputs!r}.")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a string, not {name!r}.")
-    iterations = plan.whole_number("iterations", iterations)
+    iterations = plan.checked_whole_number("iterations", iterations)
     directory = plan.checked_directory(export_dir, arguments.get("purge_export_dir", False))
     pipelined, ipus = stages.checked(
         computational_stages, iterations, device_mapping, pipeline_schedule, poplar_options

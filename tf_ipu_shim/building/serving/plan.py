@@ -158,7 +158,7 @@ def make(
         ValueError: the directory is not empty, or signatures are missing or do not go together.
     """
     directory = checked_directory(export_dir, purge_export_dir)
-    number = whole_number("iterations", iterations)
+    number = checked_whole_number("iterations", iterations)
     for step, function in (("preprocessing_step", preprocessing_step), ("postprocessing_step", postprocessing_step)):
         if function is not None and not callable(function):
             raise TypeError(f"{step} must be a function, not {type(function).__name__}.")
@@ -231,7 +231,7 @@ def checked_directory(export_dir: Any, purge: bool) -> str:
     return directory
 
 
-def whole_number(name: str, value: Any) -> int:
+def checked_whole_number(name: str, value: Any) -> int:
     """An argument that counts something.
 
     Args:
