@@ -9,6 +9,8 @@ import tensorflow as tf
 from keras_models import CLASSES, SAMPLES, WIDTH, X, Y, compiled, functional, keras, sequential, strategy, subclassed
 from slow_cases import slowly
 
+from tf_ipu_shim import ipu
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"),  # Keras' own seeds
     pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file"),
@@ -434,3 +436,22 @@ def test_epochs_of_a_data_handler():
             with short.catch_stop_iteration():
                 seen.append(int(next(batches)))
     assert seen == [0, 1, 2]
+
+
+def test_an_outfeed_that_a_layer_fills_once(ipus):
+    """Graphs that are traced for variables alone leave its queue as it was."""
+    ipus(1)
+    outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+    class Sending(keras.layers.Layer):
+        def call(self, inputs):
+            if not outfeed.enqueued:
+                outfeed.enqueue({"doubled": 2.0 * inputs})
+            return inputs
+
+    with strategy().scope():
+        inputs = keras.Input([WIDTH], batch_size=8)
+        model = compiled(keras.Model(inputs, keras.layers.Dense(CLASSES)(Sending()(inputs))), steps_per_execution=2)
+        model.fit(X[:16], Y[:16], batch_size=8, shuffle=False, verbose=0)
+        sent = outfeed.dequeue()["doubled"]
+    np.testing.assert_allclose(sent, 2 * X[:16].reshape(2, 8, WIDTH))

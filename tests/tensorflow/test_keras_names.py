@@ -94,6 +94,28 @@ def test_optimizers_of_tensorflow_1(ipus, name):
         assert_same(trained(compiled(sequential(), make, steps_per_execution=8)), expected)
 
 
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_an_optimizer_of_tensorflow_1_that_computes_its_gradients_itself(ipus, pipelined):
+    """It is asked where gradients are accumulated, as in Graphcore's Keras: here it doubles them."""
+
+    class Doubling(tf.compat.v1.train.GradientDescentOptimizer):
+        def compute_gradients(self, loss, var_list=None, **kwargs):
+            pairs = super().compute_gradients(loss, var_list, **kwargs)
+            return [(2.0 * gradient, variable) for gradient, variable in pairs]
+
+    ipus(2 if pipelined else 1)
+    expected = trained(compiled(sequential(), lambda: keras.optimizers.SGD(0.1)), batch=32)
+    with strategy().scope():
+        model = sequential()
+        options = {"gradient_accumulation_steps_per_replica": 4, "gradient_accumulation_reduction_method": "mean"}
+        if pipelined:
+            model.set_pipeline_stage_assignment([0, 0, 1, 1])
+            model.set_pipelining_options(**options)
+        else:
+            model.set_gradient_accumulation_options(**options)
+        assert_same(trained(compiled(model, lambda: Doubling(0.05), steps_per_execution=8)), expected)
+
+
 def test_a_layer_takes_its_name_for_trainable():
     """`super().__init__(name)` is a mistake that Keras 2.6 lets pass: the first argument is `trainable`."""
 

@@ -28,6 +28,29 @@ def in_compilation() -> bool:
     return control_flow_ops.get_enclosing_xla_context() is not None
 
 
+def never_runs(graph: Any) -> None:
+    """Notes that a graph is traced for what tracing it makes, as variables: what it builds is no part of a program.
+
+    Args:
+        graph: of a function.
+    """
+    graph._ipu_never_runs = True
+
+
+def is_kept(graph: Any) -> bool:
+    """Whether a program may come of a graph, see `never_runs`.
+
+    Args:
+        graph: the innermost one. Keras calls layers for the shapes of their outputs in one that Keras 2.15.0 and
+            tf_keras 2.21.0 name after the layer.
+    """
+    while graph is not None:
+        if getattr(graph, "_ipu_never_runs", False) or getattr(graph, "name", "").endswith("_scratch_graph"):
+            return False
+        graph = getattr(graph, "outer_graph", None)
+    return True
+
+
 @contextmanager
 def attributes(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]:
     """Gives every op made inside these attributes; does nothing where ops run at once."""

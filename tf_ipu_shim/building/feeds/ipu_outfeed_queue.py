@@ -10,6 +10,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.building import tracing
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.machine import flags
@@ -124,7 +125,7 @@ class IPUOutfeedQueue:
         flat = [ops.convert_to_tensor(tensor) for tensor in nest.flatten(tensors)]
         # All of it at once: another thread may be dequeuing already.
         sent = _Sent(outermost, tensors, [tensor.dtype for tensor in flat], [tensor.shape for tensor in flat])
-        if not _infers_shapes(ops.get_default_graph()):
+        if tracing.is_kept(ops.get_default_graph()):
             self._sent = sent
         with ops.device(_HOST):
             return plugin.load().ops.pop_datastream_outfeed_enqueue(
@@ -271,16 +272,3 @@ def _outermost(graph: Any) -> Any:
     while getattr(graph, "outer_graph", None) is not None and getattr(graph.outer_graph, "building_function", False):
         graph = graph.outer_graph
     return graph
-
-
-def _infers_shapes(graph: Any) -> bool:
-    """Whether Keras calls a layer for the shapes of its outputs: the graph that this makes never runs.
-
-    Args:
-        graph: the innermost one. Keras 2.15.0 and tf_keras 2.21.0 name it after the layer.
-    """
-    while graph is not None:
-        if getattr(graph, "name", "").endswith("_scratch_graph"):
-            return True
-        graph = getattr(graph, "outer_graph", None)
-    return False

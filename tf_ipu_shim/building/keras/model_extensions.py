@@ -7,10 +7,11 @@ from typing import Any
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.eager import def_function
-from tensorflow.python.framework import tensor_shape, tensor_spec
+from tensorflow.python.framework import ops, tensor_shape, tensor_spec
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2
+from tf_ipu_shim.building import tracing
 from tf_ipu_shim.building.keras import model_step, networks, programs
 from tf_ipu_shim.building.keras.network_extension import NetworkExtension
 from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
@@ -148,8 +149,13 @@ class ModelExtension(NetworkExtension):
         self._ipu.seen = True
         x, _, _ = model_step.unpack(model, spec)
         before = entered()
+
+        def made(given: Any) -> Any:
+            tracing.never_runs(ops.get_default_graph())
+            return model(given)
+
         with programs.in_replica(model):
-            def_function.function(lambda given: model(given), autograph=False).get_concrete_function(x)
+            def_function.function(made, autograph=False).get_concrete_function(x)
         if not self._has_scopes(before):
             return
         self._trace(None, x)

@@ -7,11 +7,13 @@ covered; checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras` 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.framework import ops
+from tensorflow.python.training import optimizer as optimizer_v1
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.gradients import backprop
@@ -76,12 +78,36 @@ def gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, A
     """Gradient and variable, for each trainable variable that the loss of a mini-batch depends on; the metrics; and
     the gradients that layers of `keras.ipu.layers` captured, by tag."""
     x, y, weights = unpack(model, data)
-    with backprop.GradientCaptureTape() as tape:
+    compute = own_gradients(model.optimizer)
+    with backprop.GradientCaptureContext() if compute else backprop.GradientCaptureTape() as capturing:
         y_pred = model(x, training=True)
         loss = scaled(model.optimizer, loss_of(model, x, y, y_pred, weights))
-    variables = model.trainable_variables
-    pairs = unscaled(model.optimizer, list(zip(tape.gradient(loss, variables), variables)))
-    return pairs, metrics_of(model, x, y, y_pred, weights), dict(tape.captured_gradients)
+        if compute:
+            found = compute(loss, model.trainable_variables)
+    if isinstance(capturing, backprop.GradientCaptureTape):
+        variables = model.trainable_variables
+        found = list(zip(capturing.gradient(loss, variables), variables))
+    pairs = unscaled(model.optimizer, found)
+    return pairs, metrics_of(model, x, y, y_pred, weights), dict(capturing.captured_gradients)
+
+
+def own_gradients(optimizer: Any) -> Callable[..., Any] | None:
+    """What a model's optimizer computes gradients with itself: those of TensorFlow 1 may override it.
+
+    Gradient accumulation and pipelines call it for each mini-batch. Keras' `minimize`, which trains without them,
+    never does.
+
+    Args:
+        optimizer: a model's.
+
+    Returns:
+        Its `compute_gradients`, of loss and variables; None: they are the plain ones.
+    """
+    native = getattr(optimizer, "optimizer", None)
+    if not isinstance(native, optimizer_v1.Optimizer):
+        return None
+    plain = type(native).compute_gradients is optimizer_v1.Optimizer.compute_gradients
+    return None if plain else native.compute_gradients
 
 
 def train(model: Any, data: Any) -> dict[str, Any]:

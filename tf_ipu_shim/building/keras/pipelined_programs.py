@@ -180,11 +180,16 @@ def _check_count(options: ModelOptions, stages: int, training: bool, count: int)
 
 
 class _Unscaling:
-    """A Keras optimizer as the pipeline calls it: gradients are unscaled where the loss was scaled."""
+    """A Keras optimizer as the pipeline calls it: gradients are unscaled where the loss was scaled.
+
+    Args:
+        optimizer: the model's.
+    """
 
     def __init__(self, optimizer: Any) -> None:
         self._keras_optimizer = optimizer
         self.supports_captured_grads = model_step.wants_captured(optimizer)
+        self.own_gradients = model_step.own_gradients(optimizer)
 
     def get_config(self) -> dict[str, Any]:
         """The optimizer's."""

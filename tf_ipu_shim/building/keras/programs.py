@@ -53,6 +53,7 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
     def step(data: Any) -> None:
         if next(traces):
             return  # TensorFlow traces once more without making variables, to have something to run
+        tracing.never_runs(ops.get_default_graph())
         with in_replica(model):
             if mode == "fit" and not own_step:
                 model_step.forward(model, data, training=True)

@@ -258,6 +258,9 @@ class OptimizerFunctionOutput:
         if self._tape:
             variables = self._tape.watched_variables()
             return list(zip(self._tape.gradient(self._loss, variables), variables))
+        own_gradients = getattr(self._opt, "own_gradients", None)  # of a model's optimizer of TensorFlow 1
+        if self._variables and own_gradients is not None:
+            return list(own_gradients(self._loss, list(self._variables)))
         if self._variables:
             return list(zip(gradients_impl.gradients(self._loss, list(self._variables)), self._variables))
         raise RuntimeError(
