@@ -113,6 +113,19 @@ def test_collectives_of_one_process():
         host_collective_ops.allreduce(x, "MAX")
     with pytest.raises(ValueError, match="root_rank must be from 0 to 0"):
         distributed.broadcast(x, 1)
+    with pytest.raises(TypeError, match="root_rank must be an integer, not '0'"):
+        distributed.broadcast(x, "0")
+
+
+@pytest.mark.parametrize(("ipus", "error"), [(0, ValueError), (-1, ValueError), ("2", TypeError), (2.5, TypeError)])
+def test_replicas_have_a_whole_number_of_ipus(ipus, error):
+    import popdist.tensorflow
+
+    for call in (popdist.getDeviceId, lambda given: popdist.tensorflow.set_ipu_config(IPUConfig(), given)):
+        with pytest.raises(error, match=f"ipus_per_replica must be .*{ipus}"):
+            call(ipus)
+    with pytest.raises(TypeError, match="config must be an ipu.config.IPUConfig, not int"):
+        popdist.tensorflow.set_ipu_config(3)
 
 
 def test_the_processes_of_a_job(monkeypatch):

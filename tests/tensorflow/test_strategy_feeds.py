@@ -187,6 +187,11 @@ def test_distributed_datasets_are_taken_eagerly(strategy):
     assert [int(strategy.run(function, args=[x])) for x in dataset] == [0, 1]
 
 
+def test_what_is_no_dataset_is_not_distributed(strategy):
+    with pytest.raises(TypeError, match="distributes a tf.data.Dataset, not a int"):
+        strategy.experimental_distribute_dataset(3)
+
+
 def test_distributed_datasets_are_as_long_as_those_given(strategy):
     four = tf.data.Dataset.range(4)
     for distributed in (strategy.distribute_datasets_from_function, strategy.experimental_distribute_dataset):

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import os
+from typing import Any
 
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.runtime import job
@@ -67,6 +69,26 @@ def current() -> Instance:
             "a multiple of the number of instances."
         )
     return Instance(here.rank, here.size, total, _number(IPUS_PER_REPLICA, 1), here.local_rank)
+
+
+def checked_ipus_per_replica(given: Any, instance: Instance) -> int:
+    """How many IPUs each replica has.
+
+    Args:
+        given: what a script says; None: what the launcher was told.
+        instance: of this process.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is below 1.
+    """
+    if given is None:
+        return instance.ipus_per_replica
+    if isinstance(given, bool) or not isinstance(given, numbers.Integral):
+        raise TypeError(f"ipus_per_replica must be an integer, not {given!r}.")
+    if given < 1:
+        raise ValueError(f"ipus_per_replica must be at least 1, but {given} was given.")
+    return int(given)
 
 
 def device_id(instance: Instance, num_ipus: int) -> int:

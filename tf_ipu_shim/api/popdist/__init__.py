@@ -130,7 +130,8 @@ def getDeviceId(ipus_per_replica: int | None = None) -> int:  # noqa: N802
         ipus_per_replica: what each replica needs; what `poprun` was told when left out.
 
     Raises:
-        ValueError: the simulated system has not enough IPUs for all instances.
+        TypeError: `ipus_per_replica` is no integer.
+        ValueError: it is below 1, or the simulated system has not enough IPUs for all instances.
 
     Source: `popdist.getDeviceId`.
 
@@ -139,7 +140,8 @@ def getDeviceId(ipus_per_replica: int | None = None) -> int:  # noqa: N802
         0
     """
     here = instances.current()
-    return instances.device_id(here, here.local_replicas * (ipus_per_replica or here.ipus_per_replica))
+    ipus = instances.checked_ipus_per_replica(ipus_per_replica, here)
+    return instances.device_id(here, here.local_replicas * ipus)
 
 
 def synchronize() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tf_ipu_shim.configuration import checks
 from tf_ipu_shim.configuration.functions import selection
+from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.runtime import instances
 
 __all__ = ["set_ipu_config"]
@@ -23,7 +24,9 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
         The configuration: the same `IPUConfig`, or a message of the older kind.
 
     Raises:
-        ValueError: `poprun` was told another number of IPUs per replica, or the simulated system has not enough.
+        TypeError: `config` is none, or `ipus_per_replica` no integer.
+        ValueError: `ipus_per_replica` is below 1, `poprun` was told another number, or the simulated system has not
+            enough.
 
     Source: `popdist.tensorflow.set_ipu_config`.
 
@@ -33,7 +36,9 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
         2
     """
     here = instances.current()
-    ipus_per_replica = ipus_per_replica or here.ipus_per_replica
+    ipus_per_replica = instances.checked_ipus_per_replica(ipus_per_replica, here)
+    if not (isinstance(config, IPUConfig) or hasattr(type(config), "DESCRIPTOR")):
+        raise TypeError(f"config must be an ipu.config.IPUConfig, not {type(config).__name__}.")
     if instances.from_launcher() and ipus_per_replica != here.ipus_per_replica:
         raise ValueError(
             f"ipus_per_replica is {ipus_per_replica}, but poprun was started with --ipus-per-replica "

@@ -12,6 +12,7 @@ from tensorflow.python.framework import ops, tensor_shape
 from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_ops
 
 from tf_ipu_shim.building import scopes, tracing
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.runtime import collectives, job
@@ -105,6 +106,7 @@ def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
         name: the same in every process.
 
     Raises:
+        TypeError: `root` is no integer.
         ValueError: there is no such rank.
 
     Example:
@@ -112,6 +114,7 @@ def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
         [1.0]
     """
     here = job.current()
+    check_integer("root_rank", root)
     if not 0 <= root < here.size:
         raise ValueError(f"root_rank must be from 0 to {here.size - 1}, the ranks of this job, but {root} was given.")
 

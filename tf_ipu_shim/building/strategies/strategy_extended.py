@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import (
     device_util,
     distribute_lib,
@@ -205,6 +206,8 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
         return numpy_dataset.one_host_numpy_dataset(numpy_input, numpy_dataset.SingleDevice(self._cpu_device), session)
 
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
+        if not isinstance(dataset, dataset_ops.DatasetV2):
+            raise TypeError(f"A strategy distributes a tf.data.Dataset, not a {type(dataset).__name__}.")
         return sized_datasets.sized(
             input_util.get_distributed_dataset(
                 dataset, self._input_workers, self._container_strategy(), options=options
