@@ -79,8 +79,10 @@ def test_in_a_session_that_runs_op_by_op(ipus):
             x = v1.placeholder(tf.float32, INPUTS.shape)
         with ipu_scope("/device:IPU:0"):
             wrong, right = (gen_lstm(x, options, {}) for options in (WRONG, {}))
-        with pytest.raises(tf.errors.InternalError, match="invalid_option: .*greater than or equal to 0"):
-            session.run(wrong, {x: INPUTS})
+            [gradient] = tf.gradients(wrong, [x])
+        for failing in (wrong, gradient):
+            with pytest.raises(tf.errors.InternalError, match="invalid_option: .*greater than or equal to 0"):
+                session.run(failing, {x: INPUTS})
         assert session.run(right, {x: INPUTS}).shape == (3, 2, 5)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes, errors_impl, ops
-from tensorflow.python.ops import array_ops
+from tensorflow.python.ops import array_ops, custom_gradient
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building import ipu_compiler, tracing
@@ -155,9 +155,16 @@ def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
         return nest.map_structure(lambda tensor: _marked(tensor, wrong), results)
     # A session runs the op by itself, and Poplar compiles that: a program of its own that can only fail.
     flat = nest.flatten(results)
-    with ops.device(flat[0].device):
-        failing = ipu_compiler.compile(lambda *given: [_marked(array_ops.identity(one), wrong) for one in given], flat)
-    return nest.pack_sequence_as(results, failing)
+
+    @custom_gradient.custom_gradient
+    def fail(*given: Any) -> Any:
+        with ops.device(flat[0].device):
+            failing = ipu_compiler.compile(
+                lambda *taken: [_marked(array_ops.identity(one), wrong) for one in taken], list(given)
+            )
+        return failing, lambda *gradients: gradients
+
+    return nest.pack_sequence_as(results, nest.flatten(fail(*flat)))
 
 
 def _marked(tensor: Any, wrong: str) -> Any:
