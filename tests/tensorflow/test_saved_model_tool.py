@@ -257,6 +257,13 @@ def test_gelus_that_are_none(converted, tmp_path, changed, message):
     ("arguments", "error", "message"),
     [
         ({"num_ipus": 0}, ValueError, "num_ipus should be an integer, and greater"),
+        ({"batch_per_step": -1}, ValueError, "batch_per_step should be at least 0, not -1"),
+        ({"matmul_amp": 2.0}, ValueError, "matmul_amp is a part of the memory .* not 2.0"),
+        ({"conv_amp": None}, ValueError, "conv_amp is a part of the memory .* not None"),
+        ({"conv_partial_type": "double"}, ValueError, "conv_partial_type should be one of float, half, not 'double'"),
+        ({"int64_to_int32_conversion": "yes"}, ValueError, "int64_to_int32_conversion should be True or False"),
+        ({"pipeline_cfg": 3}, TypeError, "pipeline_cfg should be a dict, not 3"),
+        ({"input_saved_model_tags": "other"}, RuntimeError, "associated with tags 'other'"),
         ({"batch_per_step": "1"}, TypeError, "batch_per_step should be an integer"),
         ({"excluded_nodes": "x"}, TypeError, "excluded_nodes should be a list"),
         ({"excluded_nodes": ["("]}, ValueError, r"'\(', which is no regular expression"),
@@ -290,6 +297,8 @@ def test_arguments(converted, arguments, error, message):
 
 
 def test_converters_of_sessions(model):
+    with pytest.raises(TypeError, match="conversion_params should be an IpuConversionParams, not 3"):
+        IpuGraphConverter(model, conversion_params=3)
     with pytest.raises(ValueError, match="Must specify one of"):
         IpuGraphConverter()
     with pytest.raises(ValueError, match="Can only specify one of"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 _GELU_LISTS = ("nodes", "node_as_gelu_input", "node_use_gelu_output")
-_BOOLS = ("ipu_placement", "remove_excluded_nodes", "merge_subgraphs")
+_BOOLS = ("ipu_placement", "remove_excluded_nodes", "merge_subgraphs", "int64_to_int32_conversion")
+_PARTIALS = ("float", "half")
 
 
 def check(params: Any) -> None:
@@ -19,6 +21,11 @@ def check(params: Any) -> None:
         raise ValueError(f"num_ipus should be an integer, and greater than 0, not {params.num_ipus!r}.")
     if not isinstance(params.batch_per_step, int):
         raise TypeError(f"batch_per_step should be an integer, not {params.batch_per_step!r}.")
+    if params.batch_per_step < 0:
+        raise ValueError(f"batch_per_step should be at least 0, not {params.batch_per_step}.")
+    _check_libraries(params)
+    if params.pipeline_cfg is not None and not isinstance(params.pipeline_cfg, dict):
+        raise TypeError(f"pipeline_cfg should be a dict, not {params.pipeline_cfg!r}.")
     if params.excluded_nodes is not None and not isinstance(params.excluded_nodes, list):
         raise TypeError(f"excluded_nodes should be a list, not {params.excluded_nodes!r}.")
     for name in _BOOLS:
@@ -30,6 +37,16 @@ def check(params: Any) -> None:
     config = params.embedded_runtime_save_config
     if config is not None and not isinstance(config, dict):
         raise TypeError(f"embedded_runtime_save_config should be a dict, not {config!r}.")
+
+
+def _check_libraries(params: Any) -> None:
+    for name in ("matmul_amp", "conv_amp"):
+        part = getattr(params, name)
+        if isinstance(part, bool) or not isinstance(part, numbers.Real) or not 0.0 <= part <= 1.0:
+            raise ValueError(f"{name} is a part of the memory and should be from 0.0 to 1.0, not {part!r}.")
+    for name in ("matmul_partial_type", "conv_partial_type"):
+        if getattr(params, name) not in _PARTIALS:
+            raise ValueError(f"{name} should be one of {', '.join(_PARTIALS)}, not {getattr(params, name)!r}.")
 
 
 def _check_gelu(config: Any) -> None:

@@ -134,7 +134,7 @@ class IpuGraphConverter:
 
     Args:
         input_saved_model_dir: the SavedModel.
-        input_saved_model_tags: which of its graphs; the one for serving when left out.
+        input_saved_model_tags: which of its graphs, a tag or a list of them; the one for serving when left out.
         input_saved_model_signature_key: which of its signatures; `"serving_default"` when left out.
         input_meta_graph_def: a `MetaGraphDef` in the place of a SavedModel.
         input_sess: a session of its graph, with the values of its variables.
@@ -164,12 +164,15 @@ class IpuGraphConverter:
             raise ValueError("Must specify one of input_meta_graph_def and input_saved_model_dir.")
         if input_meta_graph_def and not input_sess:
             raise ValueError("Must specify input_sess when specify input_meta_graph_def.")
-        self._params = conversion_params or IpuConversionParams()
+        self._params = IpuConversionParams() if conversion_params is None else conversion_params
+        if not isinstance(self._params, IpuConversionParams):
+            raise TypeError(f"conversion_params should be an IpuConversionParams, not {conversion_params!r}.")
         parameter_checks.check(self._params)
-        self._directory = input_saved_model_dir
+        self._directory = None if input_saved_model_dir is None else os.fspath(input_saved_model_dir)
         self._meta_graph_def = input_meta_graph_def
         self._session = input_sess
-        self._tags = list(input_saved_model_tags or _SERVE)
+        tags = input_saved_model_tags or _SERVE
+        self._tags = [tags] if isinstance(tags, str) else list(tags)
         self._key = input_saved_model_signature_key or _DEFAULT_SIGNATURE
         self._pipeline = ConverterPipeline(self._params, self._key)
         self._output = output_saved_model_dir
