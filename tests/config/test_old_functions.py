@@ -146,6 +146,32 @@ def test_options_reach_their_fields(options):
     assert options.verified_transfers.enabled and options.verified_transfers.outputs.start_id == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "phrase"),
+    [
+        ("set_norm_options", ["x"], "set_norm_options: `use_stable_statistics` must be of type bool, not 'x'"),
+        ("set_io_tile_options", [3, "x"], "`place_ops_on_io_tiles` must be of type bool or None, not 'x'"),
+        ("set_io_tile_options", [3, True, "x"], "`io_tile_available_memory_proportion` must be of type float"),
+        ("set_serialization_options", [3], "`output_folder` must be of type str, not 3"),
+        ("set_experimental_multi_replica_distribution_options", ["1", 0], "`process_count` must be of type int"),
+    ],
+)
+def test_arguments_of_the_wrong_type(options, name, arguments, phrase):
+    with pytest.raises(TypeError, match=phrase):
+        getattr(utils, name)(options, *arguments)
+    with pytest.raises(TypeError, match=f"{name}: `opts` must be what .*create_ipu_config returns, not 3"):
+        getattr(utils, name)(3, *arguments)
+
+
+def test_numbers_and_members_that_are_none(options):
+    with pytest.raises(ValueError, match="`num_io_tiles` is -3"):
+        utils.set_io_tile_options(options, -3)
+    with pytest.raises(TypeError, match="`selection_order` must be a member of SelectionOrder, not 'x'"):
+        utils.create_ipu_config(selection_order="x")
+    with pytest.raises(TypeError, match="create_ipu_config: `max_report_size` must be of type int, not 'x'"):
+        utils.create_ipu_config(max_report_size="x")
+
+
 def test_gcl_options_in_both_orders(options):
     assert utils.set_gcl_options(utils.create_ipu_config(), {"a": "b"}).gcl_options[0].option == "a"
     old = utils.set_gcl_options(utils.create_ipu_config(), 16, {"a": "b"})

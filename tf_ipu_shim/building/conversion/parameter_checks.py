@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 _GELU_LISTS = ("nodes", "node_as_gelu_input", "node_use_gelu_output")
@@ -42,7 +41,7 @@ def check(params: Any) -> None:
 def _check_libraries(params: Any) -> None:
     for name in ("matmul_amp", "conv_amp"):
         part = getattr(params, name)
-        if isinstance(part, bool) or not isinstance(part, numbers.Real) or not 0.0 <= part <= 1.0:
+        if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0.0 <= part <= 1.0:
             raise ValueError(f"{name} is a part of the memory and should be from 0.0 to 1.0, not {part!r}.")
     for name in ("matmul_partial_type", "conv_partial_type"):
         if getattr(params, name) not in _PARTIALS:

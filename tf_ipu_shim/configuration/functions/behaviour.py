@@ -157,12 +157,14 @@ def set_io_tile_options(
         `opts`.
 
     Raises:
-        ValueError: if operations are to be put on tiles that there are none of.
+        ValueError: if operations are to be put on tiles that there are none of, or there are fewer than none.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.4 to 2.3).
     """
     if place_ops_on_io_tiles and num_io_tiles == 0:
         raise ValueError("Cannot place ops on I/O tiles when num_io_tiles is 0. Give the number of I/O tiles.")
+    if num_io_tiles < 0:
+        raise ValueError(f"`num_io_tiles` is {num_io_tiles}: it is a number of tiles, from 0 on.")
     translate.set_number(opts, "num_io_tiles", num_io_tiles, "`num_io_tiles`")
     if place_ops_on_io_tiles is not None:
         opts.place_ops_on_io_tiles = place_ops_on_io_tiles

@@ -73,7 +73,7 @@ def create_ipu_config(
 
     Raises:
         Exception: if the profiling arguments contradict each other, or control dependencies are to be retained.
-        TypeError: if there is no scheduler of that name.
+        TypeError: if there is no scheduler of that name, or an argument is of another type.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
 
@@ -92,6 +92,8 @@ def create_ipu_config(
     if profile is not ExecutionProfileType.NO_PROFILE and not profiling:
         raise Exception("`profiling` is required when `profile_execution` is set. Set both, or none.")
 
+    if not isinstance(selection_order, (SelectionOrder, type(None))):
+        raise TypeError(f"`selection_order` must be a member of SelectionOrder, not {selection_order!r}.")
     options = translate.old_defaults()
     options.profiling.enable_compilation_trace = profiling
     options.profiling.enable_io_trace = profiling

@@ -1,4 +1,4 @@
-"""Marks functions that `IPUConfig` replaced: from SDK 2.1 on the first call of each warns."""
+"""Marks functions that `IPUConfig` replaced: from SDK 2.1 on the first call of each warns. Arguments are checked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.configuration.functions import argument_types
 from tf_ipu_shim.configuration.warnings import warn
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -21,6 +22,7 @@ def replaced_by_ipu_config(function: _Function) -> _Function:
         if sdk.current() >= (2, 1) and function.__name__ not in _warned:
             _warned.add(function.__name__)
             warn(f"ipu.utils.{function.__name__} is deprecated: use ipu.config.IPUConfig instead.")
+        argument_types.check(function, args, kwargs)
         return function(*args, **kwargs)
 
     return cast(_Function, wrapper)

@@ -77,7 +77,7 @@ def set_pooling_options(opts: Any, pooling_options: _Options | None = None) -> A
 
 
 @replaced_by_ipu_config
-def set_gcl_options(opts: Any, gcl_options: _Options | int | None = None, num_io_tiles: int = 0) -> Any:
+def set_gcl_options(opts: Any, gcl_options: _Options | int | None = None, num_io_tiles: int | _Options = 0) -> Any:
     """Sets options of the collectives library.
 
     Arguments, result and source as for `set_compilation_options`. `num_io_tiles` came first up to SDK 1.4, so a

@@ -1,0 +1,55 @@
+"""Types of what functions on `IpuOptions` are given, as their own annotations have them.
+
+Protobuf refuses wrong ones too, without a word of the function and the argument.
+"""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tf_ipu_shim.messages import config_pb2
+
+_PLAIN: dict[str, type] = {
+    "None": type(None),
+    "bool": numbers.Integral,  # as a field of protobuf takes them
+    "int": numbers.Integral,
+    "float": numbers.Real,
+    "str": str,
+}
+
+
+def check(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuses arguments of another type than a function says. Those that can be of several kinds it checks itself.
+
+    Args:
+        function: whose annotations are text.
+        args: what it is given by position.
+        kwargs: what it is given by name.
+
+    Raises:
+        TypeError: an argument is of another type.
+
+    Example:
+        >>> check(lambda count: count, [3], {})
+    """
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return  # Python says so at the call
+    for name, value in given.items():
+        if name == "opts":
+            if not isinstance(value, config_pb2.IpuOptions):
+                raise TypeError(
+                    f"ipu.utils.{function.__name__}: `opts` must be what ipu.utils.create_ipu_config returns, not "
+                    f"{value!r}."
+                )
+            continue
+        words = str(signature.parameters[name].annotation).split(" | ")
+        if set(words) <= set(_PLAIN) and not isinstance(value, tuple(_PLAIN[word] for word in words)):
+            raise TypeError(
+                f"ipu.utils.{function.__name__}: `{name}` must be of type {' or '.join(words)}, not {value!r}."
+            )
