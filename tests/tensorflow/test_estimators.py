@@ -45,6 +45,9 @@ def stock_model_fn(features, labels, mode):
     return spec._replace(train_op=tf.group(spec.train_op, tf.train.get_global_step().assign_add(1)))
 
 
+logging_hook = ipu.ipu_session_run_hooks.IPULoggingTensorHook
+
+
 def of_ipu(folder, loop=4, function=model_fn, **options):
     run = IPURunConfig(iterations_per_loop=loop, **options.pop("ipu", {}))
     return IPUEstimator(function, str(folder), RunConfig(ipu_run_config=run, **options.pop("run", {})), **options)
@@ -193,7 +196,9 @@ def test_metrics_and_calls_on_the_host(tmp_path):
         return total.assign_add(loss)
 
     def on_host(labels, predictions):
-        return {"error": tf.metrics.mean_absolute_error(labels, predictions)}
+        error = tf.keras.metrics.Mean("of_keras")
+        error.update_state(tf.abs(labels - predictions))
+        return {"of_keras": error, "error": tf.metrics.mean_absolute_error(labels, predictions)}
 
     def with_host(features, labels, mode):
         spec = model_fn(features, labels, mode)
@@ -211,7 +216,8 @@ def test_metrics_and_calls_on_the_host(tmp_path):
     assert estimator.get_variable_value("total") == pytest.approx(sum(summaries(tmp_path, "loss")), rel=1e-5)
     predicted = X @ estimator.get_variable_value("weight") + estimator.get_variable_value("bias")
     scores = estimator.evaluate(dataset, steps=12)
-    assert scores["error"] == pytest.approx(np.abs(predicted - Y).mean(), rel=1e-5)
+    for name in ("error", "of_keras"):
+        assert scores[name] == pytest.approx(np.abs(predicted - Y).mean(), rel=1e-5)
     assert scores["global_step"] == 4
 
     with pytest.raises(ValueError, match="host_call is not allowed for iterations_per_loop > 1"):
@@ -384,10 +390,14 @@ def test_two_sets_of_fetches_run_one_program():
             "must contain `optimizer_function` when training",
         ),
         (
-            lambda: ipu.ipu_session_run_hooks.IPULoggingTensorHook(),
+            lambda: logging_hook(),
             ValueError,
             "Either every_n_iter, every_n_secs or at_end should be",
         ),
+        (lambda: logging_hook(every_n_iter=0), ValueError, "every_n_iter must be at least 1, but 0 was given"),
+        (lambda: logging_hook(every_n_iter="x"), TypeError, "every_n_iter must be an integer, not 'x'"),
+        (lambda: logging_hook(every_n_secs=-1), ValueError, "every_n_secs must be a number of seconds, from 0 on"),
+        (lambda: logging_hook(at_end=True, formatter=3), TypeError, "formatter must be a function, not 3"),
     ],
 )
 def test_mistakes(make, error, phrase):

@@ -252,6 +252,8 @@ def test_the_steps_on_the_host_are_restored_from_a_checkpoint(directory, graph, 
 
 
 def test_variables_that_nothing_initialises(directory, graph):
+    with pytest.raises(TypeError, match="variable_initializer must be a function, not int"):
+        export_in_a_graph(directory, variable_initializer=3)
     with pytest.raises(ValueError, match="variables of `predict_step` are not initialised: Variable. Give"):
         export_in_a_graph(directory)
 

@@ -10,6 +10,7 @@ from tensorflow.python.framework import tensor_util
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import basic_session_run_hooks, session_run_hook
 
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 
 __all__ = ["IPULoggingTensorHook"]
@@ -26,7 +27,9 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         logging_mode: `LoggingMode.LAST` for the last value alone, `LoggingMode.ALL` for all since the last time.
 
     Raises:
-        ValueError: both `every_n_iter` and `every_n_secs` are given, or nothing says when to log.
+        TypeError: an argument has the wrong type.
+        ValueError: a number is out of range, both `every_n_iter` and `every_n_secs` are given, or nothing says when to
+            log.
 
     Source: `tensorflow.python.ipu.ipu_session_run_hooks.IPULoggingTensorHook`.
 
@@ -52,6 +55,14 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
             raise ValueError("Cannot provide both every_n_iter and every_n_secs.")
         if every_n_iter is None and every_n_secs is None and not at_end:
             raise ValueError("Either every_n_iter, every_n_secs or at_end should be set: nothing would be logged.")
+        if every_n_iter is not None:
+            check_integer("every_n_iter", every_n_iter)
+            if every_n_iter < 1:
+                raise ValueError(f"every_n_iter must be at least 1, but {every_n_iter} was given.")
+        if every_n_secs is not None and not (isinstance(every_n_secs, (int, float)) and every_n_secs >= 0):
+            raise ValueError(f"every_n_secs must be a number of seconds, from 0 on, not {every_n_secs!r}.")
+        if formatter is not None and not callable(formatter):
+            raise TypeError(f"formatter must be a function, not {formatter!r}.")
         self._log_at_end = at_end
         self._formatter = formatter
         self._timer = (

@@ -75,9 +75,18 @@ def on_host(function: Any, sent: Any) -> dict[str, Any]:
     Args:
         function: returns metrics by name.
         sent: its arguments, a list or a dictionary: tensors [iterations, replicas if there are several, ...].
+
+    Raises:
+        TypeError: it returns something else.
     """
     with ops.device("/device:CPU:0"):
-        return dict(function(**sent) if isinstance(sent, dict) else function(*sent))
+        found = function(**sent) if isinstance(sent, dict) else function(*sent)
+    if not isinstance(found, Mapping):
+        raise TypeError(
+            "The function of eval_metrics must return a dictionary of metrics by name, and returned a "
+            f"{type(found).__name__}."
+        )
+    return dict(found)
 
 
 def completed(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +96,17 @@ def completed(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _completed(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: metric if isinstance(metric, tuple) or hasattr(metric, "result") else metrics_impl.mean(metric)
-        for name, metric in found.items()
-    }
+    return {name: _pair(name, metric) for name, metric in found.items()}
+
+
+def _pair(name: str, metric: Any) -> Any:
+    if isinstance(metric, tuple):
+        return metric
+    if not hasattr(metric, "result"):
+        return metrics_impl.mean(metric)
+    if not metric.updates:
+        raise ValueError(f"Metric {name!r} is never updated. Call its update_state() in the function that returns it.")
+    for variable in metric.variables:  # Keras' are in no collection, and sessions of estimators initialise collections
+        for collection in (ops.GraphKeys.LOCAL_VARIABLES, ops.GraphKeys.METRIC_VARIABLES):
+            ops.add_to_collection(collection, variable)
+    return metric.result(), control_flow_ops.group(*metric.updates)

@@ -89,9 +89,12 @@ def export(made: Plan) -> Any:
     """Exports what was planned, in the manner of the TensorFlow that the script runs in.
 
     Raises:
+        TypeError: `variable_initializer` is no function.
         ValueError: TensorFlow 2, and arguments for sessions are given.
     """
     if not ops.executing_eagerly_outside_functions():
+        if made.variable_initializer is not None and not callable(made.variable_initializer):
+            raise TypeError(f"variable_initializer must be a function, not {type(made.variable_initializer).__name__}.")
         return graph_export.export(made)
     for argument, value in (
         ("variable_initializer", made.variable_initializer),
