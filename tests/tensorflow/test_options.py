@@ -123,7 +123,7 @@ def results(environment, config=None, flags="", engine=None, call=pipeline, **op
 
 
 def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=None):
-    """Trace events, what goes to stderr, and files of programs and profiles, of configuring and one compilation."""
+    """Trace events, what goes to stderr, and files of programs, profiles and tensors, of configuring and compiling."""
     environment(config, flags, engine, sdk=sdk)
     with tf.Graph().as_default(), v1.Session() as session:
         with scopes.ipu_scope("/device:IPU:0"):
@@ -131,7 +131,7 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
         for _ in range(4):
             session.run(result)
         events = session.run(gen_ipu_ops.ipu_event_trace())
-    kept = len(list(CACHE.glob("*.poplar_exec"))) if CACHE.exists() else 0
+    kept = [len(list(CACHE.glob(files))) for files in ("*.poplar_exec", "*.tensor_map.json")]
     shutil.rmtree(CACHE, ignore_errors=True)
     return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err), kept, profiles()
 
@@ -325,6 +325,8 @@ EXERCISES = {
     (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
     (IPU_CONFIG, "_profiling.enable_ipu_events"): ({"sdk": "2.3"}, {"config": {"_profiling.enable_ipu_events": True}}),
     (POPLAR_FLAGS, "help"): ({}, {"flags": "--help"}),
+    (POPLAR_FLAGS, "dump_schedule_as_dot"): ({}, {"flags": "--dump_schedule_as_dot"}),
+    (POPLAR_FLAGS, "tensor_map_file_path"): ({}, {"flags": f"--tensor_map_file_path={CACHE}"}),
     (POPLAR_FLAGS, "executable_cache_path"): ({}, {"flags": f"--executable_cache_path={CACHE}"}),
     (POPLAR_FLAGS, "show_progress_bar"): (
         {"flags": "--show_progress_bar=false"},
