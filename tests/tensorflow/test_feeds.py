@@ -532,6 +532,14 @@ def test_a_wrong_condition(graph):
     with pytest.raises(ValueError, match=r"returned a tensor of the shape \(2,\).*tf.reduce_any"):
         compiled(lambda: ipu.loops.while_loop(lambda x: x < 10.0, lambda x: 2 * x, [tf.constant([1.0, 3.0])]))
 
+    for condition in (lambda x: x, lambda x: 1):
+        with pytest.raises(TypeError, match="it has to be a boolean. Compare it"):
+            compiled(lambda: ipu.loops.while_loop(condition, lambda x: 2 * x, [1.0]))  # noqa: B023
+    with pytest.raises(TypeError, match=r"while_loop\(maximum_iterations\) is a float32"):
+        compiled(lambda: ipu.loops.while_loop(lambda x: x < 9.0, lambda x: 2 * x, [1.0], maximum_iterations=2.5))
+    with pytest.raises(TypeError, match="infeed_queue must be an IPUInfeedQueue, not a int"):
+        compiled(lambda: ipu.loops.repeat(2, lambda x: x, [1.0], 3))
+
 
 def test_arguments_of_older_sdks(graph, ipus):
     """The name came before the device then, the mode after the name, and replicas were counted by hand."""

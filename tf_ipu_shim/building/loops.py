@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import numbers
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import dtypes, func_graph, ops, tensor_util
+from tensorflow.python.framework import dtypes, func_graph, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, while_v2
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building import autograph, tracing
+from tf_ipu_shim.building import autograph, loop_counts, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.lowering import vocabulary
-
-_MOST_ITERATIONS = 2**31 - 1
 
 
 class _Tracing(threading.local):
@@ -72,7 +69,7 @@ def repeat(
         15.0
     """
     note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
-    n = _repetitions(n)
+    n = loop_counts.checked("repeat(n)", n)
 
     def condition(counter: Any, *_: Any) -> Any:
         return (counter if isinstance(n, int) else math_ops.cast(counter, n.dtype)) < n
@@ -103,7 +100,8 @@ def while_loop(
         As `repeat`.
 
     Raises:
-        TypeError: `body` or `condition` does not take as many arguments, or `body` changes a value's type.
+        TypeError: `body` or `condition` does not take as many arguments, `body` changes a value's type, `condition`
+            returns no boolean, or the bound is no integer.
         ValueError: `body` returns operations before tensors, `condition` returns no scalar, or the bound is more than
             an int32 can count.
 
@@ -117,7 +115,8 @@ def while_loop(
     note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
     values = as_list(inputs)
     _check_arguments("condition", condition, len(values), None)
-    _check_count(maximum_iterations, "while_loop(maximum_iterations)")
+    if maximum_iterations is not None:
+        maximum_iterations = loop_counts.checked_int32("while_loop(maximum_iterations)", maximum_iterations)
     return _loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)
 
 
@@ -157,13 +156,7 @@ def _loop(
     def goes_on(counter: Any, *current: Any) -> Any:
         if counted:
             return condition(counter, *current)
-        answer = ops.convert_to_tensor(condition(*current))
-        if answer.shape.rank:
-            raise ValueError(
-                f"The condition of an IPU loop returned a tensor of the shape {answer.shape}: it has to be a scalar. "
-                "Combine its elements with tf.reduce_any or tf.reduce_all."
-            )
-        return answer
+        return _answer(condition(*current))
 
     counter = ops.convert_to_tensor(0, dtypes.int32)
     with accumulators.inside_loop(bound if counted else None) as traced:
@@ -178,32 +171,20 @@ def _loop(
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _repetitions(n: Any) -> Any:
-    """How often a loop runs: an integer, or a scalar tensor of a type that the counter fits in."""
-    if not isinstance(n, numbers.Integral):
-        tensor = ops.convert_to_tensor(n)
-        if not tensor.dtype.is_integer:
-            raise TypeError(
-                f"repeat(n) is a {tensor.dtype.name}, and a loop runs a whole number of times. Give an integer, or "
-                "cast it: tf.cast(n, tf.int32)."
-            )
-        if tensor.shape.rank:
-            raise ValueError(
-                f"repeat(n) has the shape {tensor.shape}: it has to be a scalar. Give one of its elements."
-            )
-        if tensor_util.is_tf_type(n):
-            return tensor if tensor.dtype in (dtypes.int32, dtypes.int64) else math_ops.cast(tensor, dtypes.int64)
-        n = tensor_util.constant_value(tensor)
-    _check_count(int(n), "repeat(n)")
-    return int(n)
-
-
-def _check_count(count: Any, name: str) -> None:
-    if isinstance(count, numbers.Integral) and int(count) > _MOST_ITERATIONS:
+def _answer(answer: Any) -> Any:
+    """What a condition returned, a scalar boolean."""
+    answer = ops.convert_to_tensor(answer)
+    if answer.shape.rank:
         raise ValueError(
-            f"{name} is {count}, and a loop counts its iterations in an int32: up to {_MOST_ITERATIONS}. Run the loop "
-            "in a loop, or run the program again: an infeed goes on where it was."
+            f"The condition of an IPU loop returned a tensor of the shape {answer.shape}: it has to be a scalar. "
+            "Combine its elements with tf.reduce_any or tf.reduce_all."
         )
+    if answer.dtype != dtypes.bool:
+        raise TypeError(
+            f"The condition of an IPU loop returned a {answer.dtype.name}: it has to be a boolean. Compare it, as "
+            "in x != 0."
+        )
+    return answer
 
 
 def _side_effects(needed_only: bool) -> Any:
@@ -250,6 +231,8 @@ def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed
     keywords: dict[str, Any] = {}
     total = given
     if infeed_queue is not None:
+        if not isinstance(infeed_queue, IPUInfeedQueue):
+            raise TypeError(f"infeed_queue must be an IPUInfeedQueue, not a {type(infeed_queue).__name__}.")
         positional, keywords = element_arguments(infeed_queue._structure)
         total += len(positional)
     try:

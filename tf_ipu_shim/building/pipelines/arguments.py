@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tf_ipu_shim.building import loop_counts
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
@@ -82,6 +84,8 @@ class PipelineArguments:
         """
         if self.count is None:
             raise ValueError("gradient_accumulation_count must be specified.")
+        if not isinstance(self.count, (int, np.integer)):
+            self.count = loop_counts.checked_int32("gradient_accumulation_count", self.count)
         if isinstance(self.count, (int, np.integer)):
             if self.count < 0:
                 raise ValueError(f"gradient_accumulation_count must be >= 0, not {self.count}.")
@@ -112,9 +116,12 @@ class PipelineArguments:
                     "often the pipeline is executed. Run the program again for more; an infeed goes on where it was."
                 )
             self.repeat_count = int(self.repeat_count)
+        else:
+            self.repeat_count = loop_counts.checked_int32("repeat_count", self.repeat_count)
 
     def _check_schedule(self) -> None:
         iterations = self.batch_serialization_iterations
+        check_integer("batch_serialization_iterations", iterations)
         if iterations != 1 and self.reduction_method is not GradientAccumulationReductionMethod.SUM:
             raise ValueError("batch_serialization_iterations != 1 is only supported when reduction_method is SUM.")
         if iterations < 1:

@@ -134,7 +134,7 @@ def pipeline(
         count=pipeline_depth if gradient_accumulation_count is None else gradient_accumulation_count,
         repeat_count=repeat_count,
         batch_serialization_iterations=batch_serialization_iterations,
-        inputs=[ops.convert_to_tensor(value) for value in inputs or []],
+        inputs=_tensors(inputs),
         infeed_queue=infeed_queue,
         outfeed_queue=outfeed_queue,
         optimizer_function=optimizer_function,
@@ -180,7 +180,19 @@ def pipeline(
             "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "
             "IPUStrategy.run runs, or in a function that ipu_compiler.compile compiles."
         )
-    return build(arguments, name or "pipeline")
+    return build(arguments, _checked_name(name))
+
+
+def _tensors(inputs: Any) -> list[Any]:
+    if inputs is not None and not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"inputs must be a list or a tuple of tensors for the first stage, not {inputs!r}.")
+    return [ops.convert_to_tensor(value) for value in inputs or []]
+
+
+def _checked_name(name: Any) -> str:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string, not {name!r}.")
+    return name or "pipeline"
 
 
 __all__ = [

@@ -1,0 +1,59 @@
+"""How often loops run: what scripts may say, as an integer or a tensor that an int32 can count to."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from tensorflow.python.framework import dtypes, ops, tensor_util
+from tensorflow.python.ops import math_ops
+
+_MOST = 2**31 - 1
+
+
+def checked(name: str, count: Any) -> Any:
+    """A number of iterations.
+
+    Args:
+        name: what messages call it.
+        count: an integer, or a scalar array or tensor of integers.
+
+    Returns:
+        An integer where the value is known without a tensor, else a scalar tensor, int32 or int64.
+
+    Raises:
+        TypeError: it holds no integers.
+        ValueError: it is no scalar, or more than an int32 can count.
+
+    Example:
+        >>> checked("repeat(n)", np.int64(3))
+        3
+    """
+    if not isinstance(count, numbers.Integral):
+        if count is None:
+            raise TypeError(f"{name} is None. Give an integer.")
+        tensor = ops.convert_to_tensor(count)
+        if not tensor.dtype.is_integer:
+            raise TypeError(
+                f"{name} is a {tensor.dtype.name}, and a loop runs a whole number of times. Give an integer, or "
+                "cast it: tf.cast(n, tf.int32)."
+            )
+        if tensor.shape.rank:
+            raise ValueError(f"{name} has the shape {tensor.shape}: it has to be a scalar. Give one of its elements.")
+        if tensor_util.is_tf_type(count):
+            return tensor if tensor.dtype in (dtypes.int32, dtypes.int64) else math_ops.cast(tensor, dtypes.int64)
+        count = tensor_util.constant_value(tensor)
+    if int(count) > _MOST:
+        raise ValueError(
+            f"{name} is {count}, and a loop counts its iterations in an int32: up to {_MOST}. Run the loop in a loop, "
+            "or run the program again: an infeed goes on where it was."
+        )
+    return int(count)
+
+
+def checked_int32(name: str, count: Any) -> Any:
+    """As `checked`, for what counts in int32 alone; larger tensors are taken for the largest."""
+    count = checked(name, count)
+    if isinstance(count, int) or count.dtype == dtypes.int32:
+        return count
+    return math_ops.cast(math_ops.minimum(count, _MOST), dtypes.int32)
