@@ -86,7 +86,6 @@ NOT_READ = {
     ("building.ops.embedding_ids", "register", "optimizer"): _REFUSED,
     ("building.ops.embedding_ids", "lookup_trainable", "optimizer"): _REFUSED,
     ("building.ops.embedding_ids", "_add", "slots"): _HELPER,
-    ("building.estimators", "IPUEstimatorBase._call_input_fn", "input_context"): "the estimator runs in one process",
     ("building.estimators", "IPUEstimatorBase._call_model_fn", "config"): "the estimator has it itself",
     ("building.estimators", "Feeds.after_create_session", "coord"): _HOOK,
     ("building.estimators", "StopAtStep.after_create_session", "coord"): _HOOK,

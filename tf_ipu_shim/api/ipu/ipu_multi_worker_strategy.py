@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow.python.distribute.cluster_resolver.cluster_resolver import SimpleClusterResolver
 from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building.strategies import cluster_strategy, strategy_processes
@@ -52,6 +54,25 @@ class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
         if _workers(cluster_resolver) > 1 and not context.executing_eagerly():
             extended = cluster_strategy.ClusterExtended  # a graph, which a session runs on the worker's server
         super().__init__(extended(self, cluster_resolver, ipu_device, variables_on_host))
+        self._places = ipu_device, variables_on_host
+
+    def configure(
+        self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
+    ) -> None:
+        """Prepares for a session, as estimators do: from here on this is a worker of a cluster, in a graph.
+
+        Args:
+            session_config: a `tf.compat.v1.ConfigProto`, which is told of the other workers.
+            cluster_spec: of all workers.
+            task_type: of this one.
+            task_id: of this one.
+        """
+        if cluster_spec and not isinstance(self.extended, cluster_strategy.ClusterExtended):
+            resolver = SimpleClusterResolver(cluster_spec, task_type=task_type, task_id=task_id, rpc_layer="grpc")
+            with ops.Graph().as_default():
+                self._extended = cluster_strategy.ClusterExtended(self, resolver, *self._places)
+            cluster_spec = None  # it knows; told again outside of graphs, TensorFlow would start a server of its own
+        self.extended._configure(session_config, cluster_spec, task_type, task_id)
 
 
 class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
@@ -80,6 +101,11 @@ class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
         super().__init__(container_strategy, ipu_device, variables_on_host)
         if cluster_resolver is not None:
             _check_cluster(cluster_resolver)
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Whether each worker builds a graph of its own: each is a process."""
+        return True
 
 
 def _workers(cluster_resolver: Any) -> int:

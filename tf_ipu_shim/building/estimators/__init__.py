@@ -4,7 +4,11 @@ run_config    what an estimator is told of the IPUs
 specs         what a model function returns, checked
 feeds         one queue each way, started and freed with the session
 loops         a model function as the body of a loop on the IPU
-results       what the loops sent, as the host's tensors: loss, metrics, predictions, host calls
+graphs        what such a body did, looked at from the graph around it
+metrics       of an evaluation, on the IPU or the host, as TensorFlow takes them
+step_hooks    hooks that count the steps of loops
+workers       training by several workers: input, loss, checkpoints
+base          what both estimators share
 estimator     `IPUEstimator`
 pipelines     `IPUPipelineEstimator`
 

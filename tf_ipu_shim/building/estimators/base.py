@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.framework import ops
+from tensorflow.python.distribute import distribute_coordinator, distribute_lib
+from tensorflow.python.framework import ops, random_seed
 from tensorflow.python.ops import control_flow_ops, variable_scope
 from tensorflow.python.training import training_util
 from tensorflow.python.util import function_utils, nest
@@ -16,6 +18,7 @@ from tensorflow_estimator.python.estimator import model_fn as stock_specs
 from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.building.estimators import workers
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 from tf_ipu_shim.building.estimators.run_config import RunConfig
 from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec
@@ -63,11 +66,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
         self._ipu = config.ipu_run_config
         if self._ipu.iterations_per_loop < 1:
             raise ValueError(f"iterations_per_loop must be positive, but {self._ipu.iterations_per_loop} was given.")
-        distributed = [one for one in (config.train_distribute, config.eval_distribute) if one is not None]
-        if distributed and self._ipu.iterations_per_loop > 1:
-            raise NotImplementedError(
-                f"iterations_per_loop > 1 (got {self._ipu.iterations_per_loop}) not supported with distribution."
-            )
+        self._check_distribution(config)
         sizes = {
             ModeKeys.TRAIN: ("train_batch_size", train_batch_size, config.train_distribute),
             ModeKeys.EVAL: ("eval_batch_size", eval_batch_size, config.eval_distribute),
@@ -76,10 +75,14 @@ class IPUEstimatorBase(stock.EstimatorV2):
         given = {mode: size for mode, size in sizes.items() if size[1] is not None}
         if given and "batch_size" in (params or {}):
             raise ValueError("batch_size cannot be passed in params when a batch size argument is passed.")
+        self._config: Any
         self._batch_sizes = {mode: _share_of(*size, self._ipu.num_replicas) for mode, size in given.items()}
         self._prediction_feeds: Any = None
         self._params: Any
         super().__init__(model_fn, model_dir, config, params, warm_start_from)
+
+    def _check_distribution(self, config: RunConfig) -> None:
+        """Refuses what a strategy of several workers excludes."""
 
     def _assert_members_are_not_overridden(self) -> None:
         """This class overrides how programs are made: nothing else may be decided by TensorFlow's own check."""
@@ -216,23 +219,57 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
     def _create_global_step(self, graph: Any) -> Any:
         # Read once a run, on the host: a model that asks for the step is given a value, not a variable of the host's.
+        strategy = distribute_lib.get_strategy()
+        here = workers.own_variables(strategy) if distribute_lib.has_strategy() else contextlib.nullcontext()
         scope = variable_scope.variable_scope(
             variable_scope.get_variable_scope(), use_resource=True, caching_device=HOST
         )
-        with ops.device(HOST), scope:
+        with here, ops.device(HOST), scope:
             return training_util.create_global_step(graph)
 
-    def _train_model(self, input_fn: Any, hooks: Any, saving_listeners: Any) -> Any:
-        strategy = self._config.train_distribute
-        if strategy is None:
-            return self._train_model_default(input_fn, hooks, saving_listeners)
-        _refuse_several(strategy)
-        with strategy.scope():
-            return self._train_model_default(input_fn, hooks, saving_listeners)
+    _loss_is_divided = False  # by the number of workers: the mean is reported, of pipelines the sum
+
+    def _train_model_distributed(self, input_fn: Any, hooks: Any, saving_listeners: Any) -> Any:
+        if self._config._distribute_coordinator_mode == distribute_coordinator.CoordinatorMode.INDEPENDENT_WORKER:
+            raise ValueError(
+                "Only `STANDALONE_CLIENT` mode is supported when you call `estimator.train`, and TF_CONFIG names a "
+                "cluster: call tf.estimator.train_and_evaluate, which starts this worker's server and trains on it."
+            )
+        return super()._train_model_distributed(input_fn, hooks, saving_listeners)
+
+    def _actual_train_model_distributed(self, strategy: Any, input_fn: Any, hooks: Any, saving_listeners: Any) -> Any:
+        given = self._config
+        try:
+            return self._trained_by_workers(strategy, input_fn, hooks, saving_listeners)
+        finally:
+            self._config = given
+
+    def _trained_by_workers(self, strategy: Any, input_fn: Any, hooks: Any, saving_listeners: Any) -> Any:
+        workers.begin(strategy)
+        if workers.is_silent(strategy):
+            self._config, saving_listeners = workers.silent(self._config), ()
+        with workers.graph_of(strategy) as graph:
+            random_seed.set_random_seed(self._config.tf_random_seed)
+            step = self._create_and_assert_global_step(graph)
+            dataset = self._call_input_fn(input_fn, ModeKeys.TRAIN, workers.input_context(strategy))
+            arguments = (dataset, None, ModeKeys.TRAIN, self._config)
+            spec = strategy.extended.call_for_each_replica(self._call_model_fn, arguments)
+            spec = spec._replace(loss=workers.reported_loss(strategy, spec.loss, self._loss_is_divided))
+            own_hooks = []
+            if workers.save_together(strategy):
+                self._config = workers.saving_by_steps(self._config)
+                own_hooks = workers.saving_hooks(self._config, spec.scaffold)
+            return self._train_with_estimator_spec(spec, own_hooks, hooks, step, saving_listeners)
 
     def _call_model_fn_eval_distributed(self, input_fn: Any, config: Any) -> Any:
-        _refuse_several(self._eval_distribution)
-        return self._call_model_fn_eval(input_fn, config)
+        strategy = self._eval_distribution
+        if workers.number_of(strategy) == 1:
+            return self._call_model_fn_eval(input_fn, config)
+        self._call_input_fn(input_fn, ModeKeys.EVAL, workers.input_context(strategy))
+        raise errors.UnsupportedError(
+            f"An evaluation that is distributed over {workers.number_of(strategy)} workers is not emulated: leave "
+            "eval_distribute out and evaluate in one process, as the evaluator of a cluster does."
+        )
 
     def _get_features_and_labels_from_input_fn(self, input_fn: Any, mode: str) -> tuple[Any, None, list[Any]]:
         return self._call_input_fn(input_fn, mode), None, []
@@ -246,7 +283,8 @@ class IPUEstimatorBase(stock.EstimatorV2):
                 "input_fn must have params argument to receive params['batch_size'], because the estimator was given "
                 "batch sizes."
             )
-        return self._with_params(mode, lambda: super(IPUEstimatorBase, self)._call_input_fn(input_fn, mode))
+        stock_call = super()._call_input_fn
+        return self._with_params(mode, lambda: stock_call(input_fn, mode, input_context))
 
     def _with_params(self, mode: str, function: Callable[[], Any]) -> Any:
         """Calls a function while `params` has this mode's batch size."""
@@ -340,23 +378,15 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
 
 def _share_of(name: str, size: Any, strategy: Any, replicas: int) -> int:
-    workers = 1 if strategy is None else strategy.num_replicas_in_sync
+    processes = 1 if strategy is None else workers.number_of(strategy)
     check_integer(name, size)
     if size < 1:
         raise ValueError(f"{name} (got {size}) must be positive.")
-    if size % (workers * replicas):
+    if size % (processes * replicas):
         raise ValueError(
-            f"{name} (got {size}) must be divisible by num_workers * num_replicas ({workers} * {replicas})."
+            f"{name} (got {size}) must be divisible by num_workers * num_replicas ({processes} * {replicas})."
         )
-    return size // (workers * replicas)
-
-
-def _refuse_several(strategy: Any) -> None:
-    if strategy.num_replicas_in_sync > 1:
-        raise errors.UnsupportedError(
-            f"An estimator that is distributed over {strategy.num_replicas_in_sync} workers is not emulated: use "
-            "IPURunConfig(num_replicas=...) in one process, or PopDistStrategy with a custom loop or Keras."
-        )
+    return size // (processes * replicas)
 
 
 def _examples(batch: Any) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.building.estimators import loops, metrics
 from tf_ipu_shim.building.estimators.base import HOST, PROGRAM_NAMES, IPUEstimatorBase
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
+from tf_ipu_shim.building.estimators.run_config import RunConfig
 
 
 class IPUEstimator(IPUEstimatorBase):
@@ -58,6 +59,11 @@ class IPUEstimator(IPUEstimatorBase):
         3.0
     """
 
+    def _check_distribution(self, config: RunConfig) -> None:
+        loop = self._ipu.iterations_per_loop
+        if loop > 1 and (config.train_distribute is not None or config.eval_distribute is not None):
+            raise NotImplementedError(f"iterations_per_loop > 1 (got {loop}) not supported with distribution.")
+
     def _training(self, dataset: Any) -> Any:
         feeds = Feeds(dataset, self._ipu)
 
@@ -72,6 +78,7 @@ class IPUEstimator(IPUEstimatorBase):
             return sent, [spec.train_op]
 
         loop = self._loop(ModeKeys.TRAIN, step, feeds)
+        self._loss_is_divided = loop.loss_is_divided
         sent, spec = loop.results(), loop.spec
         after = [loop.program]
         if getattr(spec, "host_call", None) is not None:

@@ -10,7 +10,7 @@ from tensorflow.python.ops import control_flow_ops, math_ops
 
 from tf_ipu_shim.building import ipu_compiler, scopes
 from tf_ipu_shim.building import loops as ipu_loops
-from tf_ipu_shim.building.estimators import graphs
+from tf_ipu_shim.building.estimators import graphs, workers
 from tf_ipu_shim.building.estimators.feeds import Feeds
 from tf_ipu_shim.building.estimators.run_config import IPURunConfig
 
@@ -33,14 +33,18 @@ class ModelLoop:
     Attributes:
         spec: what the model function returned.
         program: the operation that runs the loop.
+        loss_is_divided: whether its optimizer has divided the loss by the number of workers.
     """
 
     def __init__(self, name: str, model: Model, step: Step, feeds: Feeds, config: IPURunConfig) -> None:
         self.spec: Any = None
         self._feeds = feeds
 
+        bodies: list[Any] = []
+
         def body(*positional: Any, **named: Any) -> list[Any]:
             graph = ops.get_default_graph()
+            bodies.append(graph)
             before = len(graph.get_operations())
             self.spec = model(*_features_and_labels(positional, named))
             graphs.refuse_global_step_writes(graph.get_operations()[before:])
@@ -52,6 +56,7 @@ class ModelLoop:
 
         with scopes.ipu_scope(f"/device:IPU:{config.ordinal}"):
             self.program = ipu_compiler.compile_named(name, program)
+        self.loss_is_divided = workers.divides_loss(bodies[-1])
 
     def results(self) -> Any:
         """What a run sent: each tensor with a first dimension of iterations, then one of replicas if there are any."""

@@ -59,6 +59,11 @@ class ClusterExtended(collective_all_reduce_strategy.CollectiveAllReduceExtended
         options = collective_util.Options(implementation=collective_util.CommunicationImplementation.RING)
         super().__init__(container_strategy, cluster_resolver, options)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Estimators copy their configuration; outside of graphs, TensorFlow would make ops on a worker's device."""
+        with ops.Graph().as_default():
+            return super().__deepcopy__(memo)
+
     def _initialize_local_devices(self, cluster_resolver: Any, worker_device: str) -> tuple[tuple[str, ...], str]:
         """Collective ops run on the worker's host."""
         return (f"{worker_device}/device:CPU:0",), "CPU"

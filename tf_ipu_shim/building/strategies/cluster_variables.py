@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from tensorflow.python.distribute import values
+from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.ops import array_ops
+
+
+@contextlib.contextmanager
+def _where_read(variable: Any) -> Iterator[None]:
+    """A program that a session runs is given the value of a variable of the host, also where a loop in it reads it."""
+    graph = ops.get_default_graph()
+    if isinstance(graph, func_graph.FuncGraph) and not ops.executing_eagerly_outside_functions():
+        if device_lib.DeviceSpec.from_string(variable.device).device_type == "CPU":
+            while isinstance(graph, func_graph.FuncGraph):
+                graph = graph.outer_graph
+            with graph.as_default(), ops.control_dependencies(None), ops.device(variable.device):
+                yield
+                return
+    yield
 
 
 class IPUMirroredVariable(values.MirroredVariable):
@@ -31,7 +49,14 @@ class IPUMirroredVariable(values.MirroredVariable):
 
     def value(self) -> Any:
         """The value on the device that ops are made on, wherever the variable lives."""
-        return array_ops.identity(super().value())
+        with _where_read(self):
+            value = super().value()
+        return array_ops.identity(value)
+
+    def _dense_var_to_tensor(self, dtype: Any = None, name: Any = None, as_ref: bool = False) -> Any:
+        with _where_read(self):
+            value = super()._dense_var_to_tensor(dtype, name, as_ref)
+        return value
 
 
 class IPUSyncOnReadVariable(values.SyncOnReadVariable):
