@@ -7,7 +7,8 @@
 #   make test-pythons  does that on each promised Python that is installed, one after another
 #   make asan          runs the tests of the C++ plugin under AddressSanitizer
 #   make tsan          the same under ThreadSanitizer
-#   make soak          random programs and models, threads, signals, full disks, memory over many runs, ops: for hours
+#   make soak          random programs and models, threads, signals, full disks, memory over many runs, ops: for hours;
+#                      then asan and tsan, where SOAK_ARGS does not choose a part
 #   make lint          style, types as the oldest and the newest promised Python have them, generated pages up to date
 #   make wheel         the wheel of the sources: the plugin is compiled at first use
 #   make wheels        one wheel with the plugin for each of WHEEL_TENSORFLOWS inside, tried in new environments
@@ -50,6 +51,7 @@ test-slow: $(BIN)/.ready
 # SOAK_ARGS="--programs 50 --runs 1000" for a look; "--ops" for nothing but TensorFlow's ops, "--ops Add Conv2D" for some.
 soak: $(BIN)/.ready
 	PYTHONPATH=tools $(BIN)/python -m soak $(SOAK_ARGS)
+	$(if $(SOAK_ARGS),,$(MAKE) asan tsan)
 
 # The rooms without TensorFlow have nothing that a second TensorFlow could change.
 test-221: $(BIN_221)/.ready

@@ -116,6 +116,22 @@ def test_arguments_are_on_the_tiles_of_their_ipu(configured):
         assert row[2:7] == [[64], "FLOAT32", 0, 0, 64] and row[7] == [[1472, 32], [1473, 32]]
 
 
+def test_variables_come_in_the_order_they_were_made(configured):
+    def model(a):
+        first, second, third = (v1.get_variable(name, [4], use_resource=True) for name in ("z", "y", "x"))
+        return third * a - (second + first)
+
+    configure, session = configured
+    configure()
+    a = v1.placeholder(tf.float32, [4], name="fed")
+    with scopes.ipu_scope(IPU):
+        built = ipu_compiler.compile(model, [a])
+    session.run(v1.global_variables_initializer())
+    mappings, _ = compiled(session, built, {a: np.ones(4)})
+    (rows,) = mappings.values()
+    assert [row[8] for row in rows] == ["XLA_Args/fed", "XLA_Args/z", "XLA_Args/y", "XLA_Args/x"]
+
+
 def test_plain_ops_tell_it_where_they_are_profiled(configured):
     configure, session = configured
     configure(profiles=True)

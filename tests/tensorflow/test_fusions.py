@@ -69,6 +69,14 @@ def test_a_sum_of_halves_is_one_call_and_a_maximum_is_not(names):
     assert made == ["cast/convert.1/Cast", f"max/reduce.1/{reduced}"]
 
 
+def test_a_norm_takes_halves_as_they_are(names):
+    def function(x, scale, offset):
+        return tf.compat.v1.nn.fused_batch_norm(x, scale, offset, name="norm")[0]
+
+    made = names(function, [2, 4, 4, 8], [8], [8], dtype=np.float16)
+    assert [name for name in made if name.startswith("norm")] == ["norm/batch-norm-training/batchNormalise"]
+
+
 def test_a_convolution_tells_its_strides(names):
     made = names(lambda x: tf.nn.conv2d(x, tf.ones([3, 3, 2, 4]), [1, 2, 2, 1], "VALID", name="conv"), [1, 7, 7, 2])
     assert made[0] == "conv/convolution/Conv_3x3_stride2x2/Convolve"

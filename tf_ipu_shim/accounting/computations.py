@@ -214,7 +214,7 @@ class InstructionReader:
 
     def _fusion_of(self, instruction: Any, by_id: Mapping[int, Any], owner: str) -> Fusion | None:
         """What an instruction is part of; None where it is no compute set of its own."""
-        if _is_of_seed(owner):
+        if _is_of_seed(owner) or _is_cast_of_norm(instruction):
             return None
         if by_id is not self._by_id:
             self._by_id, self._fusions, self._of_calls = by_id, fusions_in(by_id, self._ops), _of_calls(by_id)
@@ -246,6 +246,11 @@ def _fused_sizes(instruction: Any, kind: str, sizes: tuple[int, ...], fusion: Fu
 def _is_of_seed(op: str) -> bool:
     """Whether an op makes seeds of others, as the lowering does where tiles have seeds of their own."""
     return f"/{vocabulary.SEED_NAME}" in op or f"/{vocabulary.SPLIT_SEED_NAME}" in op
+
+
+def _is_cast_of_norm(instruction: Any) -> bool:
+    """Whether XLA on the CPU converts halves for a norm, which on an IPU takes them as they are."""
+    return instruction.opcode == "convert" and instruction.metadata.op_type.startswith("FusedBatchNorm")
 
 
 def _of_calls(by_id: Mapping[int, Any]) -> set[int]:

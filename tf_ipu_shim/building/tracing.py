@@ -1,7 +1,7 @@
 """Traces a Python function into a function of its own, whose one op in the user's graph the plugin lowers.
 
-Uses `FuncGraph`, `atomic_function.from_func_graph`, `Graph._attr_scope`, `Graph._functions` and the XLA control flow
-context; checked on TensorFlow 2.15.1 and 2.21.0.
+Uses `FuncGraph` and its captures, `atomic_function.from_func_graph`, `Graph._attr_scope`, `Graph._functions` and the
+XLA control flow context; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -107,12 +107,28 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     with _entered(outer), graph.as_default(), named, order, resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
+    if not outer.building_function:
+        _order_variables(graph, arguments)
     on_the_host = [op for op in graph.get_operations() if _acts_on_the_host(op)]
     graph.control_outputs = list(getattr(order, "ops_which_must_run", on_the_host))
     traced_functions.remember(graph)
     # An error that names an op's line needs the graph as long as the program can run.
     outer._ipu_traced = (*getattr(outer, "_ipu_traced", ()), graph)
     return graph, returned
+
+
+def _order_variables(graph: func_graph.FuncGraph, arguments: Sequence[Any]) -> None:
+    """Has a program take variables in the order they were made, as TensorFlow 1 does, not in that of their use."""
+    given = set(map(id, arguments))
+    captures = list(graph.captures)
+    handles = [pair for pair in captures if id(pair[0]) not in given and pair[0].dtype == dtypes.resource]
+    in_order = iter(sorted(handles, key=lambda pair: pair[0].op._id))
+    taken = set(map(id, handles))
+    for external, _ in captures:
+        graph.function_captures.pop(id(external), False)
+    graph.inputs = []
+    for pair in captures:
+        graph.add_capture(*(next(in_order) if id(pair) in taken else pair))
 
 
 def _acts_on_the_host(op: ops.Operation) -> bool:
