@@ -78,6 +78,51 @@ def test_classes_that_were_imported_before_ipu(python):
     python.succeeds("-c", textwrap.dedent(text), environment=ENVIRONMENT)
 
 
+def test_classes_that_were_derived_before_ipu(python):
+    text = """
+        import numpy as np
+        import tensorflow as tf
+        from tensorflow import keras
+        from tensorflow.python.keras.layers import Layer
+
+        class Momentum(keras.optimizers.Optimizer):
+            def __init__(self, learning_rate, momentum):
+                super().__init__(name="Momentum")
+                self.learning_rate, self.momentum = learning_rate, momentum
+
+            def _create_slots(self, variables):
+                for variable in variables:
+                    self.add_slot(variable, "sum")
+
+            def _resource_apply_dense(self, grad, var, apply_state=None):
+                slot = self.get_slot(var, "sum")
+                return var.assign_sub(self.learning_rate * slot.assign(self.momentum * slot + grad))
+
+        class Renamed(Momentum):
+            pass
+
+        class Twice(Layer):
+            def call(self, inputs):
+                return 2.0 * inputs
+
+        from tensorflow.python import ipu
+        with ipu.ipu_strategy.IPUStrategy().scope():
+            model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones", use_bias=False), Twice()])
+            model.compile(Renamed(0.125, 0.5), "mse", steps_per_execution=2)
+            model.fit(np.ones((2, 1), "float32"), np.zeros((2, 1), "float32"), batch_size=1, verbose=0)
+        weight, total = 1.0, 0.0
+        for _ in range(2):  # the loss is (2 weight)^2
+            total = 0.5 * total + 8.0 * weight
+            weight -= 0.125 * total
+        assert model.get_weights()[0].item() == weight, model.get_weights()
+
+        from tf_ipu_shim import patches
+        patches.undo()
+        assert issubclass(Momentum, keras.optimizers.experimental.Optimizer) and not issubclass(Twice, keras.layers.Layer)
+    """
+    python.succeeds("-c", textwrap.dedent(text), environment=ENVIRONMENT)
+
+
 def test_a_script_that_imports_their_package_and_never_ipu(python):
     text = """
         import sys

@@ -79,7 +79,7 @@ def install() -> None:
 
 
 def exchange(counterpart: Callable[[Any], Any], what: str) -> None:
-    """Puts other objects in the place of those that modules of scripts have imported.
+    """Puts other objects in the place of those that modules of scripts have imported, and derived classes from.
 
     Args:
         counterpart: for any value, the one that a script is to have instead, or the same.
@@ -95,6 +95,23 @@ def exchange(counterpart: Callable[[Any], Any], what: str) -> None:
             other = counterpart(value)
             if other is not value:
                 patches.replace(module, name, functools.partial(_instead, other), why=f"it is {what}")
+            elif issubclass(type(value), type) and value.__module__ == vars(module).get("__name__"):
+                _derive(value, counterpart, what)
+
+
+def _derive(derived: type, counterpart: Callable[[Any], Any], what: str) -> None:
+    """Makes a script's class one of the counterparts of its bases; its instances follow."""
+    before = derived.__bases__
+    bases = tuple(counterpart(base) for base in before)
+    if bases == before:
+        return
+    patches.change(
+        f"{derived.__module__}.{derived.__qualname__}.__bases__",
+        functools.partial(setattr, derived, "__bases__", bases),
+        functools.partial(setattr, derived, "__bases__", before),
+        why=f"the class is derived from {what}",
+        undone="the bases are put back",
+    )
 
 
 def _instead(other: Any, before: Any) -> Any:
