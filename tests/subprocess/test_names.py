@@ -119,6 +119,7 @@ def test_contrib_of_tensorflow_1(python):
     script = python.script(
         textwrap.dedent(
             """
+            import importlib.util
             import numpy as np
             import tensorflow as tf
             from tensorflow import contrib, pywrap_tensorflow
@@ -134,8 +135,9 @@ def test_contrib_of_tensorflow_1(python):
             assert contrib is again is tf.contrib is tf.compat.v1.contrib
             assert ops is ipu.ops and tf.python.ipu is ipu and not hasattr(tf.compat.v1, "nonsense")
             for module in table.TABLE:
-                for name in table.places(module):
-                    exec(f"from tensorflow.contrib.{module} import {name}")
+                for name, place in table.places(module).items():
+                    if importlib.util.find_spec(place.partition(".")[0]) is not None:  # 2.21 has no Estimator
+                        exec(f"from tensorflow.contrib.{module} import {name}")
             assert load_variable is checkpoint_utils.load_variable is tf.train.load_variable
             assert tf.contrib.rnn.LSTMStateTuple is tf.nn.rnn_cell.LSTMStateTuple
 
@@ -170,18 +172,61 @@ def test_contrib_of_tensorflow_1(python):
                 assert "Use tf.compat.v1.saved_model.classification_signature_def" in str(error)
             else:
                 raise AssertionError
-            try:
-                tf.contrib.layers.conv2d
-            except AttributeError as error:
-                assert "tensorflow.contrib.layers.conv2d: tensorflow.contrib is gone" in str(error)
-            else:
-                raise AssertionError
+            for wrong, said in (
+                ("tf.contrib.layers.conv2d", "tensorflow.contrib.layers.conv2d: tensorflow.contrib is gone"),
+                ("from tensorflow.contrib import slim", "are a package of their own: pip install tf_slim"),
+                ("import tensorflow.contrib.slim.nets", "are a package of their own: pip install tf_slim"),
+                ("import tensorflow.contrib.eager as eager", "contrib.eager: tensorflow.contrib is gone"),
+                ("from tensorflow.contrib.rnn import Nonsense", "tensorflow.contrib.rnn has BasicLSTMCell, "),
+            ):
+                try:
+                    exec(wrong)
+                except (AttributeError, ImportError) as error:
+                    assert said in str(error), error
+                else:
+                    raise AssertionError(wrong)
+
+            with tf.contrib.summary.create_file_writer("events").as_default():
+                with tf.contrib.summary.always_record_summaries():
+                    tf.contrib.summary.scalar("half", tf.constant(0.5), step=tf.constant(3, tf.int64))
+                with tf.Session() as session:
+                    tf.contrib.summary.initialize(graph=None, session=session)
+                    session.run(tf.contrib.summary.all_summary_ops())
+                    session.run(tf.contrib.summary.flush())
+            import glob
+            (written,) = glob.glob("events/*")
+            (event,) = [event for event in tf.train.summary_iterator(written) if event.summary.value]
+            value = event.summary.value[0]
+            assert event.step == 3 and value.tag == "half", event
+            assert tf.make_ndarray(value.tensor) == 0.5 if value.HasField("tensor") else value.simple_value == 0.5
             """
         )
     )
     python.succeeds("-m", "tf_ipu_shim", "--tf1", script)
     stock = python("-c", "import tf_ipu_shim, tensorflow.contrib")
     assert stock.returncode and "No module named 'tensorflow.contrib'" in stock.stderr
+
+
+def test_slim_is_a_package_of_its_own(python):
+    layers = python.directory / "tf_slim" / "layers"  # beside the script
+    layers.mkdir(parents=True)
+    (layers.parent / "__init__.py").write_text("from tf_slim import layers\ndef arg_scope(): return 'scope'\n")
+    (layers / "__init__.py").write_text("def conv2d(): return 'convolution'\n")
+    script = python.script(
+        textwrap.dedent(
+            """
+            import tensorflow.contrib.slim as slim
+            from tensorflow.contrib import layers
+            from tensorflow.contrib.framework import arg_scope, get_global_step
+            from tensorflow.contrib.slim import layers as of_slim
+            import tf_slim
+
+            assert slim is tf_slim and of_slim is tf_slim.layers and arg_scope() == "scope"
+            assert layers.conv2d() == "convolution" and callable(layers.xavier_initializer)
+            """
+        )
+    )
+    python.succeeds("-m", "tf_ipu_shim", script)
 
 
 def test_sizes_of_tensorflow_1(python):

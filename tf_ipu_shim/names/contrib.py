@@ -1,19 +1,23 @@
 """`tensorflow.contrib` of TensorFlow 1.15, as far as published scripts for IPUs use it.
 
-Most of what they take from it is in TensorFlow proper today: `TABLE` says where. Served in a process that uses `ipu`,
-or under the runner. Checked on 2.15.1 and 2.21.0.
+Most of what they take from it is in TensorFlow proper today: `TABLE` says where. `slim` is a package of its own,
+`tf_slim`, which has the layers too; it is used where it is installed. Served in a process that uses `ipu`, or under the
+runner. Checked on 2.15.1 and 2.21.0, which has no Estimator, and tf_slim 1.1.0.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
+import sys
 import types
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.names import missing
 
 NAME = "tensorflow.contrib"
 _V1 = "tensorflow.compat.v1"
@@ -21,16 +25,27 @@ _XLA = "tensorflow.python.compiler.xla.xla"
 _CHECKPOINTS = "tensorflow.python.training.checkpoint_utils"
 _INITIALIZERS = "tf_ipu_shim.names.contrib_layers"
 _SIGNATURES = "tf_ipu_shim.names.contrib_learn"
+_SUMMARIES = "tensorflow.python.ops.summary_ops_v2"
 _OPTIMIZERS = "tf_ipu_shim.building.optimizers.contrib_lars"
+_TPU = "tensorflow_estimator.python.estimator.tpu"
+# What has become of parts of it outside TensorFlow, by module below `tensorflow.contrib`.
+SLIM = {"slim": "tf_slim", "layers": "tf_slim.layers", "framework": "tf_slim"}
 
 # Module below `tensorflow.contrib` -> the names it has here, by the module that they are in today.
 TABLE = {
+    "cluster_resolver": {
+        f"{_V1}.distribute.cluster_resolver": "ClusterResolver GCEClusterResolver KubernetesClusterResolver "
+        "SimpleClusterResolver SlurmClusterResolver TFConfigClusterResolver TPUClusterResolver",
+    },
     "compiler": {},
     "compiler.xla": {_XLA: "compile"},
     "data": {
         "tensorflow.data": "AUTOTUNE",
-        f"{_V1}.data.experimental": "bucket_by_sequence_length map_and_batch parallel_interleave prefetch_to_device "
-        "shuffle_and_repeat unbatch",
+        f"{_V1}.data.experimental": "Counter CsvDataset RandomDataset Reducer SqlDataset TFRecordWriter "
+        "bucket_by_sequence_length choose_from_datasets copy_to_device dense_to_sparse_batch enumerate_dataset "
+        "get_single_element group_by_reducer group_by_window ignore_errors make_batched_features_dataset "
+        "make_csv_dataset make_saveable_from_iterator map_and_batch parallel_interleave parse_example_dataset "
+        "prefetch_to_device rejection_resample sample_from_datasets scan shuffle_and_repeat unbatch unique",
     },
     "framework": {
         _V1: "is_tensor",
@@ -63,6 +78,22 @@ TABLE = {
         "MultiRNNCell RNNCell ResidualWrapper",
         f"{_V1}.nn": "static_bidirectional_rnn static_rnn",
     },
+    "summary": {
+        "tf_ipu_shim.names.contrib_summary": "all_summary_ops",
+        _SUMMARIES: "always_record_summaries audio create_file_writer create_summary_file_writer eval_dir flush "
+        "generic graph histogram image import_event initialize never_record_summaries "
+        "record_summaries_every_n_global_steps scalar should_record_summaries summary_writer_initializer_op",
+    },
+    "tpu": {
+        f"{_V1}.tpu": "CrossShardOptimizer cross_replica_sum",
+        f"{_TPU}.tpu_config": "InputPipelineConfig RunConfig TPUConfig",
+        f"{_TPU}.tpu_estimator": "TPUEstimator TPUEstimatorSpec",
+    },
+    "tpu.python": {},
+    "tpu.python.tpu": {},
+    "tpu.python.tpu.tpu_config": {f"{_TPU}.tpu_config": "InputPipelineConfig RunConfig TPUConfig"},
+    "tpu.python.tpu.tpu_estimator": {f"{_TPU}.tpu_estimator": "TPUEstimator TPUEstimatorSpec"},
+    "tpu.python.tpu.tpu_optimizer": {f"{_V1}.tpu": "CrossShardOptimizer"},
     "util": {_V1: "make_ndarray make_tensor_proto"},
 }
 
@@ -83,23 +114,49 @@ class ContribModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        place = places(self._path).get(name)
-        if place is not None:
-            return getattr(importlib.import_module(place), name)
         below = f"{self._path}.{name}".strip(".")
-        if below in TABLE:
+        place = places(self._path).get(name)
+        if place is not None and _is_there(place):
+            return getattr(importlib.import_module(place), name)
+        if below in TABLE or (below in SLIM and _is_there(SLIM[below])):
             return importlib.import_module(f"{NAME}.{below}")
-        raise errors.MissingAttributeError(
-            f"{self.__name__}.{name}: tensorflow.contrib is gone from TensorFlow, and of it only what published "
-            f"scripts for IPUs use is here (tf_ipu_shim/names/contrib.py). {self._advice()}"
-        )
+        if self._path in SLIM and _is_there(SLIM[self._path]):
+            module = importlib.import_module(SLIM[self._path])
+            if hasattr(module, name):
+                return getattr(module, name)
+        message = absence(below)
+        if missing.is_import_from(sys._getframe(1)):
+            raise errors.MissingModuleError(message, name=self.__name__)
+        raise errors.MissingAttributeError(message)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *places(self._path)})
 
-    def _advice(self) -> str:
-        have = sorted({*places(self._path), *(path for path in TABLE if "." not in path and not self._path)})
-        return f"{self.__name__} has {', '.join(have)}." if have else "Use tf.compat.v1."
+
+def absence(path: str) -> str:
+    """Says that something of `tensorflow.contrib` is not here, and what to use.
+
+    Args:
+        path: of the name, below `tensorflow.contrib`.
+
+    Example:
+        >>> "pip install tf_slim" in absence("slim")
+        True
+    """
+    module, _, name = path.rpartition(".")
+    start = f"{NAME}.{path}: tensorflow.contrib is gone from TensorFlow, and "
+    if (path in SLIM or module in SLIM) and not _is_there("tf_slim"):
+        return f"{start}its layers and slim are a package of their own: pip install tf_slim"
+    if places(module).get(name, "").startswith(_TPU):
+        return f"{start}Estimator with it from 2.16 on: install TensorFlow 2.15 (Python 3.10 or 3.11)."
+    have = sorted({*places(module), *(known for known in TABLE if "." not in known and not module)})
+    advice = f"{f'{NAME}.{module}'.strip('.')} has {', '.join(have)}." if have else "Use tf.compat.v1."
+    return f"{start}of it only what published scripts for IPUs use is here (tf_ipu_shim/names/contrib.py). {advice}"
+
+
+def _is_there(module: str) -> bool:
+    """Whether a module's package is installed: Estimator and `tf_slim` may not be."""
+    return importlib.util.find_spec(module.partition(".")[0]) is not None
 
 
 class _Loader(Loader):
@@ -122,6 +179,18 @@ def places(path: str) -> dict[str, str]:
         {'compile': 'tensorflow.python.compiler.xla.xla'}
     """
     return {name: place for place, names in TABLE.get(path, {}).items() for name in names.split()}
+
+
+def moved(fullname: str) -> str | None:
+    """The module that one of `tensorflow.contrib` is today as a whole, if it is installed.
+
+    Args:
+        fullname: of the module.
+    """
+    slim = f"{NAME}.slim"
+    if (fullname == slim or fullname.startswith(f"{slim}.")) and _is_there(SLIM["slim"]):
+        return SLIM["slim"] + fullname[len(slim) :]
+    return None
 
 
 def spec(fullname: str) -> ModuleSpec | None:

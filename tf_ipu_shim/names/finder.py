@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.abc import InspectLoader, Loader
 from importlib.machinery import ModuleSpec, PathFinder
 
-from tf_ipu_shim import patches
+from tf_ipu_shim import errors, patches
 from tf_ipu_shim.names import (
     after_loading,
     contrib,
@@ -157,9 +157,15 @@ def _find_in_contrib(fullname: str) -> ModuleSpec | None:
     if fullname == ipu or fullname.startswith(ipu + "."):  # where it was before SDK 1.0
         target = _find_spec("tensorflow.python.ipu" + fullname[len(ipu) :])
         return alias_spec(fullname, target) if target else None
+    moved = contrib.moved(fullname)
+    if moved is not None:
+        target = _find_spec(moved)
+        return alias_spec(fullname, target) if target else None
     spec = contrib.spec(fullname)
     if spec is not None:
         _served.append(fullname)
+    elif _is_imported():
+        raise errors.MissingModuleError(contrib.absence(fullname[len(contrib.NAME) + 1 :]), name=fullname)
     return spec
 
 

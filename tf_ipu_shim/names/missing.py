@@ -78,12 +78,12 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
                 if _comes_from_below(error):
                     raise ImportError(f"{theirs}.{name} could not be loaded: {error}", name=theirs) from error
         if knows_module(f"{theirs}.{name}"):
-            return _module_below(theirs, name, _is_import_from(sys._getframe(1)))
+            return _module_below(theirs, name, is_import_from(sys._getframe(1)))
         releases = graphcore_names.attributes(theirs).get(name)
         if releases is None:
             raise AttributeError(f"module {ours!r} has no attribute {name!r}")
         message = describe(f"{theirs}.{name}", releases)
-        if _is_import_from(sys._getframe(1)):
+        if is_import_from(sys._getframe(1)):
             raise errors.MissingModuleError(message, name=theirs)
         raise errors.MissingAttributeError(message)
 
@@ -106,7 +106,7 @@ def _comes_from_below(error: AttributeError) -> bool:
     return own is not None and own.tb_next is not None
 
 
-def _is_import_from(frame: types.FrameType) -> bool:
+def is_import_from(frame: types.FrameType) -> bool:
     """Whether `frame` stands in a `from module import name` statement.
 
     That statement replaces an AttributeError by a plain "cannot import name"; an ImportError passes with its message.

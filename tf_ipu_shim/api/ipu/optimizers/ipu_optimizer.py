@@ -1,9 +1,12 @@
-"""`tensorflow.python.ipu.optimizers.ipu_optimizer`: the base of optimizers that wrap another one."""
+"""`tensorflow.python.ipu.optimizers.ipu_optimizer`: the base of optimizers that wrap another one.
 
-from tf_ipu_shim.building.optimizers.ipu_optimizer import (
-    IpuOptimizer,
-)
+`tensorflow.python.ipu.ipu_optimizer`, as it was called before, had the optimizer for replicas too.
+"""
+
+from tf_ipu_shim.building.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
+from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
 
 __all__ = [
+    "CrossReplicaOptimizer",
     "IpuOptimizer",
 ]

@@ -1,0 +1,18 @@
+"""What `tensorflow.contrib.summary` has under another name today."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def all_summary_ops() -> list[Any]:
+    """The ops of the default graph that write summaries of this kind, for a session to run.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     all_summary_ops()
+        []
+    """
+    from tensorflow.python.ops import summary_ops_v2
+
+    return summary_ops_v2.all_v2_summary_ops()
