@@ -101,11 +101,16 @@ def test_classes_that_were_derived_before_ipu(python):
         class Renamed(Momentum):
             pass
 
+        class Both(keras.optimizers.SGD, keras.optimizers.legacy.SGD):
+            pass
+
         class Twice(Layer):
             def call(self, inputs):
                 return 2.0 * inputs
 
+        bases = Both.__bases__
         from tensorflow.python import ipu
+        assert Both.__bases__ == bases
         with ipu.ipu_strategy.IPUStrategy().scope():
             model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones", use_bias=False), Twice()])
             model.compile(Renamed(0.125, 0.5), "mse", steps_per_execution=2)

@@ -9,6 +9,7 @@ tf_keras 2.21.0.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -105,13 +106,14 @@ def _derive(derived: type, counterpart: Callable[[Any], Any], what: str) -> None
     bases = tuple(counterpart(base) for base in before)
     if bases == before:
         return
-    patches.change(
-        f"{derived.__module__}.{derived.__qualname__}.__bases__",
-        functools.partial(setattr, derived, "__bases__", bases),
-        functools.partial(setattr, derived, "__bases__", before),
-        why=f"the class is derived from {what}",
-        undone="the bases are put back",
-    )
+    with contextlib.suppress(TypeError):  # such as a class of both: it stays what it is
+        patches.change(
+            f"{derived.__module__}.{derived.__qualname__}.__bases__",
+            functools.partial(setattr, derived, "__bases__", bases),
+            functools.partial(setattr, derived, "__bases__", before),
+            why=f"the class is derived from {what}",
+            undone="the bases are put back",
+        )
 
 
 def _instead(other: Any, before: Any) -> Any:
