@@ -26,7 +26,7 @@ diagnostics     refuses what XLA has no kernel for, with the user's own line
 Before that, `legacy_calls` makes calls of ops that are named after functions.
 
 Then `execution` says how the program runs, and where TensorFlow's own kernels run it, `kernels` makes function calls of
-its XLA launches (same_numbers).
+its XLA launches (same_numbers), and puts calls and loops in place (inlining, tidying, loop_frames).
 
 What they share: `location` where ops run, `vocabulary` the names of ops and attributes, `op_types` facts about ops,
 `program` what goes in and comes out, `reachable` what names lead to.

@@ -182,10 +182,9 @@ class _FunctionEmitter:
         for result in graph.results:
             function.signature.output_arg.add(name=result.name, type=result.type)
             function.ret[result.name] = self._tensor(result.tensor, None, self._all.device)
-        for unit in dict.fromkeys(self._unit(node) for node in graph.control_returns):
-            if unit is not None:
-                function.signature.control_output.append(unit)
-                function.control_ret[unit] = unit
+        for unit in self._units_of(graph.control_returns):
+            function.signature.control_output.append(unit)
+            function.control_ret[unit] = unit
         self._all.functions.append(function)
         return function.signature.name, [self._ipus.get(tensor) for tensor in graph.returns]
 
@@ -208,7 +207,7 @@ class _FunctionEmitter:
         launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
         # One IPU runs its programs one after the other, whether or not data connects them.
         before = {self._last_on[ipu]} if ipu in self._last_on else set(self._elements)
-        before |= {unit for control in cut.outside_controls if (unit := self._unit(control)) is not None}
+        before.update(self._units_of(cut.outside_controls))
         launch.input.extend(f"^{unit}" for unit in sorted(before))
         self._last_on[ipu] = launch.name
         for index, tensor in enumerate(outputs):
@@ -260,8 +259,7 @@ class _FunctionEmitter:
         self._all.specialise(proto)
         del proto.input[:]
         proto.input.extend(self._tensor(text, location.ipu, device) for text in inputs)
-        units = dict.fromkeys(map(self._unit, node.controls))
-        proto.input.extend(f"^{unit}" for unit in units if unit is not None)
+        proto.input.extend(f"^{unit}" for unit in self._units_of(node.controls))
         self._units[node] = node.name
         if location is SEVERAL:
             self._hold_results(node, self._emit_control_flow(node, proto))
@@ -358,9 +356,20 @@ class _FunctionEmitter:
             self._cloned[key] = proto.name
         return self._cloned[key]
 
-    def _unit(self, node: Node) -> str | None:
-        """The emitted node that stands for a node; None for a constant, which nothing has to wait for."""
-        return None if node in self._placement.constants else self._units.get(node)
+    def _units_of(self, nodes: Iterable[Node]) -> list[str]:
+        """The emitted nodes that stand for nodes, each once; none for a constant, which nothing has to wait for."""
+        units: dict[str, None] = {}
+        waiting, seen = list(nodes)[::-1], set()
+        while waiting:
+            node = waiting.pop()
+            if node in seen or node in self._placement.constants:
+                continue
+            seen.add(node)
+            if node in self._units:
+                units[self._units[node]] = None
+            elif feeds.is_only_named(node):  # it does not run: what it would have waited for comes before
+                waiting.extend(reversed(node.controls))
+        return list(units)
 
 
 def _first_users(graph: FunctionGraph, placement: Placement) -> dict[str, int]:

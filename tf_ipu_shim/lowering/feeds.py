@@ -68,10 +68,14 @@ def _refuse_empty(node: Node) -> None:
 
 
 def is_only_named(node: Node) -> bool:
-    """Whether an op gives a handle of an iterator that only infeeds take, which find it by its name."""
-    if node.op != vocabulary.ITERATOR or not node.users:
+    """Whether an op gives a handle of an iterator that only infeeds take, which find it by its name.
+
+    Others may wait for it, as ops with side effects do for each other.
+    """
+    if node.op != vocabulary.ITERATOR or not node.proto.attr["shared_name"].s:
         return False
-    return all(user.op in vocabulary.INFEEDS for user in node.users)
+    takers = [user for user in node.users if node in user.producers]
+    return bool(takers) and all(user.op in vocabulary.INFEEDS for user in takers)
 
 
 def name_iterator(proto: node_def_pb2.NodeDef, iterator: Node | None) -> bool:

@@ -26,11 +26,7 @@ def without_idle_ops(function: function_pb2.FunctionDef) -> function_pb2.Functio
     Args:
         function: stays as it is.
     """
-    effects = [node.name for node in function.node_def if _has_effect(node.op)]
-    signature = function.signature
-    results = [Result(result.name, result.type, function.ret[result.name]) for result in signature.output_arg]
-    types = {argument.name: argument.type for argument in signature.input_arg}
-    graph = FunctionGraph(signature.name, types, function.node_def, results, effects)
+    graph = graph_with_effects(function, [])
     kept = _kept(graph)
     if len(kept) == len(function.node_def):
         return function
@@ -47,15 +43,31 @@ def without_idle_ops(function: function_pb2.FunctionDef) -> function_pb2.Functio
     for proto in function.node_def:
         if proto.name in kept:
             _wait(made.node_def.add(), proto, instead)
-    left = [name for name in signature.control_output if function.control_ret[name] in kept]
+    left = [name for name in function.signature.control_output if function.control_ret[name] in kept]
     made.signature.control_output[:] = left
     made.control_ret.clear()
     made.control_ret.update({name: function.control_ret[name] for name in left})
     return made
 
 
-def _has_effect(op: str) -> bool:
+def has_effect(op: str) -> bool:
+    """Whether it can be told from what an op does, and not from its results, that it has run."""
     return op != vocabulary.READ_VARIABLE and op_types.is_stateful(op)
+
+
+def graph_with_effects(function: function_pb2.FunctionDef, others: Iterable[str] | None = None) -> FunctionGraph:
+    """A function's ops that have an effect or whose results are needed, with what they need.
+
+    Args:
+        function: stays as it is.
+        others: further ops that must run; those that the function says when left out.
+    """
+    signature = function.signature
+    effects = [node.name for node in function.node_def if has_effect(node.op)]
+    effects += [function.control_ret[name] for name in signature.control_output] if others is None else others
+    results = [Result(result.name, result.type, function.ret[result.name]) for result in signature.output_arg]
+    types = {argument.name: argument.type for argument in signature.input_arg}
+    return FunctionGraph(signature.name, types, function.node_def, results, effects)
 
 
 def _kept(graph: FunctionGraph) -> set[str]:

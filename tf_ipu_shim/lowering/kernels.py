@@ -6,6 +6,9 @@ device and the number of their IPU, so that the delegated kernels (`kernels.cc`)
 
 XLA's programs have one thread each: what they do to a variable happens in order. TensorFlow's executor runs what
 nothing orders at the same time, so that the ops on a variable are chained here.
+
+What the emitted functions call, and their loops, are put into the functions around them, so that nothing but the
+program's own ops runs (inlining, tidying, loop_frames).
 """
 
 from __future__ import annotations
@@ -22,11 +25,15 @@ from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import AS_WRITTEN
 from tf_ipu_shim.lowering.idle_ops import without_idle_ops
+from tf_ipu_shim.lowering.inlining import inlined, named_by
+from tf_ipu_shim.lowering.loop_frames import with_frames
 from tf_ipu_shim.lowering.one_dnn_biases import with_biases
 from tf_ipu_shim.lowering.one_dnn_pooling import pooled_by_one_dnn
 from tf_ipu_shim.lowering.program import LoweredProgram
+from tf_ipu_shim.lowering.reachable import reachable
 from tf_ipu_shim.lowering.same_numbers import LAUNCHED, launched
 from tf_ipu_shim.lowering.stochastic_rounding import settle_mark
+from tf_ipu_shim.lowering.tidying import tidied
 
 # What has TensorFlow compile a function or choose another one for it.
 _ELSEWHERE = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
@@ -62,18 +69,30 @@ def by_kernels(
     emitted = [copies.with_calls(function) for name, function in functions.items() if name not in unlike]
     node = node_def_pb2.NodeDef()
     node.CopyFrom(program.node)
-    if node.op == vocabulary.LAUNCH:
+    is_launch = node.op == vocabulary.LAUNCH
+    if is_launch:
         copies.as_call(node)
-        if on_one_thread and _can_run_on_one_thread(list(copies.made.values())):
-            node.attr["executor_type"].s = b"SINGLE_THREADED_EXECUTOR"  # checked on 2.15.1 and 2.21.0
-    run = [*emitted, *copies.made.values()]
+    run = _put_together([*emitted, *copies.made.values()], node)
+    if is_launch and on_one_thread and _can_run_on_one_thread(run):
+        node.attr["executor_type"].s = b"SINGLE_THREADED_EXECUTOR"  # checked on 2.15.1 and 2.21.0
     _leave_as_written([node, *(inside for function in run for inside in function.node_def)])
     return dataclasses.replace(program, node=node, functions=[*called, *run])
 
 
-def _can_run_on_one_thread(made: Sequence[function_pb2.FunctionDef]) -> bool:
+def _put_together(
+    functions: Iterable[function_pb2.FunctionDef], node: node_def_pb2.NodeDef
+) -> list[function_pb2.FunctionDef]:
+    """The functions that an op still runs once calls, and loops, are put into the functions around them."""
+    flat = {function.signature.name: tidied(function) for function in inlined(functions, node)}
+    framed = {name: with_frames(function, flat) for name, function in flat.items()}
+    needed = reachable(named_by([node], framed), lambda name: named_by(framed[name].node_def, framed))
+    return [framed[name] for name in needed]
+
+
+def _can_run_on_one_thread(run: Sequence[function_pb2.FunctionDef]) -> bool:
     """Whether it is one function without control flow, of which TensorFlow's executor for one thread knows nothing."""
-    return len(made) == 1 and not any(node.op in vocabulary.FUNCTION_ATTRIBUTES for node in made[0].node_def)
+    control_flow = vocabulary.FRAMES | vocabulary.FUNCTION_ATTRIBUTES.keys()
+    return len(run) == 1 and not any(node.op in control_flow for node in run[0].node_def)
 
 
 def _leave_as_written(nodes: Iterable[node_def_pb2.NodeDef]) -> None:

@@ -74,6 +74,8 @@ FUNCTION_ATTRIBUTES: dict[str, tuple[str, ...]] = {
 LOOPS = frozenset({"While", "StatelessWhile"})
 BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+# What loops and branches become in the graph that they are in.
+FRAMES = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})
 
 # What programs are emitted as.
 PROGRAM = "IpuProgram"
