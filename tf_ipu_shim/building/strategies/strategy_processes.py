@@ -117,6 +117,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         return self._job.size
 
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        kwargs["initial_value"] = _of_type(kwargs.get("initial_value"), kwargs.get("dtype"))
         if kwargs.get("colocate_with") is None and self._variable_device != self._ipu_device:
             kwargs.pop("colocate_with", None)
             kwargs["initial_value"] = self._initial_value_on_host(kwargs.get("initial_value"))
@@ -178,3 +179,15 @@ def warn_of_deprecation(strategy: str) -> None:
     """Logs that a strategy is an old one, in the SDKs that say so."""
     if sdk.current() >= (3, 0):
         tf_logging.warning(f"{strategy} is deprecated. Use PopDistStrategy instead.")
+
+
+def _of_type(initial_value: Any, dtype: Any) -> Any:
+    """A variable's first value as a function that makes it of the variable's type: processes hand tensors on.
+
+    Args:
+        initial_value: a value; a function, which makes the type it is meant to have; or None.
+        dtype: the variable's; None: the value's own.
+    """
+    if initial_value is None or dtype is None or callable(initial_value):
+        return initial_value
+    return lambda: ops.convert_to_tensor(initial_value, dtype)
