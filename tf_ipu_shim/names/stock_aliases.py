@@ -85,7 +85,10 @@ _ATTRIBUTES = {
     },
     "framework.ops": {
         "IndexedSlices": "framework.indexed_slices.IndexedSlices",
+        "IndexedSlicesValue": "framework.indexed_slices.IndexedSlicesValue",
         "Tensor": "framework.tensor.Tensor",
+        "convert_to_tensor_v2": "framework.tensor_conversion.convert_to_tensor_v2",
+        "convert_to_tensor_v2_with_dispatch": "framework.tensor_conversion.convert_to_tensor_v2_with_dispatch",
         "register_tensor_conversion_function": (
             "framework.tensor_conversion_registry.register_tensor_conversion_function"
         ),
