@@ -160,6 +160,30 @@ def test_a_model_keeps_what_its_extension_writes(ipus, tmp_path, kind, base, mak
         assert isinstance(make(), base) and not isinstance(make(), extension)
 
 
+class Wide(keras.Model):
+    def __init__(self, width=2):
+        super().__init__()
+        self.width, self.only = width, keras.layers.Dense(width)
+
+    def call(self, x):
+        return self.only(x)
+
+    def get_config(self):
+        return {**super().get_config(), "width": self.width}
+
+
+def test_a_subclassed_model_is_made_of_what_its_constructor_takes(ipus):
+    ipus(1)
+    stock = keras2.module("engine.training", keras2.root_of(keras.Model)).Model
+    extension = remembering(extensions.model_extensions.ModelExtension)
+    with registering(stock, extension).scope():
+        model = Wide(5)
+        model.note = "kept"
+        config = {**model.get_config(), "note": "kept"}
+        copy = Wide.from_config(config)
+        assert (copy.width, copy.note) == (5, "kept")
+
+
 def test_names_and_refusals():
     layers = keras2.module("engine.base_layer", keras2.root_of(keras.Model))
     assert layers.KerasExtension is delegation.KerasExtension

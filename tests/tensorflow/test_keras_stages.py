@@ -406,6 +406,48 @@ def test_a_saved_model_and_clones_keep_their_stages(tmp_path, make):
     assert not hasattr(outside, "_ipu") and outside.predict(X, verbose=0).shape == (64, 3)
 
 
+class Own(keras.Model):
+    """A subclassed model with a configuration and a way from it of its own."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.last, self.width = keras.layers.Dense(width, name="first"), keras.layers.Dense(3), width
+
+    def call(self, x):
+        return self.last(self.first(x))
+
+    def get_config(self):
+        return {**super().get_config(), "width": self.width}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
+
+
+def test_a_subclassed_model_that_was_built_is_saved_with_its_stages(tmp_path):
+    path, known = tmp_path / "model", {"Own": Own}
+    with strategy().scope():
+        model = Own(5)
+        model.build((8, 6))
+        plain = tmp_path / "plain"
+        model.save(plain, save_format="tf")
+        assert not keras.models.load_model(plain, custom_objects=known)._is_pipelined()
+        pipelined(model).set_pipelining_options(4, device_mapping=[1, 0], gradient_accumulation_reduction_method="mean")
+        assign(model, [0, 1])
+        model.save(path, save_format="tf")
+        loaded = keras.models.load_model(path, custom_objects=known)
+        assert [one.pipeline_stage for one in loaded.get_pipeline_stage_assignment()] == [0, 1]
+        assert [one.layer for one in loaded.get_pipeline_stage_assignment()] == [loaded.first, loaded.last]
+        assert loaded._pipelining_device_mapping == [1, 0]
+        got = [
+            one.fit(X, Y, batch_size=8, shuffle=False, verbose=0).history["loss"]
+            for one in (model, compiled(loaded, steps_per_execution=8))
+        ]
+        np.testing.assert_allclose(*got, rtol=1e-5)
+    outside = keras.models.load_model(path, custom_objects=known)
+    assert not hasattr(outside, "_ipu") and outside(X).shape == (64, 3)
+
+
 def test_a_changed_sequential_model_forgets_its_stages():
     with strategy().scope():
         model = sequential()
@@ -429,3 +471,22 @@ def test_assignments_are_in_the_order_in_which_keras_runs_layers():
         order = [(one.layer.name, one.node_index) for one in model.get_pipeline_stage_assignment()]
         assert order == [("second", 0), ("first", 0), ("shared", 1), ("shared", 0)]
         assert keras.ipu.extensions.pipeline_stage_assignment.PipelineStage is PipelineStage
+
+
+def test_a_class_without_a_constructor_is_one_of_functional_models():
+    class Named(keras.Model):
+        """What a script tells its models apart by."""
+
+    with strategy().scope():
+        inputs = keras.Input((6,))
+        outputs = keras.layers.Dense(3)(keras.layers.Dense(4)(inputs))
+        model = Named(inputs=inputs, outputs=outputs)
+        assert isinstance(model, Named) and isinstance(model, keras.ipu.extensions.FunctionalExtension)
+        assign(pipelined(model), [0, 1])
+        copy = Named.from_config(model.get_config())
+        assert isinstance(copy, Named)
+        assert [one.pipeline_stage for one in copy.get_pipeline_stage_assignment()] == [0, 1]
+        expected = model.predict(X, batch_size=8, verbose=0)
+    kernels = model.get_weights()
+    by_hand = (X @ kernels[0] + kernels[1]) @ kernels[2] + kernels[3]
+    np.testing.assert_allclose(expected, by_hand, rtol=1e-4, atol=1e-5)

@@ -65,10 +65,24 @@ def install() -> None:
 def _making(model: type, stock: Callable[..., Any]) -> Any:
     @functools.wraps(stock)
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if _wanted():
+            _become_functional(model, cls, args, kwargs)
         made = stock(cls, *args, **kwargs)
         return extended(made) if isinstance(made, model) and _wanted() else made
 
     return staticmethod(new)
+
+
+def _become_functional(model: type, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A user's class without a constructor that is called with inputs and outputs is one of functional models.
+
+    Keras makes it one in its own constructor, after the extension has been chosen.
+    """
+    if cls is model or cls.__init__ is not model.__init__:  # type: ignore[misc]
+        return
+    training = keras2.module("engine.training", keras2.root_of(cls))
+    if training.is_functional_model_init_params(args, kwargs):
+        training.inject_functional_model_class(cls)
 
 
 def _running(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:

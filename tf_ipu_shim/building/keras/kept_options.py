@@ -6,10 +6,12 @@ Checked on `keras` 2.15.0, `tf_keras` 2.21.0 and `tensorflow.python.keras` of Te
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import keras2, patches
+from tf_ipu_shim.building.keras import delegation
 
 _CLONING = {"tensorflow.python.keras": "models"}
 _LOADING = {"tensorflow.python.keras": "saving.saved_model.load"}
@@ -30,6 +32,7 @@ def loaded(name: str, module: Any) -> None:
     else:
         why = "a model that is loaded from a SavedModel keeps its options for the IPU"
         patches.replace(module.KerasObjectLoader, "_reconstruct_model", functools.partial(_loading, module), why=why)
+        patches.replace(module.KerasObjectLoader, "finalize_objects", functools.partial(_finishing, module), why=why)
 
 
 def reading(bound: Any) -> Any:
@@ -42,7 +45,7 @@ def reading(bound: Any) -> Any:
 
     @functools.wraps(stock)
     def from_config(cls: type, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        model = stock(cls, config, custom_objects)
+        model = stock(cls, _of_constructor(cls, config), custom_objects)
         _read(model, config)
         return model
 
@@ -71,6 +74,38 @@ def _loading(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
         _read(model, module.json_utils.decode(self._metadata[model_id].metadata)["config"])
 
     return _reconstruct_model
+
+
+def _finishing(module: Any, stock: Callable[..., None]) -> Callable[..., None]:
+    """Subclassed models, once they have their layers: what they were told is beside their configuration."""
+
+    @functools.wraps(stock)
+    def finalize_objects(self: Any) -> None:
+        from tf_ipu_shim.building.keras import saved_options
+
+        stock(self)
+        for node_id, (node, _) in self.loaded_nodes.items():
+            if hasattr(node, "_read_saved_entry") and node_id in self._metadata:
+                entry = module.json_utils.decode(self._metadata[node_id].metadata).get(saved_options.ENTRY)
+                if entry is not None:
+                    node._read_saved_entry(entry)
+
+    return finalize_objects
+
+
+def _of_constructor(cls: type, config: dict[str, Any]) -> dict[str, Any]:
+    """What the constructor of a subclassed model takes: Keras hands it all that is there.
+
+    Args:
+        cls: the model's class.
+        config: its configuration, to which a registered extension may have added.
+    """
+    if delegation.registered(cls) is None or "layers" in config:
+        return config
+    taken = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
+        return config
+    return {name: value for name, value in config.items() if name in taken}
 
 
 def _read(model: Any, config: dict[str, Any]) -> None:

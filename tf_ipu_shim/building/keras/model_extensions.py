@@ -12,7 +12,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.building.keras import model_step, networks, programs
+from tf_ipu_shim.building.keras import model_step, networks, programs, saved_options
 from tf_ipu_shim.building.keras.network_extension import NetworkExtension
 from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
     ModelLayerPipelineStageAssignment,
@@ -77,6 +77,42 @@ class ModelExtension(NetworkExtension):
 
     # Keras calls a `build` that is not its own before the first call, with shapes that need not be all it takes.
     build._is_default = True  # type: ignore[attr-defined]
+
+    def save_spec(self, dynamic_batch: bool = True) -> Any:
+        """As Keras'; a model that was built and has not run yet is saved with the inputs that it was built for.
+
+        Args:
+            dynamic_batch: whether the first dimension is left open.
+        """
+        model: Any = self
+        if model._saved_model_inputs_spec is None and self._layers_are_known():
+            model._set_save_spec(self._network().given)
+        return super().save_spec(dynamic_batch)  # type: ignore[misc]
+
+    @property
+    def _trackable_saved_model_saver(self) -> Any:
+        """Keras' writer, with an entry beside the configuration, which the user's class has for itself."""
+        saver = super()._trackable_saved_model_saver  # type: ignore[misc]
+        properties = saver._python_properties_internal
+
+        def with_entry() -> dict[str, Any]:
+            entry = saved_options.to_config(self)
+            return properties() if entry is None else {**properties(), saved_options.ENTRY: entry}
+
+        saver._python_properties_internal = with_entry
+        return saver
+
+    def _read_saved_entry(self, entry: dict[str, Any]) -> None:
+        """Tells the model what was written with an earlier one.
+
+        Args:
+            entry: of the saved model.
+        """
+        model: Any = self
+        if entry["stages"] is not None and not self._layers_are_known():
+            (inputs, *_), _ = model.save_spec(dynamic_batch=False)
+            self._trace(None, inputs)
+        saved_options.restore(self, entry)
 
     def get_pipeline_stage_assignment(self) -> list[Any]:
         """The pipeline stage of each call of a layer, in post-order; None where it has none.

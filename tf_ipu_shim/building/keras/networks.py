@@ -22,12 +22,14 @@ class Network:
     Args:
         inputs: Keras tensors.
         outputs: Keras tensors.
+        given: the inputs in the model's own structure.
         structure: the outputs in the model's own structure.
         nodes: calls of layers, inputs left out: those furthest from the outputs first, as Keras runs them.
     """
 
     inputs: list[Any]
     outputs: list[Any]
+    given: Any
     structure: Any
     nodes: list[Any]
 
@@ -44,7 +46,7 @@ def network_of(package: str, inputs: Any, outputs: Any) -> Network:
     ordered, _ = keras2.module("engine.functional", package)._build_map(flat_outputs)
     given = {id(tensor) for tensor in flat_inputs}
     nodes = [node for node in _by_depth(ordered) if not node.is_input and not _makes(node, given)]
-    return Network(flat_inputs, flat_outputs, outputs, nodes)
+    return Network(flat_inputs, flat_outputs, inputs, outputs, nodes)
 
 
 def _by_depth(ordered: list[Any]) -> list[Any]:
@@ -159,7 +161,7 @@ def has_own_graph(model: Any) -> bool:
 def functional_network(model: Any) -> Network:
     """The graph of a `Functional` model."""
     network = network_of(package_of(model), model.inputs, model.outputs)
-    return dataclasses.replace(network, structure=model._nested_outputs)
+    return dataclasses.replace(network, given=model._nested_inputs, structure=model._nested_outputs)
 
 
 def _model_steps(
