@@ -124,3 +124,42 @@ def test_variables_of_the_host_are_given_to_a_program_as_values():
             np.testing.assert_allclose(session.run([loss, update])[0], np.sum(5 * value**2 * 4), rtol=1e-6)
             value = value - np.float32(0.1) * (2 * 5 * 4 * value)
         np.testing.assert_allclose(session.run(weight), value, rtol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["xla", "kernels"])
+def test_variables_that_are_a_shape(monkeypatch, way):
+    """As in a jit-compiled function of stock TensorFlow: their values are known when the program is compiled."""
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    with context.eager_mode():
+        configure(1)
+        with tf.device(IPU):
+            rows, columns = tf.Variable(3.0), tf.Variable(4)
+            values = tf.range(12.0)
+
+            @tf.function(jit_compile=True)
+            def reshaped(x):
+                result = tf.reshape(x, [tf.cast(rows, tf.int32), columns])
+                columns.assign(2)
+                rows.assign(6.0)
+                return result, tf.fill([columns + 1], x[0])
+
+            first, filled = reshaped(values)
+            np.testing.assert_array_equal(first, np.arange(12.0).reshape(3, 4))
+            assert filled.shape == [3]
+            second, _ = reshaped(values)
+            np.testing.assert_array_equal(second, np.arange(12.0).reshape(6, 2))
+
+
+def test_a_shape_that_a_program_writes_to_a_variable_is_not_known():
+    with context.eager_mode():
+        configure(1)
+        with tf.device(IPU):
+            rows = tf.Variable(3.0)
+
+            @tf.function(jit_compile=True)
+            def reshaped(x, number):
+                rows.assign(number)
+                return tf.reshape(x, [tf.cast(rows, tf.int32), -1])
+
+            with pytest.raises(tf.errors.InvalidArgumentError, match="must be a compile-time constant"):
+                reshaped(tf.range(12.0), tf.constant(2.0))

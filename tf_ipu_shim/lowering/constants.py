@@ -72,4 +72,14 @@ def is_constant(op: str, inputs: Sequence[bool]) -> bool:
         >>> is_constant("Fill", [True, True]), is_constant("Fill", [True, False])
         (True, False)
     """
-    return op == "Const" or (op in _FOLDABLE and bool(inputs) and all(inputs))
+    return op == "Const" or (is_foldable(op) and bool(inputs) and all(inputs))
+
+
+def is_foldable(op: str) -> bool:
+    """Whether an op is of shape arithmetic: of constants, XLA computes it when it compiles.
+
+    Example:
+        >>> is_foldable("Pack"), is_foldable("MatMul")
+        (True, False)
+    """
+    return op in _FOLDABLE

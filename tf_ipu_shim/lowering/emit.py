@@ -204,6 +204,8 @@ class _FunctionEmitter:
         launch = self._launch(f"ipu{ipu}_phase{phase}", ipu, types, constants)
         launch.attr["Tresults"].list.type.extend(self._graph.type_of(tensor) for tensor in outputs)
         launch.attr["function"].func.name = definition.signature.name
+        if shapes := cut.variables_that_are_shapes(order):
+            launch.attr[vocabulary.SHAPES_ATTRIBUTE].list.i.extend(shapes)
         launch.input.extend(self._tensor(tensor, ipu, self._all.device) for tensor in order)
         # One IPU runs its programs one after the other, whether or not data connects them.
         before = {self._last_on[ipu]} if ipu in self._last_on else set(self._elements)

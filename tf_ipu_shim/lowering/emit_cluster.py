@@ -6,11 +6,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tensorflow.core.framework import function_pb2, types_pb2
 
+from tf_ipu_shim.lowering import constants as constant_ops
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import strip
 
 _INTEGERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})  # what shapes, axes and indices are made of
+# The inputs that are the shape of what an op gives: an XLA program has no form without their values. What else XLA can
+# want to know, such as where a slice begins, may change from run to run, and XLA would compile for each value.
+_SHAPE_INPUTS = {
+    "BroadcastTo": (1,),
+    "Empty": (0,),
+    "Fill": (0,),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Slice": (2,),
+    "Tile": (1,),
+}
 
 # Tells which arguments of a function XLA must know when it compiles: (function, number of arguments) -> flags.
 ConstantArguments = Callable[[function_pb2.FunctionDef, int], Sequence[bool]]
@@ -96,6 +108,27 @@ class ClusterFunction:
         if kind in _INTEGERS or kind in op_types.HANDLES:
             return kind in _INTEGERS
         return any(node.op not in vocabulary.FUNCTION_ATTRIBUTES for node in self._own if tensor in node.inputs)
+
+    def variables_that_are_shapes(self, order: Sequence[str]) -> list[int]:
+        """Which of the inputs are variables whose values XLA must know when it compiles, as they become shapes."""
+        shapes = [
+            producer
+            for node in self._nodes
+            for index in _SHAPE_INPUTS.get(node.op, ())
+            if (producer := node.producers[index]) is not None
+        ]
+        seen: set[Node] = set()
+        handles: set[str] = set()
+        while shapes:
+            node = shapes.pop()
+            if node in seen or node not in self._members:
+                continue
+            seen.add(node)
+            if node.op == vocabulary.READ_VARIABLE:
+                handles.add(node.inputs[0])
+            elif constant_ops.is_foldable(node.op):
+                shapes.extend(producer for producer in node.producers if producer is not None)
+        return [index for index, tensor in enumerate(order) if tensor in handles]
 
     def input_order(self, constant: Mapping[str, bool]) -> list[str]:
         """The inputs as XLA's launch op wants them: compile-time constants, values, resources."""

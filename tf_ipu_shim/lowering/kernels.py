@@ -152,7 +152,9 @@ class _Copies:
         types.extend([op_types.RESOURCE] * attributes["Nresources"].i)
         results = list(attributes["Tresults"].list.type)
         name = self.of(attributes["function"].func.name, attributes[vocabulary.CHIP_ATTRIBUTE].i)
-        for attribute in ("Tconstants", "Targs", "Nresources", "Tresults", "function", vocabulary.IN_PLACE_ATTRIBUTE):
+        for attribute in ("Tconstants", "Targs", "Nresources", "Tresults", "function"):
+            attributes.pop(attribute)
+        for attribute in (vocabulary.IN_PLACE_ATTRIBUTE, vocabulary.SHAPES_ATTRIBUTE):
             attributes.pop(attribute, None)
         calls.make_call(node, types, results, name)
 

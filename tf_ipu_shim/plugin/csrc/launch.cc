@@ -87,9 +87,14 @@ Status MakeLaunch(OpKernelConstruction* construction, DeviceBase* device,
   TF_RETURN_IF_ERROR(made.GetAttr("Nresources", &resources));
   TF_RETURN_IF_ERROR(made.GetAttr("function", &function));
   const int first_resource = static_cast<int>(properties->input_types.size()) - resources;
+  std::vector<int> known = Range(0, static_cast<int>(constants.size()));
+  if (properties->node_def.attr().count("_ipu_shapes") > 0) {  // variables, which come after them
+    std::vector<int> shapes;
+    TF_RETURN_IF_ERROR(made.GetAttr("_ipu_shapes", &shapes));
+    known.insert(known.end(), shapes.begin(), shapes.end());
+  }
   const bool in_place = properties->node_def.attr().count("_ipu_in_place") > 0;
-  *kernel = std::make_unique<Launch>(&made, Range(0, static_cast<int>(constants.size())),
-                                     Range(first_resource, resources), function, in_place, interruptible);
+  *kernel = std::make_unique<Launch>(&made, known, Range(first_resource, resources), function, in_place, interruptible);
   return status;
 }
 
