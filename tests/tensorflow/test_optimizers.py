@@ -460,3 +460,44 @@ def test_names_of_all_sdks():
     )
     assert graphcore.optimizers.cross_replica_optimizer is graphcore.cross_replica_optimizer
     assert graphcore.sharded_optimizer.ShardedOptimizer is optimizers.ShardedOptimizer
+
+
+@pytest.mark.parametrize("scales, expected", [((), 14.0), ((0.5, 3.0), 31.5)])
+def test_gradients_summed_by_a_loop(scales, expected):
+    """The gradient of x * w is x. With scales ((0 + 3 * 2) / 2 + 3 * 4) / 2 + 3 * 8. Each run begins anew."""
+
+    def body(_, x):
+        weight = v1.get_variable("w", [], tf.float16, v1.ones_initializer(), use_resource=True)
+        sgd = v1.train.GradientDescentOptimizer(0.1)
+        pairs = [*sgd.compute_gradients(tf.cast(x, tf.float16) * weight), (None, weight)]
+        (total, trained), nothing = ipu.ops.op_util.accumulate_gradients(pairs, tf.float32, *scales)
+        assert total.dtype == tf.float32 and trained is weight and nothing == (None, weight)
+        return total
+
+    with tf.Graph().as_default():
+        queue = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices([2.0, 4.0, 8.0]).repeat())
+        with scopes.ipu_scope("/device:IPU:0"):
+            result = ipu_compiler.compile(lambda: loops.repeat(3, body, [0.0], queue), [])
+        harness.configure(1)
+        with v1.Session() as session:
+            session.run([v1.global_variables_initializer(), queue.initializer])
+            for _ in range(2):
+                assert session.run(result) == [expected]
+
+
+def test_gradients_summed_outside_a_loop():
+    """In the type of each variable; the sums grow from run to run."""
+    with tf.Graph().as_default():
+        weights = [
+            v1.get_variable(f"w{index}", initializer=tf.ones([2], kind), use_resource=True)
+            for index, kind in enumerate([tf.float16, tf.float32])
+        ]
+        loss = sum(tf.reduce_sum(tf.cast(weight, tf.float32) * 3.0) for weight in weights)
+        pairs = v1.train.GradientDescentOptimizer(0.1).compute_gradients(loss)
+        summed = ipu.ops.op_util.accumulate_gradients(pairs, None)
+        assert [total.dtype for total, _ in summed] == [tf.float16, tf.float32]
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            for run in (1, 2):
+                for total in session.run([total for total, _ in summed]):
+                    np.testing.assert_array_equal(total, [3.0 * run] * 2)

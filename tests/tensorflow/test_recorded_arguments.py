@@ -338,6 +338,10 @@ GIVEN = {
         {"outline_apply_gradients": True, "outline_apply_gradients_kwargs": {"a": 1}},
     ),
     "GradientAccumulationOptimizer": (accumulating, {"verify_usage": False}),
+    "op_util.accumulate_gradients": (
+        lambda **options: ipu.ops.op_util.accumulate_gradients([], None, **options),
+        {"create_accumulator_from_shape": True},
+    ),
     "ALSOptimizer.apply_gradients": (loss_scaled, {"global_step": 3}),
     "configure_ipu_system": (configured, {"device": "/cpu:0"}),
     "get_num_of_ipus_in_device": (

@@ -279,6 +279,36 @@ class Accumulation:
             return apply_totals() if bool(is_last) else None
         return control_flow_ops.group(*written, _when(is_last, apply_totals))
 
+    def totals(
+        self, grads_and_vars: Sequence[tuple[Any, Any]], total_scale: Any = 1.0, gradient_scale: Any = None
+    ) -> list[tuple[Any, Any]]:
+        """Takes the gradients of one mini-batch, and gives what has been summed since the loop around began.
+
+        Args:
+            grads_and_vars: pairs of gradient and variable; a gradient may be None.
+            total_scale: a number or scalar by which the sum before is multiplied.
+            gradient_scale: one for the new gradients; None leaves them as they are.
+
+        Returns:
+            Pairs of sum, in the accumulators' type, and variable.
+        """
+        summed = []
+        for gradient, variable in grads_and_vars:
+            if gradient is None:
+                summed.append((None, variable))
+                continue
+            gradient, dtype = ops.convert_to_tensor(gradient), accumulator_dtype(self._dtype, variable)
+            state = self._state(_key(variable), variable.shape, dtype, variable)
+            with _colocated(gradient), ops.name_scope("GradientAccumulatorAddWithScale"):
+                new = math_ops.cast(gradient, dtype)
+                if gradient_scale is not None:
+                    new *= math_ops.cast(gradient_scale, dtype)
+                total = state.read() * math_ops.cast(total_scale, dtype) + new
+                written = state.write(total)
+                with ops.control_dependencies([] if written is None else [written]):
+                    summed.append((array_ops.identity(total), variable))
+        return summed
+
     def _state(self, key: Any, shape: Any, dtype: Any, variable: Any) -> _State:
         loops = _tracing.loops
         with ops.init_scope():

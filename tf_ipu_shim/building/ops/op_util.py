@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tf_ipu_shim.building.gradients import accumulators
+from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.messages import threestate_pb2
 
 
@@ -25,6 +28,43 @@ def get_accumulator_dtype(variable: Any, dtype_override: Any) -> Any:
         tf.float32
     """
     return accumulators.accumulator_dtype(dtype_override, variable)
+
+
+def accumulate_gradients(
+    grads_and_vars: Iterable[tuple[Any, Any]],
+    gradient_accumulation_dtype: Any,
+    accum_scale: Any = 1.0,
+    grad_scale: Any = None,
+    create_accumulator_from_shape: bool = False,
+) -> list[tuple[Any, Any]]:
+    """Sums gradients over the iterations of the `ipu.loops` loop in which it is called.
+
+    Outside a loop the sums are variables that `tf.compat.v1.global_variables_initializer` sets to zero, and grow with
+    each run. What is to be done with the sums after a number of mini-batches is the caller's: Graphcore's takes the
+    update of a pipeline for that, and so do pipelines and accumulating optimizers here, by themselves.
+
+    Args:
+        grads_and_vars: pairs of gradient and variable; a gradient may be None, and stays None.
+        gradient_accumulation_dtype: of the sums: a type, a function from the variable to one, or None for the
+            variable's own.
+        accum_scale: a number or scalar by which the sum so far is multiplied.
+        grad_scale: one by which the new gradients are multiplied; None leaves them as they are.
+        create_accumulator_from_shape: recorded; the sum of a variable is made from its shape in any case.
+
+    Returns:
+        Pairs of the sum so far, this mini-batch's gradient included, and variable.
+
+    Source: `tensorflow.python.ipu.ops.op_util.accumulate_gradients`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     weight = tf.compat.v1.get_variable("w", initializer=2.0)
+        ...     sgd = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+        ...     [(total, _)] = accumulate_gradients(sgd.compute_gradients(tf.square(weight)), tf.float32)
+    """
+    note_arguments("op_util.accumulate_gradients", create_accumulator_from_shape=create_accumulator_from_shape)
+    accumulation = accumulators.Accumulation(1, GradientAccumulationReductionMethod.SUM, gradient_accumulation_dtype)
+    return accumulation.totals(list(grads_and_vars), accum_scale, grad_scale)
 
 
 def bool_to_three_state(value: bool | None, default: str | None = None) -> str:

@@ -18,6 +18,10 @@ CALLS = {
     "GradientAccumulationOptimizer": Call(
         "`GradientAccumulationOptimizer`, and the raw op with momentum", {"verify_usage": recorded(_USAGE, True)}
     ),
+    "op_util.accumulate_gradients": Call(
+        "`op_util.accumulate_gradients`",
+        {"create_accumulator_from_shape": recorded("the sum of a variable is made from its shape in any case", False)},
+    ),
     "ALSOptimizer.apply_gradients": Call(
         "`ALSOptimizer.apply_gradients`", {"global_step": recorded("Keras counts `iterations`")}
     ),
