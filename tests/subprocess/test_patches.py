@@ -101,6 +101,7 @@ def test_all_is_as_it_was(python):
             assert all(patch.why and patch.undone and patch.checked for patch in patches.applied())
             beyond = {
                 "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: yaml", "sys.excepthook", "SIGINT",
+                "threading.excepthook",
                 "sys.meta_path: tensorflow.python.layers.normalization",
                 "sys.modules['tensorflow.python.keras']",
                 "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",

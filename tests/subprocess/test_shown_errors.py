@@ -49,6 +49,40 @@ def test_an_error_of_a_session_is_said_once_and_last(python):
     assert "Original stack trace" in full and len(FRAME.findall(full)) > 5
 
 
+IN_THREAD = """
+import sys, threading
+import tensorflow as tf
+from tensorflow.python import ipu
+config = ipu.config.IPUConfig(); config.auto_select_ipus = 1; config.configure_ipu_system()
+strategy = ipu.ipu_strategy.IPUStrategy()
+
+@tf.function(jit_compile=True)
+def step(x):
+    return tf.matmul(x, tf.ones([3, 4]))
+
+def work():
+    with strategy.scope():
+        strategy.run(step, [tf.ones([2, 2])])
+
+for function in work, sys.exit, lambda: 1 / 0:
+    thread = threading.Thread(target=function, name="worker")
+    thread.start(); thread.join()
+print("goes on")
+"""
+
+
+def test_an_error_of_a_thread_is_shown_as_one_of_the_script(python):
+    script = python.script(IN_THREAD)
+    process = python(script)
+    assert (process.returncode, process.stdout) == (0, "goes on\n")
+    refused, own = re.split("^Exception in thread worker:\n", process.stderr, flags=re.M)[1:]
+    assert FRAME.findall(refused) == [(str(script), "14")]
+    assert refused.count("Dimensions must be equal") == 1 and f'File "{script}", line 10, in step' in refused
+    assert own.rstrip().endswith("ZeroDivisionError: division by zero")
+    full = python(script, environment={"TF_IPU_SHIM_TRACEBACK": "full"}).stderr
+    assert "in _bootstrap_inner" in full and len(FRAME.findall(full)) > 8
+
+
 def test_an_error_of_the_scripts_own_is_pythons(python):
     text = "{}\ntry:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('mine') from error\n"
     script = python.script(text.format("import sys"))

@@ -13,6 +13,7 @@ import pathlib
 import re
 import sys
 import sysconfig
+import threading
 import traceback
 import types
 from collections.abc import Iterator
@@ -85,7 +86,8 @@ _FRAMEWORK = re.compile(r"^\s*(Node: .*|Graph execution error:|\d+ (successful o
 
 
 def install() -> None:
-    """Shows uncaught errors of this process this way, unless something else shows them already."""
+    """Shows uncaught errors of this process and its threads this way, unless something else shows them already."""
+    _install_for_threads()
     if sys.excepthook is not sys.__excepthook__:
         return
     stock = sys.excepthook
@@ -94,6 +96,19 @@ def install() -> None:
         lambda: setattr(sys, "excepthook", _show),
         lambda: setattr(sys, "excepthook", stock),
         why="an uncaught error is shown with the script's own lines and without TensorFlow's repetitions",
+        undone="it is Python's own again",
+    )
+
+
+def _install_for_threads() -> None:
+    stock = threading.__excepthook__
+    if threading.excepthook is not stock:
+        return
+    patches.change(
+        "threading.excepthook",
+        lambda: setattr(threading, "excepthook", _show_of_thread),
+        lambda: setattr(threading, "excepthook", stock),
+        why="an uncaught error of a thread is shown as one of the script is, under the thread's name",
         undone="it is Python's own again",
     )
 
@@ -317,14 +332,33 @@ def _named(error: BaseException, text: str) -> str:
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-    text = None
-    if os.environ.get(ENVIRONMENT_VARIABLE, "").lower() != FULL:
-        try:
-            text = shown(error, trace)
-        except Exception:  # an error that cannot be looked at is Python's to show
-            text = None
+    text = _wanted(error, trace)
     if text is None or sys.stderr is None:
         sys.__excepthook__(kind, error, trace)
         return
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+def _show_of_thread(failed: threading.ExceptHookArgs) -> None:
+    """As `threading.excepthook`: nothing is shown of a thread that ends itself by SystemExit."""
+    error, trace = failed.exc_value, failed.exc_traceback
+    while trace is not None and trace.tb_frame.f_code.co_filename == threading.__file__:
+        trace = trace.tb_next  # how the thread was started
+    text = None if error is None or isinstance(error, SystemExit) else _wanted(error, trace)
+    if text is None or sys.stderr is None:
+        threading.__excepthook__(failed)
+        return
+    name = failed.thread.name if failed.thread is not None else threading.get_ident()
+    sys.stderr.write(f"Exception in thread {name}:\n{text}")
+    sys.stderr.flush()
+
+
+def _wanted(error: BaseException, trace: types.TracebackType | None) -> str | None:
+    """The text to show; None where Python shall show the error."""
+    if os.environ.get(ENVIRONMENT_VARIABLE, "").lower() == FULL:
+        return None
+    try:
+        return shown(error, trace)
+    except Exception:  # an error that cannot be looked at is Python's to show
+        return None
