@@ -140,6 +140,17 @@ def test_deleted_options_are_unknown():
         del config.nothing_like_it
     config.allow_recompute = True
     assert config.allow_recompute is True
+    with pytest.raises(Exception, match="^matmuls is a category and cannot be deleted"):
+        del config.matmuls
+    assert config.matmuls.poplar_options == {}
+
+
+@pytest.mark.parametrize(("value", "count"), [(-1, -1), ([1, -2], -2), ((-3,), -3)])
+def test_numbers_of_ipus_below_zero_are_named(value, count):
+    config = IPUConfig()
+    config.auto_select_ipus = value
+    with pytest.raises(ValueError, match=f"no device has {count} IPUs"):
+        config.configure_ipu_system()
 
 
 def test_deprecated_option_warns_on_writing_only(warnings):

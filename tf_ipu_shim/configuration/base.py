@@ -128,6 +128,9 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
     def __delattr__(self, name: str) -> None:
         if name not in self._attributes or name not in self.__dict__:
             raise self._unknown(name)
+        metadata = self._attributes[name]
+        if metadata.type is None:
+            raise Exception(f"{metadata.name} is a category and cannot be deleted. Assign to the options in it.")
         del self.__dict__[name]
 
     def __dir__(self) -> list[str]:

@@ -49,6 +49,13 @@ def _check_selection(config: Any, model: bool) -> None:
             "Only one of `auto_select_ipus` and `select_ipus` can be set: the first takes a number of IPUs, the "
             f"second ids of devices. They are {config.auto_select_ipus} and {config.select_ipus}."
         )
+    counts = config.auto_select_ipus
+    for count in [counts] if isinstance(counts, int) else counts:
+        if count < 0:
+            raise ValueError(
+                f"auto_select_ipus is {counts!r}, and no device has {count} IPUs. Give the number of IPUs of the "
+                "device, or a list with the number of each."
+            )
     indices = config.select_ipus
     if not isinstance(indices, int):
         if len(set(indices)) != len(indices):
