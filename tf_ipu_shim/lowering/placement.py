@@ -179,7 +179,10 @@ class Placer:
     def _check(self, node: Node, location: Location) -> None:
         if not self._is_there(location):
             ipus = f"{self._num_ipus} IPU{'s' if self._num_ipus > 1 else ''}"
-            cure = "Select more IPUs with IPUConfig.auto_select_ipus, or use a smaller index in ipu_shard."
+            cure = (
+                "Select more IPUs with IPUConfig.auto_select_ipus, or use a smaller index in ipu_shard or in the "
+                "device_mapping of the pipeline."
+            )
             if devices.configured() is None:
                 cure = (
                     "No IPU system is configured, so that there is one IPU: call configure_ipu_system() of the "

@@ -41,7 +41,7 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
     return errors::FailedPrecondition(
         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
         "operation for this iterator before getting the next element. (Infeed ",
-        name, ")");
+        name, ": in the session, run infeed_queue.initializer once before the first program)");
   }
   iterator->reset(found);
   return OkStatus();
