@@ -59,6 +59,17 @@ def test_page():
     assert found["error"] == pytest.approx([1 / 1.5, 1.5])  # of element-wise work
 
 
+def test_ops_have_a_column_for_each_part_of_their_cycles():
+    """Cycles of copies with the host were in the sum and in no column."""
+    text = page.page_of(profile())
+    columns = re.search(r'table\("ops", \[(.*?)\], opRows', text, re.S)[1]
+    titles = re.findall(r'\["([^"]+)"', columns)
+    values = re.search(r"\.map\(o => \[(.*?)\]\);", text)[1].split(", ")
+    parts = dict(zip(titles, values, strict=True))
+    whole = {parts[title] for title in ("compute", "exchange, sync", "host")}
+    assert parts["cycles"].split(" + ") == sorted(whole)
+
+
 def test_a_name_cannot_end_the_script():
     text = page.page_of(profile("</script><b>"))
     assert text.count("</script>") == 1

@@ -1,0 +1,48 @@
+"""Draws `docs/profile_page.png`: the page of a profile, as Chromium shows it.
+
+    python tutorials/reading_a_profile.py --keep DIR
+    python tools/page_picture.py DIR/tf_report__*train*/profile.pop docs/profile_page.png
+
+Needs Chromium (`CHROMIUM` names it where it is not `chromium`). No network is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from tf_ipu_shim.reports import page, reader
+
+
+def draw(profile: str, picture: str, width: int, height: int) -> None:
+    """Writes the picture.
+
+    Args:
+        profile: a `profile.pop` or its folder.
+        picture: the PNG file.
+        width: of the window, in pixels.
+        height: of it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        html = pathlib.Path(folder) / "page.html"
+        html.write_text(page.page_of(reader.read(pathlib.Path(profile))))
+        subprocess.run(
+            [
+                os.environ.get("CHROMIUM", "chromium"), "--headless", "--no-sandbox", "--disable-gpu",
+                "--hide-scrollbars", f"--window-size={width},{height}", f"--screenshot={picture}", html.as_uri(),
+            ],
+            check=True,
+            timeout=60,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("profile")
+    parser.add_argument("picture")
+    parser.add_argument("--size", default="1024,960", help="of the window, in pixels")
+    arguments = parser.parse_args()
+    draw(arguments.profile, arguments.picture, *map(int, arguments.size.split(",")))
