@@ -43,6 +43,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("profile")
     parser.add_argument("picture")
-    parser.add_argument("--size", default="1024,960", help="of the window, in pixels")
+    parser.add_argument("--size", default="1024,880", help="of the window, in pixels")
     arguments = parser.parse_args()
     draw(arguments.profile, arguments.picture, *map(int, arguments.size.split(",")))
