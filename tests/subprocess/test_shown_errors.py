@@ -83,6 +83,13 @@ def test_an_error_of_a_thread_is_shown_as_one_of_the_script(python):
     assert "in _bootstrap_inner" in full and len(FRAME.findall(full)) > 8
 
 
+def test_frames_between_the_script_and_the_package_are_not_shown(python):
+    script = python.script(COMMON + "with ipu.scopes.ipu_scope('IPU0'):\n    pass\n")
+    shown = traceback_of(python(script))
+    assert FRAME.findall(shown) == [(str(script), "6")]
+    assert "ipu_scope takes a device such as '/device:IPU:0', and was given 'IPU0'" in shown.splitlines()[-1]
+
+
 def test_an_error_of_the_scripts_own_is_pythons(python):
     text = "{}\ntry:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('mine') from error\n"
     script = python.script(text.format("import sys"))

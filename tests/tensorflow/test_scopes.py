@@ -51,6 +51,14 @@ def test_ipu_scope_places_and_marks():
     assert not sharding.has_attr(outside.op, "_XlaCompile")
 
 
+@pytest.mark.parametrize("device", ["IPU0", "/device:IPU:first", "/device:IPU:0:1"])
+def test_what_names_no_device(device):
+    with pytest.raises(ValueError, match=f"^ipu_scope takes a device such as '{IPU}', and was given '{device}': "):
+        with scopes.ipu_scope(device):
+            pass
+    assert v1.get_default_graph().get_operations() == [] and tf.constant(1.0).device == ""
+
+
 def test_ipu_scope_ends_after_an_exception():
     with pytest.raises(KeyError), scopes.ipu_scope(IPU), scopes.ipu_shard(1):
         raise KeyError

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.framework import device_spec, dtypes, ops
 
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.lowering import vocabulary
@@ -27,6 +27,9 @@ def ipu_scope(device: str) -> Iterator[None]:
     Args:
         device: such as `"/device:IPU:0"`.
 
+    Raises:
+        ValueError: for text that names no device.
+
     Source: `tensorflow.python.ipu.scopes.ipu_scope`.
 
     Example:
@@ -35,6 +38,12 @@ def ipu_scope(device: str) -> Iterator[None]:
         >>> float(doubled)
         6.0
     """
+    if isinstance(device, str):
+        try:
+            device_spec.DeviceSpecV2.from_string(device)
+        except ValueError as error:
+            said = f"ipu_scope takes a device such as '/device:IPU:0', and was given {device!r}: {error}"
+            raise ValueError(said) from None
     with tracing.resource_variables(), ops.device(device), ipu_jit_scope(0):
         yield
 

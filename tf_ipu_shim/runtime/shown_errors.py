@@ -307,15 +307,23 @@ def _links(error: BaseException, trace: types.TracebackType | None) -> Iterator[
 
 
 def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
-    """The frames that are neither TensorFlow's nor ours, nor those of Python's library that these have called."""
+    """The frames that are neither TensorFlow's nor ours, nor those of Python's library between or below these."""
     below = False
+    of_library: list[traceback.FrameSummary] = []
     for frame in stack:
         generated = os.path.basename(frame.filename).startswith("__autograph_generated_file")
         if frame.filename.startswith(_HIDDEN) or generated:
             below = True
-        elif not (below and frame.filename.startswith(_STANDARD) and not frame.filename.startswith(_PACKAGES)):
+            of_library.clear()
+        elif frame.filename.startswith(_STANDARD) and not frame.filename.startswith(_PACKAGES):
+            if not below:
+                of_library.append(frame)
+        else:
             below = False
+            yield from of_library
+            of_library.clear()
             yield frame
+    yield from of_library
 
 
 def _text(error: BaseException) -> str | None:
