@@ -188,7 +188,7 @@ def test_ctc_layers() -> None:
     for sample in range(2):
         (sequence, probability), *_ = all_paths(log_probs[: lengths[sample], sample].numpy(), 0).most_common(1)
         assert best[sample].numpy().tolist() == [*sequence] + [0] * (4 - len(sequence))
-        np.testing.assert_allclose(probabilities[sample, 0], -np.log(probability), 1e-4)
+        np.testing.assert_allclose(probabilities[sample, 0], np.log(probability), 1e-4)
         assert found[sample, 0] == len(sequence)
 
 

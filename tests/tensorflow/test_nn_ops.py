@@ -233,7 +233,7 @@ def test_ctc_beam_search_against_all_paths(blank: int) -> None:
         for sample in range(3):
             best = all_paths(log_probs[: lengths[sample], sample], blank).most_common(2)
             for place, (sequence, probability) in enumerate(best):
-                np.testing.assert_allclose(probabilities[sample, place], -np.log(probability), 1e-4)
+                np.testing.assert_allclose(probabilities[sample, place], np.log(probability), 1e-4)
                 assert found[sample, place] == len(sequence)
                 assert labels[sample, place].numpy().tolist() == [*sequence] + [blank] * (4 - len(sequence))
 

@@ -40,8 +40,9 @@ def ctc_beam_search_decoder(
         name: of the op.
 
     Returns:
-        Negative logarithms of probabilities `[batch, top_paths]`, lengths `[batch, top_paths]`, and labels
-        `[batch, top_paths, max_time]`, with the blank behind each length; most likely first.
+        Logarithms of probabilities `[batch, top_paths]`, as TensorFlow's own decoder gives them, lengths
+        `[batch, top_paths]`, and labels `[batch, top_paths, max_time]`, with the blank behind each length; most likely
+        first.
 
     Source: `tensorflow.python.ipu.nn_ops.ctc_beam_search_decoder`.
 
@@ -127,7 +128,7 @@ def _decode(
     found = tf.maximum(tf.gather(beams.lengths, order, axis=1, batch_dims=1), 0)
     labels = tf.gather(beams.labels, order, axis=1, batch_dims=1)
     labels = tf.where(tf.range(times) < found[..., tf.newaxis], labels, blank)
-    return tf.cast(-best, dtype, name=name), found, labels
+    return tf.cast(best, dtype, name=name), found, labels
 
 
 def _step(beams: _Beams, scores: Any, blank: int) -> _Beams:

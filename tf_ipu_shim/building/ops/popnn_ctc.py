@@ -18,7 +18,7 @@ class PopnnCtcLoss(NamedTuple):
 
 
 class PopnnCtcBeamSearch(NamedTuple):
-    """Negative logarithms of probabilities, lengths and labels of the paths found."""
+    """Logarithms of probabilities, lengths and labels of the paths found."""
 
     label_probabilities: Any
     label_lengths: Any

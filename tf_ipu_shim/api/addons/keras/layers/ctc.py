@@ -97,7 +97,7 @@ class CTCInferenceLayer(_Layer):  # type: ignore[misc]
             **kwargs: have no influence.
 
         Returns:
-            Negative logarithms of probabilities and lengths, `[batch, top_paths]`, and labels
+            Logarithms of probabilities and lengths, `[batch, top_paths]`, and labels
             `[batch, top_paths, max_time]`.
         """
         return self._decode(data, data_length)
@@ -142,5 +142,5 @@ class CTCPredictionsLayer(CTCInferenceLayer):
             `[batch, max_time]` integers.
         """
         probabilities, _, labels = self._decode(data, data_length)
-        best = tf.argmin(probabilities, axis=1, output_type=tf.int32)
+        best = tf.argmax(probabilities, axis=1, output_type=tf.int32)
         return tf.gather(labels, best, axis=1, batch_dims=1)
