@@ -44,6 +44,12 @@ def test_results_do_not_depend_on_where_things_are_kept():
     check_training(run(two_layers(gradient_accumulation_count=4, **options)), trained_by_hand(4))
 
 
+def test_a_stage_on_an_ipu_that_is_not_there_names_the_mapping():
+    expected = r"placed on shard 3, but the device has 2 IPUs .* in the device_mapping of the pipeline"
+    with pytest.raises(tf.errors.InternalError, match=expected):
+        run(two_layers(gradient_accumulation_count=4, device_mapping=[0, 3]))
+
+
 def test_functions_of_a_concurrent_stage_are_on_their_own_ipus():
     configure(4)
     start = np.array([[0.5, -1.0], [2.0, 1.0]], "f")
