@@ -113,6 +113,17 @@ def test_scalars_constants_and_casts_there_and_back_need_no_engine(profiles, ses
     assert len(profiles()) == 1
 
 
+def test_whether_variables_have_values_needs_no_engine(profiles, session):
+    with tf.device(IPU):
+        weights = v1.get_variable("w", [64, 32], initializer=v1.ones_initializer(), use_resource=True)
+        asked = v1.report_uninitialized_variables([weights])
+        there = v1.is_variable_initialized(weights)
+    assert session.run(asked).tolist() == [b"w"] and not session.run(there)
+    session.run(weights.initializer)
+    assert session.run(asked).tolist() == [] and session.run(there)
+    assert profiles() == []
+
+
 def test_an_op_that_only_xla_runs_is_part_of_its_step(profiles, session):
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, [1, 1, 4, 4])

@@ -18,7 +18,8 @@ _HANDS_ON = frozenset(
     "Identity IdentityN StopGradient PreventGradient EnsureShape Snapshot ReadVariableOp _Arg _Retval".split()
 )
 _HALF_AND_SINGLE = {types_pb2.DT_HALF, types_pb2.DT_FLOAT}
-_CONSTANT = vocabulary.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape"}
+# XLA knows which variables have values when it compiles.
+_CONSTANT = vocabulary.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape", "VarIsInitializedOp"}
 _ELEMENTWISE = frozenset(
     "Abs Acos Acosh Add AddN AddV2 Asin Asinh AssignAddVariableOp AssignSubVariableOp AssignVariableOp Atan Atan2 "
     "Atanh Cast Ceil Cos Cosh Div DivNoNan Equal Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Inv Less "
