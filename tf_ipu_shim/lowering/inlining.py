@@ -16,6 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.fresh_names import FreshNames
 from tf_ipu_shim.lowering.reachable import reachable
 
 _FEW = 4  # edges that an op between them would not save
@@ -93,10 +94,10 @@ class _Placing:
         self._calls = calls
         self._made = function_pb2.FunctionDef()
         self._nodes = {node.name: node for node in function.node_def}
-        self._taken = {*self._nodes, *(argument.name for argument in function.signature.input_arg)}
+        self._fresh = FreshNames(function)
         # By call, the names that its function's ops get, and the place of each argument among its inputs.
         self._names = {
-            name: {node.name: self._fresh(f"{name}/{node.name}") for node in called.node_def}
+            name: {node.name: self._fresh.like(f"{name}/{node.name}") for node in called.node_def}
             for name, called in calls.items()
         }
         self._places = {
@@ -187,20 +188,11 @@ class _Placing:
 
     def _meeting(self, call: node_def_pb2.NodeDef, name: str, controls: Iterable[str]) -> str:
         """Adds an op that does nothing but wait."""
-        name = self._fresh(f"{call.name}/{name}")
+        name = self._fresh.like(f"{call.name}/{name}")
         node = self._made.node_def.add(name=name, op="NoOp", device=call.device, input=controls)
         if vocabulary.CHIP_ATTRIBUTE in call.attr:
             node.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(call.attr[vocabulary.CHIP_ATTRIBUTE])
         return name
-
-    def _fresh(self, name: str) -> str:
-        """A name like this one that nothing in the function has."""
-        made, number = name, 0
-        while made in self._taken:
-            number += 1
-            made = f"{name}_{number}"
-        self._taken.add(made)
-        return made
 
 
 def _data(node: node_def_pb2.NodeDef) -> Iterator[str]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.fresh_names import FreshNames
 from tf_ipu_shim.lowering.function_graph import Node
 from tf_ipu_shim.lowering.idle_ops import graph_with_effects
 
@@ -58,8 +59,7 @@ class _Framing:
         self._function = function
         self._functions = functions
         self._made = function_pb2.FunctionDef()
-        self._taken = {node.name for node in function.node_def}
-        self._taken.update(argument.name for argument in function.signature.input_arg)
+        self.fresh = FreshNames(function)
         self._tensors: dict[str, str] = {}  # what stands for a result of a loop
         self._waits: dict[str, str] = {}  # the op to wait for instead of a loop
 
@@ -94,7 +94,7 @@ class _Framing:
 
     def add(self, name: str, op: str, inputs: Iterable[str], like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
         """Adds an op that runs where another one does."""
-        node: node_def_pb2.NodeDef = self._made.node_def.add(name=self.fresh(name), op=op, device=like.device)
+        node: node_def_pb2.NodeDef = self._made.node_def.add(name=self.fresh.like(name), op=op, device=like.device)
         node.input.extend(inputs)
         if vocabulary.CHIP_ATTRIBUTE in like.attr:
             node.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(like.attr[vocabulary.CHIP_ATTRIBUTE])
@@ -107,15 +107,6 @@ class _Framing:
     def wait_for(self, name: str, loop: str) -> None:
         """Notes the op that has run once a loop has."""
         self._waits[loop] = name
-
-    def fresh(self, name: str) -> str:
-        """A name like this one that nothing in the function has."""
-        made, number = name, 0
-        while made in self._taken:
-            number += 1
-            made = f"{name}_{number}"
-        self._taken.add(made)
-        return made
 
     def _settled(self, text: str) -> str:
         if text[0] == "^":
@@ -291,7 +282,7 @@ class _Frame:
             What stands for these results, and what to wait for.
         """
         nodes = part.needed(returns)
-        names = {node.name: self._framing.fresh(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
+        names = {node.name: self._framing.fresh.like(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
         arguments = {argument: given.get(place, "") for place, argument in enumerate(part.graph.arguments)}
         led_to = {_op_of(given[place]) for place in self._changing}
 
