@@ -278,3 +278,14 @@ def test_command_line_reports_the_error(monkeypatch, capsys):
     monkeypatch.setattr(build, "ensure_built", lambda **_: (_ for _ in ()).throw(errors.PluginError("no compiler")))
     assert build.main([]) == 1
     assert capsys.readouterr().err == "no compiler\n"
+
+
+def test_every_user_of_the_environment_may_read_what_stands_beside_the_package(source):
+    before = os.umask(0o077)  # as a root's may be
+    try:
+        library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    finally:
+        os.umask(before)
+    for path in (library, library.parent):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o755
+    assert built(source) == library

@@ -263,3 +263,11 @@ def test_what_to_do_is_said_where_nobody_else_does(error, hint):
     text = (shown_errors.shown(error) or "").rstrip()
     assert (hint or "") in text
     assert text.endswith(".") == bool(hint)  # as none of the errors' own texts does
+
+
+def test_importing_ipu_where_it_cannot_be_compiled_shows_the_script_s_line_alone(python, tmp_path):
+    script = python.script("from tensorflow.python import ipu\n")
+    process = python(script, environment={"CXX": "no-such-compiler", "TF_IPU_SHIM_CACHE": str(tmp_path)})
+    shown = traceback_of(process)
+    assert FRAME.findall(shown) == [(str(script), "1")]
+    assert "no-such-compiler" in shown.splitlines()[-1]

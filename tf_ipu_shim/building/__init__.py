@@ -24,6 +24,7 @@ from tf_ipu_shim.building.serving import loading
 from tf_ipu_shim.compiling import installation
 from tf_ipu_shim.runtime import devices, driver, interrupts, shown_errors
 
+shown_errors.install()  # first: that the plugin cannot be built is the first error there is
 library = plugin.load()
 installation.install(library, devices.get)
 driver.install(library)
@@ -33,5 +34,4 @@ autograph.install()
 stock_compile.install()
 loading.install()
 import_hook.install()
-shown_errors.install()
 interrupts.install(library)

@@ -24,6 +24,7 @@ if sys.platform != "win32":
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_CACHE"
 _MARK = b"\ntf_ipu_shim sha256 "
 PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
+_FOR_ALL_USERS = 0o755  # of what stands beside the package; the rest is one user's
 
 
 def directories() -> list[pathlib.Path]:
@@ -86,6 +87,8 @@ def is_intact(path: pathlib.Path) -> bool:
 
 def publish(library: pathlib.Path, target: pathlib.Path) -> None:
     """Marks `library` and moves it to `target`, both on one file system: readers see the whole file or none."""
+    if target.parent == PREBUILT_DIRECTORY:
+        library.chmod(_FOR_ALL_USERS)
     content = library.read_bytes()
     with library.open("ab") as file:
         file.write(_MARK + hashlib.sha256(content).hexdigest().encode())
@@ -103,7 +106,11 @@ def writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
     reasons = []
     for directory in places:
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if directory == PREBUILT_DIRECTORY:
+                directory.mkdir(exist_ok=True)
+                directory.chmod(_FOR_ALL_USERS)
+            else:
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=directory):
                 pass
         except OSError as error:

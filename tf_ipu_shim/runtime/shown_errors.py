@@ -23,7 +23,7 @@ from tf_ipu_shim import patches
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_TRACEBACK"
 FULL = "full"
 _OWN = str(pathlib.Path(__file__).resolve().parents[1])
-_STANDARD = sysconfig.get_path("stdlib")
+_STANDARD = (sysconfig.get_path("stdlib"), "<frozen ")
 _PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 _HIDDEN = (
     _OWN + os.sep,
@@ -125,7 +125,7 @@ def is_users(file: str) -> bool:
     """
     if os.path.basename(file).startswith("__autograph_generated_file"):
         return False
-    return not file.startswith((_OWN, _STANDARD, *_PACKAGES, "<frozen"))
+    return not file.startswith((_OWN, *_STANDARD, *_PACKAGES))
 
 
 def shown(error: BaseException, trace: types.TracebackType | None = None) -> str | None:
