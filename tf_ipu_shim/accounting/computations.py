@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
 from tf_ipu_shim.accounting.alike import AlikeComputations
-from tf_ipu_shim.accounting.fusions import DRAWN, ONE_CALL, Fusion, fusions_in
+from tf_ipu_shim.accounting.fusions import DRAWN, ONE_CALL, Fusion, fusions_in, kernels_in
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
 from tf_ipu_shim.accounting.plannings import Plannings, marks_of
 from tf_ipu_shim.accounting.product_types import INFERENCE, UPDATE, types_of_products
@@ -98,10 +98,12 @@ class ComputeSetNames:
 
     Attributes:
         products: the op and the type of each product, see `product_types`.
+        kernels: the variables that convolutions of the forward pass take as they are.
     """
 
     def __init__(self) -> None:
         self.products: list[tuple[str, int]] = []
+        self.kernels: set[str] = set()
         self._counts: dict[str, int] = {}
         self._shared: dict[Hashable, str] = {}
 
@@ -136,6 +138,20 @@ class ComputeSetNames:
         return json.dumps({"ml_types": types})
 
 
+class Context(NamedTuple):
+    """What is known of the instructions of one computation together.
+
+    Args:
+        by_id: these.
+        fusions: what is part of something, see `fusions_in`.
+        of_calls: those that stand for an op which is one call.
+    """
+
+    by_id: Mapping[int, Any]
+    fusions: Mapping[int, Fusion | None]
+    of_calls: Collection[int]
+
+
 class InstructionReader:
     """Tells what instructions of one XLA program compute.
 
@@ -165,19 +181,31 @@ class InstructionReader:
             node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
         }
         self._names = names
-        self._by_id: Mapping[int, Any] = {}
-        self._fusions: Mapping[int, Fusion | None] = {}
-        self._of_calls: Collection[int] = ()
 
-    def computation(self, instruction: Any, by_id: Mapping[int, Any], owner: str) -> Computation | None:
+    def enter(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> Context:
+        """Looks at the instructions of one computation together, when the walk comes to it.
+
+        Args:
+            by_id: these.
+            weights: those that are variables of the program, with their names.
+        """
+        names = self._names
+        names.kernels.update(kernels_in(by_id, weights))
+        flipped = {number for number, name in weights.items() if name in names.kernels}
+        fusions = fusions_in(by_id, self._ops, flipped)
+        names.products.extend(types_of_products(by_id, fusions, weights))
+        return Context(by_id, fusions, _of_calls(by_id))
+
+    def computation(self, instruction: Any, context: Context, owner: str) -> Computation | None:
         """What an instruction computes; None for a view, for what is part of another, and for what takes no time.
 
         Args:
             instruction: of the program.
-            by_id: the instructions around it.
+            context: the instructions around it.
             owner: the name of its op.
         """
-        fusion = self._fusion_of(instruction, by_id, owner)
+        by_id = context.by_id
+        fusion = _fusion_of(instruction, context, owner)
         if fusion is None:
             return None
         if instruction.metadata.op_type in DRAWN:
@@ -212,20 +240,6 @@ class InstructionReader:
         below = f"{fusion.name}/{fusion.library or below.partition('/')[2]}"
         return below, *_fused_sizes(instruction, kind, sizes, fusion)
 
-    def _fusion_of(self, instruction: Any, by_id: Mapping[int, Any], owner: str) -> Fusion | None:
-        """What an instruction is part of; None where it is no compute set of its own."""
-        if _is_of_seed(owner) or _is_cast_of_norm(instruction):
-            return None
-        if by_id is not self._by_id:
-            self._by_id, self._fusions, self._of_calls = by_id, fusions_in(by_id, self._ops), _of_calls(by_id)
-            self._names.products.extend(types_of_products(by_id, self._fusions))
-        fusion = self._fusions.get(instruction.id, _NOT_FUSED)
-        if instruction.metadata.op_type not in ONE_CALL:
-            return fusion
-        if instruction.id not in self._of_calls:
-            return None
-        return fusion or _NOT_FUSED
-
     def _random(self, instruction: Any, fusion: Fusion, owner: str) -> Computation:
         name, library = _DRAWN[instruction.metadata.op_type]
         made = self._names.name(owner, f"{fusion.name or name}/{library}")
@@ -233,6 +247,18 @@ class InstructionReader:
 
 
 _NOT_FUSED = Fusion()
+
+
+def _fusion_of(instruction: Any, context: Context, owner: str) -> Fusion | None:
+    """What an instruction is part of; None where it is no compute set of its own."""
+    if _is_of_seed(owner) or _is_cast_of_norm(instruction):
+        return None
+    fusion = context.fusions.get(instruction.id, _NOT_FUSED)
+    if instruction.metadata.op_type not in ONE_CALL:
+        return fusion
+    if instruction.id not in context.of_calls:
+        return None
+    return fusion or _NOT_FUSED
 
 
 def _fused_sizes(instruction: Any, kind: str, sizes: tuple[int, ...], fusion: Fusion) -> tuple[str, tuple[int, ...]]:

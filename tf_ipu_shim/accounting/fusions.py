@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tensorflow.compiler.xla import xla_data_pb2
 
-from tf_ipu_shim.accounting.instructions import ELEMENTWISE
+from tf_ipu_shim.accounting.instructions import ELEMENTWISE, is_gradient
 from tf_ipu_shim.accounting.work import elements_of
 
 _HALF_AND_SINGLE = frozenset({xla_data_pb2.F16, xla_data_pb2.F32})
@@ -55,22 +55,49 @@ class Fusion(NamedTuple):
     shared: bool = False
 
 
-def fusions_in(by_id: Mapping[int, Any], op_types: Mapping[str, str]) -> dict[int, Fusion | None]:
+def fusions_in(
+    by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int] = ()
+) -> dict[int, Fusion | None]:
     """Finds them among the instructions of one computation.
 
     Args:
         by_id: the instructions, in an order in which they can run.
         op_types: TensorFlow's types of ops by name, where instructions have others.
+        kernels: those that convolutions of the forward pass take, wherever these are.
 
     Returns:
         What is known of an instruction by its id: None for one that is part of another, or that the compiler computes.
     """
-    return _Finder(by_id, op_types).run()
+    return _Finder(by_id, op_types, kernels).run()
+
+
+def kernels_in(by_id: Mapping[int, Any], weights: Mapping[int, str]) -> set[str]:
+    """The variables that convolutions of the forward pass take as their kernels.
+
+    Args:
+        by_id: the instructions of one computation.
+        weights: those that are variables of the program, with their names.
+    """
+    found = set()
+    for instruction in by_id.values():
+        if instruction.opcode == "convolution" and not is_gradient(instruction.metadata.op_name):
+            kernel = _whole(by_id, instruction.operand_ids[1])
+            if kernel in weights:
+                found.add(weights[kernel])
+    return found
+
+
+def _whole(by_id: Mapping[int, Any], number: int) -> int:
+    """What an instruction gives the numbers of, in the same order and type."""
+    while by_id[number].opcode in _SAME_NUMBERS:
+        number = by_id[number].operand_ids[0]
+    return number
 
 
 class _Finder:
-    def __init__(self, by_id: Mapping[int, Any], op_types: Mapping[str, str]) -> None:
+    def __init__(self, by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int]) -> None:
         self._by_id, self._op_types = by_id, op_types
+        self._kernels_elsewhere = kernels
         self._users: dict[int, list[int]] = {}
         for instruction in by_id.values():
             for operand in instruction.operand_ids:
@@ -106,7 +133,8 @@ class _Finder:
     def _kernels(self) -> frozenset[int]:
         """What convolutions take as their kernels."""
         convolutions = (made for made in self._by_id.values() if made.opcode == "convolution")
-        return frozenset(self._source(self._by_id[made.operand_ids[1]]).id for made in convolutions)
+        here = {self._source(self._by_id[made.operand_ids[1]]).id for made in convolutions}
+        return frozenset(here.union(self._kernels_elsewhere))
 
     def _of(self, opcodes: Collection[str]) -> list[Any]:
         return [i for i in self._by_id.values() if i.opcode in opcodes and i.id not in self._found]

@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from tensorflow.compiler.xla import xla_data_pb2
 
-from tf_ipu_shim.accounting.computations import InstructionReader
+from tf_ipu_shim.accounting.computations import Context, InstructionReader
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting
@@ -61,7 +61,7 @@ class HloReader:
         self._owner_of = owner_of
         self._instructions = instructions
         self._key_of = key_of
-        self._by_id: Mapping[int, Any] = {}
+        self._context: Context | None = None
         self._loop_homes: dict[tuple[int, int], int] = {}  # (loop, element of what it gives) to variable
 
     def read(self, arguments: Sequence[int]) -> list[int]:
@@ -144,7 +144,8 @@ class HloReader:
         """Adds the steps of a computation; returns its result."""
         needed = self._needed(computation)
         if self._instructions is not None:
-            self._by_id = {one.id: one for one in computation.instructions if one.id in needed}
+            by_id = {one.id: one for one in computation.instructions if one.id in needed}
+            self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
         made: dict[int, Tree] = {}
         types: dict[int, int] = {}
         for instruction in computation.instructions:
@@ -157,9 +158,9 @@ class HloReader:
             if opcode in _HANDED_ON:
                 made[number] = _handed_on(instruction, operands, arguments)
             elif opcode == "call":
-                around = self._by_id
+                around = self._context
                 made[number] = self._run(self._called(instruction)[0], operands, {})
-                self._by_id = around
+                self._context = around
             elif opcode == "while":
                 made[number] = self._loop(instruction, operands[0])
             elif opcode == "conditional":
@@ -169,6 +170,24 @@ class HloReader:
                 plain = opcode == "convert" and types[instruction.operand_ids[0]] == types[number]
                 made[number] = self._plain(instruction, operands, homes.get(number, -1), plain)
         return made[computation.root_id]
+
+    def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
+        """The instructions that are weights of the program, with the name of the variable."""
+        given: dict[int, Tree] = {}
+        found: dict[int, str] = {}
+        for number, instruction in by_id.items():
+            if instruction.opcode == "parameter":
+                given[number] = arguments[instruction.parameter_number]
+            elif instruction.opcode == "get-tuple-element":
+                whole = given.get(instruction.operand_ids[0])
+                if isinstance(whole, list):
+                    given[number] = whole[instruction.tuple_index]
+            leaf = given.get(number)
+            if isinstance(leaf, int):
+                value = self._block.values[origin(self._block, leaf)]
+                if value.kind == "weight":
+                    found[number] = value.owner
+        return found
 
     def _called(self, instruction: Any) -> list[Any]:
         return [self._computations[number] for number in instruction.called_computation_ids]
@@ -202,13 +221,13 @@ class HloReader:
 
     def _meeting(self, instruction: Any) -> Meeting | None:
         """How often a loop runs, or that one of several branches does; None where cycles are not wanted."""
-        if self._instructions is None:
+        if self._instructions is None or self._context is None:
             return None
         called = self._called(instruction)
         parts = tuple(range(len(called)))
         if instruction.opcode == "conditional":
             return Meeting(self._key_of(), parts=parts, branches=True)
-        trips = self._instructions.work.known_trips(self._by_id, instruction, called[1])
+        trips = self._instructions.work.known_trips(self._context.by_id, instruction, called[1])
         times = UNKNOWN_TRIPS if trips is None else trips
         return Meeting(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
@@ -261,9 +280,9 @@ class HloReader:
         return number
 
     def _computation(self, instruction: Any, name: str) -> Computation | None:
-        if self._instructions is None:
+        if self._instructions is None or self._context is None:
             return None
-        return self._instructions.computation(instruction, self._by_id, name)
+        return self._instructions.computation(instruction, self._context, name)
 
     def _fresh(self, shape: Any, name: str) -> Tree:
         """New values for a shape."""
@@ -304,12 +323,17 @@ def _integers(by_id: Mapping[int, Any], number: int) -> list[int]:
 
 def is_same(block: Block, value: int, other: int) -> bool:
     """Whether a value is another one, or a view of the whole of it."""
+    return value == other or origin(block, value, other) == other
+
+
+def origin(block: Block, value: int, other: int = -1) -> int:
+    """What a value is a view of the whole of, or the value itself; `other` where that is met on the way."""
     while value != other:
         here = block.values[value]
         if here.mode is not Mode.VIEW or len(here.of) != 1 or here.bytes != block.values[here.of[0]].bytes:
-            return False
+            break
         value = here.of[0]
-    return True
+    return value
 
 
 def mark_activations(block: Block) -> None:

@@ -1,0 +1,80 @@
+"""Which pass the products of a pipeline belong to: its stages, and their gradients, are computations of their own."""
+
+import unittest
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_ipu_shim.ipu import config, ipu_compiler, ipu_outfeed_queue, pipelining_ops, scopes, test_utils
+
+v1 = tf.compat.v1
+CASE = unittest.TestCase()
+
+
+@pytest.fixture
+def two_ipus(own_environment):
+    made = config.IPUConfig()
+    made.auto_select_ipus = 2
+    test_utils.enable_ipu_events(made)
+    made.configure_ipu_system()
+    yield
+    config.reset_ipu_configuration()
+
+
+def counts_of(stages, shape):
+    """How many products there are of inference, forward, backward and updates, of a pipeline that trains."""
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+
+    def optimizer(loss):
+        return pipelining_ops.OptimizerFunctionOutput(v1.train.GradientDescentOptimizer(0.01), loss)
+
+    def pipeline(x):
+        return pipelining_ops.pipeline(stages, 4, inputs=[x], outfeed_queue=outfeed, optimizer_function=optimizer)
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, shape)
+        with scopes.ipu_scope("/device:IPU:0"):
+            trained = ipu_compiler.compile(pipeline, [x])
+        outfeed.dequeue()
+        report = test_utils.ReportJSON(CASE, session)
+        session.run(v1.global_variables_initializer())
+        report.reset()
+        session.run(trained, {x: np.ones(shape)})
+        report.parse_log()
+        return report.get_ml_type_counts()
+
+
+def variable(name, shape):
+    return v1.get_variable(name, shape, initializer=v1.ones_initializer(), use_resource=True)
+
+
+def test_products_that_give_another_stages_gradient_are_no_updates(two_ipus):
+    def first(x):
+        return tf.matmul(tf.matmul(x, variable("a", [8, 8])), variable("b", [8, 8]))
+
+    def second(x):
+        return tf.reduce_mean(tf.matmul(x, variable("c", [8, 8])) ** 2)
+
+    # Three products and three updates; the gradients of what b and c take, as nothing needs that of x.
+    assert counts_of([first, second], [4, 8]) == [0, 3, 2, 3]
+
+
+def test_kernels_of_another_stages_convolution_are_turned_round(two_ipus):
+    def first(x):
+        return tf.nn.conv2d(x, variable("a", [3, 3, 2, 4]), 1, "SAME")
+
+    def second(x):
+        return tf.reduce_mean(tf.nn.conv2d(x, variable("b", [3, 3, 4, 4]), 1, "SAME") ** 2)
+
+    # Two convolutions; b turned round, and the convolution with it; two updates.
+    assert counts_of([first, second], [1, 4, 4, 2]) == [0, 4, 0, 2]
+
+
+def test_a_strided_convolutions_kernel_is_not(two_ipus):
+    def first(x):
+        return tf.nn.conv2d(x, variable("a", [3, 3, 2, 4]), 1, "SAME")
+
+    def second(x):
+        return tf.reduce_mean(tf.nn.conv2d(x, variable("b", [3, 3, 4, 4]), 2, "SAME") ** 2)
+
+    assert counts_of([first, second], [1, 4, 4, 2]) == [0, 2, 1, 2]
