@@ -455,3 +455,26 @@ def test_an_outfeed_that_a_layer_fills_once(ipus):
         model.fit(X[:16], Y[:16], batch_size=8, shuffle=False, verbose=0)
         sent = outfeed.dequeue()["doubled"]
     np.testing.assert_allclose(sent, 2 * X[:16].reshape(2, 8, WIDTH))
+
+
+def test_an_optimizer_that_wraps_another_makes_its_variables_before_the_program_is_traced(ipus):
+    """A program whose trace makes variables is traced twice, at twice the time."""
+    ipus(1)
+    traced = []
+
+    class Wrapper(tf.compat.v1.train.Optimizer):
+        def __init__(self, wrapped):
+            super().__init__(False, "Wrapper")
+            self.wrapped = wrapped
+
+        def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+            traced.append(len(grads_and_vars))
+            return self.wrapped.apply_gradients(grads_and_vars)
+
+    with strategy().scope():
+        model = keras.Sequential([keras.layers.Dense(CLASSES, input_shape=[WIDTH])])
+        wrapped = keras.optimizers.SGD(0.1, momentum=0.9)
+        compiled(model, lambda: Wrapper(wrapped), steps_per_execution=2)
+        model.fit(X[:16], Y[:16], batch_size=8, shuffle=False, verbose=0)
+    assert traced == [2] and int(wrapped.iterations) == 2
+    assert np.any(wrapped.get_slot(model.trainable_variables[0], "momentum"))

@@ -56,6 +56,25 @@ def test_iterators_of_the_scope_feed_loops(strategy):
     np.testing.assert_array_equal(results["double"], [0, 2, 4, 6, 8, 0, 2])
 
 
+def test_a_guarded_enqueue_is_in_each_trace_of_a_function(strategy):
+    """TensorFlow traces a function again whose first trace made variables, and for other shapes."""
+    outfeed, optimizer = IPUOutfeedQueue(), tf.keras.optimizers.SGD(0.5, momentum=0.5)
+    weight = tf.Variable(1.0)
+
+    @tf.function(jit_compile=True)
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight * x)
+        optimizer.minimize(loss, [weight], tape=tape)
+        if not outfeed.enqueued:
+            outfeed.enqueue(loss)
+
+    strategy.run(step, [tf.constant([1.0, 2.0])])  # its slots are made in the first trace
+    strategy.run(step, [tf.constant([4.0])])  # weight: 1 - 0.5 * 3 = -0.5
+    assert outfeed.enqueued
+    np.testing.assert_array_equal(outfeed.dequeue(), [3.0, -2.0])
+
+
 def test_a_spec_of_an_infeed_gives_another_one_over_the_same_elements(strategy):
     infeed = IPUInfeedQueue(tf.data.Dataset.range(6).map(lambda i: tf.cast(i, tf.float32)))
     with pytest.raises(RuntimeError, match="Spec for IPUInfeedQueue"):

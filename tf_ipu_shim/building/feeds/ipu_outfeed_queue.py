@@ -102,10 +102,18 @@ class IPUOutfeedQueue:
 
     @property
     def enqueued(self) -> bool:
-        """Whether a program sends to this queue; while a graph is built, one in that graph."""
-        if self._sent is None or ops.executing_eagerly_outside_functions():
-            return self._sent is not None
-        return _root(self._sent.graph) is _root(ops.get_default_graph())
+        """Whether a program sends to this queue; while a graph is built, one in that graph.
+
+        While a function is traced, its earlier traces do not count: TensorFlow traces one anew whose first trace made
+        variables, or for other shapes, and what guards an `enqueue` by this must send in each of them.
+        """
+        if self._sent is None:
+            return False
+        graph = ops.get_default_graph()
+        if not ops.executing_eagerly_outside_functions():
+            return _root(self._sent.graph) is _root(graph)
+        traced = _outermost(graph)
+        return traced is self._sent.graph or getattr(traced, "name", None) != getattr(self._sent.graph, "name", "")
 
     def enqueue(self, tensors: Any) -> Any:
         """Sends a tensor, or a structure of tensors, to the host.

@@ -72,12 +72,20 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
 
 
 def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Makes the slots of an optimizer; Keras wraps those of TensorFlow 1 and knows nothing of their slots."""
-    native = getattr(optimizer, "optimizer", None)
-    if isinstance(native, optimizer_v1.Optimizer):
-        native._create_slots(list(variables))
-    else:
+    """Makes the slots of an optimizer, and of those that a script's class wraps: one that makes its variables while a
+    program is traced has TensorFlow trace it twice.
+
+    Args:
+        optimizer: of Keras, which may be its wrapper of one of TensorFlow 1, of whose slots it knows nothing.
+        variables: of the model, those that are trained.
+    """
+    if isinstance(optimizer, optimizer_v1.Optimizer):
+        optimizer._create_slots(list(variables))
+    elif not isinstance(getattr(optimizer, "optimizer", None), optimizer_v1.Optimizer):
         optimizer._create_all_weights(variables)
+    for wrapped in list(vars(optimizer).values()):
+        if isinstance(wrapped, optimizer_v1.Optimizer) or hasattr(wrapped, "_create_all_weights"):
+            _create_weights(wrapped, variables)
 
 
 def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
