@@ -105,6 +105,28 @@ def status_of_command(words):
         return stop.code
 
 
+def test_packages_for_tensorflow_2_see_the_installed_version(python):
+    """TensorFlow Probability and others refuse 1.15, which scripts assert."""
+    looks = "import tensorflow as tf, tensorflow.compat.v1 as v1\nSEEN = [tf.__version__, v1.__version__, v1.VERSION]\n"
+    (python.directory / "tensorflow_probability").mkdir()
+    other = f"{looks}from tensorflow_datasets import SEEN as OTHER\n{looks}"
+    python.script(other, "tensorflow_probability/__init__.py")
+    python.script(looks, "tensorflow_datasets.py")
+    script = python.script(
+        textwrap.dedent(
+            """
+            import tensorflow_probability as installed
+            from importlib import metadata
+            {looks}
+            version = metadata.version("tensorflow-cpu")
+            assert installed.SEEN == installed.OTHER == [version] * 3, installed.SEEN
+            assert all(seen.startswith("1.15") for seen in SEEN), SEEN
+            """
+        ).replace("{looks}", looks)
+    )
+    python.succeeds("-m", "tf_ipu_shim", "--tf1", script)
+
+
 def test_tensorflow_1(python):
     script = python.script(
         textwrap.dedent(

@@ -8,15 +8,17 @@ Checked on 2.15.1 and 2.21.0.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import logging
 import os
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import dimensions, era, keras_choice
+from tf_ipu_shim.names import after_loading, dimensions, era, keras_choice
 
 # What Graphcore's TensorFlow 1 reports; scripts choose their TensorFlow 1 branch by it.
 VERSION = "1.15.5"
@@ -28,6 +30,11 @@ _PACKAGES = {
 }
 # Libraries that bind `tensorflow` when they are imported, expect version 2 there, and are loaded lazily by its API.
 _LIBRARIES = ("tensorflow_estimator.python.estimator.api._v1.estimator",)
+# Installed packages for TensorFlow 2 that look at its version when they are imported, and refuse 1.15.
+_LOOK_AT_VERSION = frozenset(
+    "tensorflow_addons tensorflow_datasets tensorflow_graphics tensorflow_hub tensorflow_io "
+    "tensorflow_model_optimization tensorflow_probability tensorflow_recommenders tensorflow_text tf_agents".split()
+)
 
 
 class TensorFlow1(types.ModuleType):
@@ -88,6 +95,10 @@ def activate() -> None:
         for name in ("__version__", "VERSION"):
             why = "scripts that import compat.v1 assert their version (--tf1)"
             patches.replace(v1, name, lambda _: VERSION, why=why)
+        installed = functools.partial(_installed_version, v1, tensorflow.__version__)
+        after_loading.Finder(_looks_at_version, while_loading=installed).install(
+            "packages that look at TensorFlow's version", why="they see the installed one, as scripts see 1.15 (--tf1)"
+        )
     for library in _LIBRARIES:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(library)
@@ -99,6 +110,24 @@ def activate() -> None:
         why="`import tensorflow` means TensorFlow 1 (--tf1)",
         undone="it is the installed TensorFlow again; `disable_v2_behavior`, its own switch, stays",
     )
+
+
+def _looks_at_version(fullname: str) -> bool:
+    return fullname.partition(".")[0] in _LOOK_AT_VERSION
+
+
+@contextlib.contextmanager
+def _installed_version(v1: types.ModuleType, version: str) -> Iterator[None]:
+    """What `tf` and `compat.v1` say of their version while such a package is executed; they may import each other."""
+    modules: list[Any] = [v1, sys.modules["tensorflow"]]
+    before = [module.__version__ for module in modules]
+    for module in modules:
+        module.__version__ = module.VERSION = version
+    try:
+        yield
+    finally:
+        for module, said in zip(modules, before):
+            module.__version__ = module.VERSION = said
 
 
 @contextlib.contextmanager
