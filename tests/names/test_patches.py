@@ -25,7 +25,7 @@ OURS = {
     ("building/keras/delegation.py", "made.__class__"): "a layer of a script's, by the registered `Layer.__new__`",
     ("building/keras/construction.py", "made.__class__"): "a model of a script's, by the registered `Model.__new__`",
     ("names/after_loading.py", "loader.exec_module"): "made for one import, and taken away by it",
-    ("names/tensorflow1.py", "module.__version__"): "while a package is executed; `activate` registers what is there else",
+    ("names/tensorflow1.py", "module.__version__"): "while a package is executed; the rest is registered",
     ("names/__init__.py", "sys.meta_path"): "run when Python starts; `names.finder` registers it",
     ("cli/runner.py", "error.__traceback__"): "an exception's",
     ("building/strategies/sized_datasets.py", "distributed.__class__"): "a dataset made for one of our strategies",
