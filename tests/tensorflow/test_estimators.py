@@ -140,7 +140,11 @@ def test_losses_of_a_loop_are_averaged_in_the_summary(tmp_path):
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.identity(loss))
 
     def numbers():
-        return tf.data.Dataset.range(4).map(lambda i: (tf.fill([1], tf.cast(i, tf.float32)), i)).repeat()
+        return (
+            tf.data.Dataset.range(4)
+            .map(lambda i: (tf.fill([1], tf.cast(i, tf.float32)), tf.cast(i, tf.int32)))
+            .repeat()
+        )
 
     estimator = of_ipu(tmp_path, 2, counting, run={"save_summary_steps": 1})
     estimator.train(numbers, steps=8)
@@ -325,7 +329,7 @@ def test_logging_hook(tmp_path, caplog):
         return IPUEstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[hook])
 
     def numbers():
-        return tf.data.Dataset.range(4).map(lambda i: (tf.fill([1, 1], tf.cast(i, tf.float32)), i))
+        return tf.data.Dataset.range(4).map(lambda i: (tf.fill([1, 1], tf.cast(i, tf.float32)), tf.cast(i, tf.int32)))
 
     with caplog.at_level("INFO", "tensorflow"):
         of_ipu(tmp_path, 2, logging).train(numbers, steps=4)

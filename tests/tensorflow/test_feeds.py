@@ -133,6 +133,19 @@ def test_the_outfeed_stacks_iterations(graph):
         session.run(outfeed.deleter)
 
 
+@pytest.mark.parametrize(
+    "kind, name, instead",
+    [(np.int64, "int64", "int32"), (np.uint64, "uint64", "uint32"), (np.float64, "double", "float32")],
+)
+def test_numbers_of_64_bits_are_not_fed(graph, kind, name, instead):
+    dataset = tf.data.Dataset.from_tensor_slices((np.zeros(3, np.float32), np.zeros(3, kind)))
+    infeed = IPUInfeedQueue(dataset)
+    compiled(lambda: ipu.loops.repeat(3, lambda total, x, _: total + x, [0.0], infeed))
+    refused = rf"^Unsupported datatype {name} on index 1 of feed operation infeed.*tf\.cast\(\.\.\., tf\.{instead}\)"
+    with pytest.raises(tf.errors.FailedPreconditionError, match=refused):
+        _ = infeed.initializer
+
+
 def test_an_infeed_that_is_deleted_starts_anew(graph):
     infeed = IPUInfeedQueue(numbers(3))
     total = compiled(lambda: ipu.loops.repeat(3, lambda total, x: total + x, [0.0], infeed))
@@ -267,10 +280,10 @@ def test_dequeue_while_the_program_runs(graph):
         return i
 
     slow = tf.data.Dataset.range(6).map(
-        lambda i: tf.ensure_shape(tf.numpy_function(hold, [i], tf.int64), []), num_parallel_calls=1
+        lambda i: tf.ensure_shape(tf.numpy_function(hold, [tf.cast(i, tf.int32)], tf.int32), []), num_parallel_calls=1
     )
     infeed, outfeed = IPUInfeedQueue(slow), IPUOutfeedQueue()
-    program = compiled(lambda: ipu.loops.repeat(6, lambda x: outfeed.enqueue(tf.cast(x, tf.int32)), [], infeed))
+    program = compiled(lambda: ipu.loops.repeat(6, lambda x: outfeed.enqueue(x), [], infeed))
     dequeued, finished = outfeed.dequeue(), outfeed.dequeue(wait_for_completion=True)
     with v1.Session() as session:
         session.run(infeed.initializer)

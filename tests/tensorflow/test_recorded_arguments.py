@@ -129,11 +129,11 @@ def ipu_optimizer(**options):
 
 def infeed(**options):
     with tf.Graph().as_default():
-        ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(3), **options)
+        ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(3), **options)
 
 
 def iterator(**options):
-    return ipu.ipu_infeed_queue.IPUIterator(tf.data.Dataset.range(3), **options)
+    return ipu.ipu_infeed_queue.IPUIterator(tf.data.Dataset.from_tensors(3), **options)
 
 
 def raw_feeds(device_ordinal=0, asynchronous=False, warn_when_unconnected=True, **options):

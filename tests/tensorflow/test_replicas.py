@@ -314,9 +314,9 @@ def test_random_numbers_differ_and_can_be_repeated():
 
 def test_the_last_element_of_each_replica():
     configure(2)
-    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(100))
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(100, dtype=np.int32)))
     outfeed = ipu_outfeed_queue.IPUOutfeedQueue(ipu_outfeed_queue.IPUOutfeedMode.LAST)
-    program = compiled(lambda: ipu.loops.repeat(3, lambda x: outfeed.enqueue(tf.cast(x, tf.int32)), [], infeed))
+    program = compiled(lambda: ipu.loops.repeat(3, lambda x: outfeed.enqueue(x), [], infeed))
     dequeued = outfeed.dequeue()
     with v1.Session() as session:
         session.run(infeed.initializer)
@@ -400,7 +400,7 @@ def test_a_collective_whose_result_nobody_uses():
 
 def test_replicas_of_different_shapes_are_refused():
     configure(2)
-    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(100))
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(100, dtype=np.int32)))
 
     def step(total, _):
         return total + cross_replica_ops.cross_replica_sum(tf.ones([2]))

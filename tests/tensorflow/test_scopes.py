@@ -211,22 +211,6 @@ def test_outside_compilation_twice_in_one_program(ipus):
     assert seen == [6.0, 12.0]
 
 
-def test_outside_compilation_in_a_loop(ipus):
-    ipus(1)
-
-    def model(x):
-        def body(i, total):
-            with scopes.outside_compilation_scope():
-                text = tf.strings.to_number(tf.strings.as_string(total * 2.0))
-                text.set_shape([])
-            return i + 1, text + 1.0
-
-        return v1.while_loop(lambda i, total: i < 3, body, (0, x), maximum_iterations=3)[1]
-
-    result, feed = compiled(model, np.float32(1.0))
-    assert run(result, feed) == [15.0]
-
-
 def test_outside_compilation_needs_a_compiled_function():
     with pytest.raises(ValueError, match="only allowed in XLA context"), scopes.outside_compilation_scope():
         pass

@@ -259,7 +259,9 @@ def test_outfeeds_are_read_while_the_function_runs_in_another_thread(strategy):
         return i
 
     # The dataset is made without prefetching beyond the third element, so that the function waits for it.
-    held = tf.data.Dataset.range(6).map(lambda i: tf.ensure_shape(tf.numpy_function(hold, [i], tf.int64), []))
+    held = tf.data.Dataset.range(6).map(
+        lambda i: tf.ensure_shape(tf.numpy_function(hold, [tf.cast(i, tf.int32)], tf.int32), [])
+    )
     iterator = IPUIterator(held)
 
     @tf.function(jit_compile=True)

@@ -117,7 +117,8 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
     """Runs ops on the host, between the parts of the program that run on the IPUs.
 
     Prints, `tf.py_function` and assertions belong here. An assertion outside this scope is left out of the program, as
-    Graphcore's compiler and XLA leave it out; inside it raises `tf.errors.InvalidArgumentError`.
+    Graphcore's compiler and XLA leave it out; inside it raises `tf.errors.InvalidArgumentError`. A loop or branch has
+    no such part, on an IPU as here: the run raises `tf.errors.UnimplementedError`.
 
     Args:
         name: of the group of ops.
@@ -135,6 +136,21 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
         ...     return 2 * digits
         >>> int(strategy.run(tf.function(model), args=[tf.constant(12345)]))
         10
+    """
+    by_script = attr_value_pb2.AttrValue(b=True)
+    with host_part(name), tracing.attributes({vocabulary.OUTSIDE_SCOPE_ATTRIBUTE: by_script}):
+        yield
+
+
+@contextmanager
+def host_part(name: str) -> Iterator[None]:
+    """The same scope for what this package puts on the host, which may be in a loop too.
+
+    Args:
+        name: of the group of ops.
+
+    Raises:
+        ValueError: as `outside_compilation_scope` has it.
     """
     graph = ops.get_default_graph()
     if not tracing.in_compilation():

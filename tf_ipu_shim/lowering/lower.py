@@ -19,6 +19,7 @@ from tf_ipu_shim.lowering import (
     long_loops,
     narrow_casts,
     needed,
+    outside_scopes,
     overlap,
     pipelines,
     randomness,
@@ -70,6 +71,7 @@ def lower(
         InvalidArgumentError: XLA cannot compile an op.
         InternalError: a mark names an IPU that there is not, or an op has options that Poplar would refuse.
         KeyboardInterrupt: Ctrl-C.
+        UnimplementedError: a script's scope on the host is in a loop or branch.
         FailedPreconditionError: a pipeline, or gradient accumulation, cannot run so many mini-batches.
     """
     functions = Functions(request.library, request.function)
@@ -78,6 +80,7 @@ def lower(
     feed_order.put_in_order(functions)
     needed.drop_unneeded(functions)
     refuse_marked(Diagnostics(call), functions)
+    outside_scopes.refuse_in_control_flow(Diagnostics(call), functions)
     accumulated_gradients.keep_in_loops(functions)
     handed_handles.take_from_their_source(functions)
     known_results.make_constants(functions)

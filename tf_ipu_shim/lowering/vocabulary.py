@@ -13,11 +13,14 @@ IN_PLACE_ATTRIBUTE = "_ipu_in_place"  # on a launch that updates variables where
 SHAPES_ATTRIBUTE = "_ipu_shapes"  # on a launch: which of its inputs are variables that decide shapes
 SHARDING_ATTRIBUTE = "_XlaSharding"
 OUTSIDE_COMPILATION_ATTRIBUTE = "_xla_outside_compilation"
+# Beside the one above where a script has put the op on the host, and not a function of this package.
+OUTSIDE_SCOPE_ATTRIBUTE = "_ipu_outside_scope"
 COLOCATION_ATTRIBUTE = "_class"
 # What means something to the lowering, or to a placer, only.
 PRIVATE_ATTRIBUTES = (
     SHARDING_ATTRIBUTE,
     OUTSIDE_COMPILATION_ATTRIBUTE,
+    OUTSIDE_SCOPE_ATTRIBUTE,
     COLOCATION_ATTRIBUTE,
     "_XlaMustCompile",  # on calls of `tf.function(jit_compile=True)`, which TensorFlow would compile once more
 )

@@ -7,15 +7,17 @@ import numbers
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tensorflow.core.framework import types_pb2
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import errors_impl, none_tensor, tensor_spec
+from tensorflow.python.framework import dtypes, errors_impl, none_tensor, tensor_spec
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import sdk
 
 _DEEPEST_PREFETCH = 255
 _DEEPER_PREFETCH = (2, 6)  # the SDK from which elements are 3 ahead
+_NARROWER = {dtypes.int64: dtypes.int32, dtypes.uint64: dtypes.uint32, dtypes.float64: dtypes.float32}
 _STRATEGY_DECIDES = (2, 2)  # the SDK from which a queue takes its device from the strategy around it
 
 
@@ -158,6 +160,32 @@ def check_shapes(shapes: Iterable[Any]) -> None:
         if not shape.is_fully_defined():
             raise ValueError(
                 f"Output shape {shape} is not fully defined. If using tf.Dataset.batch, set `drop_remainder=True`."
+            )
+
+
+def check_types(types: Iterable[Any], feed: str) -> None:
+    """Refuses elements of numbers of 64 bits: no stream of an IPU carries them.
+
+    Args:
+        types: of the tensors of an element.
+        feed: what messages call the feed.
+
+    Raises:
+        FailedPreconditionError: a tensor has such a type; Graphcore's wording.
+
+    Example:
+        >>> check_types([tf.int32, tf.float16, tf.bool], "labels")
+    """
+    for index, kind in enumerate(types):
+        narrow = _NARROWER.get(kind)
+        if narrow is not None:
+            name = types_pb2.DataType.Name(kind.as_datatype_enum).removeprefix("DT_").lower()
+            raise errors_impl.FailedPreconditionError(
+                None,
+                None,
+                f"Unsupported datatype {name} on index {index} of feed operation {feed}. IPUs have no numbers of 64 "
+                f"bits: cast it in the dataset, as with .map(lambda ...: tf.cast(..., tf.{narrow.name})), or make the "
+                f"dataset from arrays of {narrow.name}.",
             )
 
 

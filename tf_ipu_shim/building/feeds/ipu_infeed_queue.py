@@ -38,6 +38,7 @@ class IPUInfeedQueue:
     Raises:
         TypeError: `dataset` is none, or an argument has the wrong type.
         ValueError: a shape is not fully defined, or an argument is out of range.
+        FailedPreconditionError: the elements have numbers of 64 bits; in graph mode its `initializer` says so.
 
     Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUInfeedQueue`.
 
@@ -89,6 +90,7 @@ class IPUInfeedQueue:
 
         Raises:
             ValueError: read a second time in graph mode.
+            FailedPreconditionError: the elements have numbers of 64 bits.
             RuntimeError: the queue was made from a spec.
         """
         if self._dataset is None:
@@ -101,6 +103,7 @@ class IPUInfeedQueue:
                 "The IPUInfeedQueue `initializer` function can only be accessed once. Keep the operation and run it "
                 "again to start the dataset anew."
             )
+        self._check_types()
         self._initialized = True
         return self._initialize() if self._start is None else self._start
 
@@ -171,6 +174,9 @@ class IPUInfeedQueue:
     def _flat_structure(self) -> dict[str, Any]:
         return {"output_types": self._types, "output_shapes": self._shapes}
 
+    def _check_types(self) -> None:
+        feed_arguments.check_types(self._types, self._id)
+
     def _take_structure(self, of_element: Any) -> None:
         self._structure = of_element
         self._types = structure.get_flat_tensor_types(of_element)
@@ -178,6 +184,7 @@ class IPUInfeedQueue:
 
     def _initialize(self) -> Any:
         feed_arguments.check_not_empty(self._shapes, "infeed")
+        self._check_types()
         self._initialized = True
         return self._initializing_op()
 

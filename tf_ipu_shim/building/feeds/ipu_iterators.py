@@ -51,6 +51,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
 
     Raises:
         ValueError: both or neither of a dataset and specs are given, or a shape is not fully defined.
+        FailedPreconditionError: the elements have numbers of 64 bits.
 
     Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUIterator`.
 
@@ -75,7 +76,9 @@ class IPUIterator(iterator_ops.OwnedIterator):
         note_arguments("IPUIterator", optimise_latency=kwargs.pop("optimise_latency", None))
         if kwargs:
             raise TypeError(f"IPUIterator takes no argument {sorted(kwargs)[0]!r}.")
-        feed_arguments.check_shapes(structure.get_flat_tensor_shapes(feed_arguments.element_structure(dataset)))
+        elements = feed_arguments.element_structure(dataset)
+        feed_arguments.check_shapes(structure.get_flat_tensor_shapes(elements))
+        feed_arguments.check_types(structure.get_flat_tensor_types(elements), "of an iterator")
         with ops.device(_HOST):
             super().__init__(dataset.prefetch(depth))
             self._infeed_queue = IteratorQueue(self._iterator_resource, dataset)

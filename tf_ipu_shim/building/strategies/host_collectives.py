@@ -189,7 +189,7 @@ def _on_host() -> Any:
     """In a program for the IPU its ops on the host are marked; a script may have done so already."""
     marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in getattr(ops.get_default_graph(), "_attr_scope_map", {})
     if tracing.in_compilation() and not marked:
-        return scopes.outside_compilation_scope()
+        return scopes.host_part("host_collective")
     return ops.device(_HOST)
 
 
