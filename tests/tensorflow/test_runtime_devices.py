@@ -192,6 +192,27 @@ def test_nothing_configured_gives_one_ipu(library, logged):
     assert devices.get(0).num_ipus == 2
 
 
+def test_devices_that_nobody_configured_come_as_they_are_named(library, logged):
+    first = devices.get(0)
+    assert [devices.named(2).poplar_id, devices.named(1).poplar_id] == [2, 1] and devices.get(0) is first
+    assert library.chips == [1, 1, 1] and devices.count() == 3
+    assert logged().count("creating a device with a single IPU") == 3
+    configured(auto_select_ipus=[1, 1])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="There is no TensorFlow device /device:IPU:2: configured"):
+        devices.named(2)
+    assert library.chips == [1, 1]
+    devices.reset()
+    assert devices.named(1).poplar_id == 1 and library.chips == [1, 1]
+
+
+def test_a_device_that_has_no_ipu_leaves_the_others(monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SYSTEM", "c600")
+    only = devices.get(0)
+    with pytest.raises(tf.errors.InternalError, match="available device"):
+        devices.named(1)
+    assert devices.active() == (only,)
+
+
 def test_a_configuration_without_devices_gives_one_ipu(logged):
     configured(allow_recompute=True)
     assert devices.get(0).num_ipus == 1 and devices.get(0).options.speed_size_config.allow_recompute

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_strategy
-from tf_ipu_shim.ipu.config import reset_ipu_configuration
+from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
+from tf_ipu_shim.ipu.scopes import ipu_scope
 
 from tf_ipu_shim import plugin
 
@@ -35,6 +36,27 @@ def test_variables_and_ops_of_the_scope_are_on_the_ipu(strategy):
     assert extended.non_slot_devices([variable]) == ("/device:IPU:0",)
     assert extended.value_container(product) is product
     assert strategy.num_replicas_in_sync == 1 and strategy.supports_loss_scaling
+
+
+def test_a_strategy_of_a_device_that_nobody_configured(strategy):
+    second = ipu_strategy.IPUStrategyV1("/device:IPU:1")
+    with second.scope():
+        variable = tf.Variable(2.0)
+    doubled = second.run(tf.function(lambda: variable * 2.0))
+    assert variable.device.endswith("/device:IPU:1") and doubled.device.endswith("/device:IPU:1") and doubled == 4.0
+
+
+def test_devices_that_there_are_not_are_refused_where_ops_run_at_once(strategy):
+    config = IPUConfig()
+    config.auto_select_ipus = 2
+    config.configure_ipu_system()
+    refused = pytest.raises(tf.errors.InvalidArgumentError, match="There is no TensorFlow device /device:IPU:1: ")
+    with ipu_strategy.IPUStrategyV1("/device:IPU:1").scope(), refused:
+        tf.Variable(1.0)
+    with refused:
+        ipu_strategy.IPUStrategyV1("/device:IPU:1").run(tf.function(lambda: tf.constant(1.0)))
+    with refused, ipu_scope("/device:IPU:1"):
+        pass
 
 
 @pytest.mark.parametrize("jit_compile", [True, None])

@@ -13,6 +13,7 @@ from tensorflow.python.framework import device_spec, dtypes, ops
 
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.runtime import devices
 
 FRONTEND_ATTRIBUTES_NAME = vocabulary.FRONTEND_ATTRIBUTE
 OUTSIDE_COMPILATION_NAME = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE
@@ -29,6 +30,7 @@ def ipu_scope(device: str) -> Iterator[None]:
 
     Raises:
         ValueError: for text that names no device.
+        InvalidArgumentError: eager, and devices are configured of which it is none.
 
     Source: `tensorflow.python.ipu.scopes.ipu_scope`.
 
@@ -44,8 +46,24 @@ def ipu_scope(device: str) -> Iterator[None]:
         except ValueError as error:
             said = f"ipu_scope takes a device such as '/device:IPU:0', and was given {device!r}: {error}"
             raise ValueError(said) from None
+    have_device(device)
     with tracing.resource_variables(), ops.device(device), ipu_jit_scope(0):
         yield
+
+
+def have_device(device: Any) -> None:
+    """Has TensorFlow have a device where ops run at once: it would run them on the CPU, and say nothing.
+
+    Args:
+        device: such as `"/device:IPU:1"`. `/device:IPU:0` is always there.
+
+    Raises:
+        InvalidArgumentError: devices are configured, and it is none of them.
+    """
+    if isinstance(device, str) and ops.executing_eagerly_outside_functions():
+        spec = device_spec.DeviceSpecV2.from_string(device)
+        if spec.device_type == "IPU" and spec.device_index:
+            devices.named(spec.device_index)
 
 
 @contextmanager

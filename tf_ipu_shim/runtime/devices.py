@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.messages import config_pb2
-from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
+from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, MAXIMUM_DEVICES
 from tf_ipu_shim.reports import settings
 from tf_ipu_shim.runtime import accepted, log, trace
 from tf_ipu_shim.runtime.device import ALWAYS, ON_DEMAND, IpuDevice
@@ -155,6 +155,28 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
     return devices[ordinal]
 
 
+def named(ordinal: int) -> IpuDevice:
+    """The TensorFlow device that a script places variables and ops on, without attaching to an on-demand one.
+
+    When nothing is configured, it is made with a single IPU, and so are those before it.
+
+    Args:
+        ordinal: the number in `/device:IPU:<ordinal>`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: devices are configured, and it is none of them.
+        tf.errors.InternalError: no IPU is free for it.
+    """
+    with _lock:
+        if _options is None:
+            for made in range(len(_devices), min(ordinal + 1, MAXIMUM_DEVICES)):
+                if made == 0:
+                    _start(config_pb2.IpuOptions())
+                else:
+                    _add(load_library(), requested(config_pb2.IpuOptions(), made))
+        return get(ordinal, attach=False)
+
+
 def add_application(options: Any, num_ipus: int) -> IpuDevice:
     """Makes and attaches a device for an embedded application, beside those that are configured.
 
@@ -204,13 +226,19 @@ def remove_application(device: IpuDevice) -> None:
 
 
 def _start(options: Any) -> None:
-    global _devices
     library = load_library()
     devices = requested(options)
     log.poplar_version()
     accepted.note(devices[0].recorded_options())
+    _add(library, devices)
+
+
+def _add(library: Library, added: Sequence[IpuDevice]) -> None:
+    """Attaches devices, and has TensorFlow have them beside those that there are."""
+    global _devices
+    devices = (*_devices, *added)
     try:
-        for device in devices:
+        for device in added:
             if device.connection == ALWAYS:
                 device.attach()
         library.set_devices([device.num_ipus for device in devices], [device.float_checks for device in devices])
@@ -218,13 +246,13 @@ def _start(options: Any) -> None:
             library.set_rounding(device.ordinal, device.rounding)
             library.keep_infinities(device.ordinal, device.on_model)
         library.new_epoch()
-        for device in devices:
+        for device in added:
             _watch_plain_ops(library, device)
     except BaseException:
-        for device in devices:
+        for device in added:
             device.close()
         raise
-    _devices = tuple(devices)
+    _devices = devices
 
 
 def _in_force(options: Any) -> Any:

@@ -30,7 +30,7 @@ def requested(options: Any, first: int = 0) -> list[IpuDevice]:
         for selection in options.device_config
     ]
     if not selections:
-        log.default_device(0)
+        log.default_device(first)
         selections = [("auto_count", 1, 0)]
     return [
         _by_id(ordinal, index, options, system) if kind == "cfg_index" else _by_count(ordinal, count, options, system)

@@ -14,7 +14,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.building import compiled_functions, tracing
+from tf_ipu_shim.building import compiled_functions, scopes, tracing
 from tf_ipu_shim.building.strategies import keras_extensions, strategy_extended
 
 _RUN_SINCE = (2, 2)  # the SDK in which `run` took the place of `experimental_run_v2`
@@ -124,6 +124,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
 
     def _run(self, name: str, fn: Any, args: Sequence[Any], kwargs: Any, options: Any) -> Any:
         is_function = compiled_functions.is_function(fn)
+        scopes.have_device(self.extended._ipu_device)
         if context.executing_eagerly() and not is_function:
             raise ValueError(
                 f"{name}(fn, ...) does not support eager execution. It was given {fn!r}: decorate it with "

@@ -27,6 +27,7 @@ from tensorflow.python.framework import indexed_slices, ops
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.building import scopes
 from tf_ipu_shim.building.feeds import ipu_iterators
 from tf_ipu_shim.building.ops import cross_replica_ops
 from tf_ipu_shim.building.strategies import sized_datasets
@@ -148,6 +149,7 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         colocate_with = kwargs.pop("colocate_with", None)
         kwargs["initial_value"] = self._initial_value_on_host(kwargs.get("initial_value"))
+        scopes.have_device(self._ipu_device)
         if colocate_with is None:
             with ops.device(self._ipu_device):
                 return next_creator(**kwargs)
