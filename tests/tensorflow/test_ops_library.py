@@ -287,6 +287,39 @@ def test_outlined_functions():
         assert ipu.function(lambda v: v * 2.0, "doubled")(tf.ones([])).op.name.startswith("doubled/")
 
 
+@pytest.mark.parametrize(
+    "code, op",
+    [
+        (lambda x, numbers: tf.transpose(x, numbers), "Transpose"),
+        (lambda x, numbers: tf.reduce_sum(x, axis=numbers[0]), "Sum"),
+        (lambda x, numbers: tf.reshape(x, tf.stack([numbers[0], 6])), "Reshape"),
+    ],
+)
+def test_outlined_functions_do_not_know_their_arguments(code, op):
+    x = np.arange(6, dtype="f").reshape(2, 3)
+    function = ipu.outlined_function(code)
+
+    def with_argument(x):
+        return function(x, tf.identity([1, 0]))
+
+    def from_around(x):
+        numbers = tf.identity([1, 0])
+        return ipu.outlined_function(lambda x: code(x, numbers), name="inner")(x)
+
+    refused = rf"with op {op} must be a compile-time constant, and it is an argument of the outlined function lambda"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=refused):
+        everywhere(with_argument, x)
+    expected = code(tf.constant(x), np.array([1, 0]))
+    np.testing.assert_array_equal(everywhere(from_around, x)[0], expected)
+    np.testing.assert_array_equal(everywhere(lambda x: function(x, [1, 0]), x)[0], expected)
+
+
+def test_outlined_functions_compute_with_whole_numbers():
+    function = ipu.outlined_function(lambda x, index: tf.gather(x, index) * tf.cast(index, tf.float32))
+    x = np.arange(6, dtype="f").reshape(2, 3)
+    np.testing.assert_array_equal(everywhere(lambda x: function(x, tf.constant(1)), x)[0], x[1])
+
+
 @pytest.mark.parametrize("looped", [False, True])
 def test_print_tensor(capfd, looped):
     def step(x):

@@ -19,6 +19,7 @@ from tf_ipu_shim.lowering import (
     long_loops,
     narrow_casts,
     needed,
+    outlined_arguments,
     outside_scopes,
     overlap,
     pipelines,
@@ -81,6 +82,7 @@ def lower(
     needed.drop_unneeded(functions)
     refuse_marked(Diagnostics(call), functions)
     outside_scopes.refuse_in_control_flow(Diagnostics(call), functions)
+    outlined_arguments.refuse_constants(call, Diagnostics(call), functions)
     accumulated_gradients.keep_in_loops(functions)
     handed_handles.take_from_their_source(functions)
     known_results.make_constants(functions)

@@ -42,6 +42,8 @@ UPDATE_ATTRIBUTE = "_ipu_update"
 RESTARTING_ATTRIBUTE = "_ipu_restarts"
 # On an op that Poplar would refuse when it compiles: its message.
 REFUSED_ATTRIBUTE = "_ipu_refused"
+# On an argument of an outlined function: the function's name.
+OUTLINED_ATTRIBUTE = "_ipu_outlined_argument"
 # On products: options of PopLibs' planner by XLA's instruction, as JSON; and what the script tells XLA by name.
 PLANNING_ATTRIBUTE = "_ipu_planning"
 FRONTEND_ATTRIBUTE = "_XlaFrontendAttributes"

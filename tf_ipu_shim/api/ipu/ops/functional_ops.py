@@ -7,6 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v2 as tf
+from tensorflow.core.framework import attr_value_pb2
+
+from tf_ipu_shim.building import tracing
+from tf_ipu_shim.lowering import vocabulary
 
 
 def outlined_function(
@@ -18,7 +22,9 @@ def outlined_function(
     """Marks a function whose calls share their code on an IPU.
 
     A call computes what the function says, and gradients pass through it. XLA decides here what code is shared; the
-    values do not depend on it.
+    values do not depend on it. Code that calls share knows no values of arguments: a program with a function that takes
+    a shape, an axis or a permutation as a tensor fails with an InvalidArgumentError. Python's numbers and lists, and
+    tensors that the function takes from around it, may be such.
 
     Args:
         func: takes and returns tensors. When left out, what comes back is a decorator.
@@ -49,9 +55,20 @@ def outlined_function(
     @functools.wraps(called)
     def call(*args: Any, **kwargs: Any) -> Any:
         with tf.name_scope(scope):
-            return called(*args, **kwargs)
+            given = (args, kwargs)
+            if tracing.in_compilation():
+                given = tf.nest.map_structure(functools.partial(_argument, scope), given)
+            return called(*given[0], **given[1])
 
     return call
+
+
+def _argument(function: str, value: Any) -> Any:
+    """An argument as the function sees it: whole numbers, which could be shapes or axes, are marked."""
+    if not isinstance(value, tf.Tensor) or not value.dtype.is_integer:
+        return value
+    with tracing.attributes({vocabulary.OUTLINED_ATTRIBUTE: attr_value_pb2.AttrValue(s=function.encode())}):
+        return tf.identity(value, name="argument")
 
 
 def function(func: Callable[..., Any], name: Any = None) -> Any:
