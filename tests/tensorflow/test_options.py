@@ -131,7 +131,7 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
         for _ in range(4):
             session.run(result)
         events = session.run(gen_ipu_ops.ipu_event_trace())
-    kept = [len(list(CACHE.glob(files))) for files in ("*.poplar_exec", "*.tensor_map.json")]
+    kept = [len(list(CACHE.glob(files))) for files in ("*.poplar_exec", "*.tensor_map.json", "*.ipu_bin")]
     shutil.rmtree(CACHE, ignore_errors=True)
     return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err), kept, profiles()
 
@@ -322,6 +322,7 @@ EXERCISES = {
             ("options_bwd", {"availableMemoryProportion": "0.001"}),
         )
     },
+    (IPU_CONFIG, "serialization_output_folder"): ({}, {"config": {"serialization_output_folder": str(CACHE)}}),
     (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
     (IPU_CONFIG, "_profiling.enable_ipu_events"): ({"sdk": "2.3"}, {"config": {"_profiling.enable_ipu_events": True}}),
     (POPLAR_FLAGS, "help"): ({}, {"flags": "--help"}),

@@ -71,6 +71,7 @@ class Program:
         plan: its memory; None where it was not planned.
         run_log: where its runs are written down; nothing that is kept.
         details: what events tell of it; not kept either.
+        result_shapes: of its results, None for one that is not known; nor kept.
     """
 
     answer: Any
@@ -79,6 +80,7 @@ class Program:
     plan: MemoryPlan | None
     run_log: RunLog = RunLog()  # noqa: RUF009
     details: EventDetails = EventDetails()  # noqa: RUF009
+    result_shapes: Sequence[Sequence[int] | None] = ()
 
 
 def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:

@@ -10,7 +10,7 @@ from google.protobuf import message as protobuf
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.compiling import applications, cached_programs, compilation, plain_programs, profiles
+from tf_ipu_shim.compiling import applications, cached_programs, compilation, plain_programs, profiles, serialized
 from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.compiling.lowered import lowered
@@ -51,6 +51,7 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     program, cache = get(library, call, parsed, device)
     answer = program.answer
     answer.node.name = parsed.name
+    serialized.write(library, parsed, device, program)
     if program.needs_engine:
         profiling = device.options.profiling
         answer.compilation.CopyFrom(
@@ -92,7 +93,8 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
 def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Program:
     made = lowered(library, call, request, device)
     engine = needs_engine(request, made.counted)
-    return Program(answer_of(made.runs), made.by_xla.programs, engine, made.plan, made.run_log, made.details)
+    shapes = made.by_xla.result_shapes
+    return Program(answer_of(made.runs), made.by_xla.programs, engine, made.plan, made.run_log, made.details, shapes)
 
 
 def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
@@ -103,7 +105,8 @@ def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device:
         cache = "miss" if directory.read(key.text) is None else "hit"
     # Lowered also where it is kept: only that tells the shapes of its results.
     counted, by_xla, runs, plan, *_ = lowered(library, call, request, device, compiles=cache != "hit")
-    program = Program(answer_of(runs), by_xla.programs, needs_engine(request, counted), plan)
+    engine, shapes = needs_engine(request, counted), by_xla.result_shapes
+    program = Program(answer_of(runs), by_xla.programs, engine, plan, result_shapes=shapes)
     if not program.needs_engine:
         cache = ""
     if directory is not None and key is not None and cache == "miss":

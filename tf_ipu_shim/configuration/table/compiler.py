@@ -5,7 +5,7 @@ from __future__ import annotations
 from tf_ipu_shim.configuration.enums import SchedulingAlgorithm
 from tf_ipu_shim.configuration.table.option import Option
 from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import MEMORY
+from tf_ipu_shim.machine.effects import MEMORY, OUTPUT
 
 _SCHEDULE = "the memory model has one schedule of its own"
 
@@ -23,7 +23,8 @@ OPTIONS: tuple[Option, ...] = (
         "",
         "Directory for compiled executables; empty for none.",
         "serialization_folder",
-        what="there are no Poplar executables to write",
+        effect=OUTPUT,
+        what="two files for each program, in the form of the executable cache and as a list of its streams",
     ),
     Option(
         "optimizations.math.fast",
