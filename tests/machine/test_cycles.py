@@ -303,3 +303,15 @@ def test_random_programs_against_a_calculator(seed):
 
     steps = some(3)
     assert timeline_of({0: block_of(steps)}, GC200, 1).cycles == brute_force(steps)
+
+
+def test_what_is_on_io_tiles_goes_on_by_an_exchange():
+    # 32 tiles send 4,096 bytes each, 4 bytes a cycle.
+    size, tiles = 32 * 4096, 32
+    host = phases_of(Computation("host", "x", (size,)), GC200)
+    given = phases_of(Computation("feed", "x", (size, tiles)), GC200)
+    assert given[: len(host)] == host and [phase.cycles for phase in given[len(host) :]] == [SYNC_CYCLES, 1024]
+    sent = phases_of(Computation("feed", "x", (-size, tiles)), GC200)
+    assert [phase.cycles for phase in sent[:2]] == [SYNC_CYCLES, 1024]
+    assert [given[-1].name, sent[1].name] == ["/infeed", "/inter-tileset-copy"]
+    assert phases_of(Computation("feed", "x", (0, tiles)), GC200) == ()

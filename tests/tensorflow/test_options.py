@@ -137,12 +137,12 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
 
 
 def cycles(environment, config=None, call=None, **options):
-    """Cycles of a program's products, and what the largest needs beside the tensors."""
+    """Cycles of products and of elements on I/O tiles, and what the largest product needs beside the tensors."""
     run = call or products
     environment({**COMPILE_ONLY, **(config or {})}, engine=REPORT, ipus=STAGES if run is pipeline else 1)
     run(**options)
     (file,) = REPORTS.glob("*/*/profile.pop")
-    steps = [row.cycles for row in reader.read(file).programs if row.computation == "product"]
+    steps = [row.cycles for row in reader.read(file).programs if row.computation in ("product", "feed")]
     shutil.rmtree(REPORTS, ignore_errors=True)
     return steps, [ipu.library for ipu in plan().ipus]
 
@@ -186,6 +186,18 @@ def fed(synthetic=False):
         session.run(infeed.initializer)
         session.run(run)
         return session.run(taken).tolist()
+
+
+def streamed():
+    """Runs a loop whose infeed has elements of 16 KiB."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.ones([64, 64], "f")).repeat())
+        outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+        with scopes.ipu_scope("/device:IPU:0"):
+            run = ipu_compiler.compile(lambda: loops.repeat(2, lambda x: outfeed.enqueue(x + x), infeed_queue=infeed))
+        outfeed.dequeue()
+        session.run(infeed.initializer)
+        session.run(run)
 
 
 def normalised():
@@ -245,6 +257,7 @@ STAGE_OPTIONS = PipelineStageOptions(matmul_options={"availableMemoryProportion"
 PLAIN = PipelineStageOptions()
 OFFLOAD = {"offload_weight_update_variables": True}
 MODEL = "--use_ipu_model"
+IO_TILES = {"io_tiles.num_io_tiles": 32, "io_tiles.place_ops_on_io_tiles": True}
 INFEED = "--synthetic_data_categories=infeed"
 # For each entry the settings without it, and what setting it adds.
 EXERCISES = {
@@ -310,6 +323,17 @@ EXERCISES = {
         {},
         {"config": {"matmuls.poplar_options": {"availableMemoryProportion": "0.001"}}},
     ),
+    **{
+        (IPU_CONFIG, f"io_tiles.{option}"): (
+            {"call": streamed, "config": {**IO_TILES, f"io_tiles.{option}": before}},
+            {"config": {**IO_TILES, f"io_tiles.{option}": value}},
+        )
+        for option, before, value in (
+            ("num_io_tiles", 32, 64),
+            ("place_ops_on_io_tiles", False, True),
+            ("available_memory_proportion", 0.9, 0.0),
+        )
+    },
     (MULTI_CONV, "options"): ({}, {"options": {"availableMemoryProportion": "0.001"}}),
     **{
         (section, name): ({"call": call}, {"call": call, name: value})

@@ -20,7 +20,6 @@ SECTIONS = all_options.sections()
 
 RECORDED_OPTIONS = [option for option in table.OPTIONS if option.effect == RECORDED]
 TOGETHER = {
-    "io_tiles.place_ops_on_io_tiles": {"io_tiles.num_io_tiles": 8},
     "experimental.multi_replica_distribution.process_index": {
         "experimental.multi_replica_distribution.process_count": 2
     },

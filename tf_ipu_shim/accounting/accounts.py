@@ -6,11 +6,14 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.accounting.io_tiles import IoTiles
+from tf_ipu_shim.accounting.mapped_tensors import MappedTensors
 from tf_ipu_shim.accounting.plannings import Plannings
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.storage import Storage, Stored
@@ -19,6 +22,8 @@ from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles import Computation
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
 
@@ -33,6 +38,22 @@ def bytes_of(known: Known) -> int:
     return size
 
 
+class Feed(NamedTuple):
+    """A copy of an infeed's element from the host, or to an outfeed.
+
+    Args:
+        block: what the IPU runs, the copy among it.
+        ipu: of the copy.
+        copy: what it moves.
+        name: of what makes the tensor.
+    """
+
+    block: Block
+    ipu: int
+    copy: Computation
+    name: str
+
+
 class Accounts:
     """What is known of a program, and what a walk through it writes down.
 
@@ -42,6 +63,7 @@ class Accounts:
         storage: where variables and accumulators are kept.
         names: of compute sets, where cycles are wanted; then steps say what they compute.
         plannings: of products that have no mark of their own.
+        tensors: takes the tensors that the program makes, where a tensor map is wanted.
 
     Attributes:
         blocks: what each IPU runs.
@@ -52,6 +74,7 @@ class Accounts:
         scopes: for an op's name the traced function that it is in.
         library: all functions by name.
         work: what it computes.
+        feeds: copies of elements of infeeds and outfeeds, where cycles are wanted.
     """
 
     def __init__(
@@ -61,8 +84,9 @@ class Accounts:
         storage: Storage,
         names: ComputeSetNames | None = None,
         plannings: Plannings | None = None,
+        tensors: MappedTensors | None = None,
     ) -> None:
-        self.names = names
+        self.names, self.tensors = names, tensors
         self.plannings = plannings or Plannings()
         self._keys = itertools.count()
         self._request = request
@@ -78,8 +102,18 @@ class Accounts:
         self.coarse: dict[str, str] = {}
         self.scopes: dict[str, str] = {}
         self.work = ProgramWork()
+        self.feeds: list[Feed] = []
         self._variable_values: dict[tuple[int, int], int] = {}
         self._kinds: list[str] | None = None
+
+    def put_on_io_tiles(self, io_tiles: IoTiles, chip: Chip) -> None:
+        """Has what is on I/O tiles go from there to the tiles that compute, or come from these."""
+        used = io_tiles.used_by(self.tensors.rows, chip) if self.tensors is not None else ()
+        for feed in self.feeds:
+            if feed.ipu in used:
+                copy = io_tiles.copy(feed.copy, feed.name)
+                steps = feed.block.steps
+                steps[:] = [step._replace(work=copy) if step.work is feed.copy else step for step in steps]
 
     def new_key(self) -> int:
         """A number for what several IPUs do together."""

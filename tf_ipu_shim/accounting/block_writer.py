@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tensorflow.core.framework import node_def_pb2
 
 from tf_ipu_shim.accounting import pipeline_memory
-from tf_ipu_shim.accounting.accounts import Accounts, bytes_of
+from tf_ipu_shim.accounting.accounts import Accounts, Feed, bytes_of
 from tf_ipu_shim.accounting.recomputation import Mark
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.lowering import vocabulary
@@ -33,6 +33,7 @@ class Held:
         is_remote: whether it is an accumulator in remote memory, of which an IPU has a copy only while it works on it.
         outside: for an argument of a loop's or branch's function: the walk around it, and what it is there.
         is_constant: whether its value is known before anything runs.
+        is_element: whether it is an element of an infeed.
     """
 
     known: Known
@@ -43,6 +44,7 @@ class Held:
     outside: tuple[BlockWriter, Held] | None = None
     is_remote: bool = False
     is_constant: bool = False
+    is_element: bool = False
 
 
 class BlockWriter:
@@ -51,10 +53,11 @@ class BlockWriter:
     Args:
         walk: what is known of the whole program, and what is written down of it.
         blocks: what each IPU runs in it.
+        function_name: of the function; empty for the program.
     """
 
-    def __init__(self, walk: Accounts, blocks: dict[int, Block]) -> None:
-        self.walk = walk
+    def __init__(self, walk: Accounts, blocks: dict[int, Block], function_name: str = "") -> None:
+        self.walk, self.function_name = walk, function_name
         self.blocks = blocks
         self.bound: dict[int, list[int]] = {}  # values of the walk around this one that are used on each IPU
         self.marks: dict[str, Mark] = {}  # ops of stages that are computed anew
@@ -85,7 +88,32 @@ class BlockWriter:
                     # What the compiler knows is in the program, and takes no time to bring.
                     work = None if held.is_constant else self.moved("host", name, bytes_of(held.known))
                     block.run(name, (), (held.at[ipu],), work=work)
+                    if held.is_element:
+                        self._map_element(held, ipu, work)
         return held.at[ipu]
+
+    def _map_element(self, held: Held, ipu: int, work: Computation | None) -> None:
+        """An infeed is on the IPU that first takes an element of it; others have it from there on a real system."""
+        if len(held.at) > 1:
+            self.map_tensor("inter-ipu-copy", held, ipu)
+            return
+        self.map_tensor("infeed", held, ipu, True)
+        if work is not None:
+            self.walk.feeds.append(Feed(self.blocks[ipu], ipu, work, held.name))
+
+    def map_tensor(self, below: str, held: Held, ipu: int, is_feed: bool = False, owner: str = "") -> None:
+        """Has a tensor outside XLA programs in the tensor map, where one is wanted.
+
+        Args:
+            below: what makes it.
+            held: the tensor.
+            ipu: where it is.
+            is_feed: whether it comes from an infeed, or goes to an outfeed.
+            owner: the op that it is named by, if not by what makes it.
+        """
+        if self.walk.tensors is not None:
+            known, name = held.known, owner or held.name
+            self.walk.tensors.tensor(below, name, known.type, known.shape, ipu, is_feed, self.function_name)
 
     def parameters(self, ipu: int, given: Sequence[Held]) -> list[int]:
         """The numbers of the values that an XLA program takes; its part of the block begins with this.

@@ -8,6 +8,7 @@ memory, nothing in place. That figure is coarser, usually higher, and the plan n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import function_pb2, tensor_pb2
@@ -17,8 +18,9 @@ from tf_ipu_shim.accounting import compiler_ir
 from tf_ipu_shim.accounting.accounts import bytes_of
 from tf_ipu_shim.accounting.block_writer import VIEWS, BlockWriter, Held
 from tf_ipu_shim.accounting.computations import InstructionReader
-from tf_ipu_shim.accounting.hlo import HloReader
+from tf_ipu_shim.accounting.hlo import HloReader, Mapped
 from tf_ipu_shim.accounting.instructions import is_gradient
+from tf_ipu_shim.accounting.mapped_tensors import MappedTensors
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.accounting.recomputation import marks_of
 from tf_ipu_shim.accounting.shape_inference import Known, infer, reached
@@ -93,7 +95,8 @@ def _read(
         walk.marks.update(marks_of(library))
     names = walk.walk.names
     instructions = InstructionReader(module, library, names, walk.walk.plannings, ipu) if names is not None else None
-    reader = HloReader(module, walk.blocks[ipu], owner_of, instructions, walk.walk.new_key)
+    mapped = None if walk.walk.tensors is None else _mapped(walk, walk.walk.tensors, ipu)
+    reader = HloReader(module, walk.blocks[ipu], owner_of, instructions, walk.walk.new_key, mapped)
     results, shapes = reader.read(parameters), reader.result_shapes()
     if kept_before:
         walk.block(ipu).run("end of the pipeline", kept_before, ())
@@ -111,6 +114,13 @@ def _read(
         )
         for output, shape, literal, number in zip(outputs, shapes, literals, results)
     ]
+
+
+def _mapped(walk: BlockWriter, tensors: MappedTensors, ipu: int) -> Mapped:
+    def add(instruction: Any, below: str, owner: str, function: str, product: str) -> None:
+        tensors.instruction(instruction, below, owner, ipu, function or walk.function_name, product)
+
+    return add
 
 
 def pipelined_before(walk: BlockWriter, ipu: int, functions: Sequence[function_pb2.FunctionDef]) -> list[int]:

@@ -224,6 +224,20 @@ class InstructionReader:
         same = None if same is None else (self._ipu, same)
         return Computation(kind, self._names.name(fusion.op or owner, below, same), sizes, size, planning)
 
+    def called(self, instruction: Any, context: Context, owner: str) -> str:
+        """What an instruction is called on the IPU, without a number; nothing for what is part of another.
+
+        Args: as for `computation`.
+        """
+        fusion = _fusion_of(instruction, context, owner)
+        if fusion is None:
+            return ""
+        operands = [context.by_id[number] for number in instruction.operand_ids]
+        below, *_ = self._named(
+            instruction, _below(instruction, operands), *_kind_and_sizes(instruction, operands, context.by_id), fusion
+        )
+        return below.partition("/")[0]
+
     def _planning(self, product: Any) -> Planning:
         return self._plannings.of(product.opcode, self._marks.get(product.metadata.op_name, {}))
 

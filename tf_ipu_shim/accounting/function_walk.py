@@ -8,7 +8,7 @@ from types import MappingProxyType
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from tf_ipu_shim.accounting import cluster_walk, lone_loops
-from tf_ipu_shim.accounting.accounts import bytes_of
+from tf_ipu_shim.accounting.accounts import Feed, bytes_of
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
 from tf_ipu_shim.accounting.hlo import is_same
 from tf_ipu_shim.accounting.recomputation import interleaves, recompute
@@ -76,6 +76,7 @@ class FunctionWalk(BlockWriter):
             name, size = self.blocks[source].values[sent].owner, bytes_of(held.known)
             block = self.blocks.setdefault(destination, Block(f"IPU {destination}"))
             results.append(Held(held.known, name=name, at={destination: block.add(Value(size, name, "exchange"))}))
+            self.map_tensor("inter-ipu-copy", results[-1], destination)
             takes.setdefault(source, []).append(sent)
             gives.setdefault(destination, []).append(results[-1].at[destination])
             moves.append((size, source, destination))
@@ -99,7 +100,7 @@ class FunctionWalk(BlockWriter):
 
         Arguments whose numbers are in `remote` are in remote memory.
         """
-        inner = FunctionWalk(self.walk, {})
+        inner = FunctionWalk(self.walk, {}, function)
         arguments = [
             # What a loop carries changes.
             Held(held.known._replace(literal=None), held.variable, False, held.name, {}, (self, held), index in remote)
@@ -226,6 +227,8 @@ class FunctionWalk(BlockWriter):
         is_constant = constants.is_constant(node.op, [held.is_constant for held in inputs])
         results = [Held(made[name], name=node.name, is_constant=is_constant) for name in _output_names(node)]
         if node.op in _FEEDS:
+            for held in results:
+                held.is_element = True
             self.walk.work.feed(node.input[0] if node.input else node.name, [held.known.shape for held in results])
         if node.op == "Const":
             results[0].known = results[0].known._replace(literal=node.attr["value"].tensor)
@@ -237,6 +240,10 @@ class FunctionWalk(BlockWriter):
                 name = f"copy of {held.name} to the host"
                 work = self.moved("host", name, -bytes_of(held.known))
                 self.block(ipu).run(name, (held.at[ipu],), (), work=work)
+                if node.op == vocabulary.OUTFEED_ENQUEUE:
+                    self.map_tensor("outfeed", held, ipu, True, node.name)
+                    if work is not None:
+                        self.walk.feeds.append(Feed(self.blocks[ipu], ipu, work, held.name))
         return results
 
     def _on_ipu(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], results: Sequence[Held]) -> None:

@@ -22,6 +22,9 @@ from tf_ipu_shim.machine.memory import Block, Mode, Value
 
 Tree = Union[int, "list[Tree]"]  # a value's number; a list of them for a tuple
 
+Mapped = Callable[[Any, str, str, str, str], None]
+"""Takes an instruction, what it is called on the IPU, its op, the function it is in, and a product's compute set."""
+
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
 # What makes no value of its own.
@@ -40,6 +43,7 @@ class HloReader:
         owner_of: gives the name to report for an op's own name.
         instructions: tells what each computes, where cycles are wanted.
         key_of: gives a new number to each loop and branch, then.
+        mapped: is told of each tensor that has memory of its own, where a tensor map is wanted.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class HloReader:
         owner_of: Callable[[str], str] = str,
         instructions: InstructionReader | None = None,
         key_of: Callable[[], int] = int,
+        mapped: Mapped | None = None,
     ) -> None:
         self._computations = {computation.id: computation for computation in module.computations}
         self._entry = self._computations[module.entry_computation_id]
@@ -61,6 +66,7 @@ class HloReader:
         self._owner_of = owner_of
         self._instructions = instructions
         self._key_of = key_of
+        self._mapped, self._function = mapped, ""
         self._context: Context | None = None
         self._loop_homes: dict[tuple[int, int], int] = {}  # (loop, element of what it gives) to variable
 
@@ -234,7 +240,7 @@ class HloReader:
     def _inside(self, computation: Any, given: Sequence[Tree], mode: Mode) -> tuple[Block, list[Tree], Tree]:
         """A block of its own for a computation: the block, its arguments and its results."""
         inner = copy.copy(self)
-        inner._block, inner._loop_homes = Block(computation.name), {}
+        inner._block, inner._loop_homes, inner._function = Block(computation.name), {}, computation.name
         outer = self._block.values
         arguments: list[Tree] = []
         for tree in given:
@@ -276,8 +282,20 @@ class HloReader:
         else:
             value = Value(size, name, kind)
         number = block.add(value)
-        block.run(name, takes, (number,), work=None if is_view or is_result else self._computation(instruction, name))
+        work = None if is_view or is_result else self._computation(instruction, name)
+        block.run(name, takes, (number,), work=work)
+        if value.mode is not Mode.VIEW:
+            self._map(instruction, name, work)
         return number
+
+    def _map(self, instruction: Any, name: str, work: Computation | None) -> None:
+        """Tells of a tensor, unless it is only a part of what makes another."""
+        if self._mapped is None or self._instructions is None or self._context is None:
+            return
+        below = self._instructions.called(instruction, self._context, name)
+        if below:
+            product = work.name if work is not None and work.kind == "product" else ""
+            self._mapped(instruction, below, name, self._function, product)
 
     def _computation(self, instruction: Any, name: str) -> Computation | None:
         if self._instructions is None or self._context is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensorflow.python.framework import errors
@@ -14,6 +14,8 @@ from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.hlo import mark_activations
+from tf_ipu_shim.accounting.io_tiles import io_tiles_of
+from tf_ipu_shim.accounting.mapped_tensors import MappedTensor, MappedTensors
 from tf_ipu_shim.accounting.memory_walk import Walk
 from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.savings import savings
@@ -41,10 +43,12 @@ class Details(NamedTuple):
     Args:
         blocks: what each IPU of the first replica runs.
         line_of: gives the user's line for an op.
+        tensors: that the program makes, where compute sets have names.
     """
 
     blocks: Mapping[int, Block]
     line_of: Callable[[str], str | None]
+    tensors: Sequence[MappedTensor] = ()
 
 
 def enabled() -> bool:
@@ -92,12 +96,14 @@ def plan_memory(
 
     def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
         storage = storage_of(request.library, device.options, program.replicas)
-        walk = Walk(request, program, storage, names, plannings)
+        tensors = MappedTensors() if names is not None else None
+        walk = Walk(request, program, storage, names, plannings, tensors)
         counted(walk)
+        walk.put_on_io_tiles(io_tiles_of(device.options), device.chip)
         line_of = _lines(request, walk, user_line)
         made = _plan_of(request, program, device, walk, line_of)
         made = dataclasses.replace(made, coarse=_coarse(walk, user_line))
-        return made, walk.work, Details(walk.blocks, line_of)
+        return made, walk.work, Details(walk.blocks, line_of, tensors.rows if tensors is not None else ())
 
     try:
         made, work, details = plan(Walk.run)

@@ -1,49 +1,74 @@
-"""Where the arguments, variables and pipeline stages of a program are, in the form that trace events tell it in."""
+"""Where the tensors and pipeline stages of a program are, in the form that trace events tell it in."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorflow.python.framework import dtypes
 
+from tf_ipu_shim.accounting.io_tiles import IoTiles
+from tf_ipu_shim.accounting.mapped_tensors import MappedTensor
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles.phases import spread
 
 
-def tensor_map_of(module: str, request: ProgramRequest, program: LoweredProgram, chip: Chip) -> str:
-    """JSON that says on which tiles each argument and variable of a program is, by the linear mapping.
+def tensor_map_of(
+    module: str,
+    request: ProgramRequest,
+    program: LoweredProgram,
+    chip: Chip,
+    made: Sequence[MappedTensor] = (),
+    io_tiles: IoTiles = IoTiles(),  # noqa: B008
+) -> str:
+    """JSON that says on which tiles each tensor of a program is, by the linear mapping.
 
-    `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1 stands for all. What a
-    program makes meanwhile is not in it.
+    Arguments and variables are those of the program itself; what loops, branches and products make belongs to these.
+    `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1 stands for all.
 
     Args:
         module: what the program is called in events.
         request: its call.
         program: what it was lowered to.
         chip: of all IPUs.
+        made: what the program makes, see `MappedTensors`.
+        io_tiles: what is set apart for feeds.
 
     Source: docs/facts.md, section "Profiles": `mappings` of the event COMPILE_END.
     """
     taking = _takers(program)
     arguments = request.library[request.function].signature.input_arg
-    rows = []
+    on_io = io_tiles.used_by(made, chip)
+    rows: dict[str, list[Any]] = {module: []}
     for number, argument in enumerate(arguments):
-        kind = request.variable_types[number] or request.arg_types[number]
+        kind = dtypes.as_dtype(request.variable_types[number] or request.arg_types[number])
         shape = request.variable_shapes[number] if request.variable_types[number] else request.arg_shapes[number]
         ipu = program.variable_ipus[number] if program.variable_ipus[number] >= 0 else taking.get(argument.name, 0)
-        name = request.variable_names[number] or argument.name
-        rows.append(_row(number, name, dtypes.as_dtype(kind), shape, ipu, chip))
+        name = f"XLA_Args/{request.variable_names[number] or argument.name}"
+        size = max(1, kind.size)
+        where = _tiles(shape, size, ipu, chip, io_tiles.others(chip) if ipu in on_io else chip)
+        inst = f"arg{number}.{number + 1}"
+        rows[module].append([inst, 0, list(shape), kind.name.upper(), 0, 0, math.prod(shape), where, name])
+    for tensor in made:
+        shape, size = tensor.shape, tensor.element_bytes
+        if tensor.ipu not in on_io:
+            where = _tiles(shape, size, tensor.ipu, chip, chip)
+        elif tensor.is_feed:
+            where = _on_io_tiles(shape, size, tensor.ipu, chip, io_tiles)
+        else:
+            where = _tiles(shape, size, tensor.ipu, chip, io_tiles.others(chip))
+        row = [tensor.instruction, 0, list(shape), tensor.kind, 0, 0, math.prod(shape), where, tensor.name]
+        rows.setdefault(tensor.computation or module, []).append(row)
     ipus = program.shard_ipus
     stages = [
         [[ipus[shard] if shard >= 0 else shard for shard in shards] for shards in pipeline.devices]
         for pipeline in pipelines_in(request.library.values())
     ]
-    return json.dumps({"mappings": {module: rows}, "pipelines": stages})
+    return json.dumps({"mappings": rows, "pipelines": stages})
 
 
 def _takers(program: LoweredProgram) -> Mapping[str, int]:
@@ -55,11 +80,19 @@ def _takers(program: LoweredProgram) -> Mapping[str, int]:
     return found
 
 
-def _row(number: int, name: str, kind: Any, shape: tuple[int, ...], ipu: int, chip: Chip) -> list[Any]:
+def _tiles(shape: Iterable[int], size: int, ipu: int, chip: Chip, computing: Chip) -> list[list[int]]:
+    """Parts of a tensor on the tiles that compute, which are the first ones of the IPU."""
     elements = math.prod(shape)
-    where = spread(chip, elements, max(1, kind.size))
-    first = ipu * chip.tiles
-    tiles = [[first + tile, min(where.most, elements - tile * where.most)] for tile in range(where.tiles)]
-    return [
-        f"arg{number}.{number + 1}", 0, list(shape), kind.name.upper(), 0, 0, elements, tiles, f"XLA_Args/{name}"
-    ]  # fmt: skip
+    where = spread(computing, elements, size)
+    return _parts(ipu * chip.tiles, where.tiles, where.most, elements)
+
+
+def _on_io_tiles(shape: Iterable[int], size: int, ipu: int, chip: Chip, io_tiles: IoTiles) -> list[list[int]]:
+    """Parts of a tensor on the I/O tiles, which are the last ones of the IPU."""
+    elements = math.prod(shape)
+    most = io_tiles.elements_on_a_tile(elements, size)
+    return _parts((ipu + 1) * chip.tiles - io_tiles.count, -(-elements // most), most, elements)
+
+
+def _parts(first: int, count: int, most: int, elements: int) -> list[list[int]]:
+    return [[first + tile, min(most, elements - tile * most)] for tile in range(count)]

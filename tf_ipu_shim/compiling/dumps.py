@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 from tf_ipu_shim.accounting import faults
+from tf_ipu_shim.accounting.io_tiles import io_tiles_of
 from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
 from tf_ipu_shim.compiling.compilation import module_name
@@ -56,5 +57,6 @@ def _write(module: str, request: ProgramRequest, program: LoweredProgram, device
     if asked.tensor_map_file_path:
         folder = pathlib.Path(asked.tensor_map_file_path)
         folder.mkdir(parents=True, exist_ok=True)
-        text = tensor_map_of(module, request, program, device.chip)
+        io_tiles = io_tiles_of(device.options)
+        text = tensor_map_of(module, request, program, device.chip, details.tensors, io_tiles)
         (folder / f"{module}.tensor_map.json").write_text(text, encoding="utf-8")

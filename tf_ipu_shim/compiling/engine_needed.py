@@ -40,7 +40,7 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
     programs = [functions[name] for name in program.programs]
     if not any(map(_computes, programs)):
         return False
-    return not _is_scalar(request, programs)
+    return not _is_scalar(request, program, programs)
 
 
 def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> bool:
@@ -52,10 +52,12 @@ def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> b
     """
     functions = {function.signature.name: function for function in program.functions}
     programs = [functions[name] for name in program.programs]
-    return any(map(_computes, programs)) and _is_scalar(request, programs)
+    return any(map(_computes, programs)) and _is_scalar(request, program, programs)
 
 
-def _is_scalar(request: ProgramRequest, programs: Sequence[function_pb2.FunctionDef]) -> bool:
+def _is_scalar(request: ProgramRequest, program: LoweredProgram, programs: Sequence[function_pb2.FunctionDef]) -> bool:
+    if program.node.op != vocabulary.LAUNCH:  # it has feeds, or other ops that no argument tells of
+        return False
     return len(programs) == 1 and _all_scalar(request) and all(map(_is_scalar_step, programs[0].node_def))
 
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.accounting.io_tiles import io_tiles_of
+from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
 from tf_ipu_shim.compiling import dumps, profiles, studies
@@ -119,7 +121,7 @@ class _Lowering:
             runs = self._with_calls(program)
             return Lowered(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
-        wants_names = self._profile is not None or self._has_events or study.active()
+        wants_names = self._profile is not None or self._has_events or self._has_dumps or study.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
         plan, work, details = memory_plan.plan_memory(request, program, device, self._diagnostics.user_line, names)
         execution = choose(work) if self._asked.way == AUTO else self._asked
@@ -137,13 +139,18 @@ class _Lowering:
         run_log = profiles.written(self._profile, request, program, device, plan, details)
         if self._has_dumps:
             dumps.written(request, program, device, details)
-        return Lowered(counted, by_xla, runs, plan, run_log, self._event_details(program, names))
+        return Lowered(counted, by_xla, runs, plan, run_log, self._event_details(program, names, details))
 
-    def _event_details(self, program: LoweredProgram, names: ComputeSetNames | None) -> EventDetails:
+    def _event_details(self, program: LoweredProgram, names: ComputeSetNames | None, details: Details) -> EventDetails:
         if not self._has_events or names is None:
             return EventDetails()
-        module = module_name(self._request.function)
-        return EventDetails(tensor_map_of(module, self._request, program, self._device.chip), names.instruction_info())
+        module, chip, io_tiles = (
+            module_name(self._request.function),
+            self._device.chip,
+            io_tiles_of(self._device.options),
+        )
+        tensor_map = tensor_map_of(module, self._request, program, chip, details.tensors, io_tiles)
+        return EventDetails(tensor_map, names.instruction_info())
 
     def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
         """The program with what its launches call of the plugin, and with float16 results as an IPU has them."""
@@ -163,7 +170,7 @@ class _Lowering:
         if plan is not None:
             plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
         run_log = profiles.written(self._profile, self._request, program, self._device, plan, details)
-        return Profiled(program, run_log, self._event_details(program, names))
+        return Profiled(program, run_log, self._event_details(program, names, details))
 
     def _lower(self, chunks: bool) -> LoweredProgram:
         device = self._device

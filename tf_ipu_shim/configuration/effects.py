@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ class Effect:
 
     def parts(self) -> Iterator[Effect]:
         """The option; of a library's options for products, those that change nothing by themselves."""
-        if self.effect != CYCLES:
+        if self.effect != CYCLES or not isinstance(self.value, Mapping):
             yield self
             return
         read = {name: value for name, value in self.value.items() if name in planning.READ}

@@ -133,7 +133,7 @@ class PoplarFlags:
         "Directory for the mapping of tensors to tiles.",
         values="a path",
         effect=OUTPUT,
-        why="a JSON file for each program that is compiled: arguments and variables, by the model's linear mapping",
+        why="a JSON file for each program that is compiled: its tensors, by the model's linear mapping",
     )
     fallback_scheduler: bool = _flag(
         False,

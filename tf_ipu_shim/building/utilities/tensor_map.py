@@ -1,4 +1,4 @@
-"""On which tiles the arguments of a program are, as the event of its compilation tells it."""
+"""On which tiles the tensors of a program are, as the event of its compilation tells it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Tile:
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An argument or variable of a program.
+    """An argument or variable of a program, or what it makes meanwhile.
 
     Args:
-        inst: what the program calls it, such as `arg0.1`.
+        inst: what the program calls it, such as `arg0.1` or `add.3`.
         index: which of several that are called so.
         shape: its axes.
         dtype: such as `FLOAT32`.
@@ -33,7 +33,7 @@ class Tensor:
         has_aliases: whether others are in the same place.
         num_elements: in all.
         tiles: its parts.
-        name: what the script calls it, behind `XLA_Args/`.
+        name: of the op; of an argument what the script calls it, behind `XLA_Args/`.
     """
 
     inst: str
@@ -57,7 +57,7 @@ class Tensor:
 
 
 class TensorMap:
-    """The tensors of a program: its arguments and variables. What it makes meanwhile is not mapped.
+    """The tensors of a program by computation: itself, its loops, branches and products.
 
     Args:
         tensor_map: the JSON of a COMPILE_END event, parsed.

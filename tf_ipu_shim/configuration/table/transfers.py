@@ -6,11 +6,11 @@ from tf_ipu_shim.configuration.enums import MergeRemoteBuffersBehaviour
 from tf_ipu_shim.configuration.table.option import Option
 from tf_ipu_shim.configuration.verification import VerificationOptions
 from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import MEMORY
+from tf_ipu_shim.machine.effects import CYCLES, MEMORY
 
 _GROUPING = "when small transfers or collectives are sent together; each is made by itself here"
 _REMOTE = "how remote buffers are laid out, which the memory model does not tell apart"
-_TILES = "I/O tiles are not set apart in the memory model"
+_TILES = "with `place_ops_on_io_tiles`: elements of feeds go to other tiles by an exchange; the tensor map of events"
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -32,6 +32,7 @@ OPTIONS: tuple[Option, ...] = (
         0,
         "Number of tiles set apart for transfers.",
         "num_io_tiles",
+        effect=CYCLES,
         what=_TILES,
     ),
     Option(
@@ -39,6 +40,7 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "Put transfer operations on the I/O tiles.",
         "place_ops_on_io_tiles",
+        effect=CYCLES,
         what=_TILES,
     ),
     Option(
@@ -46,6 +48,7 @@ OPTIONS: tuple[Option, ...] = (
         0.9,
         "Share of an I/O tile's memory that data may take.",
         "io_tile_available_memory_proportion",
+        effect=CYCLES,
         what=_TILES,
     ),
     Option(

@@ -19,6 +19,7 @@ KINDS = (
     "sort",
     "other",
     "host",
+    "feed",
     "remote",
     "exchange",
     "collective",
@@ -45,6 +46,7 @@ class Computation(NamedTuple):
     | sort | numbers, length of what is sorted |
     | other | numbers given |
     | host, remote | bytes; negative from the IPU |
+    | feed | bytes, negative from the IPU; I/O tiles that they are on |
     | exchange | bytes, IPU that sends, IPU that receives; these three for each copy of it |
     | collective | bytes of each replica |
 

@@ -35,6 +35,7 @@ ERROR_FACTORS = {
     "sort": 4.0,
     "other": 10.0,
     "host": 2.0,
+    "feed": 2.0,
     "remote": 2.0,
     "exchange": 2.0,
     "collective": 2.0,
@@ -331,6 +332,17 @@ def _host(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     return (Phase("host", "", cycles, where.tiles, cycles * where.tiles, abs(size)),)
 
 
+def _feed(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
+    """What is on I/O tiles goes on to the tiles that compute, or comes from these: the I/O tiles are the busiest."""
+    size, tiles = computation.sizes
+    host = _host(computation._replace(sizes=(size,)), chip)
+    if not host:
+        return ()
+    name = "/infeed" if size > 0 else "/inter-tileset-copy"
+    exchange = _exchange(name, chip, -(-abs(size) // tiles), tiles, abs(size))
+    return (*host, *exchange) if size > 0 else (*exchange, *host)
+
+
 _OF_KIND: dict[str, Callable[[Computation, Chip], tuple[Phase, ...]]] = {
     "product": _product,
     "elementwise": _elementwise,
@@ -344,5 +356,6 @@ _OF_KIND: dict[str, Callable[[Computation, Chip], tuple[Phase, ...]]] = {
     "sort": _sort,
     "other": _other,
     "host": _host,
+    "feed": _feed,
     "remote": _host,
 }

@@ -1,0 +1,184 @@
+"""Tensors that programs make, in the tensor map of events: which function they are in, and on which tiles."""
+
+import json
+
+import numpy as np
+import pva
+import pytest
+import tensorflow as tf
+from tf_ipu_shim.ipu import (
+    config,
+    ipu_compiler,
+    ipu_infeed_queue,
+    ipu_outfeed_queue,
+    loops,
+    scopes,
+    test_utils,
+)
+
+v1 = tf.compat.v1
+TILES = 64
+
+
+@pytest.fixture
+def configured(own_environment, monkeypatch):
+    """Configures a model of so many IPUs with events; gives a session."""
+    helper = test_utils.ReportHelper()
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
+
+    def configure(ipus=1, **io_tiles):
+        made = config.IPUConfig()
+        made.auto_select_ipus, made.ipu_model.tiles_per_ipu = ipus, TILES
+        for name, value in io_tiles.items():
+            setattr(made.io_tiles, name, value)
+        test_utils.enable_ipu_events(made)
+        helper.set_autoreport_options(made)
+        made.configure_ipu_system()
+        return helper
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        yield configure, session
+    config.reset_ipu_configuration()
+
+
+def mappings(session, fetched, fed=None):
+    """What the program that is compiled then makes, by its functions, without arguments; the first is itself."""
+    report = test_utils.ReportJSON(None, session)
+    report.reset()
+    session.run(fetched, fed)
+    report.parse_log()
+    found = report.get_tensor_map().mappings.items()
+    return [(name, [one for one in rows if not one.inst.startswith("arg")]) for name, rows in found]
+
+
+def compiled(function, shapes):
+    fed = [v1.placeholder(tf.float32, shape) for shape in shapes]
+    with scopes.ipu_scope("/device:IPU:0"):
+        return ipu_compiler.compile(function, fed), {one: np.ones(one.shape) for one in fed}
+
+
+def kinds(rows):
+    return [row.inst.split(".")[0] for row in rows]
+
+
+def test_what_a_program_makes_and_what_is_only_looked_at(configured):
+    configure, session = configured
+    configure()
+    built, fed = compiled(lambda a, b: tf.reduce_sum(tf.reshape(a + b, [8, 8]), 0), [[64], [64]])
+    [(_, rows)] = mappings(session, built, fed)
+    assert kinds(rows) == ["add", "reduce"]  # a reshape is where its operand is
+    assert [row.shape for row in rows] == [[64], [8]] and rows[0].dtype == "FLOAT32"
+    # 64 numbers of 4 bytes, at least 128 bytes on a tile.
+    assert [(part.tile, part.num_elements) for part in rows[0].tiles] == [(0, 32), (1, 32)]
+
+
+def test_parts_of_one_call_are_no_tensors(configured):
+    configure, session = configured
+    configure()
+    built, fed = compiled(lambda a, b: a + b * 2.0, [[64], [64]])
+    [(_, rows)] = mappings(session, built, fed)
+    assert kinds(rows) == ["scaled-inplace"]
+
+
+def test_products_are_functions_which_all_that_are_alike_share(configured):
+    configure, session = configured
+    configure()
+    built, fed = compiled(lambda a, b, c: tf.matmul(tf.matmul(a, b), tf.matmul(b, c)), [[8, 8], [8, 8], [8, 16]])
+    (_, rows), *products = mappings(session, built, fed)
+    # 8 x 8 by 8 x 8, and by 8 x 16 twice.
+    assert rows == [] and [kinds(made) for _, made in products] == [["dot"], ["dot"]]
+
+
+def test_loops_are_functions(configured):
+    configure, session = configured
+    configure()
+    built, fed = compiled(lambda a: loops.repeat(3, lambda a: tf.sin(a) + 1.0, a), [[64]])
+    (_, rows), (_, inside) = mappings(session, built, fed)[:2]
+    assert rows == [] and "sine" in kinds(inside)
+
+
+def streams(session, shards, size):
+    """A program that adds an infeed's element to itself on one IPU, and doubles that on the next, for an outfeed."""
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.ones(size, np.float32)).repeat())
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+
+    def model():
+        with scopes.ipu_shard(0):
+            x = infeed._dequeue()
+            y = x + x
+        with scopes.ipu_shard(shards - 1):
+            return outfeed.enqueue(y * x)
+
+    with scopes.ipu_scope("/device:IPU:0"):
+        built = ipu_compiler.compile(model)
+    session.run(infeed.initializer)
+    rows = mappings(session, built)[0][1]
+    return {row.inst.split(".")[0]: row for row in rows}, session.run(outfeed.dequeue())
+
+
+def test_feeds_are_on_io_tiles_and_all_else_on_the_others(configured):
+    configure, session = configured
+    helper = configure(num_io_tiles=16, place_ops_on_io_tiles=True)
+    rows, [given] = streams(session, 1, 2048)
+    assert given.tolist() == [2.0] * 2048
+    # 2,048 numbers: 128 on each of the last 16 of 64 tiles; on 48 tiles 44 numbers, 176 bytes, on each but the last.
+    for name in ("infeed", "outfeed"):
+        assert [(part.tile, part.num_elements) for part in rows[name].tiles] == [(48 + at, 128) for at in range(16)]
+    assert [part.num_elements for part in rows["add"].tiles] == [44] * 46 + [24]
+    assert max(rows["multiply"].tile_ids()) < 48
+    programs = pva.openReport(helper.find_report()).compilation.programs
+    names = [one.name for one in programs if one.type == pva.Program.Type.DoExchange]
+    assert sum(name.endswith("/infeed") for name in names) == sum(
+        name.endswith("/inter-tileset-copy") for name in names
+    )
+    assert any(name.endswith("/infeed") for name in names)
+
+
+def test_small_elements_are_one_packet(configured):
+    configure, session = configured
+    configure(num_io_tiles=16, place_ops_on_io_tiles=True)
+    rows, _ = streams(session, 1, 64)
+    assert [(part.tile, part.num_elements) for part in rows["infeed"].tiles] == [(48, 64)]
+
+
+def test_elements_that_do_not_fit_are_not_on_io_tiles(configured):
+    configure, session = configured
+    configure(num_io_tiles=16, place_ops_on_io_tiles=True, available_memory_proportion=0.0)
+    rows, _ = streams(session, 1, 2048)
+    # On 64 tiles 32 numbers, which is all of these.
+    assert [len(rows[name].tiles) for name in ("infeed", "add", "outfeed")] == [64] * 3
+
+
+def test_an_ipu_without_feeds_has_no_io_tiles(configured):
+    configure, session = configured
+    configure(ipus=2, num_io_tiles=16, place_ops_on_io_tiles=True)
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.ones(2048, np.float32)).repeat())
+
+    def model():
+        with scopes.ipu_shard(0):
+            y = tf.sin(infeed._dequeue())
+        with scopes.ipu_shard(1):
+            return tf.cos(y)
+
+    with scopes.ipu_scope("/device:IPU:0"):
+        built = ipu_compiler.compile(model)
+    session.run(infeed.initializer)
+    rows = {row.inst.split(".")[0]: row for row in mappings(session, built)[0][1]}
+    assert len(rows["sine"].tiles) == 47 and rows["cosine"].tile_ids() == list(range(TILES, 2 * TILES))
+    assert rows["inter-ipu-copy"].tile_ids() == rows["cosine"].tile_ids()
+
+
+def test_a_program_that_is_given_nothing_but_a_feed_is_compiled(configured):
+    configure, session = configured
+    configure()
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.ones(128, np.float16)).repeat())
+
+    def model():
+        x = infeed._dequeue()
+        return x * x
+
+    with scopes.ipu_scope("/device:IPU:0"):
+        built = ipu_compiler.compile(model)
+    session.run(infeed.initializer)
+    [(_, rows)] = mappings(session, built)
+    assert kinds(rows) == ["infeed", "multiply"] and json.dumps(rows[1].shape) == "[128]"
