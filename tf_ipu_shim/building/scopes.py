@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.eager import context
 from tensorflow.python.framework import device_spec, dtypes, ops
 
 from tf_ipu_shim.building import tracing
@@ -60,7 +61,7 @@ def have_device(device: Any) -> None:
     Raises:
         InvalidArgumentError: devices are configured, and it is none of them.
     """
-    if isinstance(device, str) and ops.executing_eagerly_outside_functions():
+    if isinstance(device, str) and context.executing_eagerly():
         spec = device_spec.DeviceSpecV2.from_string(device)
         if spec.device_type == "IPU" and spec.device_index:
             devices.named(spec.device_index)
