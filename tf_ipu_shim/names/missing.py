@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names import graphcore_names
+from tf_ipu_shim.names import graphcore_names, instead
 
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
@@ -23,7 +23,10 @@ def knows_module(fullname: str) -> bool:
 
 
 def describe(fullname: str, releases: str) -> str:
-    """The refusal: what was asked for, where it exists, what to do."""
+    """The refusal: what was asked for, where it exists, why it is not here, what to do."""
+    reason = instead.why(fullname)
+    if reason:
+        return f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it: {reason}"
     return (
         f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it yet. "
         "docs/coverage.md in the project's sources lists what is, and CONTRIBUTING.md there says how to add a call."
