@@ -33,9 +33,11 @@ def names(environment, tmp_path):
 
 
 def test_a_product_with_a_number_is_added_in_one_call(names):
+    assert names(lambda a, b: tf.add(a, b * 3.0, name="sum"), [8], [8]) == ["sum/scaled-inplace/AddTo"]
     made = names(lambda a, b, c: tf.add(a, b * c, name="sum"), [8], [8], [])
-    assert made == ["sum/scaled-inplace/AddTo"]
-    assert names(lambda a, b, c: tf.subtract(a, b * c, name="rest"), [8], [8], [1]) == ["rest/scaled-inplace/AddTo"]
+    assert made == ["sum/scaled-inplace-xb-y/AddTo"]  # by a number that only a run knows
+    made = names(lambda a, b, c: tf.subtract(a, b * c, name="rest"), [8], [8], [1])
+    assert made == ["rest/scaled-inplace-xb-y/AddTo"]
 
 
 def test_sums_that_are_scaled_into_something_are_one_function(names):
@@ -95,6 +97,57 @@ def test_a_maximum_with_zero_is_a_relu(names):
 def test_an_operand_that_is_broadcast(names):
     assert names(lambda a, b: tf.subtract(a, b, name="rest"), [4, 8], [8]) == ["rest/fusion/Op/Subtract"]
     assert names(lambda a, b: tf.subtract(a, b, name="rest"), [4, 8], [4, 8]) == ["rest/subtract.1/Op/Subtract"]
+
+
+def test_work_with_one_number_is_an_expression_with_what_it_takes(names):
+    def function(a, b, c):
+        first = tf.multiply(tf.add(a, b, name="sum"), c, name="product")
+        second = tf.divide(tf.subtract(a, b, name="rest"), c, name="part")
+        return tf.maximum(first, second, name="larger")
+
+    assert sorted(names(function, [8], [8], [])) == [
+        "larger/maximum.1/Op/Maximum",
+        "part/expression.1/Op/Divide",
+        "product/expression/Op/Multiply",
+        "rest/expression.1/Op/Subtract",
+        "sum/expression/Op/Add",
+    ]
+
+
+def test_what_is_used_twice_or_is_a_call_is_in_no_expression(names):
+    def twice(a, b):
+        taken = tf.add(a, b, name="sum")
+        return taken, tf.multiply(taken, 2.5, name="product")
+
+    assert sorted(names(twice, [8], [8])) == ["product/fusion/Op/Multiply", "sum/add.1/Op/Add"]
+    made = names(lambda a: tf.add(tf.nn.relu(a, name="kept"), 1.0, name="sum"), [8])
+    assert made == ["kept/relu/Nonlinearity", "sum/fusion/Op/Add"]
+    made = names(lambda a: tf.add(tf.sin(a, name="turned"), 1.5, name="sum"), [8])
+    assert made == ["turned/sine.1/Op/Sin", "sum/fusion/Op/Add"]
+    # What one number of each row is added to is none: the rows have numbers of their own.
+    made = names(lambda a, b, c: tf.add(tf.multiply(a, b, name="product"), c, name="sum"), [4, 8], [4, 8], [8])
+    assert made == ["product/multiply.1/Op/Multiply", "sum/fusion/Op/Add"]
+
+
+def test_a_mean_is_a_sum_that_is_scaled(names):
+    made = names(lambda a: tf.reduce_mean(a, 1, name="mean"), [2, 64], dtype=np.float16)
+    assert [name for name in made if "Multiply" in name or "Divide" in name] == []
+    assert made[0].startswith("mean/fusion/Reduce") and made[-1] == "mean/convert.1/Cast"
+    made = names(lambda a: tf.reduce_mean(a, name="mean"), [64])
+    assert made[-1].startswith("mean/multiply")  # of one number: there is nothing to broadcast
+
+
+def test_convolutions_of_other_shapes_are_other_functions(names):
+    def function(x, kernel):
+        first = tf.nn.conv2d(x, kernel, 1, "SAME", name="first")
+        second = tf.nn.conv2d(first, kernel, 1, "SAME", name="second")
+        return tf.nn.conv2d(tf.reshape(second, [1, 2, 8, 2]), kernel, 1, "SAME", name="third")
+
+    made = names(function, [1, 4, 4, 2], [1, 1, 2, 2])
+    assert [name for name in made if name.endswith("Convolve")] == [
+        "first/convolution/Conv_1x1/Convolve",
+        "third/convolution.1/Conv_1x1/Convolve",
+    ]
 
 
 def test_what_changes_nothing_is_left_out(names):

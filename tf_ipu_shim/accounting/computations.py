@@ -66,8 +66,9 @@ _DRAWN = {
 # Instructions whose first one has no number.
 _BARE = frozenset(
     "avg-pool avg-pool-grad batch-norm-grad batch-norm-inference batch-norm-training convolution dot dynamic-slice "
-    "dynamic-update-slice fusion inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add negate relu "
-    "relu-grad scaled-inplace sigmoid sigmoid-grad sort tanh-grad truncated-normal".split()
+    "dynamic-update-slice expression fusion inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
+    "negate relu relu-grad scaled-inplace scaled-inplace-xb-y sigmoid sigmoid-grad sort tanh-grad "
+    "truncated-normal".split()
 )
 # What has one function for all that are alike, like products.
 _SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
@@ -106,14 +107,16 @@ class ComputeSetNames:
         self.kernels: set[str] = set()
         self._counts: dict[str, int] = {}
         self._shared: dict[Hashable, str] = {}
+        self._groups: dict[Hashable, int] = {}
 
-    def name(self, owner: str, below: str, same: Hashable = None) -> str:
+    def name(self, owner: str, below: str, same: Hashable = None, group: Hashable = None) -> str:
         """The name of a compute set.
 
         Args:
             owner: scope and name of the op.
             below: what XLA calls the instruction, and PopLibs the compute set.
             same: what tells it apart from others that it could share a function with; None where it cannot.
+            group: the same for all that have one number together; None for one that has its own.
 
         Example:
             >>> names = ComputeSetNames()
@@ -123,8 +126,12 @@ class ComputeSetNames:
         if same is not None and same in self._shared:
             return self._shared[same]
         first, _, rest = below.partition("/")
-        count = self._counts.get(first, 0 if first in _BARE else 1)
-        self._counts[first] = count + 1
+        count = self._groups.get(group, -1)
+        if count < 0:
+            count = self._counts.get(first, 0 if first in _BARE else 1)
+            self._counts[first] = count + 1
+        if group is not None:
+            self._groups[group] = count
         parts = [owner, f"{first}.{count}" if count else first, rest]
         made = "/".join(part for part in parts if part)
         if same is not None:
@@ -145,11 +152,13 @@ class Context(NamedTuple):
         by_id: these.
         fusions: what is part of something, see `fusions_in`.
         of_calls: those that stand for an op which is one call.
+        key: tells it apart from all others.
     """
 
     by_id: Mapping[int, Any]
     fusions: Mapping[int, Fusion | None]
     of_calls: Collection[int]
+    key: object
 
 
 class InstructionReader:
@@ -194,7 +203,7 @@ class InstructionReader:
         flipped = {number for number, name in weights.items() if name in names.kernels}
         fusions = fusions_in(by_id, self._ops, flipped)
         names.products.extend(types_of_products(by_id, fusions, weights))
-        return Context(by_id, fusions, _of_calls(by_id))
+        return Context(by_id, fusions, _of_calls(by_id), object())
 
     def computation(self, instruction: Any, context: Context, owner: str) -> Computation | None:
         """What an instruction computes; None for a view, for what is part of another, and for what takes no time.
@@ -219,10 +228,12 @@ class InstructionReader:
         size = _element_bytes(instruction.shape)
         is_shared = kind == "product" or bool(fusion.op or fusion.shared or _SHARED & {fusion.name, instruction.opcode})
         planning = self._planning(instruction) if kind == "product" else Planning()
-        same: Hashable = (instruction.opcode, below, sizes, size, planning) if is_shared else None
+        shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
+        same: Hashable = (instruction.opcode, below, sizes, size, planning, shapes) if is_shared else None
         same = same or self._alike.place(instruction)
         same = None if same is None else (self._ipu, same)
-        return Computation(kind, self._names.name(fusion.op or owner, below, same), sizes, size, planning)
+        group = (context.key, fusion.group) if fusion.group else None
+        return Computation(kind, self._names.name(fusion.op or owner, below, same, group), sizes, size, planning)
 
     def called(self, instruction: Any, context: Context, owner: str) -> str:
         """What an instruction is called on the IPU, without a number; nothing for what is part of another.
@@ -355,6 +366,10 @@ def _element_bytes(shape: Any) -> int:
     if shape.tuple_shapes:
         return max((_element_bytes(part) for part in shape.tuple_shapes), default=4)
     return max(1, shape_bytes(shape) // max(1, elements_of(shape)))
+
+
+def _shapes(instructions: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(instruction.shape.dimensions) for instruction in instructions)
 
 
 def _below(instruction: Any, operands: Sequence[Any]) -> str:

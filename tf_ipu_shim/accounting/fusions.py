@@ -46,6 +46,7 @@ class Fusion(NamedTuple):
         op: the TensorFlow op that it is named by; empty for its own.
         operands: how many tensors it takes; 0 where that stays.
         shared: whether it is part of a group that has one function for all that are alike.
+        group: the instruction that those which are one expression end with; 0 for one that is in none.
     """
 
     name: str = ""
@@ -53,6 +54,7 @@ class Fusion(NamedTuple):
     op: str = ""
     operands: int = 0
     shared: bool = False
+    group: int = 0
 
 
 def fusions_in(
@@ -248,7 +250,9 @@ class _Finder:
         elif alone and tensor.opcode == "scatter" and self._is_all(self._operands(tensor)[0], 0):
             self._found[instruction.id] = Fusion("negate", "Op/Negate", operands=1) if negated else None
         else:
-            self._found[instruction.id] = Fusion("scaled-inplace", "AddTo", operands=2)
+            # By a number that is known only when the program runs.
+            name = "scaled-inplace" if products > 1 or number.id in self._known else "scaled-inplace-xb-y"
+            self._found[instruction.id] = Fusion(name, "AddTo", operands=2)
             if alone:
                 self._share_reduction(tensor)
 
@@ -298,6 +302,8 @@ class _Finder:
             one = user.opcode == "broadcast" and elements_of(user.shape) == elements_of(here.shape)
             if not one and user.id not in self._same:
                 operands = self._operands(user)
+                if user.opcode == "divide" and operands[0].id == here.id and elements_of(user.shape) > 1:
+                    return user if operands[1].id in self._known and self._is_one_number(operands[1]) else None
                 if user.opcode != "multiply" or len(operands) != 2 or operands[0].id == operands[1].id:
                     return None
                 other = next(operand for operand in operands if operand.id != here.id)
@@ -329,8 +335,25 @@ class _Finder:
         library = "Op/Multiply" if divided else ""  # by a number that the compiler knows
         if any(self._is_broadcast(operand) for operand in operands):
             self._found[instruction.id] = Fusion("fusion", library)
+            self._express(instruction, library)
         elif divided:
             self._found[instruction.id] = Fusion("multiply", library)
+
+    def _express(self, instruction: Any, library: str) -> None:
+        """What works on two tensors or casts, and then with one number, is one expression."""
+        operands = self._operands(instruction)
+        if not any(self._is_broadcast(operand) and self._is_one_number(operand) for operand in operands):
+            return
+        for operand in operands:
+            made = self._source(operand)
+            if made.opcode not in ELEMENTWISE or made.id in self._found or not self._is_used_once(made):
+                continue
+            if made.opcode != "convert" and len(made.operand_ids) < 2:
+                continue
+            if made.metadata.op_name not in self._op_types and made.metadata.op_type not in ONE_CALL:
+                group = instruction.id
+                self._found[group] = Fusion("expression", library, group=group)
+                self._found[made.id] = Fusion("expression", group=group)
 
     def _is_broadcast(self, instruction: Any) -> bool:
         made = self._source(instruction)
