@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import config
+from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim.reports import reader
 
@@ -183,3 +183,51 @@ def test_a_convolution_in_an_update_is_part_of_it(names):
     assert [name for name in made if "update" in name] == []
     assert [name for name in made if name.startswith(gradient)][0].endswith("/Conv_4x4/Convolve")
     assert made[-1].startswith(gradient) and made[-1].endswith("/AddTo")
+
+
+def repeated(start, body):
+    """A loop of four iterations over a counter and what the function is given."""
+
+    def function(*fed):
+        return v1.while_loop(lambda i, *_: i < 4, lambda i, *x: (i + 1, *body(i, *x)), (0, *start(*fed)))[1:]
+
+    return function
+
+
+@pytest.fixture
+def compiled_names(environment, tmp_path):
+    """As `names`, of a function that is compiled as one program."""
+    environment(engine={"autoReport.all": "true", "autoReport.directory": str(tmp_path)})
+
+    def run(function, *shapes):
+        with tf.Graph().as_default(), v1.Session() as session:
+            fed = [v1.placeholder(tf.float32, shape, name=f"x{number}") for number, shape in enumerate(shapes)]
+            with scopes.ipu_scope(IPU):
+                result = ipu_compiler.compile(function, fed)
+            session.run(result, {x: np.ones(x.shape) for x in fed})
+        folder = max(tmp_path.iterdir())
+        return [row.name for row in reader.read(folder).compute_sets if row.name != SEEDS]
+
+    yield run
+    config.reset_ipu_configuration()
+
+
+def test_a_counted_loop_has_no_counter_of_its_own(compiled_names):
+    made = compiled_names(repeated(lambda x: [x], lambda i, x: [tf.sin(x, name="turned")]), [8])
+    assert made == ["turned/sine.1/Op/Sin"]
+    # What takes the counter has it counted.
+    made = compiled_names(repeated(lambda x: [x], lambda i, x: [tf.sin(x) * tf.cast(i, tf.float32)]), [8])
+    assert any("Op/Add" in name for name in made)
+
+
+def test_what_a_loop_writes_to_has_memory_of_its_own(compiled_names):
+    def copies(start, body):
+        return sum(name.startswith("Copy_") for name in compiled_names(repeated(start, body), [8]))
+
+    def both(i, x, y):
+        return tf.sin(x), tf.cos(y)
+
+    assert copies(lambda x: [x, x], both) == 1  # one of the two can be where x is
+    assert copies(lambda x: [x, x + 1.5], both) == 0
+    assert copies(lambda x: [x, tf.zeros([8])], both) == 1
+    assert copies(lambda x: [x, tf.zeros([8])], lambda i, x, y: (tf.sin(x) + y, y)) == 0  # nothing writes to it

@@ -173,6 +173,7 @@ class InstructionReader:
 
     Attributes:
         work: counts iterations of loops.
+        counters: instructions that count iterations which are known before a loop runs.
     """
 
     def __init__(
@@ -184,6 +185,7 @@ class InstructionReader:
         ipu: int,
     ) -> None:
         self.work = HloWork(module)
+        self.counters: set[int] = set()
         self._alike, self._ipu = AlikeComputations(module), ipu
         self._plannings, self._marks = plannings, marks_of(functions)
         self._ops = {
@@ -202,6 +204,7 @@ class InstructionReader:
         names.kernels.update(kernels_in(by_id, weights))
         flipped = {number for number, name in weights.items() if name in names.kernels}
         fusions = fusions_in(by_id, self._ops, flipped)
+        fusions.update(dict.fromkeys(self.counters.intersection(by_id)))
         names.products.extend(types_of_products(by_id, fusions, weights))
         return Context(by_id, fusions, _of_calls(by_id), object())
 

@@ -16,6 +16,7 @@ from tensorflow.compiler.xla import xla_data_pb2
 
 from tf_ipu_shim.accounting.computations import Context, InstructionReader
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
+from tf_ipu_shim.accounting.loop_counters import counters_in
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
@@ -201,10 +202,18 @@ class HloReader:
     def _loop(self, instruction: Any, initial: Tree) -> Tree:
         block, name = self._block, self._name(instruction)
         body, condition = self._called(instruction)
+        trips = self._trips(instruction)
+        if self._instructions is not None and trips is not None:
+            self._instructions.counters.update(counters_in(body))
         inner, arguments, results = self._inside(body, [initial], Mode.CARRIED)
         test, _, _ = self._inside(condition, [initial], Mode.BORROWED)
-        gives = []
+        gives: list[int] = []
+        takes: list[int] = []
+        shapes = _leaves(instruction.shape)
         for index, (leaf, argument, result) in enumerate(zip(flat(initial), flat(arguments[0]), flat(results))):
+            if not is_same(inner, result, argument):
+                leaf = self._own(leaf, shapes[index], name, takes)
+            takes.append(leaf)
             size = block.values[leaf].bytes
             if is_same(inner, result, argument):  # such as the weights: nobody writes to them
                 inner.values[argument] = inner.values[argument]._replace(mode=Mode.BORROWED)
@@ -213,8 +222,23 @@ class HloReader:
                 home = self._loop_homes.get((instruction.id, index), -1)
                 value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
             gives.append(block.add(value))
-        block.run(name, flat(initial), gives, (test, inner), True, self._meeting(instruction))
+        block.run(name, takes, gives, (test, inner), True, self._meeting(instruction, trips))
         return _packed(initial, iter(gives))
+
+    def _own(self, leaf: int, shape: Any, name: str, others: Sequence[int]) -> int:
+        """What a loop writes to has memory of its own: constants, and what it has twice, are copied before."""
+        values, source = self._block.values, leaf
+        while values[source].mode is Mode.VIEW and len(values[source].of) == 1:
+            source = values[source].of[0]
+        is_constant = values[source].mode is Mode.ALWAYS and values[source].kind == "constant"
+        elements = math.prod(shape.dimensions)
+        if elements < 2 or not (is_constant or leaf in others):
+            return leaf
+        size, owner = values[leaf].bytes, values[leaf].owner
+        copy_of = self._block.add(Value(size, name, "temporary"))
+        work = Computation("copy", f"Copy_{owner}_to_{name}", (elements,), max(1, size // elements))
+        self._block.run(name, (leaf,), (copy_of,), work=work if self._instructions is not None else None)
+        return copy_of
 
     def _branch(self, instruction: Any, operands: Sequence[Tree]) -> Tree:
         name = self._name(instruction)
@@ -222,18 +246,22 @@ class HloReader:
         inside = [self._inside(body, [given], Mode.BORROWED)[0] for body, given in zip(branches, operands[1:])]
         gives = self._fresh(instruction.shape, name)
         takes = [leaf for operand in operands for leaf in flat(operand)]
-        self._block.run(name, takes, flat(gives), inside, work=self._meeting(instruction))
+        self._block.run(name, takes, flat(gives), inside, work=self._meeting(instruction, None))
         return gives
 
-    def _meeting(self, instruction: Any) -> Meeting | None:
-        """How often a loop runs, or that one of several branches does; None where cycles are not wanted."""
+    def _trips(self, loop: Any) -> int | None:
+        """How often a loop runs; None where that is not known, or not wanted."""
         if self._instructions is None or self._context is None:
             return None
-        called = self._called(instruction)
-        parts = tuple(range(len(called)))
+        return self._instructions.work.known_trips(self._context.by_id, loop, self._called(loop)[1])
+
+    def _meeting(self, instruction: Any, trips: int | None) -> Meeting | None:
+        """How often a loop runs, or that one of several branches does; None where cycles are not wanted."""
+        if self._instructions is None:
+            return None
+        parts = tuple(range(len(self._called(instruction))))
         if instruction.opcode == "conditional":
             return Meeting(self._key_of(), parts=parts, branches=True)
-        trips = self._instructions.work.known_trips(self._context.by_id, instruction, called[1])
         times = UNKNOWN_TRIPS if trips is None else trips
         return Meeting(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
@@ -320,6 +348,13 @@ class HloReader:
 def flat(tree: Tree) -> list[int]:
     """The numbers in a tree, from left to right."""
     return [tree] if isinstance(tree, int) else [leaf for part in tree for leaf in flat(part)]
+
+
+def _leaves(shape: Any) -> list[Any]:
+    """The shapes of arrays in a shape, from left to right."""
+    if shape.element_type != xla_data_pb2.TUPLE:
+        return [shape]
+    return [leaf for part in shape.tuple_shapes for leaf in _leaves(part)]
 
 
 def _packed(structure: Tree, leaves: Iterator[int]) -> Tree:
