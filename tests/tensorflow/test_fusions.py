@@ -150,6 +150,20 @@ def test_convolutions_of_other_shapes_are_other_functions(names):
     ]
 
 
+def test_a_product_of_two_numbers_is_multiplied_before_it_is_broadcast(names):
+    for tensor in (lambda: tf.fill([8], 3.0), lambda: tf.constant([3.0] * 8)):
+        made = names(lambda a, b, tensor=tensor: tf.subtract(a, tensor() * b, name="rest"), [8], [])
+        assert [name for name in made if name.startswith("rest")] == ["rest/fusion/Op/Subtract"]
+        assert sum("multiply" in name for name in made) == 1 and len(made) == 2
+    made = names(lambda a, b: tf.subtract(a, tf.range(8.0) * b, name="rest"), [8], [])
+    assert made == ["rest/scaled-inplace-xb-y/AddTo"]
+
+
+def test_an_operand_with_fewer_axes_is_broadcast_whatever_their_sizes(names):
+    assert names(lambda a, b: tf.add(a, b, name="sum"), [1, 1, 8], [8]) == ["sum/fusion/Op/Add"]
+    assert names(lambda a, b: tf.add(a, b, name="sum"), [1, 1, 8], [1, 1, 8]) == ["sum/add.1/Op/Add"]
+
+
 def test_what_changes_nothing_is_left_out(names):
     def function(a):
         kept = tf.math.divide_no_nan(tf.subtract(tf.multiply(tf.add(a, 0.0), 1.0), 0.0), tf.ones([8]))

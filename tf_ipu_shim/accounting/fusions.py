@@ -181,10 +181,7 @@ class _Finder:
             instruction = self._by_id[instruction.operand_ids[0]]
         if instruction.opcode != "constant":
             return False
-        literal = instruction.literal
-        numbers = {*literal.f32s, *literal.f64s, *literal.s32s, *literal.s64s}
-        numbers.update(np.frombuffer(literal.f16s, np.float16).tolist())
-        return numbers == {number}
+        return _numbers(instruction.literal) == {number}
 
     def _is_one_number(self, instruction: Any) -> bool:
         """Whether a tensor has one number, or one in all places."""
@@ -192,6 +189,13 @@ class _Finder:
         if instruction.opcode == "broadcast":
             return elements_of(self._by_id[instruction.operand_ids[0]].shape) == 1
         return elements_of(instruction.shape) == 1
+
+    def _is_uniform(self, instruction: Any) -> bool:
+        """Whether the compiler knows a tensor's elements, and they are the same."""
+        made = self._source(instruction)
+        while made.opcode in ("broadcast", "convert", "copy", "reduce", "transpose") and made.id in self._known:
+            made = self._source(self._by_id[made.operand_ids[0]])
+        return made.opcode == "constant" and len(_numbers(made.literal)) == 1
 
     def _product_with_number(self, instruction: Any) -> tuple[Any, Any, Any] | None:
         """A tensor times a number that nothing else needs: the product, the tensor, the number."""
@@ -223,6 +227,11 @@ class _Finder:
                 self._found[made] = Fusion("fusion")
             return
         if elements_of(instruction.shape) < 2:
+            return
+        if len(known) == 1 and (self._is_one_number(tensor) or self._is_uniform(tensor)):
+            # The compiler multiplies two numbers then, and broadcasts what that gives.
+            self._found[known[0][0].id] = Fusion("multiply")
+            self._found[instruction.id] = Fusion("fusion")
             return
         for product, _, number in known:
             self._found[product.id] = None
@@ -359,7 +368,16 @@ class _Finder:
         made = self._source(instruction)
         if made.opcode != "broadcast":
             return False
-        return elements_of(made.shape) != elements_of(self._by_id[made.operand_ids[0]].shape)
+        before = self._by_id[made.operand_ids[0]].shape
+        has_more_axes = 0 < len(before.dimensions) < len(made.shape.dimensions)
+        return has_more_axes or elements_of(made.shape) != elements_of(before)
+
+
+def _numbers(literal: Any) -> set[float]:
+    """The numbers of a constant, each once."""
+    numbers = {*literal.f32s, *literal.f64s, *literal.s32s, *literal.s64s}
+    numbers.update(np.frombuffer(literal.f16s, np.float16).tolist())
+    return numbers
 
 
 def _has_type_of(instruction: Any, other: Any) -> bool:
