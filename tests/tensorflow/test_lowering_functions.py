@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from function_builder import Function, program
+from harness import IPU, configure
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from tf_ipu_shim import ipu, memory_report
@@ -45,6 +46,29 @@ def test_what_is_no_function(inputs):
     """A circle, and inputs that name nothing."""
     with pytest.raises(ValueError, match="cycle|names no op"):
         FunctionGraph("f", {}, [op("a", "Neg", *inputs), op("b", "Neg", "a:y:0")], [], ["b"])
+
+
+@pytest.mark.parametrize("way", ["xla", "kernels"])
+def test_what_waits_for_an_argument_waits_for_nothing(own_environment, monkeypatch, way):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    configure()
+
+    @tf.function
+    def called(x, y):
+        with tf.control_dependencies([x]):
+            return tf.identity(y) * 2.0
+
+    def body(i, y):
+        with tf.control_dependencies([i, y]):
+            return tf.identity(i) + 1.0, called(i, y)
+
+    @tf.function(jit_compile=True)
+    def program(x):
+        with tf.control_dependencies([x]):
+            return tf.while_loop(lambda i, y: i < 3.0, body, [0.0, called(x, x) + called(x, 1.0)])
+
+    with tf.device(IPU):
+        np.testing.assert_array_equal(program(tf.constant(3.0)), [3.0, 64.0])
 
 
 def test_an_op_takes_another_ones_place():

@@ -327,5 +327,7 @@ class FunctionGraph:
             signature.is_stateful = signature.is_stateful or op_types.is_stateful(node.op)
             proto = definition.node_def.add()
             proto.CopyFrom(node.proto)
+            if len(proto.input) > len(node.inputs) + len(node.controls):  # an argument is there before anything runs
+                proto.input[:] = [text for text in proto.input if text[1:] not in self.arguments or text[0] != "^"]
             change(proto)
         return definition
