@@ -163,6 +163,35 @@ def test_values_change_places_in_a_loop():
     check(step, 3.0, 5.0)
 
 
+@pytest.mark.parametrize("trips", [0.0, 1.0, 4.0])
+def test_a_value_becomes_one_that_does_not_change(trips):
+    """Which is there in the last iteration too, and must not begin another one."""
+    check(lambda x, y: tf.while_loop(lambda i, a, b: i < trips, lambda i, a, b: (i + 1.0, b, b), [0.0, x, y]), 3.0, 5.0)
+    check(lambda x, y: tf.while_loop(lambda a: a < trips + x, lambda a: (y,), [x]), 3.0, 9.0)
+    check(lambda x, y: tf.while_loop(lambda go, a: go, lambda go, a: (a < y, a * 2.0), [x > 2.0, x]), 3.0, 5.0)
+
+
+def test_what_a_loop_in_a_loop_hands_on_does_not_change_either():
+    total = tf.Variable(0.0)
+
+    def step(x, y):
+        def body(i, a, b):
+            given = tf.while_loop(lambda j, c, d: j < 2.0, lambda j, c, d: (j + 1.0, c * d, d), [0.0, a, y])
+            total.assign_add(given[2])  # in no iteration after the last one
+            return i + 1.0, given[1], given[2]
+
+        return *tf.while_loop(lambda i, a, b: i < 3.0, body, [0.0, x, x]), total.read_value()
+
+    def without_effects(x, y):
+        def body(i, a, b):
+            return i + 1.0, *tf.while_loop(lambda j, c, d: j < a, lambda j, c, d: (j + 1.0, c + d, d), [0.0, a, y])[1:]
+
+        return tf.while_loop(lambda i, a, b: i < 3.0, body, [0.0, x, x])
+
+    check(step, 3.0, 5.0, variables=[total])
+    check(without_effects, 3.0, 5.0)
+
+
 def test_iterations_have_their_side_effects_one_after_the_other():
     one, two = tf.Variable(1.0), tf.Variable(0.0)
 

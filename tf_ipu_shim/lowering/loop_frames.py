@@ -44,12 +44,15 @@ def _can_be_placed(node: node_def_pb2.NodeDef, functions: Mapping[str, function_
     condition, body = (functions.get(name) for name in op_types.called_functions(node))
     if condition is None or body is None:
         return False
-    changing = [
-        argument.type
-        for argument, result in zip(body.signature.input_arg, body.signature.output_arg)
-        if body.ret[result.name] != argument.name
-    ]
+    unchanged = _unchanged(body)
+    changing = [argument.type for place, argument in enumerate(body.signature.input_arg) if place not in unchanged]
     return bool(changing) and op_types.RESOURCE not in changing
+
+
+def _unchanged(body: function_pb2.FunctionDef) -> list[int]:
+    """The values that the body of a loop hands on as they are."""
+    arguments, results = body.signature.input_arg, body.signature.output_arg
+    return [place for place, result in enumerate(results) if body.ret[result.name] == arguments[place].name]
 
 
 class _Framing:
@@ -91,6 +94,12 @@ class _Framing:
                 _Frame(self, node, [_Part(self._functions[name]) for name in op_types.called_functions(node)], used)
             else:
                 self._made.node_def.add().CopyFrom(node)
+
+    def handed_on(self, node: node_def_pb2.NodeDef) -> list[int]:
+        """The results of an op that are what it takes, once it is placed: those that a loop does not change."""
+        if not _can_be_placed(node, self._functions):
+            return []
+        return _unchanged(self._functions[node.attr["body"].func.name])
 
     def add(self, name: str, op: str, inputs: Iterable[str], like: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
         """Adds an op that runs where another one does."""
@@ -262,8 +271,11 @@ class _Frame:
         returns = [self._returns[place] for place in self._changing]
         results, ends = self._add("body", self._body, inside, returns, runs)
         ends = self._few(ends, len(results), "end")
+        unchanging = set(inside.values()).difference(inside[place] for place in self._changing)
         for place, result in zip(self._changing, results):
-            node = self._op("next", place, "NextIteration", [result, *ends])
+            # What does not change is there in the last iteration too, which no other may follow.
+            controls = [runs()] if result in unchanging and not ends else ends
+            node = self._op("next", place, "NextIteration", [result, *controls])
             merges[place].input.append(f"{node.name}:output:0")
 
     def _add(
@@ -284,11 +296,13 @@ class _Frame:
         nodes = part.needed(returns)
         names = {node.name: self._framing.fresh.like(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
         arguments = {argument: given.get(place, "") for place, argument in enumerate(part.graph.arguments)}
+        handed_on: dict[str, str] = {}  # results of loops in it that these do not change
         led_to = {_op_of(given[place]) for place in self._changing}
 
         def tensor(text: str) -> str:
             node, separator, rest = text.partition(":")
-            return names[node] + separator + rest if separator else arguments[text]
+            text = names[node] + separator + rest if separator else arguments[text]
+            return handed_on.get(text, text)
 
         protos = []
         for node in nodes:
@@ -301,6 +315,7 @@ class _Frame:
             if node.op in vocabulary.FUNCTION_ATTRIBUTES or led_to.isdisjoint([*map(_op_of, data), *controls]):
                 proto.input.append(guard())
             led_to.add(proto.name)
+            handed_on.update((f"{proto.name}:output:{place}", data[place]) for place in self._framing.handed_on(proto))
             protos.append(proto)
         results, ends = [tensor(text) for text in returns], [f"^{names[end]}" for end in dict.fromkeys(part.ends)]
         self._framing.place(protos, [*results, *ends])
