@@ -240,6 +240,38 @@ def test_functions_that_tensorflow_1_calls_by_ops_of_their_name():
     np.testing.assert_array_equal(run(result), [[6 * 5, 12 * 7], [5, 7]])
 
 
+@pytest.mark.parametrize("way", ["xla", "kernels"])
+def test_a_write_after_such_a_call_comes_after_a_read_in_it(own_environment, monkeypatch, way):
+    """The read takes long to come; the write has nothing else to wait for. What no result needs does not run."""
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+
+    @function.Defun(tf.float32, tf.resource, func_name="read_late")
+    def read_late(x, handle):
+        tf.raw_ops.AssignAddVariableOp(resource=handle, value=100.0)
+        matrix = product = tf.ones([400, 400]) * x
+        for _ in range(10):
+            product = tf.matmul(product, matrix) * 0.001
+        with tf.control_dependencies([product]):
+            return tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+
+    with tf.Graph().as_default():
+        with tf.device(IPU):
+            variable = v1.get_variable("variable", initializer=1.0, use_resource=True)
+
+        def model():
+            before = read_late(0.5, variable.handle)
+            with tf.control_dependencies([before]):
+                with tf.control_dependencies([variable.assign(7.0)]):
+                    return before, variable.read_value()
+
+        with scopes.ipu_scope(IPU):
+            results = ipu_compiler.compile(model)
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            assert session.run(results) == [1.0, 7.0]
+            assert session.run(results) == [7.0, 7.0]
+
+
 def test_a_function_of_such_functions_that_xla_cannot_compile():
     """`ctc_loss` has loops of them; in TensorFlow 2.15 with ops that change tensors in place, which XLA has not."""
 

@@ -1,15 +1,18 @@
 """Calls as TensorFlow 1 wrote them: an op whose type is the name of a function, as `tf.nn.ctc_loss` still makes them.
 
-They become calls like all others, so that every pass, and XLA, knows them for what they are.
+They become calls like all others, so that every pass, and XLA, knows them for what they are. Such a function runs what
+its results need, and the call has ended once there are all of these: that is written down by naming the ops that do
+something to variables on the way. Else a write after the call could come before a read in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import calls
+from tf_ipu_shim.lowering import calls, op_types
+from tf_ipu_shim.lowering.reachable import reachable
 
 
 def as_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, function_pb2.FunctionDef]:
@@ -19,9 +22,34 @@ def as_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, funct
         library: functions by name; they stay as they are.
 
     Returns:
-        The same functions, but for those that had such calls.
+        The same functions, but for those that had such calls or are called so.
     """
-    return {name: _with_calls(function, library) for name, function in library.items()}
+    made = {name: _with_calls(function, library) for name, function in library.items()}
+    for name in {node.op for function in library.values() for node in function.node_def if node.op in library}:
+        made[name] = _naming_effects(made[name])
+    return made
+
+
+def _naming_effects(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """The same function, with the ops with a side effect that its results need, and reads, as ops that must run."""
+    made = function_pb2.FunctionDef()
+    made.CopyFrom(function)
+    nodes = {node.name: node for node in made.node_def}
+    named = set(made.control_ret.values())
+    for name in reachable(map(_op_of, made.ret.values()), lambda name: _taken(nodes[name]) if name in nodes else ()):
+        if name in nodes and name not in named and op_types.is_stateful(nodes[name].op):
+            made.signature.control_output.append(name)
+            made.control_ret[name] = name
+    return made
+
+
+def _taken(node: node_def_pb2.NodeDef) -> Iterator[str]:
+    """The ops and arguments that an op needs."""
+    return map(_op_of, node.input)
+
+
+def _op_of(text: str) -> str:
+    return text.lstrip("^").partition(":")[0]
 
 
 def _with_calls(
