@@ -83,7 +83,7 @@ def test_the_message_says_where_by_how_much_and_what_to_try():
     assert re.search(r"IPU 1 \(shard 1\), which has 2,555,904: 3,200 bytes over, on 4 of 4 tiles", text)
     assert re.search(r"2,555,904 bytes  weight +weights \(shard 1\)", text)
     assert re.search(r"3,200 bytes  temporary +MatMul \(shard 1, train.py:12, in model\)", text)
-    assert re.search(r"What to try: .*shard.*float16.*debug\.allowOutOfMemory", text)
+    assert re.search(r"What to try: .*shard.*float16.*\n.*debug\.allowOutOfMemory", text)
 
 
 def test_the_fullest_ipu_is_named_first_and_the_others_after_it():

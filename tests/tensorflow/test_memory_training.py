@@ -357,6 +357,37 @@ def test_accumulation_without_a_pipeline():
     assert plan.remote == {"optimizer_state": WEIGHTS}
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_state_of_one_variable_at_a_time_is_on_the_chip(shared):
+    """Stages of six layers: while Adam updates one, the others' moments are in remote memory, or parts of them."""
+    configure(4 if shared else 2)
+    infeed, outfeed = feed()
+
+    def stage(number):
+        def forward(x):
+            for place in range(6):
+                x = layer(x, 6 * number + place)
+            return tf.reduce_sum(x) if number else x
+
+        return forward
+
+    def optimizer(loss):
+        return OptimizerFunctionOutput(ipu.optimizers.CrossReplicaOptimizer(v1.train.AdamOptimizer(0.1)), loss)
+
+    option = "replicated_optimizer_state_sharding" if shared else "offload_weight_update_variables"
+    plans = run(
+        lambda: pipelining_ops.pipeline(
+            [stage(0), stage(1)], 4, infeed_queue=infeed, outfeed_queue=outfeed, optimizer_function=optimizer,
+            pipeline_schedule=PipelineSchedule.Sequential, **{option: True},
+        ),
+        infeed,
+    )  # fmt: skip
+    kept = 6 * 2 * WEIGHTS + (6 * WEIGHTS if shared else 0)  # weights, accumulators, half of the moments
+    for plan in plans:
+        # The mini-batch in work, or two moments and the work of one update; all moments would be 12 more.
+        assert kept < plan.peak_bytes < kept + 9 * WEIGHTS
+
+
 def test_what_the_forward_pass_writes_is_no_optimizer_state():
     configure(1)
 
@@ -439,7 +470,7 @@ def test_out_of_memory_says_what_recomputation_saves(monkeypatch):
     with pytest.raises(tf.errors.InternalError) as caught:
         pipelined(4)
     found = re.search(r"([\d,]+) bytes +recomputation \(allow_recompute=True\): fits then", str(caught.value))
-    assert "What would save most on IPU 0, by the memory plan:" in str(caught.value)
+    assert "What would save most on IPU 0, by a new memory plan for each:" in str(caught.value)
     (before,) = memory_report().devices[0].programs
     configure(4, recompute=True)
     with tf.Graph().as_default():

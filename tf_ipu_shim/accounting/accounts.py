@@ -6,20 +6,20 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tensorflow.core.framework import node_def_pb2
-from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.io_tiles import IoTiles
 from tf_ipu_shim.accounting.mapped_tensors import MappedTensors
 from tf_ipu_shim.accounting.plannings import Plannings
 from tf_ipu_shim.accounting.shape_inference import Known
+from tf_ipu_shim.accounting.sizes import Sizes
 from tf_ipu_shim.accounting.storage import Storage, Stored
 from tf_ipu_shim.accounting.variable_kinds import WEIGHT, variable_kinds
 from tf_ipu_shim.accounting.work import ProgramWork
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.chips import Chip
@@ -27,15 +27,14 @@ from tf_ipu_shim.machine.cycles import Computation
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
 
-def bytes_of(known: Known) -> int:
-    """Bytes of a tensor; 0 where its shape is not known, and for what has no fixed size."""
-    if known.shape is None or not known.type:
-        return 0
-    kind = dtypes.as_dtype(known.type).base_dtype
-    size = 0 if kind in (dtypes.string, dtypes.resource, dtypes.variant) else kind.size
-    for dimension in known.shape:
-        size *= dimension
-    return size
+def samples_of(request: ProgramRequest) -> int:
+    """The first axis of the largest argument that a run is fed; 0 where there is none."""
+    shapes = [
+        shape
+        for kind, shape in zip(request.arg_types, request.arg_shapes)
+        if kind != op_types.RESOURCE and shape is not None and len(shape) > 0
+    ]
+    return max(((math.prod(shape), shape[0]) for shape in shapes), default=(0, 0))[1]
 
 
 class Feed(NamedTuple):
@@ -64,6 +63,8 @@ class Accounts:
         names: of compute sets, where cycles are wanted; then steps say what they compute.
         plannings: of products that have no mark of their own.
         tensors: takes the tensors that the program makes, where a tensor map is wanted.
+        sizes: what tensors count.
+        modules: XLA's form of its programs, by what they are made of, where another walk looks at them too.
 
     Attributes:
         blocks: what each IPU runs.
@@ -75,6 +76,7 @@ class Accounts:
         library: all functions by name.
         work: what it computes.
         feeds: copies of elements of infeeds and outfeeds, where cycles are wanted.
+        fed_samples: of the mini-batch, where it is an argument; 0 where it comes from an infeed.
     """
 
     def __init__(
@@ -85,8 +87,11 @@ class Accounts:
         names: ComputeSetNames | None = None,
         plannings: Plannings | None = None,
         tensors: MappedTensors | None = None,
+        sizes: Sizes | None = None,
+        modules: dict[Any, Any] | None = None,
     ) -> None:
         self.names, self.tensors = names, tensors
+        self.sizes, self.modules = sizes or Sizes(), modules
         self.plannings = plannings or Plannings()
         self._keys = itertools.count()
         self._request = request
@@ -105,6 +110,9 @@ class Accounts:
         self.feeds: list[Feed] = []
         self._variable_values: dict[tuple[int, int], int] = {}
         self._kinds: list[str] | None = None
+        nodes = (node for function in request.library.values() for node in function.node_def)
+        has_infeeds = self.sizes.half_batch and any(node.op in vocabulary.INFEEDS for node in nodes)
+        self.fed_samples = 0 if has_infeeds else samples_of(request)
 
     def put_on_io_tiles(self, io_tiles: IoTiles, chip: Chip) -> None:
         """Has what is on I/O tiles go from there to the tiles that compute, or come from these."""
@@ -129,7 +137,7 @@ class Accounts:
         """A pipeline whose stages name IPUs of the device instead of shards; -1 for all stays as it is."""
         ipus = self._program.shard_ipus
         devices = tuple(tuple(ipus[shard] if shard >= 0 else shard for shard in stage) for stage in pipeline.devices)
-        return dataclasses.replace(pipeline, devices=devices)
+        return self.storage.scheduled(self.sizes.in_flight(dataclasses.replace(pipeline, devices=devices)))
 
     def variable(self, ipu: int, index: int) -> int:
         """The always-live value of a variable on an IPU, by the number of the program's argument."""
@@ -144,7 +152,8 @@ class Accounts:
 
     def size_of(self, index: int) -> int:
         """Bytes of a variable."""
-        return bytes_of(Known(self._request.variable_types[index], self._request.variable_shapes[index]))
+        kind, shape = self._request.variable_types[index], self._request.variable_shapes[index]
+        return self.sizes.of(Known(kind, shape))
 
     def stored(self, index: int) -> Stored:
         """Where a variable is kept."""

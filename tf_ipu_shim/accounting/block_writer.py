@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tensorflow.core.framework import node_def_pb2
 
 from tf_ipu_shim.accounting import pipeline_memory
-from tf_ipu_shim.accounting.accounts import Accounts, Feed, bytes_of
+from tf_ipu_shim.accounting.accounts import Accounts, Feed
 from tf_ipu_shim.accounting.recomputation import Mark
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.cycles import Computation
-from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 
 VIEWS = vocabulary.VIEWS | {"BroadcastTo", "Transpose", vocabulary.READ_VARIABLE}
 """Ops that are looked at one by one, and that need no memory of their own."""
@@ -81,12 +81,12 @@ class BlockWriter:
                 given = around.blocks[ipu].values[outer]
                 held.at[ipu] = block.add(given._replace(mode=Mode.BORROWED, of=(), home=-1))
             else:
-                held.at[ipu] = block.add(Value(bytes_of(held.known), held.name, "argument"))
+                held.at[ipu] = block.add(Value(self.walk.sizes.of(held.known), held.name, "argument"))
                 if not held.is_fed:
                     block.begin_segment()
                     name = f"copy of {held.name} from the host"
                     # What the compiler knows is in the program, and takes no time to bring.
-                    work = None if held.is_constant else self.moved("host", name, bytes_of(held.known))
+                    work = None if held.is_constant else self.moved("host", name, self.walk.sizes.of(held.known))
                     block.run(name, (), (held.at[ipu],), work=work)
                     if held.is_element:
                         self._map_element(held, ipu, work)
@@ -115,13 +115,15 @@ class BlockWriter:
             known, name = held.known, owner or held.name
             self.walk.tensors.tensor(below, name, known.type, known.shape, ipu, is_feed, self.function_name)
 
-    def parameters(self, ipu: int, given: Sequence[Held]) -> list[int]:
-        """The numbers of the values that an XLA program takes; its part of the block begins with this.
+    def parameters(self, ipu: int, given: Sequence[Held]) -> tuple[list[int], dict[int, Step]]:
+        """What an XLA program takes; its part of the block begins with this.
 
-        What is not whole on the chip, or not at all, is copied there for as long as the program needs it.
+        Returns:
+            The numbers of the values. Of those that are not whole on the chip, or not at all, the steps that bring
+            them, which `load` puts where they are wanted.
         """
         numbers = {index: self.value(ipu, held) for index, held in enumerate(given) if self._is_whole(held)}
-        block = self.block(ipu)
+        block, loads = self.block(ipu), {}
         for index, held in enumerate(given):
             if index not in numbers:
                 kind, name = "accumulator", held.name
@@ -130,10 +132,28 @@ class BlockWriter:
                     is_shared = self.walk.stored(held.variable).is_shared
                     kind = "exchange" if is_shared else self.walk.kind_of(held.variable)
                     name = self.walk.name_of(held.variable)
-                numbers[index] = block.add(Value(bytes_of(held.known), name, kind))
-                work = self.moved("remote", f"load of {name}", bytes_of(held.known))
-                block.run(f"load of {name}", (), (numbers[index],), work=work)
-        return [numbers[index] for index in range(len(given))]
+                size = self.walk.sizes.of(held.known)
+                numbers[index] = block.add(Value(size, name, kind))
+                work = self.moved("remote", f"load of {name}", size)
+                loads[numbers[index]] = Step(f"load of {name}", (), (numbers[index],), work=work)
+        return [numbers[index] for index in range(len(given))], loads
+
+    def load(self, ipu: int, begin: int, loads: Mapping[int, Step]) -> None:
+        """Puts loads into what an IPU runs, each before the first step that takes what it brings.
+
+        Args:
+            ipu: the IPU.
+            begin: the number of the program's first step.
+            loads: steps by the number of the value that they bring.
+        """
+        if not loads:
+            return
+        block, waiting = self.blocks[ipu], dict(loads)
+        steps = []
+        for step in block.steps[begin:]:
+            steps += [waiting.pop(number) for number in dict.fromkeys(step.takes) if number in waiting]
+            steps.append(step)
+        block.steps[begin:] = [*waiting.values(), *steps]
 
     def _is_whole(self, held: Held) -> bool:
         if held.variable >= 0:
@@ -148,7 +168,7 @@ class BlockWriter:
         """An op that is not looked into, where cycles are wanted: by what it gives. Views take no time."""
         if self.walk.names is None or node.op in VIEWS:
             return None
-        size = sum(map(bytes_of, gives))
+        size = sum(map(self.walk.sizes.of, gives))
         if node.op == vocabulary.COLLECTIVE:
             return self.moved("collective", node.name, size)
         return Computation("other", node.name, (-(-size // 4),))

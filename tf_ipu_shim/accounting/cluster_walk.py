@@ -15,7 +15,6 @@ from tensorflow.core.framework import function_pb2, tensor_pb2
 from tensorflow.python.framework import dtypes, errors, tensor_util
 
 from tf_ipu_shim.accounting import compiler_ir
-from tf_ipu_shim.accounting.accounts import bytes_of
 from tf_ipu_shim.accounting.block_writer import VIEWS, BlockWriter, Held
 from tf_ipu_shim.accounting.computations import InstructionReader
 from tf_ipu_shim.accounting.hlo import HloReader, Mapped
@@ -50,12 +49,28 @@ def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -
     arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in fed]
     library = [with_stand_ins(each) for each in (definition, *reached(definition.node_def, walk.walk.library))]
     try:
-        module = compiler_ir.shared().hlo(function, library, arguments)
+        module = _module(walk, definition, library, arguments)
     except compiler_ir.NoProgramError as error:
         return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
     walk.walk.work.launch(function, module, library)
     traced = (walk.walk.library[function], *reached(definition.node_def, walk.walk.library))
     return _read(walk, ipu, module, definition, traced, fed)
+
+
+def _module(
+    walk: BlockWriter,
+    definition: function_pb2.FunctionDef,
+    library: Sequence[function_pb2.FunctionDef],
+    arguments: Sequence[compiler_ir.Argument],
+) -> hlo_pb2.HloModuleProto:
+    """XLA's form of a program; a walk that shares them takes it from the one before."""
+    name, known = definition.signature.name, walk.walk.modules
+    if known is None:
+        return compiler_ir.shared().hlo(name, library, arguments)
+    key = (name, definition.SerializeToString(deterministic=True), tuple(arguments))
+    if key not in known:
+        known[key] = compiler_ir.shared().hlo(name, library, arguments)
+    return known[key]
 
 
 def _fed(walk: BlockWriter, function: str, inputs: Sequence[Held]) -> tuple[function_pb2.FunctionDef, list[Held]]:
@@ -82,7 +97,8 @@ def _read(
     """Adds a program in XLA's own form; returns what it gives."""
     function = definition.signature.name
     kept_before = pipelined_before(walk, ipu, library)
-    values = walk.parameters(ipu, fed)
+    values, loads = walk.parameters(ipu, fed)
+    begin = len(walk.blocks[ipu].steps)
     # XLA gives no parameter to a variable without a value.
     parameters = [value for value, held in zip(values, fed) if held.known.type]
     scopes, scope = walk.walk.scopes, walk.walk.scope_of(function)
@@ -96,8 +112,11 @@ def _read(
     names = walk.walk.names
     instructions = InstructionReader(module, library, names, walk.walk.plannings, ipu) if names is not None else None
     mapped = None if walk.walk.tensors is None else _mapped(walk, walk.walk.tensors, ipu)
-    reader = HloReader(module, walk.blocks[ipu], owner_of, instructions, walk.walk.new_key, mapped)
+    axes = {value: held.known.axis for value, held in zip(values, fed) if held.known.axis is not None}
+    block, sizes = walk.blocks[ipu], walk.walk.sizes
+    reader = HloReader(module, block, owner_of, instructions, walk.walk.new_key, mapped, sizes, axes)
     results, shapes = reader.read(parameters), reader.result_shapes()
+    walk.load(ipu, begin, loads)
     if kept_before:
         walk.block(ipu).run("end of the pipeline", kept_before, ())
     outputs, literals = definition.signature.output_arg, reader.result_literals()
@@ -107,7 +126,7 @@ def _read(
         )
     return [
         _held(
-            Known(output.type, shape, literal=_proto(literal, output.type, shape)),
+            Known(output.type, shape, literal=_proto(literal, output.type, shape), axis=reader.axes.get(number)),
             definition.ret[output.name],
             ipu,
             number,
@@ -180,7 +199,7 @@ def _op_by_op(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]
         for output, types in op_types.output_types(node).items():
             for index in range(len(types)):
                 tensor = f"{node.name}:{output}:{index}"
-                value = Value(bytes_of(known[tensor]), node.name, kind)
+                value = Value(walk.walk.sizes.of(known[tensor]), node.name, kind)
                 if node.op == "Const":
                     value = value._replace(kind="constant", mode=Mode.ALWAYS)
                 elif node.op in VIEWS:

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from tf_ipu_shim.accounting import cluster_walk, lone_loops
-from tf_ipu_shim.accounting.accounts import Feed, bytes_of
+from tf_ipu_shim.accounting.accounts import Feed
+from tf_ipu_shim.accounting.batch_axes import Axis
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
 from tf_ipu_shim.accounting.hlo import is_same
 from tf_ipu_shim.accounting.recomputation import interleaves, recompute
@@ -73,7 +74,7 @@ class FunctionWalk(BlockWriter):
         for copy, held in zip(copies, given):
             source, destination = copy.attr["source"].i, copy.attr["destination"].i
             sent = self.value(source, held)
-            name, size = self.blocks[source].values[sent].owner, bytes_of(held.known)
+            name, size = self.blocks[source].values[sent].owner, self.walk.sizes.of(held.known)
             block = self.blocks.setdefault(destination, Block(f"IPU {destination}"))
             results.append(Held(held.known, name=name, at={destination: block.add(Value(size, name, "exchange"))}))
             self.map_tensor("inter-ipu-copy", results[-1], destination)
@@ -119,7 +120,7 @@ class FunctionWalk(BlockWriter):
         remote = {
             index
             for index in accumulators
-            if self.walk.storage.of("accumulator", bytes_of(inputs[index].known), 1).remote
+            if self.walk.storage.of("accumulator", self.walk.sizes.of(inputs[index].known), 1).remote
         }
         trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
         with self.walk.work.repeated(trips, in_chunks, pipeline.count if pipeline is not None else None):
@@ -134,11 +135,11 @@ class FunctionWalk(BlockWriter):
             left = Held(held.known._replace(literal=None), name=node.name, is_remote=index in remote)
             for ipu, number in result.at.items():
                 if left.is_remote:
-                    self.walk.keep_remote(ipu, "accumulator", bytes_of(held.known))
+                    self.walk.keep_remote(ipu, "accumulator", self.walk.sizes.of(held.known))
                     left.name = body.blocks[ipu].values[number].owner
                     continue
                 block, inner = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")), body.blocks[ipu]
-                value = Value(bytes_of(held.known), node.name, "temporary")
+                value = Value(self.walk.sizes.of(held.known), node.name, "temporary")
                 if index in accumulators:
                     value = value._replace(owner=inner.values[number].owner, kind="accumulator")
                 if ipu in argument.at:
@@ -184,7 +185,7 @@ class FunctionWalk(BlockWriter):
             made = Held(alternatives[0].known._replace(literal=None), name=node.name)
             for ipu in sorted({ipu for result in alternatives for ipu in result.at}):
                 block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
-                made.at[ipu] = block.add(Value(bytes_of(made.known), node.name, "temporary"))
+                made.at[ipu] = block.add(Value(self.walk.sizes.of(made.known), node.name, "temporary"))
                 gives.setdefault(ipu, []).append(made.at[ipu])
             left.append(made)
         meeting = Meeting(self.walk.new_key(), branches=True) if self.walk.names is not None else None
@@ -227,9 +228,10 @@ class FunctionWalk(BlockWriter):
         is_constant = constants.is_constant(node.op, [held.is_constant for held in inputs])
         results = [Held(made[name], name=node.name, is_constant=is_constant) for name in _output_names(node)]
         if node.op in _FEEDS:
+            self.walk.work.feed(node.input[0] if node.input else node.name, [held.known.shape for held in results])
             for held in results:
                 held.is_element = True
-            self.walk.work.feed(node.input[0] if node.input else node.name, [held.known.shape for held in results])
+                held.known = held.known._replace(axis=Axis(0) if held.known.shape else None)
         if node.op == "Const":
             results[0].known = results[0].known._replace(literal=node.attr["value"].tensor)
         if vocabulary.CHIP_ATTRIBUTE in node.attr:
@@ -238,7 +240,7 @@ class FunctionWalk(BlockWriter):
         for held in inputs:
             for ipu in held.at:
                 name = f"copy of {held.name} to the host"
-                work = self.moved("host", name, -bytes_of(held.known))
+                work = self.moved("host", name, -self.walk.sizes.of(held.known))
                 self.block(ipu).run(name, (held.at[ipu],), (), work=work)
                 if node.op == vocabulary.OUTFEED_ENQUEUE:
                     self.map_tensor("outfeed", held, ipu, True, node.name)
@@ -252,7 +254,7 @@ class FunctionWalk(BlockWriter):
         takes = [self.value(ipu, held) for held in inputs]
         block = self.block(ipu)
         for held in results:
-            held.at[ipu] = block.add(Value(bytes_of(held.known), node.name, "temporary"))
+            held.at[ipu] = block.add(Value(self.walk.sizes.of(held.known), node.name, "temporary"))
         gives = [held.at[ipu] for held in results]
         if self.walk.names is not None and node.op in vocabulary.LOOPS:
             inside, meeting = lone_loops.iterations(self.walk, node, [held.known for held in inputs])

@@ -14,9 +14,11 @@ from typing import Any, Union
 
 from tensorflow.compiler.xla import xla_data_pb2
 
+from tf_ipu_shim.accounting.batch_axes import Axis, axis_as_operands, result_axis
 from tf_ipu_shim.accounting.computations import Context, InstructionReader
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.accounting.loop_counters import counters_in
+from tf_ipu_shim.accounting.sizes import Sizes
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
@@ -45,6 +47,8 @@ class HloReader:
         instructions: tells what each computes, where cycles are wanted.
         key_of: gives a new number to each loop and branch, then.
         mapped: is told of each tensor that has memory of its own, where a tensor map is wanted.
+        sizes: what tensors count.
+        axes: where the mini-batch is in values, by number; what is read is added where sizes want it.
     """
 
     def __init__(
@@ -55,7 +59,11 @@ class HloReader:
         instructions: InstructionReader | None = None,
         key_of: Callable[[], int] = int,
         mapped: Mapped | None = None,
+        sizes: Sizes | None = None,
+        axes: dict[int, Axis] | None = None,
     ) -> None:
+        self._sizes = sizes or Sizes()
+        self.axes = {} if axes is None else axes
         self._computations = {computation.id: computation for computation in module.computations}
         self._entry = self._computations[module.entry_computation_id]
         # (result, parameter); a program with one result gives it as it is, and not in a tuple.
@@ -154,13 +162,13 @@ class HloReader:
             by_id = {one.id: one for one in computation.instructions if one.id in needed}
             self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
         made: dict[int, Tree] = {}
-        types: dict[int, int] = {}
+        shapes: dict[int, Any] = {}
         for instruction in computation.instructions:
             number = instruction.id
             if number not in needed:
                 continue
             opcode = instruction.opcode
-            types[number] = instruction.shape.element_type
+            shapes[number] = instruction.shape
             operands = [made[operand] for operand in instruction.operand_ids]
             if opcode in _HANDED_ON:
                 made[number] = _handed_on(instruction, operands, arguments)
@@ -173,9 +181,8 @@ class HloReader:
             elif opcode == "conditional":
                 made[number] = self._branch(instruction, operands)
             else:
-                # A conversion to the type it has already, such as around a sum, is none.
-                plain = opcode == "convert" and types[instruction.operand_ids[0]] == types[number]
-                made[number] = self._plain(instruction, operands, homes.get(number, -1), plain)
+                given = [shapes[operand] for operand in instruction.operand_ids]
+                made[number] = self._plain(instruction, operands, given, homes.get(number, -1))
         return made[computation.root_id]
 
     def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
@@ -205,8 +212,10 @@ class HloReader:
         trips = self._trips(instruction)
         if self._instructions is not None and trips is not None:
             self._instructions.counters.update(counters_in(body))
-        inner, arguments, results = self._inside(body, [initial], Mode.CARRIED)
-        test, _, _ = self._inside(condition, [initial], Mode.BORROWED)
+        inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
+        while self._halve(flat(initial), axes):  # such as a state, and then a list of states
+            inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
+        test, _, _, _ = self._inside(condition, [initial], Mode.BORROWED)
         gives: list[int] = []
         takes: list[int] = []
         shapes = _leaves(instruction.shape)
@@ -222,6 +231,7 @@ class HloReader:
                 home = self._loop_homes.get((instruction.id, index), -1)
                 value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
             gives.append(block.add(value))
+        self.axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
         block.run(name, takes, gives, (test, inner), True, self._meeting(instruction, trips))
         return _packed(initial, iter(gives))
 
@@ -236,6 +246,8 @@ class HloReader:
             return leaf
         size, owner = values[leaf].bytes, values[leaf].owner
         copy_of = self._block.add(Value(size, name, "temporary"))
+        if leaf in self.axes:
+            self.axes[copy_of] = self.axes[leaf]
         work = Computation("copy", f"Copy_{owner}_to_{name}", (elements,), max(1, size // elements))
         self._block.run(name, (leaf,), (copy_of,), work=work if self._instructions is not None else None)
         return copy_of
@@ -243,8 +255,10 @@ class HloReader:
     def _branch(self, instruction: Any, operands: Sequence[Tree]) -> Tree:
         name = self._name(instruction)
         branches = self._called(instruction)
-        inside = [self._inside(body, [given], Mode.BORROWED)[0] for body, given in zip(branches, operands[1:])]
+        walked = [self._inside(body, [given], Mode.BORROWED) for body, given in zip(branches, operands[1:])]
+        inside = [inner for inner, _, _, _ in walked]
         gives = self._fresh(instruction.shape, name)
+        self._halve(flat(gives), walked[0][3])
         takes = [leaf for operand in operands for leaf in flat(operand)]
         self._block.run(name, takes, flat(gives), inside, work=self._meeting(instruction, None))
         return gives
@@ -265,18 +279,35 @@ class HloReader:
         times = UNKNOWN_TRIPS if trips is None else trips
         return Meeting(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
-    def _inside(self, computation: Any, given: Sequence[Tree], mode: Mode) -> tuple[Block, list[Tree], Tree]:
-        """A block of its own for a computation: the block, its arguments and its results."""
+    def _inside(
+        self, computation: Any, given: Sequence[Tree], mode: Mode
+    ) -> tuple[Block, list[Tree], Tree, list[Axis | None]]:
+        """A block of its own for a computation: the block, its arguments, its results, and the mini-batch in these."""
         inner = copy.copy(self)
         inner._block, inner._loop_homes, inner._function = Block(computation.name), {}, computation.name
+        inner.axes = {}
         outer = self._block.values
         arguments: list[Tree] = []
         for tree in given:
             leaves = [inner._block.add(outer[leaf]._replace(mode=mode, of=(), home=-1)) for leaf in flat(tree)]
+            axes = zip(leaves, map(self.axes.get, flat(tree)))
+            inner.axes.update((leaf, axis) for leaf, axis in axes if axis is not None)
             arguments.append(_packed(tree, iter(leaves)))
         results = inner._run(computation, arguments, {})
         inner._block.results = flat(results)
-        return inner._block, arguments, results
+        return inner._block, arguments, results, [inner.axes.get(leaf) for leaf in inner._block.results]
+
+    def _halve(self, numbers: Sequence[int], axes: Sequence[Axis | None]) -> bool:
+        """Has values count half that turn out to have the mini-batch as an axis; whether there are any."""
+        found = False
+        if not self._sizes.half_batch:
+            return found
+        for number, axis in zip(numbers, axes):
+            value = self._block.values[number]
+            if axis is not None and number not in self.axes and value.mode is not Mode.ALWAYS:
+                self.axes[number], found = axis, True
+                self._block.values[number] = value._replace(bytes=-(-value.bytes // 2))
+        return found
 
     @staticmethod
     def _needed(computation: Any) -> set[int]:
@@ -288,32 +319,55 @@ class HloReader:
                 needed.update(instruction.operand_ids)
         return needed
 
-    def _plain(self, instruction: Any, operands: Sequence[Tree], home: int, is_view: bool) -> Tree:
+    def _plain(self, instruction: Any, operands: Sequence[Tree], shapes: Sequence[Any], home: int) -> Tree:
         block, opcode = self._block, instruction.opcode
         takes = [leaf for operand in operands for leaf in flat(operand)]
         name = self._name(instruction, takes)
         if instruction.shape.element_type == xla_data_pb2.TUPLE:
             gives = self._fresh(instruction.shape, name)
+            self._halve(flat(gives), self._result_axes(instruction, takes, shapes))
             block.run(name, takes, flat(gives), work=self._computation(instruction, name))
             return gives
-        size = shape_bytes(instruction.shape)
+        (axis,) = self._result_axes(instruction, takes, shapes)
+        size = self._sizes.of_shape(instruction.shape, axis)
         if opcode == "constant":
             return block.add(Value(size, name, "constant", Mode.ALWAYS))
+        if self._sizes.half_floats and opcode == "reduce":
+            takes[0] = self._in_single(instruction, takes[0], shapes[0], name)
         kind = "gradient" if is_gradient(instruction.metadata.op_name) else "temporary"
-        is_result = opcode == "copy" and instruction.metadata.op_name == _RESULTS
-        if is_view or is_result or opcode in VIEWS:
-            value = Value(size, name, kind, Mode.VIEW, tuple(takes))
-        elif opcode in ELEMENTWISE:
-            value = Value(size, name, kind, Mode.IN_PLACE, tuple(takes), home)
-        elif opcode in UPDATES:
-            value = Value(size, name, kind, Mode.IN_PLACE, tuple(takes[:1]), home)
-        else:
-            value = Value(size, name, kind)
-        number = block.add(value)
-        work = None if is_view or is_result else self._computation(instruction, name)
+        # Two copies are none: a conversion to the type it has already, such as around a sum, and XLA's of a result.
+        is_view = opcode == "convert" and shapes[0].element_type == instruction.shape.element_type
+        is_view |= opcode == "copy" and instruction.metadata.op_name == _RESULTS
+        mode, of = _memory_of("bitcast" if is_view else opcode, takes)
+        number = block.add(Value(size, name, kind, mode, of, home if mode is Mode.IN_PLACE else -1))
+        if axis is not None:
+            self.axes[number] = axis
+        work = None if is_view else self._computation(instruction, name)
         block.run(name, takes, (number,), work=work)
-        if value.mode is not Mode.VIEW:
+        if mode is not Mode.VIEW:
             self._map(instruction, name, work)
+        return number
+
+    def _result_axes(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any]) -> list[Axis | None]:
+        """The mini-batch in each array of what an instruction makes, where that is wanted."""
+        is_tuple = instruction.shape.element_type == xla_data_pb2.TUPLE
+        parts = instruction.shape.tuple_shapes if is_tuple else [instruction.shape]
+        if not self._sizes.half_batch or len(takes) != len(shapes):
+            return [None] * len(parts)
+        axes = [self.axes.get(leaf) for leaf in takes]
+        if is_tuple:
+            return [axis_as_operands(part, shapes, axes) for part in parts]
+        return [result_axis(instruction, shapes, axes)]
+
+    def _in_single(self, instruction: Any, operand: int, shape: Any, name: str) -> int:
+        """What is summed of halves: TensorFlow adds them up in float32."""
+        added = self._called(instruction)[0]
+        root = next(one for one in added.instructions if one.id == added.root_id)
+        if shape.element_type != xla_data_pb2.F32 or root.opcode != "add":
+            return operand
+        value = self._block.values[operand]
+        number = self._block.add(Value(2 * value.bytes, name, value.kind))
+        self._block.run(name, (operand,), (number,))
         return number
 
     def _map(self, instruction: Any, name: str, work: Computation | None) -> None:
@@ -335,7 +389,7 @@ class HloReader:
         if shape.element_type == xla_data_pb2.TUPLE:
             return [self._fresh(part, name) for part in shape.tuple_shapes]
         kind = "gradient" if is_gradient(name) else "temporary"
-        return self._block.add(Value(shape_bytes(shape), name, kind))
+        return self._block.add(Value(self._sizes.of_shape(shape), name, kind))
 
     def _name(self, instruction: Any, takes: Sequence[int] = ()) -> str:
         """The TensorFlow op's name; for what XLA puts in between, that of what it is made of."""
@@ -355,6 +409,15 @@ def _leaves(shape: Any) -> list[Any]:
     if shape.element_type != xla_data_pb2.TUPLE:
         return [shape]
     return [leaf for part in shape.tuple_shapes for leaf in _leaves(part)]
+
+
+def _memory_of(opcode: str, takes: Sequence[int]) -> tuple[Mode, tuple[int, ...]]:
+    """In which memory what an instruction makes of some values is, and of which of them that may be."""
+    if opcode in VIEWS:
+        return Mode.VIEW, tuple(takes)
+    if opcode in ELEMENTWISE:
+        return Mode.IN_PLACE, tuple(takes)
+    return (Mode.IN_PLACE, tuple(takes[:1])) if opcode in UPDATES else (Mode.NEW, ())
 
 
 def _packed(structure: Tree, leaves: Iterator[int]) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorflow.python.framework import errors
 
@@ -18,9 +18,9 @@ from tf_ipu_shim.accounting.io_tiles import io_tiles_of
 from tf_ipu_shim.accounting.mapped_tensors import MappedTensor, MappedTensors
 from tf_ipu_shim.accounting.memory_walk import Walk
 from tf_ipu_shim.accounting.plannings import plannings_of
-from tf_ipu_shim.accounting.savings import savings
+from tf_ipu_shim.accounting.savings import Change, Lower, savings
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
-from tf_ipu_shim.accounting.storage import Storage, storage_of
+from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering.diagnostics import call_name, shown_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
@@ -71,6 +71,7 @@ def plan_memory(
     device: IpuDevice,
     user_line: UserLine | None = None,
     names: ComputeSetNames | None = None,
+    lower: Lower | None = None,
 ) -> tuple[MemoryPlan | None, ProgramWork, Details]:
     """Finds how much memory a program needs on each IPU, before it runs.
 
@@ -83,6 +84,7 @@ def plan_memory(
         device: where it runs.
         user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
         names: of compute sets, where cycles are wanted: then what each step computes is in the details.
+        lower: lowers it anew, with its layers on other IPUs, where it does not fit.
 
     Returns:
         The plan; None where a bug of ours left none, which a warning reports. What the program computes, as far as
@@ -108,7 +110,7 @@ def plan_memory(
     try:
         made, work, details = plan(Walk.run)
         if not made.fits and not _may_go_on(device):
-            made = _with_savings(request, program, device, made, work)
+            made = _with_savings(request, program, device, made, lower, user_line)
         return made, work, details
     except (NoProgramError, ShapeInferenceError) as error:
         reason = str(error)
@@ -163,18 +165,31 @@ def _coarse(walk: Walk, user_line: UserLine | None) -> tuple[tuple[str, str], ..
 
 
 def _with_savings(
-    request: ProgramRequest, program: LoweredProgram, device: IpuDevice, plan: MemoryPlan, work: ProgramWork
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    plan: MemoryPlan,
+    lower: Lower | None,
+    user_line: UserLine | None,
 ) -> MemoryPlan:
     """A plan that does not fit, with what would help."""
 
-    def plan_with(changed: Storage) -> MemoryPlan:
-        walk = Walk(request, program, changed)
-        walk.run()
-        return _plan_of(request, program, device, walk, _no_line)
+    modules: dict[Any, Any] = {}
 
-    storage = storage_of(request.library, device.options, program.replicas)
+    def plan_with(change: Change) -> MemoryPlan:
+        changed = program
+        if change.request is not request:
+            changed = lower(change.request, change.ipus) if lower is not None else program
+        walk = Walk(change.request, changed, change.storage, sizes=change.sizes, modules=modules)
+        walk.run()
+        return _plan_of(change.request, changed, device, walk, _no_line)
+
     try:
-        return dataclasses.replace(plan, savings=savings(request, plan, work, storage, plan_with))
+        walk = Walk(request, program, storage_of(request.library, device.options, program.replicas), modules=modules)
+        walk.run()
+        return dataclasses.replace(
+            plan, savings=savings(request, plan, walk, plan_with, _lines(request, walk, user_line))
+        )
     except Exception as error:
         faults.warn(request, error, "without what would save most")
         return plan

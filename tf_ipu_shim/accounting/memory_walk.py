@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tf_ipu_shim.accounting.accounts import Accounts, bytes_of
+from tf_ipu_shim.accounting.accounts import Accounts
+from tf_ipu_shim.accounting.batch_axes import Axis
 from tf_ipu_shim.accounting.block_writer import Held
 from tf_ipu_shim.accounting.function_walk import FunctionWalk
 from tf_ipu_shim.accounting.shape_inference import Known
@@ -46,7 +47,7 @@ class Walk(Accounts):
                 self.blocks[ipu].results.append(number)
                 returned.setdefault(ipu, []).append(result)
         for ipu, held in returned.items() if self.names is not None else ():
-            work = walk.moved("host", _TO_HOST, -sum(bytes_of(one.known) for one in held))
+            work = walk.moved("host", _TO_HOST, -sum(self.sizes.of(one.known) for one in held))
             walk.block(ipu).run(_TO_HOST, [one.at[ipu] for one in held], (), work=work)
 
     def variables_only(self, reason: str) -> None:
@@ -58,5 +59,7 @@ class Walk(Accounts):
         request = self._request
         if request.arg_types[index] == op_types.RESOURCE:
             return Held(Known(request.variable_types[index], request.variable_shapes[index], True), index)
-        known = Known(request.arg_types[index], request.arg_shapes[index])
+        shape = request.arg_shapes[index]
+        axis = Axis(0) if self.sizes.half_batch and shape and shape[0] == self.fed_samples else None
+        known = Known(request.arg_types[index], shape, axis=axis)
         return Held(known, is_fed=True, name=self.library[request.function].signature.input_arg[index].name)

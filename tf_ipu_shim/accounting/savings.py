@@ -1,22 +1,36 @@
-"""Plans a program that does not fit anew, as other options would have it: what each of them saves."""
+"""Plans a program that does not fit anew, as it would be otherwise: what each action saves.
+
+Each action is done to the program, or to what its tensors count, and the whole plan is made again: other storage,
+16-bit floats, half of the mini-batch, layers on other IPUs.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Any, NamedTuple
 
-from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import function_pb2, types_pb2
+from tensorflow.python.framework import errors
 
 from tf_ipu_shim.accounting import variable_kinds
+from tf_ipu_shim.accounting.accounts import Accounts, samples_of
+from tf_ipu_shim.accounting.compiler_ir import NoProgramError
+from tf_ipu_shim.accounting.cuts import Cut, Layer, Layers, slots_of
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
+from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
+from tf_ipu_shim.accounting.sizes import Sizes
 from tf_ipu_shim.accounting.storage import Storage
-from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.lowering.program import ProgramRequest
-from tf_ipu_shim.machine.memory import MemoryPlan, Saving, beside, best, of_figures, worst
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine import pipeline_schedule
+from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, beside, best, worst
 
 MOST_INSTRUCTIONS = 20_000
 """Of programs that are planned anew; a larger one would take long to be refused."""
+_MOST_IPUS = 64
+_MOST_CUTS = 3
 _OFFLOADING = {
     variable_kinds.STATE: "offload_weight_update_variables=True",
     variable_kinds.ACCUMULATOR: "offload_gradient_accumulation_buffers=True",
@@ -24,47 +38,204 @@ _OFFLOADING = {
 }
 
 
+class Change(NamedTuple):
+    """A program as it would be.
+
+    Args:
+        storage: where its variables are.
+        sizes: what its tensors count.
+        request: the program itself.
+        ipus: of all its replicas.
+    """
+
+    storage: Storage
+    sizes: Sizes
+    request: ProgramRequest
+    ipus: int
+
+
+Lower = Callable[[ProgramRequest, int], LoweredProgram]
+"""Lowers a program for so many IPUs."""
+
+
 def savings(
     request: ProgramRequest,
     plan: MemoryPlan,
-    work: ProgramWork,
-    storage: Storage,
-    plan_with: Callable[[Storage], MemoryPlan],
+    walk: Accounts,
+    plan_with: Callable[[Change], MemoryPlan],
+    line_of: Callable[[str], str | None],
 ) -> tuple[Saving, ...]:
     """The actions that save most on the IPU that is fullest.
 
     Args:
         request: the program.
         plan: its memory, which does not fit.
-        work: what it computes: how large it is.
-        storage: where its variables are.
-        plan_with: plans it anew with variables elsewhere.
+        walk: through it as it is.
+        plan_with: plans it anew, changed.
+        line_of: gives the user's line for an op.
     """
     full = worst(plan)
-    if full is None:
+    if full is None or sum(size.instructions for size in walk.work.compiled.values()) > MOST_INSTRUCTIONS:
         return ()
-    found = of_figures(plan, full, storage.replicas, request.is_keras)
-    if sum(size.instructions for size in work.compiled.values()) <= MOST_INSTRUCTIONS:
-        found += [
-            beside(plan, full, plan_with(changed), action) for action, changed in _changes(request, plan, storage)
-        ]
-    return best(found)
+    now = Change(walk.storage, Sizes(), request, len(plan.ipus))
+    found: list[Saving] = []
+    for group in _changes(now, plan, walk):
+        planned = [beside(plan, full, plan_with(change), action) for action, change in group]
+        found += [one for one in planned if one.fits][:1] or best(planned, 1)
+    cuts = _Cuts(now, plan, walk, line_of)
+    return best(found + (list(cuts.as_stages(full)) if cuts.are_to_come else list(cuts.planned(full, plan_with))))
 
 
-def _changes(request: ProgramRequest, plan: MemoryPlan, storage: Storage) -> Iterator[tuple[str, Storage]]:
-    """What the options of this program could be."""
+def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[tuple[str, Change]]]:
+    """What could be otherwise without moving layers: groups of which one is enough to name, the first that fits."""
+    training = [one for one in pipelines_in(now.request.library.values()) if one.training]
+    yield from _of_tensors(now, walk)
+    if any(one.stages > 1 for one in training):
+        if not now.storage.recomputes:
+            yield [("recomputation (allow_recompute=True)", _stored(now, recomputes=True))]
+        yield list(_waiting(now, training))
     kinds = {kind for ipu in plan.ipus for kind, size in ipu.categories.items() if size}
-    training = [one for one in pipelines_in(request.library.values()) if one.training]
-    if any(one.stages > 1 for one in training) and not storage.recomputes and kinds & {"fifo", "activation"}:
-        yield "recomputation (allow_recompute=True)", dataclasses.replace(storage, recomputes=True)
-    state, movable = variable_kinds.STATE, _movable(request, bool(training))
+    yield from _of_variables(now, _movable(now.request, bool(training)) & kinds)
+
+
+def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[tuple[str, Change]]]:
+    """Smaller tensors."""
+    request = now.request
+    samples = round(max((items / steps for steps, items in walk.work.feeds.values()), default=samples_of(request)))
+    if samples > 1 and samples % 2 == 0:
+        halved = now._replace(sizes=Sizes(half_batch=True))
+        yield [(f"a mini-batch of {samples // 2:,} instead of {samples:,}", halved)]
+    if types_pb2.DT_FLOAT in request.variable_types:
+        how = 'tf.keras.backend.set_floatx("float16")' if request.is_keras else "of weights and what is fed"
+        yield [(f"float16 instead of float32 ({how})", now._replace(sizes=Sizes(half_floats=True)))]
+
+
+def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[tuple[str, Change]]]:
+    """Variables elsewhere, of the kinds that there are and that may be."""
+    storage = now.storage
     for kind, option in _OFFLOADING.items():
-        if kind in movable & kinds - storage.offloaded:
-            changed = dataclasses.replace(storage, offloaded=storage.offloaded | {kind})
-            yield f"{kind.replace('_', ' ')} in remote memory ({option})", changed
-    if state in movable & kinds - storage.shared and storage.replicas > 1:
-        changed = dataclasses.replace(storage, shared=storage.shared | {state})
-        yield "optimizer state shared by the replicas (replicated_optimizer_state_sharding=True)", changed
+        if kind in movable - storage.offloaded:
+            offloaded = storage.offloaded | {kind}
+            yield [(f"{kind.replace('_', ' ')} in remote memory ({option})", _stored(now, offloaded=offloaded))]
+    if variable_kinds.STATE in movable - storage.shared and storage.replicas > 1:
+        action = "optimizer state shared by the replicas (replicated_optimizer_state_sharding=True)"
+        yield [(action, _stored(now, shared=storage.shared | {variable_kinds.STATE}))]
+
+
+def _waiting(now: Change, training: Iterable[PipelineDescription]) -> Iterator[tuple[str, Change]]:
+    """Other places, and other numbers, of the mini-batches that wait in a pipeline."""
+    schedules = {one.schedule for one in training}
+    if "Grouped" in schedules:
+        yield "another schedule (PipelineSchedule.Interleaved)", _stored(now, schedule="Interleaved")
+    if not any(one.offload_activations for one in training):
+        action = "activations that wait in remote memory (offload_activations=True)"
+        yield action, _stored(now, offloads_activations=True)
+    if schedules != {"Sequential"}:
+        action = "another schedule (PipelineSchedule.Sequential: its stages never run at the same time)"
+        yield action, _stored(now, schedule="Sequential")
+
+
+def _stored(now: Change, **options: Any) -> Change:
+    return now._replace(storage=dataclasses.replace(now.storage, **options))
+
+
+class _Cuts:
+    """The layers on other IPUs.
+
+    Args:
+        now: the program as it is.
+        plan: its memory.
+        walk: through it.
+        line_of: gives the user's line for an op.
+    """
+
+    def __init__(self, now: Change, plan: MemoryPlan, walk: Accounts, line_of: Callable[[str], str | None]) -> None:
+        self._now, self._plan, self._line_of = now, plan, line_of
+        self._layers = Layers(now.request, walk)
+        self._pipeline = next(iter(pipelines_in(now.request.library.values())), None)
+        self._replicas = max(1, walk.storage.replicas)
+        self._shards = max(1, len(plan.ipus) // self._replicas)
+        self._is_keras = now.request.is_keras
+
+    @property
+    def are_to_come(self) -> bool:
+        """Whether the script has no parts yet that could be moved, nor a way to mark ops: a Keras model on one IPU."""
+        return self._is_keras and self._pipeline is None
+
+    def _counts(self) -> Iterator[int]:
+        count = 1 << (self._shards - 1).bit_length()
+        if count > 1:
+            yield count
+        while (count := 2 * count) * self._replicas <= _MOST_IPUS:
+            yield count
+
+    def _by_weight(self) -> float:
+        """Bytes that a byte of weights needs: its optimizer state and accumulator too; in a pipeline its gradient."""
+        sums = {
+            kind: sum(ipu.categories[kind] for ipu in self._plan.ipus)
+            for kind in (variable_kinds.WEIGHT, variable_kinds.STATE, variable_kinds.ACCUMULATOR)
+        }
+        weights = sums[variable_kinds.WEIGHT]
+        return sum(sums.values()) / weights + (self._pipeline is not None) if weights else 1.0
+
+    def planned(self, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan]) -> Iterator[Saving]:
+        """The program lowered anew with its layers elsewhere: until it fits, on more and more IPUs."""
+        for tried, count in enumerate(self._counts()):
+            cut = self._layers.cut(count, self._by_weight(), slots_of(self._pipeline, count))
+            if cut is None or tried == _MOST_CUTS:
+                return
+            changed = self._now._replace(request=self._layers.changed(cut), ipus=count * self._replicas)
+            try:
+                made = plan_with(changed)
+            except (errors.OpError, NoProgramError, ShapeInferenceError):
+                return  # the program cannot be cut there
+            largest = max(ipu.peak_bytes for ipu in made.ipus)
+            yield Saving(self._named(count, cut), full.peak_bytes - largest, made.fits)
+            if made.fits:
+                return
+
+    def as_stages(self, full: IpuPlan) -> Sequence[Saving]:
+        """A pipeline that the script has not: what its fullest stage would need, added up.
+
+        Weights, optimizer state, accumulated gradients and those of the mini-batch in work; what the stage keeps of
+        each mini-batch that is in it; and the largest thing that is computed. Under Sequential where it fits under no
+        other schedule.
+        """
+        trains = self._layers.trains
+        by_weight = self._by_weight() + (2.0 if trains else 0.0)
+        tried: list[Saving] = []
+        for schedule in ("Grouped", "Sequential") if trains else ("Grouped",):
+            for count in self._counts():
+                slots = [pipeline_schedule.fifo_slots(schedule, count, n, trains) + 1 for n in range(count)]
+                cut = self._layers.cut(count, by_weight, slots)
+                if cut is None:
+                    break
+                needed = cut.bytes + self._layers.largest_bytes
+                named = self._named(count, cut, "" if schedule == "Grouped" else f", {schedule}")
+                tried.append(Saving(named, full.peak_bytes - needed, needed <= full.limit_bytes))
+                if tried[-1].fits:
+                    return tried[-1:]
+        return best(tried, 1)
+
+    def _named(self, count: int, cut: Cut, schedule: str = "") -> str:
+        begins = ", ".join(self._shown(self._layers.all[layer]) for layer in cut.begins[1:])
+        part = "shard" if self._pipeline is None and not self._is_keras else "stage"
+        numbers = f"{part} 1" if count == 2 else f"{part}s 1 to {count - 1}"
+        how = "ipu_shard" if part == "shard" else "model.set_pipeline_stage_assignment" if self._is_keras else "stages"
+        if count == self._shards:
+            ipus = f"other {part}s on the same {count} IPUs ({how})"
+        elif self.are_to_come:
+            ipus = f"about, with a pipeline of {count} stages, an IPU each{schedule} (auto_select_ipus, {how})"
+        else:
+            ipus = f"{count} IPUs to a replica instead of {self._shards} (auto_select_ipus, {how})"
+        return f"{ipus}, {numbers} from {begins} on"
+
+    def _shown(self, layer: Layer) -> str:
+        """A layer of Keras by its name, anything else by its first op and the script's line."""
+        if self._is_keras:
+            return layer.name
+        line = self._line_of(layer.first)
+        return f"{layer.first} ({line})" if line else layer.first
 
 
 def _movable(request: ProgramRequest, trains_in_pipeline: bool) -> set[str]:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
-from tensorflow.python.framework import importer, ops, tensor_shape, versions
+from tensorflow.python.framework import dtypes, importer, ops, tensor_shape, versions
 
+from tf_ipu_shim.accounting.batch_axes import Axis
 from tf_ipu_shim.lowering import op_types
 
 
@@ -19,12 +20,25 @@ class Known(NamedTuple):
         shape: dimensions; None where they are not known before it runs.
         variable: whether it is a variable's handle.
         literal: its value, where that is known before anything runs; None otherwise, and for large ones.
+        axis: where the mini-batch is in it; None where it has none.
     """
 
     type: int
     shape: tuple[int, ...] | None
     variable: bool = False
     literal: tensor_pb2.TensorProto | None = None
+    axis: Axis | None = None
+
+
+def bytes_of(known: Known) -> int:
+    """Bytes of a tensor; 0 where its shape is not known, and for what has no fixed size."""
+    if known.shape is None or not known.type:
+        return 0
+    kind = dtypes.as_dtype(known.type).base_dtype
+    size = 0 if kind in (dtypes.string, dtypes.resource, dtypes.variant) else kind.size
+    for dimension in known.shape:
+        size *= dimension
+    return size
 
 
 class ShapeInferenceError(Exception):

@@ -43,6 +43,8 @@ class Storage:
         recomputes: whether pipelines compute activations anew instead of keeping them.
         offloaded: kinds of variables that are in remote memory.
         shared: kinds of variables that the replicas share.
+        schedule: of pipelines, where it is another one than the script's.
+        offloads_activations: whether pipelines' FIFOs are in remote memory, where that is otherwise than in the script.
 
     Example:
         >>> storage = Storage(replicas=2, shared=frozenset({"optimizer_state"}))
@@ -55,6 +57,8 @@ class Storage:
     recomputes: bool = False
     offloaded: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
+    schedule: str | None = None
+    offloads_activations: bool = False
 
     def of(self, kind: str, elements: int, element_bytes: int) -> Stored:
         """Where a tensor is kept.
@@ -74,6 +78,12 @@ class Storage:
         if kind in self.offloaded:
             return Stored(0, part, replicas > 1)
         return Stored(part, 0, replicas > 1)
+
+    def scheduled(self, pipeline: PipelineDescription) -> PipelineDescription:
+        """A pipeline with the schedule that it would have, and its FIFOs where they would be."""
+        if self.schedule is not None:
+            pipeline = dataclasses.replace(pipeline, schedule=self.schedule)
+        return dataclasses.replace(pipeline, offload_activations=True) if self.offloads_activations else pipeline
 
 
 def storage_of(library: Mapping[str, function_pb2.FunctionDef], options: Any, replicas: int) -> Storage:

@@ -123,7 +123,9 @@ class _Lowering:
         request, device = self._request, self._device
         wants_names = self._profile is not None or self._has_events or self._has_dumps or study.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
-        plan, work, details = memory_plan.plan_memory(request, program, device, self._diagnostics.user_line, names)
+        plan, work, details = memory_plan.plan_memory(
+            request, program, device, self._diagnostics.user_line, names, self._lower_as
+        )
         execution = choose(work) if self._asked.way == AUTO else self._asked
         by_xla = runs = program
         if execution.way == KERNELS:
@@ -171,6 +173,10 @@ class _Lowering:
             plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
         run_log = profiles.written(self._profile, self._request, program, self._device, plan, details)
         return Profiled(program, run_log, self._event_details(program, names, details))
+
+    def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
+        """Lowers another form of the program, which will not run, for so many IPUs."""
+        return lower(self._library, self._call, request, ipus, chunks=False)
 
     def _lower(self, chunks: bool) -> LoweredProgram:
         device = self._device

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
+from tf_ipu_shim.accounting.accounts import samples_of
 from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.compiling.engine_needed import needs_engine
-from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
@@ -39,7 +38,7 @@ def add(
         return
     name = program_name(request.function, request.name)
     # Feeds go side by side, as samples and their labels do.
-    steps, items = max(work.feeds.values(), default=(1.0, float(_samples(request))))
+    steps, items = max(work.feeds.values(), default=(1.0, float(samples_of(request))))
     replicas = max(1, program.replicas)
     study.add(
         Studied(
@@ -52,14 +51,3 @@ def add(
             items * replicas,
         )
     )
-
-
-def _samples(request: ProgramRequest) -> int:
-    """The first axis of the largest argument that a run is fed; 0 where there is none."""
-    shapes = [
-        shape
-        for kind, shape in zip(request.arg_types, request.arg_shapes)
-        if kind != op_types.RESOURCE and shape is not None and len(shape) > 0
-    ]
-    sizes = [(math.prod(shape), shape[0]) for shape in shapes]
-    return max(sizes, default=(0, 0))[1]

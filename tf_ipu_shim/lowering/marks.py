@@ -37,3 +37,11 @@ def _location(serialised: bytes) -> Location | None:
         return None
     device = int(sharding.tile_assignment_devices[0])
     return ALL_IPUS if device == _EVERY else on_ipu(device)
+
+
+def mark_of(ipu: int) -> bytes:
+    """What marks an op for an IPU: the value of `vocabulary.SHARDING_ATTRIBUTE`."""
+    from tensorflow.compiler.xla import xla_data_pb2
+
+    sharding = xla_data_pb2.OpSharding(type=_MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[ipu])
+    return bytes(sharding.SerializeToString(deterministic=True))

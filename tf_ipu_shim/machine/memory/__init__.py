@@ -29,7 +29,7 @@ from tf_ipu_shim.machine.memory.plan import (
     Saving,
     plan_of,
 )
-from tf_ipu_shim.machine.memory.savings import beside, best, of_figures
+from tf_ipu_shim.machine.memory.savings import beside, best
 
 __all__ = [
     "CATEGORIES",
@@ -50,7 +50,6 @@ __all__ = [
     "beside",
     "best",
     "live",
-    "of_figures",
     "out_of_memory_text",
     "plan_of",
     "smallest",

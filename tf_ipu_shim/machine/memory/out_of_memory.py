@@ -71,16 +71,21 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
     if others:
         lines.append(f"Also too full: IPU {', '.join(map(str, others))}.")
     if plan.savings:
-        lines.append(f"What would save most on IPU {full.ipu}, by the memory plan:")
+        lines.append(f"What would save most on IPU {full.ipu}, by a new memory plan for each:")
         lines += [
             f"  {one.bytes:>15,} bytes  {one.action}: {'fits then' if one.fits else 'not enough alone'}"
             for one in plan.savings
         ]
-    lines.append(f"What to try: {'; '.join(_advice(plan, full, is_keras))}.")
+    else:
+        lines.append(f"What to try: {'; '.join(_advice(plan, full, is_keras))}.")
+    lines.append(
+        'The whole report: with the engine option "debug.allowOutOfMemory": "true" and tf_ipu_shim.memory_report().'
+    )
     return "\n".join(lines)
 
 
 def _advice(plan: MemoryPlan, full: IpuPlan, is_keras: bool) -> list[str]:
+    """For a program that is not planned anew."""
     sizes = full.categories
     advice = []
     if len(plan.ipus) == 1:
@@ -92,15 +97,11 @@ def _advice(plan: MemoryPlan, full: IpuPlan, is_keras: bool) -> list[str]:
         advice.append(f"move layers to another {part}, or use more IPUs")
     if sizes["activation"] + sizes["temporary"] + sizes["argument"] >= sizes["weight"]:
         advice.append("a smaller batch")
-    if sizes["fifo"] + sizes["activation"] > 0:
+    if sizes["fifo"]:
         advice.append("recomputation (allow_recompute)")
     if sizes["fifo"] + sizes["stash"]:
         advice.append("another pipeline schedule (Interleaved or Sequential), or offload_activations")
-    if sizes["optimizer_state"]:
+    if sizes["optimizer_state"] and sizes["accumulator"]:
         advice.append("offload_weight_update_variables")
     advice.append("float16 instead of float32")
-    advice.append(
-        'or look at the whole report with the engine option "debug.allowOutOfMemory": "true" and '
-        "tf_ipu_shim.memory_report()"
-    )
     return advice

@@ -1,0 +1,285 @@
+"""What the out-of-memory error says an action saves, beside what it saves when the script does it.
+
+The chip is a GC200 with four tiles. Programs are lowered and planned, and not run.
+"""
+
+import contextlib
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_ipu_shim.ipu import ipu_strategy
+from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
+
+from tf_ipu_shim import ipu, keras2, memory_report
+from tf_ipu_shim.accounting import savings
+from tf_ipu_shim.machine.memory import best
+
+v1 = tf.compat.v1
+keras = keras2.public()
+layers = keras.layers
+
+
+@pytest.fixture(autouse=True)
+def few_tiles(monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=4")
+    monkeypatch.setattr(savings, "best", lambda found, count=9: best(found, count))  # all actions, not the best three
+    yield
+    ipu.config.reset_ipu_configuration()
+
+
+def configure(ipus, recompute=False):
+    ipu.config.reset_ipu_configuration()
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = ipus
+    config.allow_recompute = recompute
+    config.device_connection.type = ipu.config.DeviceConnectionType.PRE_COMPILE
+    config.device_connection.version = "ipu2"
+    config.configure_ipu_system()
+
+
+def planned(run, ipus=1, recompute=False):
+    """The plan of the largest program of a function, on so many IPUs."""
+    configure(ipus, recompute)
+    with contextlib.suppress(tf.errors.InternalError):
+        run()
+    plan = max(memory_report().devices[0].programs, key=lambda one: one.peak_bytes)
+    assert not plan.coarse
+    return plan
+
+
+def saving(plan, action):
+    """Bytes that an action of a plan saves, and whether the program fits then."""
+    found = [one for one in plan.savings if re.search(action, one.action)]
+    assert len(found) == 1, plan.savings
+    return found[0].bytes, found[0].fits
+
+
+def done(before, after):
+    """What the IPU that was fullest needs less, or what the fullest one does where layers have moved."""
+    full = max(before.ipus, key=lambda one: one.peak_bytes)
+    return full.peak_bytes - max(one.peak_bytes for one in after.ipus)
+
+
+def compiled(model, *arguments):
+    """A TensorFlow 1 program."""
+
+    def run():
+        with tf.Graph().as_default():
+            fed = [v1.placeholder(one.dtype, one.shape) for one in arguments]
+            with ipu.scopes.ipu_scope("/device:IPU:0"):
+                program = ipu.ipu_compiler.compile(model, fed)
+            with v1.Session() as session:
+                session.run(v1.global_variables_initializer())
+                session.run(program, dict(zip(fed, arguments)))
+
+    return run
+
+
+def fitted(model, batch, optimizer="sgd", options=None, floats="float32", samples=8):
+    """Training of a Keras model that a function makes."""
+
+    def run():
+        with ipu_strategy.IPUStrategy().scope():
+            keras.backend.set_floatx(floats)
+            try:
+                made = model()
+                made.compile(optimizer, "mse", steps_per_execution=samples)
+                if options is not None:
+                    options(made)
+                x = np.zeros([batch * samples, *made.input_shape[1:]], floats)
+                made.fit(x, np.zeros([batch * samples, *made.output_shape[1:]], floats), batch_size=batch, verbose=0)
+            finally:
+                keras.backend.set_floatx("float32")
+
+    return run
+
+
+def convolutions():
+    """What a mini-batch has to be followed through: padding, strides, norms, pooling, reshapes, means, products."""
+    return keras.Sequential(
+        [
+            layers.Conv2D(8, 3, padding="same", activation="relu", input_shape=(16, 16, 3)),
+            layers.BatchNormalization(),
+            layers.ZeroPadding2D(1),
+            layers.DepthwiseConv2D(3, strides=2, activation="relu"),
+            layers.Conv2DTranspose(8, 3, strides=2, padding="same"),
+            layers.MaxPool2D(2),
+            layers.Reshape([8, 64]),
+            layers.LayerNormalization(),
+            layers.Permute([2, 1]),
+            layers.Conv1D(16, 3, activation="gelu"),
+            layers.AveragePooling1D(2),
+            layers.Flatten(),
+            layers.Dense(10, "softmax"),
+        ]
+    )
+
+
+def attention():
+    words = keras.Input([16], dtype="int32")
+    x = layers.Embedding(50, 32)(words)
+    x = layers.LayerNormalization()(x + layers.MultiHeadAttention(4, 8)(x, x))
+    x = layers.Concatenate()([x, layers.Dense(32, "gelu")(x)])
+    return keras.Model(words, layers.Dense(4)(x[:, 0]))
+
+
+def recurrent():
+    return keras.Sequential([layers.LSTM(16, input_shape=(12, 8), return_sequences=True), layers.Dense(4)])
+
+
+@pytest.mark.parametrize("model, batch", [(convolutions, 96), (attention, 128), (recurrent, 1024)])
+def test_half_of_the_mini_batch(model, batch):
+    before = planned(fitted(model, batch))
+    saved, fits = saving(before, f"a mini-batch of {batch // 2:,} instead of {batch:,}")
+    after = planned(fitted(model, batch // 2))
+    assert fits == after.fits
+    assert saved == pytest.approx(done(before, after), rel=0.01)
+
+
+def test_half_of_what_is_fed():
+    def model(x, y):
+        weights = v1.get_variable("w", [64, 64], use_resource=True)
+        return tf.reduce_mean((tf.matmul(tf.tanh(x @ weights), weights) - y) ** 2, axis=1)
+
+    before = planned(compiled(model, *[np.zeros([4000, 64], "f")] * 2))
+    saved, fits = saving(before, "a mini-batch of 2,000 instead of 4,000")
+    after = planned(compiled(model, *[np.zeros([2000, 64], "f")] * 2))
+    assert (saved, fits) == (done(before, after), after.fits)
+
+
+def perceptron(width=300, count=4):
+    return lambda: keras.Sequential(
+        [layers.Dense(width, "relu", input_shape=(width,), name=f"layer{number}") for number in range(count)]
+    )
+
+
+def test_half_precision():
+    before = planned(fitted(perceptron(), 4, "adam"))
+    saved, fits = saving(before, r'float16 instead of float32 \(tf.keras.backend.set_floatx\("float16"\)\)')
+    after = planned(fitted(perceptron(), 4, "adam", floats="float16"))
+    assert fits == after.fits is True
+    assert saved == pytest.approx(done(before, after), rel=0.01)
+
+
+def sharded(split):
+    """Six layers with momentum, each on the shard that its digit names."""
+
+    def model(x):
+        for number, shard in enumerate(map(int, split)):
+            with ipu.scopes.ipu_shard(shard):
+                x = tf.tanh(tf.matmul(x, v1.get_variable(f"w{number}", [270, 270], use_resource=True)))
+        with ipu.scopes.ipu_shard(shard):
+            loss = tf.reduce_sum(x)
+        return ipu.sharded_optimizer.ShardedOptimizer(v1.train.MomentumOptimizer(0.1, 0.9)).minimize(loss)
+
+    return compiled(model, np.zeros([8, 270], "f"))
+
+
+@pytest.mark.parametrize(
+    "split, ipus, action, cut, then",
+    [
+        ("000001", 2, r"other shards on the same 2 IPUs \(ipu_shard\), shard 1 from MatMul_3 \(.*\) on", "000111", 2),
+        ("000000", 1, r"2 IPUs to a replica instead of 1 \(auto_select_ipus, ipu_shard\), shard 1 from", "000111", 2),
+    ],
+)
+def test_layers_on_other_shards(split, ipus, action, cut, then):
+    before = planned(sharded(split), ipus)
+    saved, fits = saving(before, action)
+    after = planned(sharded(cut), then)
+    assert (saved, fits) == (done(before, after), after.fits)
+
+
+def staged(begins, **pipelining):
+    """Options of a Keras model whose stages begin with layers of these numbers."""
+
+    def set_options(model):
+        assignments = model.get_pipeline_stage_assignment()
+        for number, assignment in enumerate(assignments):
+            assignment.pipeline_stage = sum(number >= begin for begin in begins)
+        model.set_pipeline_stage_assignment(assignments)
+        model.set_pipelining_options(gradient_accumulation_steps_per_replica=8, **pipelining)
+
+    return set_options
+
+
+def deep():
+    made = [layers.Dense(64, "tanh", input_shape=(64,), name=f"layer{number}") for number in range(8)]
+    return keras.Sequential(made)
+
+
+BATCH = 480  # 122,880 bytes a layer: seven of them, and twice as many of waiting mini-batches, do not fit
+
+
+@pytest.mark.parametrize(
+    "action, change",
+    [
+        (r"recomputation \(allow_recompute=True\)", {"recompute": True}),
+        (r"other stages on the same 2 IPUs \(model.set_pipeline.*\), stage 1 from layer2 on", {"cut": 2}),
+        (r"a mini-batch of 240 instead of 480", {"batch": BATCH // 2}),
+    ],
+)
+def test_a_pipeline(action, change):
+    def run(cut=7, batch=BATCH, recompute=False, **options):
+        return planned(fitted(deep, batch, options=staged([cut], **options)), 2, recompute)
+
+    before = run()
+    saved, fits = saving(before, action)
+    after = run(**change)
+    assert (saved, fits) == (done(before, after), after.fits)
+
+
+@pytest.mark.parametrize(
+    "batch, action, change",
+    [
+        (600, r"\(PipelineSchedule.Interleaved\)", {"pipeline_schedule": PipelineSchedule.Interleaved}),
+        (1100, r"in remote memory \(offload_activations=True\)", {"offload_activations": True}),
+    ],
+)
+def test_mini_batches_that_wait(batch, action, change):
+    """Of what is done about them, the first that is enough is named."""
+
+    def run(**options):
+        return planned(fitted(deep, batch, options=staged([6], **options)), 2)
+
+    before, after = run(), run(**change)
+    assert saving(before, "Interleaved|Sequential|offload_activations") == (done(before, after), after.fits)
+    assert saving(before, action)
+
+
+@pytest.mark.parametrize("option", ["offload_weight_update_variables", "replicated_optimizer_state_sharding"])
+def test_the_optimizer_s_state_elsewhere(option):
+    def run(**options):
+        def accumulate(model):
+            model.set_gradient_accumulation_options(2, **options)
+
+        return planned(fitted(perceptron(), 4, "adam", accumulate, samples=8), 2)
+
+    before = run()
+    saved, fits = saving(before, option)
+    after = run(**{option: True})
+    assert (saved, fits) == (done(before, after), after.fits)
+
+
+@pytest.mark.parametrize("model, batch", [(perceptron(), 4), (deep, 1000)])
+def test_a_pipeline_that_is_to_come_is_told_about(model, batch):
+    """It is added up and not planned: the script has no such program yet."""
+    before = planned(fitted(model, batch, "adam"))
+    (action,) = (one for one in before.savings if "a pipeline of" in one.action)
+    count, schedule, names = re.search(
+        r"a pipeline of (\d) stages, an IPU each(?:, (\w+))? \(.*\), stages? 1.* from (.*) on$", action.action
+    ).groups()
+    begins = [[layer.name for layer in model().layers].index(name) for name in names.split(", ")]
+    options = staged(begins, pipeline_schedule=PipelineSchedule[schedule or "Grouped"])
+    after = planned(fitted(model, batch, "adam", options), int(count))
+    assert action.fits and after.fits
+    needed = max(one.peak_bytes for one in before.ipus)
+    assert needed - action.bytes == pytest.approx(needed - done(before, after), rel=0.1)
+
+
+def test_three_actions_are_named(monkeypatch):
+    monkeypatch.setattr(savings, "best", best)
+    before = planned(fitted(deep, BATCH, options=staged([7])), 2)
+    assert len(before.savings) == 3 and all(one.bytes > 0 for one in before.savings)
+    assert [one.fits for one in before.savings] == sorted((one.fits for one in before.savings), reverse=True)

@@ -1,0 +1,143 @@
+"""Which axis of what XLA's instructions make is the mini-batch: it is followed from their operands.
+
+Products and sums over that axis, such as gradients of weights, have it no more. Where an instruction is not known, its
+result has the axis if it is as long there as the operand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+
+class Axis(NamedTuple):
+    """The mini-batch within a tensor.
+
+    Args:
+        number: of the axis.
+        inner: elements of that axis to each sample, as of rows and places that a reshape has put together.
+    """
+
+    number: int
+    inner: int = 1
+
+
+Found = Axis | None
+_Rule = Callable[[Any, Sequence[Any], Sequence[Found]], Found]
+
+
+def result_axis(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    """The mini-batch within an array that an instruction makes.
+
+    Args:
+        instruction: an `HloInstructionProto`.
+        shapes: of its operands.
+        axes: the mini-batch within each of these; None where it is not there.
+    """
+    if not any(axes):
+        return None
+    rule = _RULES.get(instruction.opcode)
+    return axis_as_operands(instruction.shape, shapes, axes) if rule is None else rule(instruction, shapes, axes)
+
+
+def axis_as_operands(made: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    """The mini-batch within an array of a shape that is made element by element of others: where it is in these."""
+    for shape, axis in zip(shapes, axes):
+        if axis is not None and len(shape.dimensions) == len(made.dimensions):
+            if shape.dimensions[axis.number] == made.dimensions[axis.number]:
+                return axis
+    return None
+
+
+def _joined(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    return next(filter(None, axes))
+
+
+def _broadcast(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    axis = axes[0]
+    return axis and axis._replace(number=instruction.dimensions[axis.number])
+
+
+def _transposed(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    axis = axes[0]
+    return axis and axis._replace(number=list(instruction.dimensions).index(axis.number))
+
+
+def _reshaped(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    axis = axes[0]
+    if axis is None:
+        return None
+    stride = axis.inner * math.prod(shapes[0].dimensions[axis.number + 1 :])
+    below = 1
+    for number in range(len(instruction.shape.dimensions) - 1, -1, -1):
+        here = below * instruction.shape.dimensions[number]
+        if below <= stride < here:
+            return Axis(number, max(1, stride // below))
+        below = here
+    return None
+
+
+def _product(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    numbers = instruction.dot_dimension_numbers
+    left = list(numbers.lhs_batch_dimensions), list(numbers.lhs_contracting_dimensions)
+    right = list(numbers.rhs_batch_dimensions), list(numbers.rhs_contracting_dimensions)
+    before = len(left[0])
+    for shape, axis, (batch, contracting) in zip(shapes, axes, (left, right)):
+        free = [one for one in range(len(shape.dimensions)) if one not in batch and one not in contracting]
+        if axis is not None and axis.number in batch:
+            return axis._replace(number=batch.index(axis.number))
+        if axis is not None and axis.number in free:
+            return axis._replace(number=before + free.index(axis.number))
+        before += len(free)
+    return None
+
+
+def _convolution(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    numbers = instruction.convolution_dimension_numbers
+    if axes[0] is not None and axes[0].number == numbers.input_batch_dimension:
+        return axes[0]._replace(number=numbers.output_batch_dimension)
+    if axes[1] is not None and axes[1].number == numbers.kernel_output_feature_dimension:
+        return axes[1]._replace(number=numbers.output_feature_dimension)
+    return None
+
+
+def _reduced(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    axis = next(filter(None, axes))
+    if axis.number in instruction.dimensions:
+        return None
+    return axis._replace(number=axis.number - sum(one < axis.number for one in instruction.dimensions))
+
+
+def _gathered(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    numbers, rank = instruction.gather_dimension_numbers, len(instruction.shape.dimensions)
+    table, places = axes[0], axes[1]
+    if places is not None:
+        of_places = [one for one in range(len(shapes[1].dimensions)) if one != numbers.index_vector_dim]
+        of_result = [one for one in range(rank) if one not in numbers.offset_dims]
+        if places.number in of_places:
+            return places._replace(number=of_result[of_places.index(places.number)])
+    if table is not None:
+        kept = [one for one in range(len(shapes[0].dimensions)) if one not in numbers.collapsed_slice_dims]
+        whole = instruction.gather_slice_sizes[table.number] == shapes[0].dimensions[table.number]
+        if whole and table.number in kept:
+            return table._replace(number=numbers.offset_dims[kept.index(table.number)])
+    return None
+
+
+def _scattered(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
+    return axes[0]
+
+
+_RULES: dict[str, _Rule] = {
+    "bitcast": _reshaped,
+    "broadcast": _broadcast,
+    "concatenate": _joined,
+    "convolution": _convolution,
+    "dot": _product,
+    "gather": _gathered,
+    "reduce": _reduced,
+    "reshape": _reshaped,
+    "scatter": _scattered,
+    "transpose": _transposed,
+}
