@@ -54,6 +54,24 @@ def test_its_highest_point_is_the_peak(seed):
     assert max(point.bytes for point in curve_of(block).points) == smallest(block).peak_bytes
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_kinds_at_the_peak_are_those_of_the_plan(seed):
+    """Also where a value of one kind is written in place of one of another, as an activation over a temporary."""
+    chance = random.Random(seed)
+    block, made = Block("random"), []
+    for step in range(40):
+        takes = chance.sample(made[-4:], min(len(made), chance.randrange(3)))
+        mode = chance.choice((Mode.NEW, Mode.IN_PLACE)) if takes else Mode.NEW
+        kind = chance.choice(("temporary", "activation", "gradient"))
+        number = block.add(Value(64, f"op {step}", kind, mode, tuple(takes) if mode is Mode.IN_PLACE else ()))
+        block.run(f"op {step}", takes, (number,))
+        made.append(number)
+    found, peak = curve_of(block), smallest(block)
+    there = [point.bytes for point in found.points].index(peak.peak_bytes)
+    alive = [one.value.kind for one in found.lifetimes if one.first <= there <= one.last]
+    assert sorted(alive) == sorted(value.kind for value in peak.at_peak)
+
+
 def test_what_is_in_a_loop_stands_on_what_is_around_it():
     body = Block("body")
     body.run("inside", (), (body.add(Value(50, "inside", "temporary")),))

@@ -108,7 +108,7 @@ def test_what_does_not_fit():
     assert not made.fits
     assert made.headroom <= (897 - 1200) << 20
     text = fitting.to_text([large], fitting.systems_for([], ["gc200"], 1))
-    assert "no: IPU 0" in text and "No system has 1 IPUs on which all programs fit." in text
+    assert "no: IPU 0" in text and "No system has 1 IPU on which all programs fit." in text
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -181,7 +181,7 @@ def test_the_command(python):
     assert process.returncode == 0, process.stdout + process.stderr
     lines = process.stdout.splitlines()
     assert lines[:2] == ["== --batch 64", "0.0"]
-    assert "1 IPUs, 64 items in 1 steps a run" in lines[2]
+    assert "1 IPU, 64 items in 1 steps a run" in lines[2]
     assert [line.split()[:4] for line in lines[4:6]] == [["pod4", "gc200", "4", "yes"], ["bow-pod4", "bow", "4", "yes"]]
     assert python(*options, "--chips", "gc3", script).returncode == 2
 

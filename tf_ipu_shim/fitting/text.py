@@ -47,7 +47,7 @@ def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
     ipus = max(program.ipus for program in programs)
     found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
     lines.append(
-        f"No system has {ipus} IPUs on which all programs fit."
+        f"No system has {_ipus(ipus)} on which all programs fit."
         if found is None
         else f"Smallest system on which all programs fit: {found.name}, {found.title}."
     )
@@ -59,7 +59,7 @@ def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Es
     fed = f", {program.items:,.0f} items in {program.steps:,.0f} steps a run" if program.items else ""
     replicas = f", {program.replicas} replicas" if program.replicas > 1 else ""
     rows = [_HEAD, *(_row(program, system, one) for system, one in zip(systems, estimates))]
-    lines = [f"{program.name}: {program.ipus} IPUs{replicas}{fed}", *_table(rows)]
+    lines = [f"{program.name}: {_ipus(program.ipus)}{replicas}{fed}", *_table(rows)]
     if any(not one.exact for one in estimates):
         lines.append("  Loops whose iterations are not known count 16.")
     if program.plan.coarse:
@@ -114,6 +114,10 @@ def _row(program: Studied, system: System, one: Estimate) -> tuple[str, ...]:
         f"{one.lower:.2f} to {one.upper:.2f}",
         speed,
     )
+
+
+def _ipus(count: int) -> str:
+    return f"{count} IPU{'s' if count > 1 else ''}"
 
 
 def _rounded(number: float) -> str:

@@ -10,10 +10,10 @@ from tf_ipu_shim.machine.memory.liveness import order_of
 
 
 class Lifetime(NamedTuple):
-    """A value's memory.
+    """A value's memory. One that is written in place of another of its kind has no memory of its own.
 
     Args:
-        value: that it was made for.
+        value: that it was made for, or that has overwritten one of another kind.
         first: number of the point at which it comes into being.
         last: number of the last point at which it is there.
     """
@@ -75,6 +75,13 @@ def curve_of(block: Block) -> Curve:
 def _run(block: Block, base: int, found: Curve) -> None:
     buffers = Buffers(block)
     made_at: dict[int, int] = {}
+    held: dict[int, Value] = {}  # by buffer, where that is not the value that it was made for
+    seen = 0
+
+    def end(buffer: int, last: int) -> None:
+        value = held.pop(buffer, None) or block.values[buffers.value[buffer]]
+        found.lifetimes.append(Lifetime(value, made_at.pop(buffer), last))
+
     for number in order_of(block):
         step = block.steps[number]
         buffers.take(step)
@@ -82,15 +89,20 @@ def _run(block: Block, base: int, found: Curve) -> None:
         made = buffers.give(step)
         here = len(found.points)
         made_at.update(dict.fromkeys(made, here))
+        for buffer, over in buffers.overwritten[seen:]:
+            before_it = held.get(buffer, block.values[buffers.value[buffer]])
+            if buffer in made_at and block.values[over].kind != before_it.kind:
+                end(buffer, here - 1)
+                made_at[buffer], held[buffer] = here, block.values[over]
+        seen = len(buffers.overwritten)
         if step.inside:
             _inside(step, number, block, base, before, buffers.live, found)
         else:
             found.points.append(Point(block, number, base + buffers.live))
         for buffer in buffers.free(step, made):
-            value = block.values[buffers.value[buffer]]
-            found.lifetimes.append(Lifetime(value, made_at.pop(buffer), len(found.points) - 1))
-    for buffer, first in made_at.items():
-        found.lifetimes.append(Lifetime(block.values[buffers.value[buffer]], first, len(found.points) - 1))
+            end(buffer, len(found.points) - 1)
+    for buffer in list(made_at):
+        end(buffer, len(found.points) - 1)
 
 
 def _inside(step: Step, number: int, block: Block, base: int, before: int, after: int, found: Curve) -> None:
