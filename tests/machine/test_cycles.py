@@ -313,5 +313,5 @@ def test_what_is_on_io_tiles_goes_on_by_an_exchange():
     assert given[: len(host)] == host and [phase.cycles for phase in given[len(host) :]] == [SYNC_CYCLES, 1024]
     sent = phases_of(Computation("feed", "x", (-size, tiles)), GC200)
     assert [phase.cycles for phase in sent[:2]] == [SYNC_CYCLES, 1024]
-    assert [given[-1].name, sent[1].name] == ["/infeed", "/inter-tileset-copy"]
+    assert [given[-1].name, sent[1].name] == ["/infeed/inter-tileset-copy", "/inter-tileset-copy"]
     assert phases_of(Computation("feed", "x", (0, tiles)), GC200) == ()

@@ -107,10 +107,10 @@ def test_work_with_one_number_is_an_expression_with_what_it_takes(names):
 
     assert sorted(names(function, [8], [8], [])) == [
         "larger/maximum.1/Op/Maximum",
-        "part/expression.1/Op/Divide",
-        "product/expression/Op/Multiply",
-        "rest/expression.1/Op/Subtract",
-        "sum/expression/Op/Add",
+        "part/divide.1/expression/Op/Divide",
+        "part/divide.1/expression/Op/Subtract",
+        "product/multiply.1/expression/Op/Add",
+        "product/multiply.1/expression/Op/Multiply",
     ]
 
 

@@ -66,7 +66,7 @@ _DRAWN = {
 # Instructions whose first one has no number.
 _BARE = frozenset(
     "avg-pool avg-pool-grad batch-norm-grad batch-norm-inference batch-norm-training convolution dot dynamic-slice "
-    "dynamic-update-slice expression fusion inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
+    "dynamic-update-slice fusion inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
     "negate relu relu-grad scaled-inplace scaled-inplace-xb-y sigmoid sigmoid-grad sort tanh-grad "
     "truncated-normal".split()
 )
@@ -229,7 +229,9 @@ class InstructionReader:
         below = _below(instruction, operands)
         below, kind, sizes = self._named(instruction, below, kind, sizes, fusion)
         size = _element_bytes(instruction.shape)
-        is_shared = kind == "product" or bool(fusion.op or fusion.shared or _SHARED & {fusion.name, instruction.opcode})
+        is_named_by_another = bool(fusion.op) and not fusion.group
+        is_alone = kind != "product" and not fusion.shared and not _SHARED & {fusion.name, instruction.opcode}
+        is_shared = is_named_by_another or not is_alone
         planning = self._planning(instruction) if kind == "product" else Planning()
         shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
         same: Hashable = (instruction.opcode, below, sizes, size, planning, shapes) if is_shared else None
@@ -244,7 +246,7 @@ class InstructionReader:
         Args: as for `computation`.
         """
         fusion = _fusion_of(instruction, context, owner)
-        if fusion is None:
+        if fusion is None or fusion.group not in (0, instruction.id):
             return ""
         operands = [context.by_id[number] for number in instruction.operand_ids]
         below, *_ = self._named(

@@ -360,9 +360,9 @@ class _Finder:
             if made.opcode != "convert" and len(made.operand_ids) < 2:
                 continue
             if made.metadata.op_name not in self._op_types and made.metadata.op_type not in ONE_CALL:
-                group = instruction.id
-                self._found[group] = Fusion("expression", library, group=group)
-                self._found[made.id] = Fusion("expression", group=group)
+                name, op = f"{instruction.opcode}/expression", instruction.metadata.op_name
+                self._found[instruction.id] = Fusion(name, library, op, group=instruction.id)
+                self._found[made.id] = Fusion(name, "", op, group=instruction.id)
 
     def _is_broadcast(self, instruction: Any) -> bool:
         made = self._source(instruction)

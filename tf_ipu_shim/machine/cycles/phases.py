@@ -338,7 +338,7 @@ def _feed(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     host = _host(computation._replace(sizes=(size,)), chip)
     if not host:
         return ()
-    name = "/infeed" if size > 0 else "/inter-tileset-copy"
+    name = "/infeed/inter-tileset-copy" if size > 0 else "/inter-tileset-copy"
     exchange = _exchange(name, chip, -(-abs(size) // tiles), tiles, abs(size))
     return (*host, *exchange) if size > 0 else (*exchange, *host)
 
