@@ -77,6 +77,16 @@ def test_wrong_types(path, value, type_name):
     assert getattr(owner, name) is before
 
 
+def test_members_of_an_enumeration_are_named():
+    config = IPUConfig()
+    with pytest.raises(
+        TypeError, match="a str; give one of DeviceConnectionType.ALWAYS, .*DeviceConnectionType.NEVER.$"
+    ):
+        config.device_connection.type = "ON_DEMAND"
+    with pytest.raises(TypeError, match="a bool; give one of StochasticRoundingBehaviour.OFF, "):
+        config.floating_point_behaviour.esr = True
+
+
 def test_numpy_scalars_are_refused():
     numpy = pytest.importorskip("numpy")
     with pytest.raises(TypeError, match="to be of type int"):

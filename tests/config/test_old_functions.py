@@ -166,7 +166,7 @@ def test_arguments_of_the_wrong_type(options, name, arguments, phrase):
 def test_numbers_and_members_that_are_none(options):
     with pytest.raises(ValueError, match="`num_io_tiles` is -3"):
         utils.set_io_tile_options(options, -3)
-    with pytest.raises(TypeError, match="`selection_order` must be a member of SelectionOrder, not 'x'"):
+    with pytest.raises(TypeError, match="`selection_order` must be one of SelectionOrder.AUTO, .*, not 'x'"):
         utils.create_ipu_config(selection_order="x")
     with pytest.raises(TypeError, match="create_ipu_config: `max_report_size` must be of type int, not 'x'"):
         utils.create_ipu_config(max_report_size="x")

@@ -66,6 +66,14 @@ def test_models_that_cannot_be_run():
         model = compiled(functional([0, 0, 1, 1]))
         with pytest.raises(ValueError, match="1 IPUs attached, however .* Set auto_select_ipus of the IPUConfig to 2"):
             model.fit(X, Y, verbose=0)
+        model.set_pipelining_options(4, device_mapping=[0, 4])
+        far = (
+            r"multiple of 8 IPUs: device_mapping=\[0, 4\] of its options puts a stage on IPU 4, and the last .* IPU 0."
+        )
+        with pytest.raises(
+            ValueError, match=f"{far} Set auto_select_ipus of .* to 8 .* or name only IPUs that there are"
+        ):
+            model.fit(X, Y, verbose=0)
         model.set_pipelining_options(device_mapping=[0, 0])
         with pytest.raises(ValueError, match="attempting to train is pipelined, however"):
             model.fit(X, Y, verbose=0)

@@ -328,8 +328,12 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
             NotImplementedError,
             "'Interleaved' does not currently support multiple",
         ),
-        ({"pipeline_schedule": "Grouped"}, TypeError, "pipeline_schedule is not a member"),
-        ({"recomputation_mode": 1}, TypeError, "recomputation_mode is not a member"),
+        (
+            {"pipeline_schedule": "Grouped"},
+            TypeError,
+            "is not a member .*PipelineSchedule.Grouped, PipelineSchedule.Inter",
+        ),
+        ({"recomputation_mode": 1}, TypeError, "is not a member .*one of RecomputationMode.Auto, "),
         ({"infeed_queue": 1}, TypeError, "infeed_queue is not an instance"),
         ({"outfeed_queue": 1}, TypeError, "outfeed_queue is not an instance"),
         ({"repeat_count": "2"}, TypeError, "repeat_count is a string, and a loop runs a whole number of times"),
@@ -382,6 +386,17 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
             {"replicated_optimizer_state_sharding": True, "offload_weight_update_variables": False, **TRAIN},
             ValueError,
             "To use replicated_optimizer_state_sharding, optimizer state must be offloaded",
+        ),
+        (
+            {"computational_stages": [lambda x: x, lambda x, y: x], "inputs": [1.0]},
+            TypeError,
+            r"Pipeline stage 1 cannot be called: `<lambda>`, defined at .*test_pipeline.py:\d+, is given what stage 0 "
+            r"returned, arguments: 1. Missing a required argument: 'y'\.$",
+        ),
+        (
+            {"computational_stages": [lambda: 1.0, identity], "inputs": [1.0]},
+            TypeError,
+            "Pipeline stage 0 cannot be called: .* is given the pipeline's inputs and infeed, arguments: 1. Too many",
         ),
         ({"inputs": [1.0]}, ValueError, "no outfeed_queue has been provided"),
         ({"inputs": [1.0], "optimizer_function": lambda x: x}, TypeError, "must return a .*OptimizerFunctionOutput"),

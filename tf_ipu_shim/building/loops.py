@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from tensorflow.python.framework import dtypes, func_graph, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, while_v2
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building import autograph, loop_counts, tracing
+from tf_ipu_shim.building import autograph, loop_counts, script_functions, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.results import as_list
@@ -58,7 +57,8 @@ def repeat(
 
     Raises:
         TypeError: `body` does not take as many arguments, or changes a value's type, or `n` holds no integers.
-        ValueError: `body` returns operations before tensors, or `n` is no scalar, or more than an int32 can count.
+        ValueError: `body` returns operations before tensors or changes a value's shape, or `n` is no scalar, or more
+            than an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.repeat`.
 
@@ -102,8 +102,8 @@ def while_loop(
     Raises:
         TypeError: `body` or `condition` does not take as many arguments, `body` changes a value's type, `condition`
             returns no boolean, or the bound is no integer.
-        ValueError: `body` returns operations before tensors, `condition` returns no scalar, or the bound is more than
-            an int32 can count.
+        ValueError: `body` returns operations before tensors or changes a value's shape, `condition` returns no scalar,
+            or the bound is more than an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.while_loop`.
 
@@ -130,6 +130,7 @@ def _loop(
 ) -> Any:
     values = [ops.convert_to_tensor(value) for value in as_list(inputs)]
     _check_arguments("body", body, len(values), infeed_queue)
+    where = script_functions.named(body)
     body, condition = autograph.converted(body), autograph.converted(condition)
     types = [value.dtype for value in values]
     needed_only = _in_session_graph()
@@ -143,10 +144,11 @@ def _loop(
             _tracing.counters.pop()
         if [tensor.dtype for tensor in tensors] != types:
             raise TypeError(
-                f"Mismatch between input types and output types of the loop: the body takes {_names(types)} and "
+                f"Mismatch between input types and output types of the loop: {where} takes {_names(types)} and "
                 f"returns {_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the type it "
                 "came in."
             )
+        _check_shapes(where, values, tensors)
         with ops.control_dependencies(operations):
             carried = [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
         if needed_only:
@@ -235,16 +237,25 @@ def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed
             raise TypeError(f"infeed_queue must be an IPUInfeedQueue, not a {type(infeed_queue).__name__}.")
         positional, keywords = element_arguments(infeed_queue._structure)
         total += len(positional)
-    try:
-        inspect.signature(function).bind(*[None] * total, **keywords)
-    except TypeError as error:
+    reason = script_functions.why_not_called_with(function, total, keywords)
+    if reason is not None:
         fed = f", {total - given + len(keywords)} of them from the infeed" if infeed_queue is not None else ""
+        fed += f" by the names {', '.join(keywords)}" if keywords else ""
         raise TypeError(
-            f"Supplied loop {what} function cannot be called with the specified inputs: it is given "
-            f"{total + len(keywords)} arguments{fed}. {str(error).capitalize()}."
-        ) from None
-    except ValueError:
-        return  # a built-in without a signature: calling it will tell
+            f"Supplied loop {what} function cannot be called with the specified inputs: "
+            f"{script_functions.named(function)} is given {total + len(keywords)} arguments{fed}. {reason}."
+        )
+
+
+def _check_shapes(where: str, given: list[Any], returned: list[Any]) -> None:
+    """A loop's values have the shapes that they begin with: an IPU's program is made for them."""
+    for number, (before, after) in enumerate(zip(given, returned)):
+        if not after.shape.is_subtype_of(before.shape):
+            raise ValueError(
+                f"Value {number} of the loop enters the loop with shape {before.shape}, but has shape {after.shape} "
+                f"after one iteration, as {where} returns it. On IPUs a value has the same shape in each iteration: "
+                "begin with a tensor of the largest size it comes to, and write a part of it in each iteration."
+            )
 
 
 def _names(types: Any) -> str:

@@ -100,9 +100,11 @@ class AttributeMetadata:
             TypeError: for any other value; names the option, the value and both types.
         """
         if not self._check_type_fn(value):
+            kind = types.enum_of(self._attr_type)
+            cure = "convert it first." if kind is None else f"give one of {types.members(kind)}."
             raise TypeError(
                 f"Trying to set {self._name} to {value}, but it needs to be of type {self.type}. "
-                f"Received a {type(value).__name__}; convert it first."
+                f"Received a {type(value).__name__}; {cure}"
             )
 
     def warn_if_deprecated(self) -> None:

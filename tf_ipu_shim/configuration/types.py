@@ -89,6 +89,17 @@ def enum_of(annotation: Any) -> type[Enum] | None:
     return None
 
 
+def members(kind: type[Enum]) -> str:
+    """The members of an enumeration as a script writes them, for messages.
+
+    Example:
+        >>> from tf_ipu_shim.api.ipu.config import SelectionOrder
+        >>> members(SelectionOrder).split(", ")[0]
+        'SelectionOrder.AUTO'
+    """
+    return ", ".join(f"{kind.__name__}.{name}" for name in kind.__members__)
+
+
 def _check_origin(annotation: Any, origin: Any) -> None:
     if origin is not Union and origin not in _NAMES:
         raise Exception(

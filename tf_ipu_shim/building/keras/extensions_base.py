@@ -281,6 +281,9 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         if mode != "predict":
             model._assert_compile_was_called()
 
+    def _replicas(self) -> int:
+        return replication.replication_factor(self._device(), self._shards(), self._ipu.options.device_mapping)
+
     def _steps_per_execution_value(self) -> int:
         steps = getattr(self, "_steps_per_execution", None)
         return 1 if steps is None else int(steps.numpy())
@@ -296,7 +299,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             )
         self._see(handler.element_spec)
         with ops.device("/device:CPU:0"):
-            handler.set_replication_factor(replication.replication_factor(self._device(), self._shards()))
+            handler.set_replication_factor(self._replicas())
         if mode == "fit":
             self._check_accumulation(handler.steps_per_execution_value)
         return handler
@@ -330,7 +333,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         """Each epoch with a program that is ready to run."""
         chosen = self._ipu.options
         steps = handler.steps_per_execution_value
-        replicas = replication.replication_factor(self._device(), self._shards())
+        replicas = self._replicas()
         accumulates = self._accumulates_outfeed(mode)
         asynchronous = chosen.asynchronous_callbacks and not accumulates
         every = mode == "predict" or asynchronous or accumulates

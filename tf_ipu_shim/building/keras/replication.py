@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow.python.framework import device as device_lib
@@ -80,12 +81,13 @@ def num_ipus(device: str) -> int:
     return devices.get(spec.device_index or 0).num_ipus
 
 
-def replication_factor(device: str, shards: int) -> int:
+def replication_factor(device: str, shards: int, mapping: Sequence[int] | None = None) -> int:
     """How many replicas of a model a TensorFlow device has room for.
 
     Args:
         device: its name.
         shards: IPUs that the model's stages or shards are on. A replica takes a power of two of them.
+        mapping: `device_mapping` of the model's options, if these have one.
 
     Raises:
         ValueError: the device is no IPU, or has fewer IPUs than the model is on.
@@ -100,23 +102,31 @@ def replication_factor(device: str, shards: int) -> int:
     available = num_ipus(device)
     each = selection.ipus_of_replica(shards, available)
     if shards > available:
+        mapped = _asked_by(mapping, available)
         raise ValueError(
             f"Current device has {available} IPUs attached, however the current model requires a multiple of {each} "
-            f"IPUs. {_cure(each)}"
+            f"IPUs{mapped}. {_cure(each, bool(mapped))}"
         )
     return max(available // each, 1)
 
 
-def _cure(shards: int) -> str:
+def _asked_by(mapping: Sequence[int] | None, available: int) -> str:
+    if not mapping:
+        return ""
+    return (
+        f": device_mapping={list(mapping)} of its options puts a stage on IPU {max(mapping)}, and the last one is IPU "
+        f"{available - 1}"
+    )
+
+
+def _cure(shards: int, mapped: bool) -> str:
     if devices.configured() is None:
         return (
             f"No IPU system is configured, so that there is one IPU: set auto_select_ipus of an IPUConfig to {shards} "
             "or a multiple, and call its configure_ipu_system() before the strategy is made."
         )
-    return (
-        f"Set auto_select_ipus of the IPUConfig to {shards} or a multiple before configure_ipu_system, or give the "
-        "model fewer pipeline stages or shards."
-    )
+    other = "name only IPUs that there are" if mapped else "give the model fewer pipeline stages or shards"
+    return f"Set auto_select_ipus of the IPUConfig to {shards} or a multiple before configure_ipu_system, or {other}."
 
 
 def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMethod) -> Any:

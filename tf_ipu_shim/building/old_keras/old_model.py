@@ -32,7 +32,7 @@ class OldModel(PipelinedExtension):
     def replication_factor(self) -> int:
         """How many replicas of the model the configured IPUs have room for."""
         self._check_scope("replication_factor")
-        return replication.replication_factor(self._device(), self._shards())
+        return self._replicas()
 
     def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         """Refused: such a model runs in `fit`, `evaluate` and `predict` alone.

@@ -15,6 +15,7 @@ from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.pipelines.options import PipelineSchedule, PipelineStageOptions, RecomputationMode
+from tf_ipu_shim.configuration.types import members
 
 ALL_IPUS = -1  # in a device mapping
 
@@ -129,7 +130,10 @@ class PipelineArguments:
         if self.schedule is None:
             self.schedule = PipelineSchedule.Sequential if iterations > 1 else PipelineSchedule.Grouped
         if not isinstance(self.schedule, PipelineSchedule):
-            raise TypeError(f"The given pipeline_schedule is not a member of PipelineSchedule, but {self.schedule!r}.")
+            raise TypeError(
+                f"The given pipeline_schedule is not a member of PipelineSchedule, but {self.schedule!r}. Give one of "
+                f"{members(PipelineSchedule)}."
+            )
         if iterations > 1 and self.schedule is not PipelineSchedule.Sequential:
             raise NotImplementedError(
                 "Batch serialization is only supported with the `Sequential` schedule, not with "
@@ -137,7 +141,8 @@ class PipelineArguments:
             )
         if self.recomputation_mode is not None and not isinstance(self.recomputation_mode, RecomputationMode):
             raise TypeError(
-                f"The given recomputation_mode is not a member of RecomputationMode, but {self.recomputation_mode!r}."
+                f"The given recomputation_mode is not a member of RecomputationMode, but {self.recomputation_mode!r}. "
+                f"Give one of {members(RecomputationMode)}."
             )
 
     def _check_mapping(self) -> None:

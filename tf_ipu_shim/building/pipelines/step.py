@@ -14,7 +14,7 @@ from tensorflow.python.framework import ops, tensor_util
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building import autograph, scopes, tracing
+from tf_ipu_shim.building import autograph, scopes, script_functions, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import element_arguments
 from tf_ipu_shim.building.ops import planner_options
 from tf_ipu_shim.building.pipelines.arguments import PipelineArguments
@@ -76,7 +76,7 @@ class PipelineStep:
             )
             mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=number)}
             with planner_options.planned(**_products(options)), tracing.attributes(mark):
-                outputs = self._run_stage(stage, outputs, keywords)
+                outputs = self._run_stage(number, stage, outputs, keywords)
             given = [value for value in outputs if tensor_util.is_tf_type(value)]
             planner_options.check(given, *_products(options).values(), *_products(backward).values())
             keywords = {}
@@ -93,10 +93,16 @@ class PipelineStep:
     def _number_of_ops() -> int:
         return len(ops.get_default_graph().get_operations())
 
-    @staticmethod
-    def _run_stage(stage: Any, inputs: list[Any], keywords: dict[str, Any]) -> list[Any]:
+    def _run_stage(self, number: int, stage: Any, inputs: list[Any], keywords: dict[str, Any]) -> list[Any]:
         outputs: list[Any] = []
         for function, ipu in stage:
+            reason = script_functions.why_not_called_with(function, len(inputs), keywords)
+            if reason is not None:
+                source = f"what stage {number - 1} returned" if number else "the pipeline's inputs and infeed"
+                raise TypeError(
+                    f"Pipeline stage {number} cannot be called: {script_functions.named(function)} is given {source}, "
+                    f"arguments: {len(inputs) + len(keywords)}. {reason}."
+                )
             with scopes.ipu_shard(ipu):
                 outputs.extend(as_list(autograph.converted(function)(*inputs, **keywords)))
         return outputs

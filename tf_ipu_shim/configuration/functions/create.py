@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.configuration import translate
+from tf_ipu_shim.configuration import translate, types
 from tf_ipu_shim.configuration.enums import ExecutionProfileType, SchedulingAlgorithm, SelectionOrder
 from tf_ipu_shim.configuration.functions.deprecation import replaced_by_ipu_config
 
@@ -93,7 +93,7 @@ def create_ipu_config(
         raise Exception("`profiling` is required when `profile_execution` is set. Set both, or none.")
 
     if not isinstance(selection_order, (SelectionOrder, type(None))):
-        raise TypeError(f"`selection_order` must be a member of SelectionOrder, not {selection_order!r}.")
+        raise TypeError(f"`selection_order` must be one of {types.members(SelectionOrder)}, not {selection_order!r}.")
     options = translate.old_defaults()
     options.profiling.enable_compilation_trace = profiling
     options.profiling.enable_io_trace = profiling

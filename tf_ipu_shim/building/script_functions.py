@@ -1,0 +1,57 @@
+"""Functions that a script hands over, as messages speak of them: by name and line."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+def named(function: Callable[..., Any]) -> str:
+    """A function with the line where the script has it.
+
+    Args:
+        function: or another callable.
+
+    Returns:
+        Such as "`body`, defined at train.py:12"; the name alone where no source is known.
+
+    Example:
+        >>> named(len)
+        '`len`'
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    inner = inspect.unwrap(function)
+    inner = getattr(inner, "python_function", inner)  # of a tf.function
+    code = getattr(inner, "__code__", None) or getattr(getattr(inner, "call", None), "__code__", None)
+    name = getattr(inner, "__name__", None) or type(inner).__name__
+    return f"`{name}`" if code is None else f"`{name}`, defined at {code.co_filename}:{code.co_firstlineno},"
+
+
+def why_not_called_with(function: Callable[..., Any], given: int, keywords: Iterable[str] = ()) -> str | None:
+    """Why a function cannot be called with so many arguments.
+
+    Args:
+        function: or another callable.
+        given: arguments by position.
+        keywords: names of the others.
+
+    Returns:
+        What Python says of it, as a sentence without its point; None where it can be called, or tells only when it is.
+
+    Example:
+        >>> why_not_called_with(lambda x, y: x, 1)
+        "Missing a required argument: 'y'"
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None  # a built-in without a signature
+    try:
+        signature.bind(*[None] * given, **dict.fromkeys(keywords))
+    except TypeError as error:
+        text = str(error)
+        return text[:1].upper() + text[1:]
+    return None
