@@ -267,8 +267,9 @@ def test_the_end_of_the_data_and_errors_in_it(graph):
     total = compiled(lambda: ipu.loops.repeat(2, lambda total, x: total + x, [0.0], infeed))
     with v1.Session() as session:
         session.run(infeed.initializer)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="broken element"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="broken element") as caught:
             session.run(total)
+    assert f"\nThis happened in the dataset of infeed '{infeed._id}'." in str(caught.value)
 
 
 def test_dequeue_while_the_program_runs(graph):
@@ -530,6 +531,19 @@ def test_queues_are_used_once(graph):
         (lambda: None, [1.0], TypeError, "body function cannot be called"),
         (lambda x: tf.cast(x, tf.int32), [1.0], TypeError, "Mismatch between input types and output types"),
         (lambda x: None, [1.0], TypeError, "Mismatch between input types and output types"),
+        (
+            lambda x: tf.concat([x, x], 0),
+            [[1.0, 2.0]],
+            ValueError,
+            r"Value 0 of the loop enters the loop with shape \(2,\), but has shape \(4,\) after one iteration, as "
+            r"`<lambda>`, defined at .*test_feeds.py:\d+, returns it. On IPUs a value has the same shape",
+        ),
+        (
+            lambda x, y: (x, tf.boolean_mask(y, y > 0.0)),
+            [1.0, [1.0, 2.0]],
+            ValueError,
+            r"Value 1 of the loop .* shape \(2,\), but has shape \(None,\)",
+        ),
         (lambda x: (tf.no_op(), x), [1.0], ValueError, "Tensor values followed by zero or more Operations"),
     ],
 )

@@ -135,7 +135,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
       fetcher_->Begin(context, std::move(iterator), source_.End(), total_);
     }
     std::vector<InfeedFetcher::Element> elements;
-    TF_RETURN_IF_ERROR(fetcher_->Take(context->cancellation_manager(), *count, &elements));
+    TF_RETURN_IF_ERROR(source_.Named(fetcher_->Take(context->cancellation_manager(), *count, &elements)));
     *count = elements.size();
     for (size_t at = 0; at < elements.size(); ++at) {
       TF_RETURN_IF_ERROR(CheckElement(name(), elements[at], element_types_));

@@ -71,7 +71,7 @@ class Dealer {
     std::vector<std::vector<Tensor>> row(waiting_.size());
     for (std::vector<Tensor>& element : row) {
       bool end = false;
-      TF_RETURN_IF_ERROR(InfeedSource::Next(context, iterator, &element, &end));
+      TF_RETURN_IF_ERROR(source.Next(context, iterator, &element, &end));
       if (end) return source.End();
     }
     for (size_t replica = 0; replica < row.size(); ++replica) waiting_[replica].push_back(std::move(row[replica]));
@@ -149,7 +149,7 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
     std::vector<Tensor> element;
     if (replicas_ == 1) {
       bool end = false;
-      TF_RETURN_IF_ERROR(InfeedSource::Next(context, iterator.get(), &element, &end));
+      TF_RETURN_IF_ERROR(source_.Next(context, iterator.get(), &element, &end));
       if (end) return source_.End();
     } else {
       TF_RETURN_IF_ERROR(DealerFor(iterator.get())

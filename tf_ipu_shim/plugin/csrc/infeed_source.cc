@@ -48,7 +48,7 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
 }
 
 Status InfeedSource::Next(OpKernelContext* context, data::IteratorResource* iterator, std::vector<Tensor>* element,
-                          bool* end) {
+                          bool* end) const {
   CancellationManager* const step = context->cancellation_manager();
   CancellationManager own;
   const CancellationToken token = step->get_cancellation_token();
@@ -60,13 +60,21 @@ Status InfeedSource::Next(OpKernelContext* context, data::IteratorResource* iter
   const Status status = iterator->GetNext(context, element, end);
   context->params()->cancellation_manager = step;
   step->DeregisterCallback(token);
-  return status;
+  return Named(status);
 }
 
 Status InfeedSource::End() const {
-  return errors::OutOfRange("End of sequence: the dataset of ", name_.empty() ? "the infeed" : "infeed '" + name_ + "'",
+  return errors::OutOfRange("End of sequence: the dataset of ", Name(),
                             " has no more elements. End it with .repeat(), or ask for fewer iterations.");
 }
+
+Status InfeedSource::Named(const Status& status) const {
+  if (status.ok() || errors::IsCancelled(status) || errors::IsOutOfRange(status)) return status;
+  return errors::CreateWithUpdatedMessage(
+      status, strings::StrCat(status.message(), "\nThis happened in the dataset of ", Name(), "."));
+}
+
+std::string InfeedSource::Name() const { return name_.empty() ? "the infeed" : "infeed '" + name_ + "'"; }
 
 Status CheckElement(const std::string& op, const std::vector<Tensor>& element, const DataTypeVector& types) {
   DataTypeVector found;

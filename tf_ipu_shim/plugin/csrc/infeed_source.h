@@ -20,13 +20,16 @@ class InfeedSource {
   tensorflow::Status Find(tensorflow::OpKernelContext* context,
                           tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource>* iterator) const;
   // Takes an element. What cancels the step cancels the dataset, which then has ended for good; Ctrl-C does not.
-  static tensorflow::Status Next(tensorflow::OpKernelContext* context,
-                                 tensorflow::data::IteratorResource* iterator,
-                                 std::vector<tensorflow::Tensor>* element, bool* end);
+  tensorflow::Status Next(tensorflow::OpKernelContext* context, tensorflow::data::IteratorResource* iterator,
+                          std::vector<tensorflow::Tensor>* element, bool* end) const;
   // What is said where the dataset has ended.
   tensorflow::Status End() const;
+  // An error of the dataset, with the infeed that it is behind. The end and cancellations are none.
+  tensorflow::Status Named(const tensorflow::Status& status) const;
 
  private:
+  std::string Name() const;
+
   int64_t inputs_ = 0;
   std::string container_, name_;
 };
