@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tf_ipu_shim.runtime import shown_errors
+from tf_ipu_shim.runtime import error_texts, script_files, shown_errors
 
 COMMON = """
 import numpy as np
@@ -49,6 +49,57 @@ def test_an_error_of_a_session_is_said_once_and_last(python):
     assert "Original stack trace" in full and len(FRAME.findall(full)) > 5
 
 
+IN_DATASET = (
+    COMMON
+    + """
+def parse(x):
+    raise KeyError(f"no image {x}")
+
+def load(x):
+    if x > 2:
+        x = tf.py_func(parse, [x], tf.int64)
+    return tf.ensure_shape(x, [])
+
+infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(4).map(load).repeat())
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    total = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(4, lambda t, x: t + x, [tf.constant(0, "int64")], infeed))
+with tf.Session() as session:
+    session.run(infeed.initializer)
+    session.run(total)
+"""
+)
+
+
+def test_an_error_of_python_in_a_dataset(python):
+    """Where it is raised: autograph has made other functions of the script's."""
+    script = python.script(IN_DATASET)
+    (line,) = (number for number, text in enumerate(IN_DATASET.splitlines(), 1) if "raise KeyError" in text)
+    shown = traceback_of(python(script))
+    assert FRAME.findall(shown) == [(str(script), str(len(IN_DATASET.splitlines()))), (str(script), str(line))]
+    message = "tensorflow.python.framework.errors_impl.UnknownError: KeyError: 'no image 3'\n"
+    where = f'  File "{script}", line {line}, in parse\n    raise KeyError(f"no image {{x}}")\n'
+    assert shown.endswith(f"{message}{where}This happened in the dataset of infeed 'infeed_0'.\n")
+
+
+AS_LAMBDA = """
+import tensorflow as tf
+from tensorflow.python import ipu
+
+def load(x):
+    return tf.ensure_shape(tf.numpy_function(lambda v: 1 // (v - v) or {}["a"], [x], tf.int64), [])
+
+with ipu.ipu_strategy.IPUStrategy().scope():
+    tf.distribute.get_strategy().run(tf.function(lambda it: next(it)), [iter(tf.data.Dataset.range(4).map(load))])
+"""
+
+
+def test_an_error_of_python_in_what_autograph_has_made(python):
+    script = python.script(AS_LAMBDA)
+    shown = traceback_of(python(script))
+    assert (str(script), "6") in FRAME.findall(shown) and "__autograph_generated" not in shown
+    assert shown.count("KeyError: 'a'") == 1
+
+
 IN_THREAD = """
 import sys, threading
 import tensorflow as tf
@@ -76,8 +127,8 @@ def test_an_error_of_a_thread_is_shown_as_one_of_the_script(python):
     process = python(script)
     assert (process.returncode, process.stdout) == (0, "goes on\n")
     refused, own = re.split("^Exception in thread worker:\n", process.stderr, flags=re.M)[1:]
-    assert FRAME.findall(refused) == [(str(script), "14")]
-    assert refused.count("Dimensions must be equal") == 1 and f'File "{script}", line 10, in step' in refused
+    assert FRAME.findall(refused) == [(str(script), "14"), (str(script), "10")]
+    assert refused.count("Dimensions must be equal") == 1 and "in user code" not in refused
     assert own.rstrip().endswith("ZeroDivisionError: division by zero")
     full = python(script, environment={"TF_IPU_SHIM_TRACEBACK": "full"}).stderr
     assert "in _bootstrap_inner" in full and len(FRAME.findall(full)) > 8
@@ -98,6 +149,60 @@ def test_an_error_of_the_scripts_own_is_pythons(python):
     assert traceback_of(python(script)) == expected
 
 
+IN_CONVERTED = """
+import tensorflow as tf
+from tensorflow.python import ipu
+
+@tf.function(jit_compile=True)
+def step(x):
+    return {}
+
+strategy = ipu.ipu_strategy.IPUStrategy()
+with strategy.scope():
+    strategy.run(step, [tf.ones([2])])
+"""
+CONVERTED = [
+    ("x.numpy()", "has no attribute 'numpy': tensors have values only while the program runs. Return the tensor from"),
+    ("{}['loss']", "KeyError: 'loss'"),
+    ("tf.Variable(1.0) * x", "ValueError: tf.function only supports singleton tf.Variables created on the first call."),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), CONVERTED, ids=["numpy", "key", "variable"])
+def test_an_error_in_a_function_that_autograph_has_converted(python, line, said):
+    """Its frames are those of a traceback, and what it says comes last."""
+    script = python.script(IN_CONVERTED.format(line))
+    *_, frame, source, message = traceback_of(python(script)).splitlines()
+    assert (frame, source) == (f'  File "{script}", line 7, in step', f"    return {line}")
+    assert said in message and message[0].isupper()
+
+
+def test_frames_of_numpy_between_the_script_and_tensorflow_are_not_shown(python):
+    lines = "with tf.Graph().as_default():\n    np.mean([tf.placeholder(tf.float32)])\n"
+    script = python.script(COMMON + lines)
+    shown = traceback_of(python(script))
+    assert FRAME.findall(shown) == [(str(script), "7")] and "to a numpy array" in shown
+
+
+UNINITIALISED = """
+def model(a):
+    return a * tf.get_variable("w", initializer=1.0, use_resource=True)
+
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    result = ipu.ipu_compiler.compile(model, [1.0])
+with tf.Session() as session:
+    session.run(result)
+"""
+
+
+def test_a_variable_without_a_value(python):
+    shown = traceback_of(python(python.script(COMMON + UNINITIALISED)))
+    assert "Could not find variable w. This could mean" in shown and "Debug info" not in shown
+    assert shown.rstrip().endswith(
+        "run tf.global_variables_initializer() before the first program; make it after all variables."
+    )
+
+
 def raised(function, *arguments):
     try:
         function(*arguments)
@@ -107,7 +212,7 @@ def raised(function, *arguments):
 
 
 def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
-    monkeypatch.setattr(shown_errors, "_HIDDEN", ("hidden",))
+    monkeypatch.setattr(script_files, "HIDDEN", ("hidden",))
     inner = compile("def call(f):\n    return f()\n", "hidden.py", "exec")
     namespace = {}
     exec(inner, namespace)
@@ -168,18 +273,25 @@ def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
         ),
         (
             "KeyError: '7.jpg'\nTraceback (most recent call last):\n\n"
-            f'  File "{shown_errors._HIDDEN[1]}python/ops/script_ops.py", line 270, in __call__\n'
+            f'  File "{script_files.HIDDEN[1]}python/ops/script_ops.py", line 270, in __call__\n'
             "    ret = func(*args)\n          ^^^^^^^^^^^\n\n"
             '  File "/home/me/a.py", line 7, in gen\n    raise KeyError\n\nKeyError',
-            "KeyError: '7.jpg'\nTraceback (most recent call last):\n\n"
-            '  File "/home/me/a.py", line 7, in gen\n    raise KeyError\n\nKeyError',
+            "KeyError: '7.jpg'\n  File \"/home/me/a.py\", line 7, in gen\n    raise KeyError",
+        ),
+        (
+            "ValueError: two\nlines\nTraceback (most recent call last):\n\n"
+            '  File "/home/me/a.py", line 7, in gen\n    raise ValueError\n\nValueError: two\nlines\n\n\n'
+            "This happened in the dataset of infeed 'a'.",
+            "ValueError: two\nlines\n"
+            '  File "/home/me/a.py", line 7, in gen\n    raise ValueError\n'
+            "This happened in the dataset of infeed 'a'.",
         ),
         ("End of sequence: of infeed 'a'.", "End of sequence: of infeed 'a'."),
         ('Op x, made at /home/me/a.py:3, in f\n\t [[x]]\nNode: "x"', "Op x, made at /home/me/a.py:3, in f"),
     ],
 )
 def test_clean(message, expected):
-    assert shown_errors.clean(message) == expected
+    assert error_texts.clean(message) == expected
 
 
 @pytest.mark.parametrize(
@@ -239,6 +351,31 @@ def test_an_op_without_gradient_is_named_with_its_layer_and_line(python):
     assert re.search(
         rf"no gradient of the op Lu \(\S*mine/Lu, made at {re.escape(str(script))}:{line}, in call\)", shown
     )
+
+
+TWO_STRATEGIES = """
+import tensorflow as tf
+from tensorflow.python import ipu
+one, other = ipu.ipu_strategy.IPUStrategy(), {}
+with one.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(3,))])
+with other.scope():
+    model.compile("sgd", "mse")
+"""
+
+
+@pytest.mark.parametrize("other", ["IPUStrategy", "MirroredStrategy"])
+def test_strategies_that_are_mixed_are_named_without_their_addresses(python, other):
+    made = {
+        "IPUStrategy": "ipu.ipu_strategy.IPUStrategy()",
+        "MirroredStrategy": "tf.distribute.MirroredStrategy(['CPU:0'])",
+    }
+    script = python.script(TWO_STRATEGIES.format(made[other]))
+    shown = traceback_of(python(script))
+    assert FRAME.findall(shown) == [(str(script), "8")] and "0x" not in shown
+    kind = {"IPUStrategy": "IPUStrategyV1", "MirroredStrategy": "MirroredStrategy"}[other]
+    assert f"RuntimeError: Mixing different tf.distribute.Strategy objects: {kind} is not IPUStrategyV1.\n" in shown
+    assert shown.rstrip().endswith("enter no other strategy's scope inside its own.")
 
 
 def placed(kind):

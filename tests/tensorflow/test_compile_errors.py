@@ -131,6 +131,12 @@ def test_string_inputs_are_refused():
     result = compile_(lambda x: tf.strings.length(x), tf.constant(["abc"]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="StringLength"):
         run(result)
+    result = compile_(lambda x: tf.expand_dims(x, 0), tf.constant(["cat"]))  # of numbers it would be known
+    advice = (
+        r"ExpandDims\), made at .*test_compile_errors.py:\d+, in <lambda>\n(?s:.*)was given texts: make them numbers"
+    )
+    with pytest.raises(tf.errors.InvalidArgumentError, match=advice):
+        run(result)
 
 
 def test_an_unfed_placeholder():
@@ -216,7 +222,7 @@ def test_a_device_that_is_not_there_is_refused_in_functions():
 
     @tf.function(autograph=False)
     def function(x):
-        with scopes.ipu_scope("/device:IPU:7"):
+        with tf.device("/device:IPU:7"):
             return ipu_compiler.compile(lambda x: x + 1.0, [x])
 
     with context.eager_mode(), pytest.raises(tf.errors.InvalidArgumentError, match="made for /device:IPU:7"):

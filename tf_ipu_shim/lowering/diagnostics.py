@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tensorflow.core.framework import function_pb2, graph_pb2
+from tensorflow.core.framework import function_pb2, graph_pb2, types_pb2
 from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import op_types, traced_functions, unlike_kernels, vocabulary
 from tf_ipu_shim.lowering.functions import Functions, Written
 from tf_ipu_shim.plugin.library import Call, Library
-from tf_ipu_shim.runtime import shown_errors
+from tf_ipu_shim.runtime import script_files
 
 # Ops whose results have a shape that depends on values. XLA's CPU backend takes some of them and gives garbage for a
 # second such result; the IPU has no dynamic shapes.
@@ -29,7 +29,8 @@ _MOST_NAMED = 5  # ops of one kind in one message
 _TRACED_NAME = re.compile(r"^(?:__(?:inference|forward|backward)_)?(.*?)(?:_ipu_program_\d+)?(?:_\d+)?$")
 # What else is there for ops that scripts often have.
 _PRINTING = frozenset({"Print", "PrintV2", "StringFormat"})
-_PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor"
+_TEXT_ADVICE = "An IPU computes with numbers, and was given texts: make them numbers in the input pipeline. "
+_PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor, "
 
 
 class Diagnostics:
@@ -64,7 +65,7 @@ class Diagnostics:
             frames = [(frame.filename, frame.lineno, frame.name) for frame in traceback]
         else:
             frames = self._call.stack_of(function, node)
-        own = [frame for frame in frames if shown_errors.is_users(frame[0])]
+        own = [frame for frame in frames if script_files.is_users(frame[0])]
         if not own:
             return None
         file, line, name = own[-1]
@@ -119,31 +120,39 @@ def refuse_uncompilable(
         by_name = {node.name: node for node in graph.node}
         dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, by_name))
     if dynamic:
-        listed = "\n  ".join(diagnostics.describe(function, node) for function, node in dynamic[:_MOST_NAMED])
         raise errors_impl.InvalidArgumentError(
             None,
             None,
             "The dimensions of all tensors must be fully defined at compile time, and those of the following depend on "
-            f"values:\n  {listed}\nRun them on the host with ipu.scopes.outside_compilation_scope(), or use a mask of "
-            "fixed size instead, such as tf.where with three arguments.",
+            f"values:\n  {_listed(diagnostics, dynamic)}\nRun them on the host with "
+            "ipu.scopes.outside_compilation_scope(), or use a mask of fixed size instead, such as tf.where with three "
+            "arguments.",
         )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
-        listed = "\n  ".join(diagnostics.describe(function, node) for function, node in refused[:_MOST_NAMED])
         more = f"\n  and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
         raise errors_impl.InvalidArgumentError(
             None,
             None,
             "Detected unsupported operations when trying to compile graph "
             f"{shown_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
-            f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {listed}{more}\n"
-            f"Run them on the host with ipu.scopes.outside_compilation_scope(), {_instead(types)}or leave them out of "
-            "the compiled function.",
+            f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {_listed(diagnostics, refused)}{more}\n"
+            f"{_advice([node for _, node in refused])}",
         )
 
 
-def _instead(types: Sequence[str]) -> str:
-    return f"{_PRINT_ADVICE}, " if not _PRINTING.isdisjoint(types) else ""
+def _listed(diagnostics: Diagnostics, found: Sequence[tuple[str, Any]]) -> str:
+    return "\n  ".join(diagnostics.describe(function, node) for function, node in found[:_MOST_NAMED])
+
+
+def _advice(refused: Sequence[Any]) -> str:
+    """What to do instead of ops that cannot be compiled. Some work on numbers too, and were given texts."""
+    of_texts = any(value.type == types_pb2.DT_STRING for node in refused for value in node.attr.values())
+    printing = any(node.op in _PRINTING for node in refused)
+    return (
+        f"{_TEXT_ADVICE if of_texts else ''}Run them on the host with ipu.scopes.outside_compilation_scope(), "
+        f"{_PRINT_ADVICE if printing else ''}or leave them out of the compiled function."
+    )
 
 
 def shown_name(function: str) -> str:

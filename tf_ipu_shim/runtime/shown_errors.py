@@ -9,30 +9,17 @@ notebooks and test runners, which show errors themselves. What an `except` claus
 from __future__ import annotations
 
 import os
-import pathlib
-import re
 import sys
-import sysconfig
 import threading
 import traceback
 import types
 from collections.abc import Iterator
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.runtime import error_hints, error_texts, script_files
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_TRACEBACK"
 FULL = "full"
-_OWN = str(pathlib.Path(__file__).resolve().parents[1])
-_STANDARD = (sysconfig.get_path("stdlib"), "<frozen ")
-_PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
-_HIDDEN = (
-    _OWN + os.sep,
-    *(
-        os.path.join(directory, name) + os.sep
-        for directory in _PACKAGES
-        for name in ("tensorflow", "tensorflow_estimator", "keras", "tf_keras")
-    ),
-)
 _HEADER = f"Traceback (most recent call last; {ENVIRONMENT_VARIABLE}={FULL} shows all frames):"
 
 # What Python writes between an error and the one that it led to.
@@ -40,49 +27,6 @@ _RELATIONS = {
     "cause": "\nThe above exception was the direct cause of the following exception:\n\n",
     "context": "\nDuring handling of the above exception, another exception occurred:\n\n",
 }
-# What TensorFlow says of a dataset that has ended; of an infeed's we say more ourselves.
-_END = re.compile(r"End of sequence(?!:)")
-_END_HINT = "\nThe dataset has no more elements: end it with .repeat(), or ask for fewer iterations."
-# What many scripts for IPUs begin with, run without `--tf1`.
-_OLD_NAME_HINT = (
-    "\n{name} is a name of TensorFlow 1: run the script with `tf-ipu run --tf1`, or have it "
-    "`import tensorflow.compat.v1 as tf`."
-)
-# What TensorFlow 2 says to scripts that make graphs, as those of TensorFlow 1 do. Checked on 2.15.1 and 2.21.0.
-_NO_GRAPH = re.compile(
-    r"compatible with eager execution|when eager execution is enabled|The Session graph is empty|EagerTensor'>"
-)
-_NO_GRAPH_HINT = (
-    "\nA script of TensorFlow 1 makes a graph: run it with `tf-ipu run --tf1`, or have it call "
-    "tensorflow.compat.v1.disable_v2_behavior() first."
-)
-# A placer's report of reference variables: kernels and nodes by the dozen after what it says.
-_PLACER = re.compile(r"\n*Colocation Debug Info:.*", re.S)
-_REFERENCE = re.compile(r"Could not satisfy explicit device specification '\S*IPU.*\bVariable(V2)?\b", re.S)
-_REFERENCE_HINT = (
-    "\nA variable on an IPU is a resource variable: call tf.compat.v1.enable_resource_variables() before it is made, "
-    "or make it with get_variable(..., use_resource=True)."
-)
-_NO_GRADIENT = re.compile(r"^gradient registry has no entry for: (?P<op>\w+)$")
-_NO_GRADIENT_HINT = (
-    "\nTensorFlow has no gradient of the op {op}{made}: put tf.stop_gradient around its result, or leave it out of "
-    "what is trained."
-)
-_OTHER_FRAMEWORKS = frozenset({"popart", "popxl", "poptorch", "poplar"})
-_OTHER_FRAMEWORK_HINT = (
-    "\n{name} is another part of Graphcore's SDK: tf_ipu_shim emulates its TensorFlow, and nothing else."
-)
-_FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+)')
-_DETECTED = re.compile(r"^\s*Detected at node .* defined at \(most recent call last\):$")
-_STACK = re.compile(r"^\s*Original stack trace for .*:$")
-_NODE = re.compile(r"^\s*Node: .*$")
-_TAG = re.compile(r"\s*\[\[(\{\{[^{}]*\}\}|[^\[\]]*)\]\]")
-_OP = re.compile(r"\s*\[Op:[^\]]*\]\s*$")
-_FUNCTION = re.compile(r"\{\{function_node [^{}]*\}\}\s*")
-_ROOTS = re.compile(r"^\s*\d+ root error\(s\) found\.$")
-_ROOT = re.compile(r"^\s*\(\d+\)\s*(?:[A-Za-z_]+: )?(?P<text>.*)$")
-# Lines of TensorFlow's around messages and stack traces.
-_FRAMEWORK = re.compile(r"^\s*(Node: .*|Graph execution error:|\d+ (successful operations|derived errors ignored)\.)$")
 
 
 def install() -> None:
@@ -113,21 +57,6 @@ def _install_for_threads() -> None:
     )
 
 
-def is_users(file: str) -> bool:
-    """Whether a source file is the user's own: no package's, not Python's, not made by autograph.
-
-    Args:
-        file: its path.
-
-    Example:
-        >>> is_users("/home/me/train.py"), is_users(os.__file__)
-        (True, False)
-    """
-    if os.path.basename(file).startswith("__autograph_generated_file"):
-        return False
-    return not file.startswith((_OWN, *_STANDARD, *_PACKAGES))
-
-
 def shown(error: BaseException, trace: types.TracebackType | None = None) -> str | None:
     """An error as a script's user is shown it.
 
@@ -151,80 +80,6 @@ def shown(error: BaseException, trace: types.TracebackType | None = None) -> str
     return text
 
 
-def clean(message: str) -> str:
-    """What an error of TensorFlow's says, once, and where in the script.
-
-    Args:
-        message: such as a session's, with the ops' stack traces.
-
-    Returns:
-        The message alone. A line of the script that the stack traces name is added, if none is named in it.
-
-    Example:
-        >>> clean("Graph execution error:\\n\\nNode: 'a'\\nIt failed.\\n\\t [[{{node a}}]]")
-        'It failed.'
-    """
-    kept, users = _told_apart(_FUNCTION.sub("", message).split("\n"))
-    said = _PLACER.sub("", "\n".join(kept)).split("\n")
-    text = _only_root("\n".join(_without_hidden_frames(said)).strip())
-    text = re.sub(r"\n{3,}", "\n\n", text)
-    if users and not re.search(r"\S+\.py:\d+|File \"", text):
-        text += f"\nAt {users[-1]}."
-    return text
-
-
-def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
-    """The lines of the message itself, and the script's places in stack traces."""
-    kept, users, in_stack = [], [], False
-    for line in lines:
-        frame = _FRAME.match(line) if in_stack else None
-        if _DETECTED.match(line) or _STACK.match(line):
-            in_stack = True
-        elif frame:
-            if is_users(frame["file"]):
-                users.append(f"{frame['file']}:{frame['line']}, in {frame['name'].rstrip(',')}")
-        elif _FRAMEWORK.match(_OP.sub("", line)):
-            in_stack = in_stack and not _NODE.match(line)
-        elif not in_stack or not line.startswith("    "):  # there it is the frame's source
-            in_stack = in_stack and not line.strip()
-            kept.append(_OP.sub("", _TAG.sub("", line)).rstrip())
-    return kept, users
-
-
-def _only_root(text: str) -> str:
-    """One of several root errors where all say the same. A program's are those of a root of the graph around it."""
-    lines = text.split("\n")
-    if not any(map(_ROOTS.match, lines)):
-        return text
-    roots: list[str] = []
-    for line in lines:
-        while found := _ROOT.match(line):
-            roots.append("")
-            line = found["text"]
-        if _ROOTS.match(line):
-            continue
-        if roots:
-            roots[-1] += f"{line}\n"
-        elif line.strip():
-            roots.append(f"{line}\n")
-    return "\n".join(dict.fromkeys(filter(None, (root.strip() for root in roots))))
-
-
-def _without_hidden_frames(lines: list[str]) -> Iterator[str]:
-    """Lines without the frames of TensorFlow and ours, which autograph puts into a message of its own."""
-    hidden, margin = False, ""
-    for line in lines:
-        frame = _FRAME.match(line)
-        if frame:
-            hidden, margin = frame["file"].startswith(_HIDDEN), line[: len(line) - len(line.lstrip())]
-        elif hidden and line.startswith(f"{margin}  "):
-            continue  # its source
-        else:
-            hidden = False
-        if not hidden:
-            yield line
-
-
 class _Link:
     """One error of a chain: the frames and the message that are shown, and whether that is less than all."""
 
@@ -237,60 +92,14 @@ class _Link:
         self.message = message
         self.changed = len(summary) < len(whole.stack)
         text = _text(error)
-        hint = "" if text is None else _hint(error, text)
-        if text is not None and not isinstance(error, SyntaxError) and (hint or clean(text) != text):
-            self.message = [_named(error, clean(text) + hint)]
+        if text is None or isinstance(error, SyntaxError):
+            return
+        frames, said = error_texts.frames_apart(error_texts.clean(text))
+        hint = error_hints.hint(error, text)
+        if frames or hint or said != text:
+            self.frames = [*self.frames, *frames]
+            self.message = [_named(error, said + hint)]
             self.changed = True
-
-
-def _hint(error: BaseException, text: str) -> str:
-    """What to do, where neither TensorFlow nor Python says it."""
-    if _END.search(text):
-        return _END_HINT
-    if _REFERENCE.search(text):
-        return _REFERENCE_HINT
-    found = _NO_GRADIENT.match(text) if isinstance(error, LookupError) else None
-    if found:
-        return _NO_GRADIENT_HINT.format(op=found["op"], made=_differentiated(error))
-    if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _OTHER_FRAMEWORKS:
-        return _OTHER_FRAMEWORK_HINT.format(name=error.name)
-    if isinstance(error, (RuntimeError, TypeError)) and _NO_GRAPH.search(text) and _is_eager():
-        return _NO_GRAPH_HINT
-    return _old_name_hint(error)
-
-
-def _is_eager() -> bool:
-    tensorflow = sys.modules.get("tensorflow")
-    return tensorflow is not None and tensorflow.compat.v1.executing_eagerly_outside_functions()
-
-
-def _differentiated(error: BaseException) -> str:
-    """The op whose gradient was asked for: its name, which has its layer's, and the script's line.
-
-    What a tape calls for each op (`building/sharded_tape`) has the op's results. Checked on 2.15.1 and 2.21.0.
-    """
-    calls = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if "outputs" in frame.f_locals]
-    if not calls:
-        return ""
-    outputs = calls[-1].f_locals["outputs"]
-    op = getattr(outputs[0], "op", None) if isinstance(outputs, (list, tuple)) and outputs else None
-    if op is None:
-        return ""
-    own = [frame for frame in op.traceback or () if is_users(frame.filename)]
-    line = f", made at {own[-1].filename}:{own[-1].lineno}, in {own[-1].name}" if own else ""
-    return f" ({op.name}{line})"
-
-
-def _old_name_hint(error: BaseException) -> str:
-    """What is said of a name that `tensorflow` has no more; nothing of others."""
-    if not isinstance(error, AttributeError):
-        return ""
-    module, name = error.obj, str(error.name)
-    if not isinstance(module, types.ModuleType) or module.__name__ != "tensorflow":
-        return ""
-    if name != "contrib" and not hasattr(module.compat.v1, name):
-        return ""
-    return _OLD_NAME_HINT.format(name=f"tf.{name}")
 
 
 def _links(error: BaseException, trace: types.TracebackType | None) -> Iterator[_Link]:
@@ -307,15 +116,20 @@ def _links(error: BaseException, trace: types.TracebackType | None) -> Iterator[
 
 
 def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
-    """The frames that are neither TensorFlow's nor ours, nor those of Python's library between or below these."""
+    """The frames that are neither TensorFlow's nor ours, nor those of Python's library between or below these.
+
+    Nor those of NumPy and h5py, where TensorFlow or we are in it too.
+    """
+    hides_called = any(frame.filename.startswith(script_files.HIDDEN) for frame in stack)
     below = False
     of_library: list[traceback.FrameSummary] = []
     for frame in stack:
-        generated = os.path.basename(frame.filename).startswith("__autograph_generated_file")
-        if frame.filename.startswith(_HIDDEN) or generated:
+        if frame.filename.startswith(script_files.HIDDEN) or script_files.is_generated(frame.filename):
             below = True
             of_library.clear()
-        elif frame.filename.startswith(_STANDARD) and not frame.filename.startswith(_PACKAGES):
+        elif hides_called and script_files.is_called(frame.filename):
+            continue
+        elif script_files.is_of_python(frame.filename):
             if not below:
                 of_library.append(frame)
         else:
@@ -334,7 +148,10 @@ def _text(error: BaseException) -> str | None:
 
 
 def _named(error: BaseException, text: str) -> str:
-    module, name = type(error).__module__, type(error).__qualname__
+    kind = type(error)
+    if kind.__qualname__ == "MultilineMessageKeyError":  # autograph's own
+        kind = KeyError
+    module, name = kind.__module__, kind.__qualname__
     name = name if module in ("builtins", "__main__") else f"{module}.{name}"
     return f"{name}: {text}\n" if text else f"{name}\n"
 

@@ -1,0 +1,153 @@
+"""What TensorFlow's errors say: once, without stack traces, names of nodes and frames of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tf_ipu_shim.runtime import script_files
+
+# A placer's report of reference variables: kernels and nodes by the dozen after what it says.
+_PLACER = re.compile(r"\n*Colocation Debug Info:.*", re.S)
+_FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+)')
+_DETECTED = re.compile(r"^\s*Detected at node .* defined at \(most recent call last\):$")
+_STACK = re.compile(r"^\s*Original stack trace for .*:$")
+_NODE = re.compile(r"^\s*Node: .*$")
+_TAG = re.compile(r"\s*\[\[(\{\{[^{}]*\}\}|[^\[\]]*)\]\]")
+_OP = re.compile(r"\s*\[Op:[^\]]*\]\s*$")
+_FUNCTION = re.compile(r"\{\{function_node [^{}]*\}\}\s*")
+_ROOTS = re.compile(r"^\s*\d+ root error\(s\) found\.$")
+_ROOT = re.compile(r"^\s*\(\d+\)\s*(?:[A-Za-z_]+: )?(?P<text>.*)$")
+# An error of Python that an op has called: what it says, and where.
+_OF_PYTHON = re.compile(
+    r"\A(?P<said>(?:.*\n)+?)Traceback \(most recent call last\):\n(?P<frames>(?:[ \t]+.*\n|\n)+)(?P<rest>(?:.*\n?)*)"
+)
+# What autograph makes of an error in a function that it has converted.
+_IN_USER_CODE = re.compile(r"\Ain user code:\n\n(?P<frames>(?:    .+\n)+)\n    [\w.]+: (?P<said>(?:.*\n?)*)\Z")
+_MARK = re.compile(r"\s+\*+$")
+# Strategies that TensorFlow names by their addresses.
+_MIXED = re.compile(r"Mixing different tf\.distribute\.Strategy objects: .*")
+# How TensorFlow looked for a variable.
+_DEBUG = re.compile(r" Debug info: container=.* \(Could not find resource: \S+\)")
+_OBJECT = re.compile(r"<(?:\w+\.)*(\w+) object at 0x[0-9a-f]+>")
+# Lines of TensorFlow's around messages and stack traces.
+_FRAMEWORK = re.compile(r"^\s*(Node: .*|Graph execution error:|\d+ (successful operations|derived errors ignored)\.)$")
+
+
+def clean(message: str) -> str:
+    """What an error of TensorFlow's says, once, and where in the script.
+
+    Args:
+        message: such as a session's, with the ops' stack traces.
+
+    Returns:
+        The message alone. A line of the script that the stack traces name is added, if none is named in it.
+
+    Example:
+        >>> clean("Graph execution error:\\n\\nNode: 'a'\\nIt failed.\\n\\t [[{{node a}}]]")
+        'It failed.'
+    """
+    kept, users = _told_apart(_FUNCTION.sub("", message).split("\n"))
+    said = _PLACER.sub("", "\n".join(kept)).split("\n")
+    text = _only_root("\n".join(_script_frames(said)).strip())
+    text = _DEBUG.sub("", _MIXED.sub(lambda found: _OBJECT.sub(r"\1", found[0]), _said_once(text)))
+    text = re.sub(r"\n{3,}", "\n\n", text)
+    if users and not re.search(r"\S+\.py:\d+|File \"", text):
+        text += f"\nAt {users[-1]}."
+    return text
+
+
+def frames_apart(text: str) -> tuple[list[str], str]:
+    """The frames that autograph puts into a message, and what it says.
+
+    Args:
+        text: of an error, cleaned.
+
+    Returns:
+        Frames as a traceback shows them, none where the text has none, and the text without them.
+
+    Example:
+        >>> frames_apart('in user code:\\n\\n    File "a.py", line 3, in f  *\\n        g()\\n\\n    KeyError: 1')
+        (['  File "a.py", line 3, in f\\n', '    g()\\n'], '1')
+    """
+    found = _IN_USER_CODE.match(text)
+    if found is None:
+        return [], text
+    frames = [
+        _MARK.sub("", line[2:]) if _FRAME.match(line) else f"    {line.strip()}" for line in found["frames"].split("\n")
+    ]
+    said = "\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip()
+    return [f"{line}\n" for line in frames if line.strip()], said
+
+
+def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
+    """The lines of the message itself, and the script's places in stack traces."""
+    kept, users, in_stack = [], [], False
+    for line in lines:
+        frame = _FRAME.match(line) if in_stack else None
+        if _DETECTED.match(line) or _STACK.match(line):
+            in_stack = True
+        elif frame:
+            if script_files.is_users(frame["file"]):
+                users.append(f"{frame['file']}:{frame['line']}, in {frame['name'].rstrip(',')}")
+        elif _FRAMEWORK.match(_OP.sub("", line)):
+            in_stack = in_stack and not _NODE.match(line)
+        elif not in_stack or not line.startswith("    "):  # there it is the frame's source
+            in_stack = in_stack and not line.strip()
+            kept.append(_OP.sub("", _TAG.sub("", line)).rstrip())
+    return kept, users
+
+
+def _only_root(text: str) -> str:
+    """One of several root errors where all say the same. A program's are those of a root of the graph around it."""
+    lines = text.split("\n")
+    if not any(map(_ROOTS.match, lines)):
+        return text
+    roots: list[str] = []
+    for line in lines:
+        while found := _ROOT.match(line):
+            roots.append("")
+            line = found["text"]
+        if _ROOTS.match(line):
+            continue
+        if roots:
+            roots[-1] += f"{line}\n"
+        elif line.strip():
+            roots.append(f"{line}\n")
+    return "\n".join(dict.fromkeys(filter(None, (root.strip() for root in roots))))
+
+
+def _script_frames(lines: list[str]) -> Iterator[str]:
+    """Lines without the frames of TensorFlow and ours, and with the script's where autograph's files are named.
+
+    Autograph puts a traceback into a message of its own, and TensorFlow one of Python that ops call.
+    """
+    hidden, margin = False, ""
+    for line in lines:
+        frame = _FRAME.match(line)
+        if frame is None:
+            hidden = hidden and line.startswith(f"{margin}  ")  # its source
+            if not hidden:
+                yield line
+            continue
+        margin = line[: len(line) - len(line.lstrip())]
+        made_of = script_files.origin(frame["file"], int(frame["line"]))
+        hidden = frame["file"].startswith(script_files.HIDDEN) or made_of is not None
+        if made_of is not None:
+            file, number, name, source = made_of
+            yield f'{margin}File "{file}", line {number}, in {name}'
+            yield f"{margin}  {source.strip()}"
+        elif not hidden:
+            yield line
+
+
+def _said_once(text: str) -> str:
+    """A Python error of an op, without what Python says after its traceback once more."""
+    found = _OF_PYTHON.search(text)
+    if found is None:
+        return text
+    said, rest = found["said"].rstrip(), found["rest"]
+    for again in (said, said.partition(":")[0]):
+        if rest == again or rest.startswith(f"{again}\n"):
+            return "\n".join([said, found["frames"].strip("\n"), rest[len(again) :].strip()]).rstrip()
+    return text
