@@ -124,6 +124,25 @@ def test_what_run_refuses(strategy):
         strategy.run(tf.function(lambda x: tf.cast(x, tf.float64)), args=[1.0])
 
 
+def test_a_variable_from_outside_the_scope_is_not_updated(strategy):
+    optimizer, variable = tf.keras.optimizers.legacy.SGD(0.5), tf.Variable(3.0, name="bias")
+
+    @tf.function
+    def step():
+        optimizer.apply_gradients([(tf.constant(1.0), variable)])
+
+    with pytest.raises(
+        ValueError, match="Variable 'bias:0' was made outside the scope of the IPUStrategy that updates"
+    ):
+        strategy.run(step)
+    assert float(variable) == 3
+    with strategy.scope():
+        variable = tf.Variable(3.0)
+        optimizer = tf.keras.optimizers.legacy.SGD(0.5)
+    strategy.run(tf.function(step.python_function))
+    assert float(variable) == 2.5
+
+
 def test_experimental_run_v2_of_old_releases(strategy, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
     function = tf.function(lambda x, y: x * y)

@@ -147,7 +147,7 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
             None,
             None,
             f"There is no TensorFlow device /device:IPU:{ordinal}: configured are {names}. Give `auto_select_ipus` "
-            "or `select_ipus` one entry for each TensorFlow device.",
+            "or `select_ipus` one entry for each TensorFlow device, or use ipu.scopes.ipu_shard for the IPUs of one.",
         )
     if attach:
         # Outside the lock: an on-demand device may wait for an hour, and others must be able to work, or to reset.

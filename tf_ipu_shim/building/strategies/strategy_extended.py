@@ -144,6 +144,12 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
         return (value,)
 
     def _validate_colocate_with_variable(self, colocate_with_variable: Any) -> None:
+        if getattr(colocate_with_variable, "_distribute_strategy", self) is None:
+            raise ValueError(
+                f"Variable {colocate_with_variable.name!r} was made outside the scope of the IPUStrategy that updates "
+                "it, so that it is not on the IPU. Make variables, models and optimizers in the scope: "
+                "`with strategy.scope(): ...`."
+            )
         distribute_utils.validate_colocate(colocate_with_variable, self)
 
     def _create_variable(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
