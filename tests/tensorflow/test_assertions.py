@@ -1,5 +1,7 @@
 """`tf.Assert` in programs and beside them: what does not hold stops the run with an InternalError, in both ways."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -39,6 +41,7 @@ def test_a_condition():
 
     message = check(function, np.float32([1, 2]), np.float32([1, -2]), [[2, 4], [2, 4]])
     assert "weights are to be positive" in message
+    assert re.search(r"Op \S+ \(Assert\), made at .*test_assertions.py:\d+, in function\.", message)
 
 
 def test_variables_are_left_alone(way):

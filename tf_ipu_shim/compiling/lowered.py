@@ -198,9 +198,15 @@ class _Lowering:
         """A program's launches, what runs, and in which way: some have to run by XLA all the same."""
         launches = self._lower(chunks=False) if planned.has_chunks else planned
         launches.result_shapes = planned.result_shapes
-        describe = self._diagnostics.describe if execution.is_checked else None
         refuses = self._asked.way == KERNELS
-        runs = by_kernels(launches, self._request.library, describe, refuses, on_one_thread=is_short)
+        runs = by_kernels(
+            launches,
+            self._request.library,
+            self._diagnostics.describe,
+            refuses,
+            on_one_thread=is_short,
+            describes_all=execution.is_checked,
+        )
         execution = settled(execution, self._library, runs, unknown)
         if execution.way == KERNELS:
             return launches, runs, execution

@@ -47,6 +47,7 @@ def by_kernels(
     describe: Describe | None = None,
     refuses: bool = True,
     on_one_thread: bool = False,
+    describes_all: bool = True,
 ) -> LoweredProgram:
     """The program with its XLA launches replaced by calls of functions whose ops run one by one.
 
@@ -56,13 +57,14 @@ def by_kernels(
         describe: gives a text for each op, which the plugin's messages name it by; ops have none where left out.
         refuses: whether kernels refuse bad input; else what comes of it is what XLA makes of it (see `bad_input`).
         on_one_thread: whether ops run one after the other on the caller's thread, where that can be.
+        describes_all: whether all ops have their texts; else those that fail because the script says so.
 
     Returns:
         What runs instead. Its `clusters` and `exchanges` are the same.
     """
     programs = set(program.programs)
     functions = {function.signature.name: function for function in program.functions}
-    copies = _Copies({**library, **functions}, program, describe, refuses)
+    copies = _Copies({**library, **functions}, program, describe, refuses, describes_all)
     # What XLA programs and ops of the host call stays as it is: TensorFlow knows it since the lowering asked about it.
     called = [functions[name] for name in program.traced if name in functions]
     unlike = programs.union(program.traced)
@@ -117,6 +119,7 @@ class _Copies:
         program: LoweredProgram,
         describe: Describe | None,
         refuses: bool,
+        describes_all: bool,
     ) -> None:
         self._library = library
         self._traced = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
@@ -126,6 +129,7 @@ class _Copies:
         )
         self._describe = describe
         self._refuses = refuses
+        self._describes_all = describes_all
         self._asserting = asserting_functions(library)
         self._names: dict[tuple[str, int], str] = {}
         self._launchers: dict[tuple[object, ...], str] = {}
@@ -192,7 +196,7 @@ class _Copies:
                 del node.attr[attribute]
             node.device = self._device
             node.attr[vocabulary.CHIP_ATTRIBUTE].i = chip
-            if self._describe is not None:
+            if self._describe is not None and (self._describes_all or node.op == ASSERT):
                 node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = self._describe(
                     scope, parts.get(node.name, node)
                 ).encode()

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "device.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/lib/strings/strcat.h"
 
@@ -16,6 +17,8 @@ class IpuAssertOp : public OpKernel {
  public:
   explicit IpuAssertOp(OpKernelConstruction* construction) : OpKernel(construction) {
     OP_REQUIRES_OK(construction, construction->GetAttr("summarize", &summarize_));
+    std::string described;  // a plain op has none
+    if (TryGetNodeAttr(construction->def(), "_ipu_op", &described)) where_ = strings::StrCat("Op ", described, ".");
   }
   void Compute(OpKernelContext* context) override {
     const Tensor& condition = context->input(0);
@@ -27,12 +30,13 @@ class IpuAssertOp : public OpKernel {
     for (int index = 1; index < context->num_inputs(); ++index) {
       strings::StrAppend(&text, "[", context->input(index).SummarizeValue(summarize_), "] ");
     }
-    context->CtxFailure(errors::Internal(text));
+    context->CtxFailure(errors::Internal(text, where_));
   }
   bool IsExpensive() override { return false; }
 
  private:
   int64_t summarize_;
+  std::string where_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("Assert").Device(kDeviceType), IpuAssertOp);
