@@ -279,6 +279,11 @@ def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
             "KeyError: '7.jpg'\n  File \"/home/me/a.py\", line 7, in gen\n    raise KeyError",
         ),
         (
+            "Error in user-defined function passed to MapDataset:1 transformation with iterator: Iterator::Root::Map: "
+            "It failed.",
+            "It failed.",
+        ),
+        (
             "ValueError: two\nlines\nTraceback (most recent call last):\n\n"
             '  File "/home/me/a.py", line 7, in gen\n    raise ValueError\n\nValueError: two\nlines\n\n\n'
             "This happened in the dataset of infeed 'a'.",

@@ -27,6 +27,8 @@ _IN_USER_CODE = re.compile(r"\Ain user code:\n\n(?P<frames>(?:    .+\n)+)\n    [
 _MARK = re.compile(r"\s+\*+$")
 # Strategies that TensorFlow names by their addresses.
 _MIXED = re.compile(r"Mixing different tf\.distribute\.Strategy objects: .*")
+# Which of its own classes TensorFlow 2.21 had call a function of a dataset.
+_CALLER = re.compile(r"Error in user-defined function passed to \S+ transformation with iterator: \S+: ")
 # How TensorFlow looked for a variable.
 _DEBUG = re.compile(r" Debug info: container=.* \(Could not find resource: \S+\)")
 _OBJECT = re.compile(r"<(?:\w+\.)*(\w+) object at 0x[0-9a-f]+>")
@@ -47,7 +49,7 @@ def clean(message: str) -> str:
         >>> clean("Graph execution error:\\n\\nNode: 'a'\\nIt failed.\\n\\t [[{{node a}}]]")
         'It failed.'
     """
-    kept, users = _told_apart(_FUNCTION.sub("", message).split("\n"))
+    kept, users = _told_apart(_CALLER.sub("", _FUNCTION.sub("", message)).split("\n"))
     said = _PLACER.sub("", "\n".join(kept)).split("\n")
     text = _only_root("\n".join(_script_frames(said)).strip())
     text = _DEBUG.sub("", _MIXED.sub(lambda found: _OBJECT.sub(r"\1", found[0]), _said_once(text)))
