@@ -177,6 +177,33 @@ def test_an_error_in_a_function_that_autograph_has_converted(python, line, said)
     assert said in message and message[0].isupper()
 
 
+def test_errors_in_layers_in_layers():
+    """Keras' and autograph's texts, one in another: the frames from the outermost on, then what is said, once each."""
+    text = (
+        "Exception encountered when calling layer 'outer' (type Outer).\n\nin user code:\n\n"
+        '    File "/home/me/a.py", line 12, in call  *\n        y = self.inner(x)\n\n'
+        "    ValueError: Exception encountered when calling layer 'inner' (type Inner).\n    \n"
+        "    in user code:\n    \n"
+        '        File "/home/me/a.py", line 5, in call  *\n            return x @ 1\n    \n'
+        "        ValueError: no product\n    \n"
+        "    Call arguments received by layer 'inner' (type Inner):\n      • x=1\n\n\n"
+        "Call arguments received by layer 'outer' (type Outer):\n  • x=1"
+    )
+    frames, said = error_texts.frames_apart(error_texts.clean(text))
+    assert frames == [
+        '  File "/home/me/a.py", line 12, in call\n',
+        "    y = self.inner(x)\n",
+        '  File "/home/me/a.py", line 5, in call\n',
+        "    return x @ 1\n",
+    ]
+    assert said == (
+        "Exception encountered when calling layer 'outer' (type Outer).\n"
+        "Exception encountered when calling layer 'inner' (type Inner).\nno product\n"
+        "Call arguments received by layer 'inner' (type Inner):\n  • x=1\n"
+        "Call arguments received by layer 'outer' (type Outer):\n  • x=1"
+    )
+
+
 def test_frames_of_numpy_between_the_script_and_tensorflow_are_not_shown(python):
     lines = "with tf.Graph().as_default():\n    np.mean([tf.placeholder(tf.float32)])\n"
     script = python.script(COMMON + lines)
@@ -282,6 +309,12 @@ def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
             "Error in user-defined function passed to MapDataset:1 transformation with iterator: Iterator::Root::Map: "
             "It failed.",
             "It failed.",
+        ),
+        (
+            "<tensor> is out of scope.\n\n<tensor> was defined here:\n"
+            '    File "<frozen runpy>", line 198, in run_path\n    File "/home/me/a.py", line 11, in step\n\n'
+            "The tensor <tensor> cannot be accessed from here, because it was defined in FuncGraph(id=14013).",
+            '<tensor> is out of scope.\n\n<tensor> was defined here:\n    File "/home/me/a.py", line 11, in step',
         ),
         (
             "ValueError: two\nlines\nTraceback (most recent call last):\n\n"

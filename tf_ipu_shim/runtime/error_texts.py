@@ -20,15 +20,20 @@ _ROOTS = re.compile(r"^\s*\d+ root error\(s\) found\.$")
 _ROOT = re.compile(r"^\s*\(\d+\)\s*(?:[A-Za-z_]+: )?(?P<text>.*)$")
 # An error of Python that an op has called: what it says, and where.
 _OF_PYTHON = re.compile(
-    r"\A(?P<said>(?:.*\n)+?)Traceback \(most recent call last\):\n(?P<frames>(?:[ \t]+.*\n|\n)+)(?P<rest>(?:.*\n?)*)"
+    r"\A(?P<said>(?:.*\n)+?)Traceback \(most recent call last\):\n(?P<frames>(?:[ \t]+.*\n|\n)+)(?P<rest>(?s:.*))"
 )
-# What autograph makes of an error in a function that it has converted.
-_IN_USER_CODE = re.compile(r"\Ain user code:\n\n(?P<frames>(?:    .+\n)+)\n    [\w.]+: (?P<said>(?:.*\n?)*)\Z")
+# What autograph makes of an error in a function that it has converted. Keras says the layer before, arguments behind.
+_IN_USER_CODE = re.compile(
+    r"\A(?P<before>(?:.*\n)*?)in user code:\n\n(?P<frames>(?:    .+\n)+)\n    [\w.]+: (?P<said>.*(?:\n(?:    .*)?)*)"
+    r"(?P<after>(?:\n\S(?s:.*))?)\Z"
+)
 _MARK = re.compile(r"\s+\*+$")
 # Strategies that TensorFlow names by their addresses.
 _MIXED = re.compile(r"Mixing different tf\.distribute\.Strategy objects: .*")
 # Which of its own classes TensorFlow 2.21 had call a function of a dataset.
 _CALLER = re.compile(r"Error in user-defined function passed to \S+ transformation with iterator: \S+: ")
+# Where a tensor of a function was made, by the numbers of TensorFlow's own objects.
+_OUT_OF_SCOPE = re.compile(r"\n\nThe tensor <.*> cannot be accessed from here, because it was defined in FuncGraph.*")
 # How TensorFlow looked for a variable.
 _DEBUG = re.compile(r" Debug info: container=.* \(Could not find resource: \S+\)")
 _OBJECT = re.compile(r"<(?:\w+\.)*(\w+) object at 0x[0-9a-f]+>")
@@ -52,7 +57,9 @@ def clean(message: str) -> str:
     kept, users = _told_apart(_CALLER.sub("", _FUNCTION.sub("", message)).split("\n"))
     said = _PLACER.sub("", "\n".join(kept)).split("\n")
     text = _only_root("\n".join(_script_frames(said)).strip())
-    text = _DEBUG.sub("", _MIXED.sub(lambda found: _OBJECT.sub(r"\1", found[0]), _said_once(text)))
+    text = _OUT_OF_SCOPE.sub(
+        "", _DEBUG.sub("", _MIXED.sub(lambda found: _OBJECT.sub(r"\1", found[0]), _said_once(text)))
+    )
     text = re.sub(r"\n{3,}", "\n\n", text)
     if users and not re.search(r"\S+\.py:\d+|File \"", text):
         text += f"\nAt {users[-1]}."
@@ -78,8 +85,9 @@ def frames_apart(text: str) -> tuple[list[str], str]:
     frames = [
         _MARK.sub("", line[2:]) if _FRAME.match(line) else f"    {line.strip()}" for line in found["frames"].split("\n")
     ]
-    said = "\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip()
-    return [f"{line}\n" for line in frames if line.strip()], said
+    inner, said = frames_apart("\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip())
+    text = "\n".join(filter(None, (found["before"].strip(), said, found["after"].strip())))
+    return [*(f"{line}\n" for line in frames if line.strip()), *inner], text
 
 
 def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
@@ -134,7 +142,7 @@ def _script_frames(lines: list[str]) -> Iterator[str]:
             continue
         margin = line[: len(line) - len(line.lstrip())]
         made_of = script_files.origin(frame["file"], int(frame["line"]))
-        hidden = frame["file"].startswith(script_files.HIDDEN) or made_of is not None
+        hidden = frame["file"].startswith((*script_files.HIDDEN, "<frozen")) or made_of is not None
         if made_of is not None:
             file, number, name, source = made_of
             yield f'{margin}File "{file}", line {number}, in {name}'
