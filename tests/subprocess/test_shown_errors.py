@@ -58,11 +58,11 @@ def parse(x):
 def load(x):
     if x > 2:
         x = tf.py_func(parse, [x], tf.int64)
-    return tf.ensure_shape(x, [])
+    return tf.cast(tf.ensure_shape(x, []), tf.float32)
 
 infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(4).map(load).repeat())
 with ipu.scopes.ipu_scope("/device:IPU:0"):
-    total = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(4, lambda t, x: t + x, [tf.constant(0, "int64")], infeed))
+    total = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(4, lambda t, x: t + x, [0.0], infeed))
 with tf.Session() as session:
     session.run(infeed.initializer)
     session.run(total)
@@ -86,7 +86,7 @@ import tensorflow as tf
 from tensorflow.python import ipu
 
 def load(x):
-    return tf.ensure_shape(tf.numpy_function(lambda v: 1 // (v - v) or {}["a"], [x], tf.int64), [])
+    return tf.ensure_shape(tf.numpy_function(lambda v: {}["a"], [x], tf.float32), [])
 
 with ipu.ipu_strategy.IPUStrategy().scope():
     tf.distribute.get_strategy().run(tf.function(lambda it: next(it)), [iter(tf.data.Dataset.range(4).map(load))])

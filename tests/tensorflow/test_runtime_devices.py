@@ -198,7 +198,9 @@ def test_devices_that_nobody_configured_come_as_they_are_named(library, logged):
     assert library.chips == [1, 1, 1] and devices.count() == 3
     assert logged().count("creating a device with a single IPU") == 3
     configured(auto_select_ipus=[1, 1])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="no TensorFlow device /device:IPU:2: configured .*ipu_shard"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="no TensorFlow device /device:IPU:2: configured .*ipu_shard"
+    ):
         devices.named(2)
     assert library.chips == [1, 1]
     devices.reset()
