@@ -65,7 +65,7 @@ CI_LEAVES_OUT := $(addprefix --ignore tests/tensorflow/test_,differential.py pip
     known_results.py options.py keras_old_line.py keras_stages.py keras_optimizers.py keras_extensions.py \
     keras_errors.py keras_names.py keras_replicas.py optimizers.py addons_optimizers.py nn_ops.py nn_layers.py \
     candidate_samplers.py examples.py saved_model_applications.py saved_model_tool.py memory_training.py \
-    planner_options.py fit.py)
+    savings_done.py planner_options.py fit.py)
 CI_SCRIPTS := $(addprefix tests/subprocess/test_,names.py patches.py keras_choice.py)
 test-221-ci: $(BIN_221)/.ready
 	$(BIN_221)/python -m pytest -m "not estimator and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS) \
