@@ -197,12 +197,12 @@ def test_devices_that_nobody_configured_come_as_they_are_named(library, logged):
     assert [devices.named(2).poplar_id, devices.named(1).poplar_id] == [2, 1] and devices.get(0) is first
     assert library.chips == [1, 1, 1] and devices.count() == 3
     assert logged().count("creating a device with a single IPU") == 3
-    configured(auto_select_ipus=[1, 1])
+    configured(auto_select_ipus=[4, 1])
+    assert library.chips == [4, 1] and devices.named(2).num_ipus == 1 and library.chips == [4, 1, 1]
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match="no TensorFlow device /device:IPU:2: configured .*ipu_shard"
+        tf.errors.InvalidArgumentError, match="no TensorFlow device /device:IPU:64: configured .*ipu_shard"
     ):
-        devices.named(2)
-    assert library.chips == [1, 1]
+        devices.named(64)
     devices.reset()
     assert devices.named(1).poplar_id == 1 and library.chips == [1, 1]
 

@@ -8,6 +8,7 @@ from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 from tf_ipu_shim.ipu.scopes import ipu_scope
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
 
@@ -46,17 +47,24 @@ def test_a_strategy_of_a_device_that_nobody_configured(strategy):
     assert variable.device.endswith("/device:IPU:1") and doubled.device.endswith("/device:IPU:1") and doubled == 4.0
 
 
-def test_devices_that_there_are_not_are_refused_where_ops_run_at_once(strategy):
+def test_a_strategy_of_a_device_beside_those_that_are_configured(strategy):
     config = IPUConfig()
     config.auto_select_ipus = 2
     config.configure_ipu_system()
-    refused = pytest.raises(tf.errors.InvalidArgumentError, match="There is no TensorFlow device /device:IPU:1: ")
-    with ipu_strategy.IPUStrategyV1("/device:IPU:1").scope(), refused:
-        tf.Variable(1.0)
-    with refused:
-        ipu_strategy.IPUStrategyV1("/device:IPU:1").run(tf.function(lambda: tf.constant(1.0)))
-    with refused, ipu_scope("/device:IPU:1"):
-        pass
+    result = ipu_strategy.IPUStrategyV1("/device:IPU:1").run(tf.function(lambda: tf.constant(1.0) + 2.0))
+    assert result.device.endswith("/device:IPU:1") and result == 3.0
+    assert [device.num_ipus for device in devices.active()] == [2, 1]
+
+
+def test_scopes_of_devices_that_there_are_not_are_refused_where_ops_run_at_once(strategy):
+    for configure in (False, True):
+        if configure:
+            config = IPUConfig()
+            config.auto_select_ipus = 2
+            config.configure_ipu_system()
+        refused = pytest.raises(tf.errors.InvalidArgumentError, match="There is no TensorFlow device /device:IPU:1: ")
+        with refused, ipu_scope("/device:IPU:1"):
+            pass
 
 
 @pytest.mark.parametrize("jit_compile", [True, None])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,7 +32,7 @@ def ipu_scope(device: str) -> Iterator[None]:
 
     Raises:
         ValueError: for text that names no device.
-        InvalidArgumentError: eager, and devices are configured of which it is none.
+        InvalidArgumentError: eager, and there is no such device.
 
     Source: `tensorflow.python.ipu.scopes.ipu_scope`.
 
@@ -47,24 +48,25 @@ def ipu_scope(device: str) -> Iterator[None]:
         except ValueError as error:
             said = f"ipu_scope takes a device such as '/device:IPU:0', and was given {device!r}: {error}"
             raise ValueError(said) from None
-    have_device(device)
+    have_device(device, functools.partial(devices.get, attach=False))
     with tracing.resource_variables(), ops.device(device), ipu_jit_scope(0):
         yield
 
 
-def have_device(device: Any) -> None:
+def have_device(device: Any, find: Callable[..., Any] = devices.named) -> None:
     """Has TensorFlow have a device where ops run at once: it would run them on the CPU, and say nothing.
 
     Args:
         device: such as `"/device:IPU:1"`. `/device:IPU:0` is always there.
+        find: gives a device by its number; where that is to make none, `devices.get`.
 
     Raises:
-        InvalidArgumentError: devices are configured, and it is none of them.
+        InvalidArgumentError: there is no such device.
     """
     if isinstance(device, str) and context.executing_eagerly():
         spec = device_spec.DeviceSpecV2.from_string(device)
         if spec.device_type == "IPU" and spec.device_index:
-            devices.named(spec.device_index)
+            find(spec.device_index)
 
 
 @contextmanager

@@ -156,24 +156,24 @@ def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
 
 
 def named(ordinal: int) -> IpuDevice:
-    """The TensorFlow device that a script places variables and ops on, without attaching to an on-demand one.
+    """The TensorFlow device of a strategy, without attaching to an on-demand one.
 
-    When nothing is configured, it is made with a single IPU, and so are those before it.
+    Where it is none of those that are configured, it is made with a single IPU and the other options in force, and so
+    are those before it.
 
     Args:
         ordinal: the number in `/device:IPU:<ordinal>`.
 
     Raises:
-        tf.errors.InvalidArgumentError: devices are configured, and it is none of them.
+        tf.errors.InvalidArgumentError: there cannot be so many.
         tf.errors.InternalError: no IPU is free for it.
     """
     with _lock:
-        if _options is None:
-            for made in range(len(_devices), min(ordinal + 1, MAXIMUM_DEVICES)):
-                if made == 0:
-                    _start(config_pb2.IpuOptions())
-                else:
-                    _add(load_library(), requested(config_pb2.IpuOptions(), made))
+        get(0, attach=False)
+        own = config_pb2.IpuOptions() if _options is None else _copy(_options)
+        own.ClearField("device_config")
+        while len(_devices) <= ordinal < MAXIMUM_DEVICES:
+            _add(load_library(), requested(own, len(_devices)))
         return get(ordinal, attach=False)
 
 
