@@ -184,6 +184,28 @@ def test_variables_made_outside_on_the_cpu_are_refused_or_read():
     assert run(compile_(lambda w: w * 3.0, value))[0].tolist() == [6.0]
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_variables_of_the_host_that_a_loop_reads_stay_there(nested):
+    """Each run is given what they hold when it begins. The loop needs the gradient as well as the value."""
+    with tf.device("/device:CPU:0"):
+        variable = v1.get_variable("w", initializer=[2.0], use_resource=True)
+        doubled = variable.assign(variable * 2.0)
+
+    def body(total):
+        loss = tf.reduce_sum(variable * variable * 3.0)
+        return total + loss + tf.gradients(loss, variable)[0][0]
+
+    def model(x):
+        return loops.repeat(2, (lambda y: loops.repeat(3, body, [y])) if nested else body, [x])
+
+    result = compile_(model, tf.constant(1.0))
+    with v1.Session(config=v1.ConfigProto(allow_soft_placement=False)) as session:
+        session.run(v1.global_variables_initializer())
+        for value in (2.0, 4.0):
+            assert session.run(result) == [1.0 + (6 if nested else 2) * (3 * value**2 + 6 * value)]
+            session.run(doubled)
+
+
 @pytest.mark.parametrize("dtype", [tf.float64, tf.float16, tf.int32, tf.int64, tf.uint8, tf.bool])
 def test_dtypes(dtype):
     values = np.array([[1, 0], [1, 1]]).astype(dtype.as_numpy_dtype)

@@ -85,6 +85,32 @@ def trained(tmp_path_factory):
     return estimator
 
 
+def test_variables_on_the_host_are_updated_by_a_host_call(tmp_path):
+    """In a job of one process; nothing may move to another device than its own."""
+
+    def on_host(features, labels, mode):
+        weight = tf.get_variable("weight", [3, 1], initializer=tf.zeros_initializer())
+        loss = tf.losses.mean_squared_error(labels, features @ weight)
+        optimizer = tf.train.GradientDescentOptimizer(0.05)
+        (gradient,) = [found for found, _ in optimizer.compute_gradients(loss, [weight])]
+
+        def apply(gradient):
+            return optimizer.apply_gradients([(gradient, weight)])
+
+        return IPUEstimatorSpec(mode, loss=loss, train_op=tf.identity(loss), host_call=(apply, [gradient]))
+
+    cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    strategy = ipu.ipu_multi_worker_strategy.IPUMultiWorkerStrategyV1(cluster, variables_on_host=True)
+    session = tf.ConfigProto(allow_soft_placement=False)
+    estimator = of_ipu(tmp_path, 1, on_host, run={"train_distribute": strategy, "session_config": session})
+    estimator.train(dataset, steps=5)
+    weight = np.zeros((3, 1), np.float32)
+    for step in range(5):
+        x, y = X[2 * step : 2 * step + 2], Y[2 * step : 2 * step + 2]
+        weight -= 0.05 * x.T @ (x @ weight - y)
+    np.testing.assert_allclose(estimator.get_variable_value("weight"), weight, rtol=1e-5)
+
+
 def test_profiles_are_named_by_what_is_done(environment, tmp_path):
     engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports")}
     environment(engine=engine, ipus=1)

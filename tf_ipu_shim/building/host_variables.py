@@ -17,7 +17,8 @@ def read_outside(graph: func_graph.FuncGraph) -> None:
     """Has a traced function take the values of the host's variables that it does nothing with but read.
 
     Args:
-        graph: the traced function; the current graph is the one around it.
+        graph: the traced function, or a loop's body of it, which need not be complete. What is read in a body is read
+            in the function around it, and so is that function's to have read outside.
     """
     for handle, inside in list(graph.captures):
         if handle.dtype.name != "resource" or not _is_on_host(handle):
@@ -37,7 +38,7 @@ def _only_reads(op: ops.Operation, graph: func_graph.FuncGraph) -> bool:
 
 
 def _give_value(graph: func_graph.FuncGraph, handle: Any, inside: Any, reads: list[ops.Operation]) -> None:
-    with ops.device(handle.device):
+    with graph.outer_graph.as_default(), ops.control_dependencies(None), ops.device(handle.device):
         outside = gen_resource_variable_ops.read_variable_op(handle, reads[0].outputs[0].dtype)
     outside.set_shape(reads[0].outputs[0].shape)
     value = graph.capture(outside)

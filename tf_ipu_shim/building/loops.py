@@ -12,7 +12,7 @@ from tensorflow.python.framework import dtypes, func_graph, ops
 from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, while_v2
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building import autograph, loop_counts, script_functions, tracing
+from tf_ipu_shim.building import autograph, host_variables, loop_counts, script_functions, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.results import as_list
@@ -152,6 +152,7 @@ def _loop(
         with ops.control_dependencies(operations):
             carried = [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
         if needed_only:
+            host_variables.read_outside(ops.get_default_graph())
             _note_what_waits(ops.get_default_graph())
         return carried
 
