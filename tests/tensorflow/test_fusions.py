@@ -101,17 +101,20 @@ def test_an_operand_that_is_broadcast(names):
 
 def test_work_with_one_number_is_an_expression_with_what_it_takes(names):
     def function(a, b, c):
-        first = tf.multiply(tf.add(a, b, name="sum"), c, name="product")
+        first = tf.subtract(tf.multiply(a, b, name="product"), c, name="less")
         second = tf.divide(tf.subtract(a, b, name="rest"), c, name="part")
         return tf.maximum(first, second, name="larger")
 
     assert sorted(names(function, [8], [8], [])) == [
         "larger/maximum.1/Op/Maximum",
+        "less/subtract.1/expression/Op/Multiply",
+        "less/subtract.1/expression/Op/Subtract",
         "part/divide.1/expression/Op/Divide",
         "part/divide.1/expression/Op/Subtract",
-        "product/multiply.1/expression/Op/Add",
-        "product/multiply.1/expression/Op/Multiply",
     ]
+    # A product with a number, and a quotient that the compiler makes one of, are none.
+    made = names(lambda a, b: tf.multiply(tf.add(a, b, name="sum"), 2.5, name="product"), [8], [8])
+    assert made == ["sum/add.1/Op/Add", "product/fusion/Op/Multiply"]
 
 
 def test_what_is_used_twice_or_is_a_call_is_in_no_expression(names):

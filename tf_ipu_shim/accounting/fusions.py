@@ -344,11 +344,12 @@ class _Finder:
         library = "Op/Multiply" if divided else ""  # by a number that the compiler knows
         if any(self._is_broadcast(operand) for operand in operands):
             self._found[instruction.id] = Fusion("fusion", library)
-            self._express(instruction, library)
+            if instruction.opcode != "multiply" and not divided:  # a product is no part of an expression
+                self._express(instruction)
         elif divided:
             self._found[instruction.id] = Fusion("multiply", library)
 
-    def _express(self, instruction: Any, library: str) -> None:
+    def _express(self, instruction: Any) -> None:
         """What works on two tensors or casts, and then with one number, is one expression."""
         operands = self._operands(instruction)
         if not any(self._is_broadcast(operand) and self._is_one_number(operand) for operand in operands):
@@ -361,7 +362,7 @@ class _Finder:
                 continue
             if made.metadata.op_name not in self._op_types and made.metadata.op_type not in ONE_CALL:
                 name, op = f"{instruction.opcode}/expression", instruction.metadata.op_name
-                self._found[instruction.id] = Fusion(name, library, op, group=instruction.id)
+                self._found[instruction.id] = Fusion(name, "", op, group=instruction.id)
                 self._found[made.id] = Fusion(name, "", op, group=instruction.id)
 
     def _is_broadcast(self, instruction: Any) -> bool:
