@@ -229,13 +229,13 @@ class InstructionReader:
         below = _below(instruction, operands)
         below, kind, sizes = self._named(instruction, below, kind, sizes, fusion)
         size = _element_bytes(instruction.shape)
-        is_named_by_another = bool(fusion.op) and not fusion.group
-        is_alone = kind != "product" and not fusion.shared and not _SHARED & {fusion.name, instruction.opcode}
-        is_shared = is_named_by_another or not is_alone
         planning = self._planning(instruction) if kind == "product" else Planning()
-        shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
-        same: Hashable = (instruction.opcode, below, sizes, size, planning, shapes) if is_shared else None
-        same = same or self._alike.place(instruction)
+        same: Hashable
+        if _is_shared(instruction, kind, fusion):
+            shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
+            same = (instruction.opcode, below, sizes, size, planning, shapes)
+        else:
+            same = self._alike.place(instruction)
         same = None if same is None else (self._ipu, same)
         group = (context.key, fusion.group) if fusion.group else None
         return Computation(kind, self._names.name(fusion.op or owner, below, same, group), sizes, size, planning)
@@ -307,6 +307,13 @@ def _is_of_seed(op: str) -> bool:
 def _is_cast_of_norm(instruction: Any) -> bool:
     """Whether XLA on the CPU converts halves for a norm, which on an IPU takes them as they are."""
     return instruction.opcode == "convert" and instruction.metadata.op_type.startswith("FusedBatchNorm")
+
+
+def _is_shared(instruction: Any, kind: str, fusion: Fusion) -> bool:
+    """Whether all instructions that are alike are calls of one function."""
+    is_named_by_another = bool(fusion.op) and not fusion.group
+    is_alone = kind != "product" and not fusion.shared and not _SHARED & {fusion.name, instruction.opcode}
+    return is_named_by_another or not is_alone
 
 
 def _of_calls(by_id: Mapping[int, Any]) -> set[int]:

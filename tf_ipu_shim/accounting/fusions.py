@@ -247,23 +247,30 @@ class _Finder:
                 self._found[made.id] = None
 
     def _name_update(self, instruction: Any, tensor: Any, number: Any, products: int) -> None:
-        op = instruction.metadata.op_name
         alone = products == 1 and self._is_used_once(tensor) and tensor.id not in self._found
+        if alone and self._name_update_by_library(instruction, tensor, number):
+            return
+        # By a number that is known only when the program runs.
+        name = "scaled-inplace" if products > 1 or number.id in self._known else "scaled-inplace-xb-y"
+        self._found[instruction.id] = Fusion(name, "AddTo", operands=2)
+        if alone:
+            self._share_reduction(tensor)
+
+    def _name_update_by_library(self, instruction: Any, tensor: Any, number: Any) -> bool:
+        """Where a library function gives the scaled tensor, or adds it, that is what has a name; tells whether."""
+        op = tensor.metadata.op_name
         negated = number.id not in self._known and instruction.opcode == "subtract"
-        if alone and tensor.opcode == "convolution":
+        if tensor.opcode == "convolution":
             self._found[tensor.id] = Fusion("fusion")
-            self._found[instruction.id] = Fusion("fusion", "AddTo", tensor.metadata.op_name, 2)
-        elif alone and tensor.opcode == "reduce" and self._op_types.get(tensor.metadata.op_name) == "BiasAddGrad":
-            self._found[tensor.id] = Fusion("fusion", op=op)
+            self._found[instruction.id] = Fusion("fusion", "AddTo", op, 2)
+        elif tensor.opcode == "reduce" and self._op_types.get(op) == "BiasAddGrad":
+            self._found[tensor.id] = Fusion("fusion", op=instruction.metadata.op_name)
             self._found[instruction.id] = Fusion("fusion", "negate/Op/Negate", operands=1) if negated else None
-        elif alone and tensor.opcode == "scatter" and self._is_all(self._operands(tensor)[0], 0):
+        elif tensor.opcode == "scatter" and self._is_all(self._operands(tensor)[0], 0):
             self._found[instruction.id] = Fusion("negate", "Op/Negate", operands=1) if negated else None
         else:
-            # By a number that is known only when the program runs.
-            name = "scaled-inplace" if products > 1 or number.id in self._known else "scaled-inplace-xb-y"
-            self._found[instruction.id] = Fusion(name, "AddTo", operands=2)
-            if alone:
-                self._share_reduction(tensor)
+            return False
+        return True
 
     def _share_reduction(self, tensor: Any) -> None:
         """A sum that is scaled into something has a function with all that are alike."""
@@ -310,15 +317,18 @@ class _Finder:
             user = self._by_id[self._users[here.id][0]]
             one = user.opcode == "broadcast" and elements_of(user.shape) == elements_of(here.shape)
             if not one and user.id not in self._same:
-                operands = self._operands(user)
-                if user.opcode == "divide" and operands[0].id == here.id and elements_of(user.shape) > 1:
-                    return user if operands[1].id in self._known and self._is_one_number(operands[1]) else None
-                if user.opcode != "multiply" or len(operands) != 2 or operands[0].id == operands[1].id:
-                    return None
-                other = next(operand for operand in operands if operand.id != here.id)
-                return user if self._is_one_number(other) else None
+                return user if self._scales(user, here) else None
             here = user
         return None
+
+    def _scales(self, user: Any, scaled: Any) -> bool:
+        """Whether an instruction multiplies another with a number, or divides it by one that is known."""
+        operands = self._operands(user)
+        if user.opcode == "divide" and operands[0].id == scaled.id and elements_of(user.shape) > 1:
+            return operands[1].id in self._known and self._is_one_number(operands[1])
+        if user.opcode != "multiply" or len(operands) != 2 or operands[0].id == operands[1].id:
+            return False
+        return self._is_one_number(next(operand for operand in operands if operand.id != scaled.id))
 
     def _reversed_kernel(self, instruction: Any) -> None:
         """A convolution's gradient takes its kernel back to front: rearranged once where both ways are used."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 _HANDS_ON = frozenset({"bitcast", "copy", "reshape"})
@@ -17,28 +18,41 @@ def counters_in(body: Any) -> set[int]:
         body: the computation, as XLA has it.
     """
     by_id = {instruction.id: instruction for instruction in body.instructions}
-    users: dict[int, set[int]] = {}
-    for instruction in body.instructions:
-        for operand in instruction.operand_ids:
-            users.setdefault(operand, set()).add(instruction.id)
+    root = by_id[body.root_id]
+    given = root.operand_ids if root.opcode == "tuple" else ()
+    sources = _Sources(by_id)
+    steps = ((index, sources.of(number, root.id)) for index, number in enumerate(given))
+    return {step.id for index, step in steps if step is not None and _counts(step, index, sources)}
 
-    def source(number: int, user: int) -> Any:
+
+class _Sources:
+    """Where the operands of a computation's instructions come from.
+
+    Args:
+        by_id: the instructions.
+    """
+
+    def __init__(self, by_id: Mapping[int, Any]) -> None:
+        self._by_id = by_id
+        self._users: dict[int, set[int]] = {}
+        for instruction in by_id.values():
+            for operand in instruction.operand_ids:
+                self._users.setdefault(operand, set()).add(instruction.id)
+
+    def of(self, number: int, user: int) -> Any:
         """What an instruction hands on that one other takes; None where something else takes it too."""
-        while users[number] == {user}:
-            if by_id[number].opcode not in _HANDS_ON:
-                return by_id[number]
-            number, user = by_id[number].operand_ids[0], number
+        while self._users[number] == {user}:
+            if self._by_id[number].opcode not in _HANDS_ON:
+                return self._by_id[number]
+            number, user = self._by_id[number].operand_ids[0], number
         return None
 
-    root = by_id[body.root_id]
-    found = set()
-    for index, number in enumerate(root.operand_ids if root.opcode == "tuple" else ()):
-        step = source(number, root.id)
-        if step is None or step.opcode != "add" or step.shape.dimensions:
-            continue
-        counted, added = source(step.operand_ids[0], step.id), source(step.operand_ids[1], step.id)
-        if counted is None or added is None or counted.opcode != "get-tuple-element" or counted.tuple_index != index:
-            continue
-        if added.opcode == "constant" and any(getattr(added.literal, field) for field in _INTEGERS):
-            found.add(step.id)
-    return found
+
+def _counts(step: Any, index: int, sources: _Sources) -> bool:
+    """Whether an instruction adds a constant to what the loop carries at its own place."""
+    if step.opcode != "add" or step.shape.dimensions:
+        return False
+    counted, added = (sources.of(number, step.id) for number in step.operand_ids)
+    if counted is None or counted.opcode != "get-tuple-element" or counted.tuple_index != index:
+        return False
+    return added is not None and added.opcode == "constant" and any(getattr(added.literal, name) for name in _INTEGERS)
