@@ -10,6 +10,8 @@ from harness import configure
 from tensorflow.python.eager import context
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 
+from tf_ipu_shim.lowering import nested_calls
+
 v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -109,6 +111,27 @@ def test_a_shape_of_more_elements_than_a_number_counts(graph):
         function = tf.function(lambda: tf.fill([1 << 31, 1 << 31, 4], 1.0), jit_compile=True)
         with tf.device(IPU), pytest.raises(tf.errors.InvalidArgumentError):
             function()
+
+
+def _calls_in_each_other(number):
+    def innermost(x):
+        return x + 1.0
+
+    function = innermost
+    for _ in range(number):
+        function = tf.function(lambda x, called=function: called(x) * 1.0 + 1.0)
+    return tf.function(function, jit_compile=True)
+
+
+def test_more_calls_in_each_other_than_xla_s_compiler_takes(graph):
+    """One more ended the process, as it does in stock TensorFlow. A loop in between begins anew."""
+    with context.eager_mode():
+        configure(1)
+        with tf.device(IPU):
+            assert float(_calls_in_each_other(nested_calls.DEEPEST)(tf.constant(1.0))) == 2.0 + nested_calls.DEEPEST
+            with pytest.raises(tf.errors.InvalidArgumentError, match="stand in each other") as caught:
+                _calls_in_each_other(nested_calls.DEEPEST + 1)(tf.constant(1.0))
+            assert f"made at {__file__}" in str(caught.value) and "in <lambda>" in str(caught.value)
 
 
 def test_a_reason_survives_several_ipus_and_results():

@@ -69,7 +69,7 @@ class Diagnostics:
         if not own:
             return None
         file, line, name = own[-1]
-        return f"{file}:{line}, in {name}"
+        return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
 
     def describe(self, function: str, node: Any) -> str:
         """An op for a message: its name, its type and the user's line."""

@@ -19,6 +19,7 @@ from tf_ipu_shim.lowering import (
     long_loops,
     narrow_casts,
     needed,
+    nested_calls,
     outlined_arguments,
     outside_scopes,
     overlap,
@@ -69,13 +70,14 @@ def lower(
         statistics_group: replicas that share the statistics of batch normalisation.
 
     Raises:
-        InvalidArgumentError: XLA cannot compile an op.
+        InvalidArgumentError: XLA cannot compile an op, or calls stand in each other too deep.
         InternalError: a mark names an IPU that there is not, or an op has options that Poplar would refuse.
         KeyboardInterrupt: Ctrl-C.
         UnimplementedError: a script's scope on the host is in a loop or branch.
         FailedPreconditionError: a pipeline, or gradient accumulation, cannot run so many mini-batches.
     """
     functions = Functions(request.library, request.function)
+    nested_calls.refuse_too_deep(Diagnostics(call), functions)
     pipelines.check_counts(functions)
     feeds.check_outfeeds(functions, request.ordinal)
     feed_order.put_in_order(functions)
