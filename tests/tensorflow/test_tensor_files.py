@@ -47,7 +47,8 @@ def test_datasets(tmp_path):
 def test_infeeds_in_a_graph(tmp_path):
     filename = str(tmp_path / "file")
     with tf.Graph().as_default(), v1.Session() as session:
-        queue = IPUInfeedQueue(numbers().map(lambda element: element["b"][0]), feed_name="mine")
+        dataset = numbers().map(lambda element: tf.cast(element["b"][0], tf.int32))
+        queue = IPUInfeedQueue(dataset, feed_name="mine")
         session.run(queue.initializer)
         utils.export_dataset_to_file(queue, filename, 4)
         utils.export_dataset_to_file(queue, filename, 3)
