@@ -36,6 +36,16 @@ def test_reports(events):
     assert "COMPILE_END" in text and '"report"' in text
 
 
+def test_events_without_a_report_say_where_there_is_one(events, monkeypatch, capfd):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    assert utils.extract_compile_reports([events[0].SerializeToString()]) == []
+    assert "compilation report" not in capfd.readouterr().err, "nothing was compiled"
+    events[1].compile_end.compilation_report = b""
+    assert utils.extract_compile_reports([event.SerializeToString() for event in events[:3]]) == []
+    said = capfd.readouterr().err
+    assert "no compilation report in them" in said and "tf-ipu run --profile DIR" in said
+
+
 def test_nothing():
     assert utils.extract_all_events([]) == []
     assert utils.extract_all_strings_from_event_trace(np.array([], dtype=object)) == ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tf_ipu_shim.messages import trace_pb2
+from tf_ipu_shim.runtime import log
 
 
 def extract_all_events(events: Any) -> list[Any]:
@@ -48,7 +49,7 @@ def extract_all_types_from_event_trace(events: Any) -> list[int]:
 
 
 def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
-    """The compilation reports among trace events, each with the name of its module.
+    """The compilation reports among trace events, each with the name of its module. Events of this package have none.
 
     Arguments and source as for `extract_all_events`.
     """
@@ -56,7 +57,7 @@ def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
 
 
 def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
-    """The Poplar graphs among trace events, each with the name of its module.
+    """The Poplar graphs among trace events, each with the name of its module. Events of this package have none.
 
     Arguments and source as for `extract_all_events`.
     """
@@ -64,7 +65,7 @@ def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
 
 
 def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
-    """The execution reports among trace events, each with the name of its module.
+    """The execution reports among trace events, each with the name of its module. Events of this package have none.
 
     Arguments and source as for `extract_all_events`.
     """
@@ -74,6 +75,11 @@ def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
 def _reports(events: Any, kind: str, report: str) -> list[tuple[str, str]]:
     found = [getattr(event, kind) for event in extract_all_events(events) if event.WhichOneof("event") == kind]
     texts = [(message.module_name, getattr(message, report)) for message in found]
+    if found and not any(text for _, text in texts):
+        log.warning(
+            f"Trace events have no {report.replace('_', ' ')} in them: it would be Poplar's, as JSON. Run the script "
+            "with `tf-ipu run --profile DIR` to have a profile of each program, which pva opens."
+        )
     return [(module.decode(), text.decode()) for module, text in texts if text]
 
 
