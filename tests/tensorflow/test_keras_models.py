@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_models import CLASSES, SAMPLES, WIDTH, X, Y, compiled, functional, keras, sequential, strategy, subclassed
 from slow_cases import slowly
 
-from tf_ipu_shim import ipu
+from tf_ipu_shim import ipu, keras2
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"),  # Keras' own seeds
@@ -478,3 +478,22 @@ def test_an_optimizer_that_wraps_another_makes_its_variables_before_the_program_
         model.fit(X[:16], Y[:16], batch_size=8, shuffle=False, verbose=0)
     assert traced == [2] and int(wrapped.iterations) == 2
     assert np.any(wrapped.get_slot(model.trainable_variables[0], "momentum"))
+
+
+def test_double_numbers_that_no_layer_casts_are_refused(ipus):
+    """Arrays are cast by Keras itself; elements of datasets by layers, where these cast at all."""
+    ipus(1)
+    utils = keras2.module("engine.base_layer_utils")
+    dataset = tf.data.Dataset.from_tensor_slices((X.astype(np.float64), Y)).batch(8, drop_remainder=True)
+    with strategy().scope():
+        model = compiled(keras.Sequential([keras.layers.Dense(CLASSES, input_shape=[WIDTH])]), steps_per_execution=2)
+        model.fit(dataset, steps_per_epoch=2, verbose=0)
+        before = utils.V2_DTYPE_BEHAVIOR
+        utils.disable_v2_dtype_behavior()
+        try:
+            model.evaluate(X.astype(np.float64), Y, batch_size=8, steps=2, verbose=0)
+            for run in model.fit, model.evaluate:
+                with pytest.raises(tf.errors.FailedPreconditionError, match="Unsupported datatype double on index 0"):
+                    run(dataset, verbose=0)
+        finally:
+            utils.V2_DTYPE_BEHAVIOR = before

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.framework import ops
+from tensorflow.python.framework import dtypes, ops
 
+from tf_ipu_shim import keras2
+from tf_ipu_shim.building.feeds import feed_arguments
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 
@@ -55,10 +57,15 @@ class InfeedManager:
 
 
 class _Infeed(IPUInfeedQueue):
-    """A model's infeed. Labels of 64 bits are what NumPy makes of whole numbers, and losses cast them."""
+    """A model's infeed. Labels of 64 bits are what NumPy makes of whole numbers, and losses cast them.
+
+    Layers cast double numbers, except with `disable_v2_dtype_behavior()`.
+    """
 
     def _check_types(self) -> None:
-        pass
+        if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():
+            doubles = [kind if kind == dtypes.float64 else dtypes.float32 for kind in self._types]
+            feed_arguments.check_types(doubles, self._id)
 
 
 class OutfeedManager:
