@@ -76,3 +76,16 @@ def test_ops_and_layers_with_tensorflow_2_off(mode: list[str], tmp_path: pathlib
     expected = [(3, 6), (3, 8), (3,), (3, 1), (3, 1), (3, 1, 4), (3,), (14, 32), (4, 8), (4, 3, 4)]
     assert shapes == str(expected)
     assert "False" not in finite
+
+
+def test_layers_that_are_loaded_are_left_when_names_are_installed_again(python):
+    """As a second call of the runner in a process does."""
+    python.succeeds(
+        "-c",
+        "from tensorflow.python import ipu\n"
+        "from tensorflow.python.layers import normalization\n"
+        "before = normalization.normalization.BatchNormalization\n"
+        "from tf_ipu_shim.names import legacy_normalization\n"
+        "legacy_normalization.install()\n"
+        "assert normalization.normalization.BatchNormalization is before\n",
+    )

@@ -31,8 +31,8 @@ def _loaded(module: types.ModuleType) -> None:
 
     stock = vars(module).get("normalization")
     root = next(filter(keras2.has_engine, keras2.ROOTS[:2]), None)
-    if stock is None or root is None:
-        return
+    if stock is None or root is None or type(stock) is types.ModuleType:
+        return  # a plain module is what has been loaded already
     # It is loaded when it is first asked for something, and takes its place in the module then.
     found = type(stock)("normalization", vars(module), f"{root}.{_LAYERS}")
     patches.change(
