@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_compiler, scopes
-from tf_ipu_shim.ipu.config import IPUConfig
+from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig, reset_ipu_configuration
 
 v1 = tf.compat.v1
 CPU = "/device:CPU:0"
@@ -26,6 +26,18 @@ def configure(ipus: int | Sequence[int] = 1) -> None:
     """Configures TensorFlow devices with so many IPUs each."""
     config = IPUConfig()
     config.auto_select_ipus = ipus
+    config.configure_ipu_system()
+
+
+def configure_for_plans(ipus: int, recompute: bool = False, remote_buffers: bool = False) -> None:
+    """One device, for which programs are lowered, and so planned, but neither compiled by XLA nor run."""
+    reset_ipu_configuration()
+    config = IPUConfig()
+    config.auto_select_ipus = ipus
+    config.allow_recompute = recompute
+    config.device_connection.type = DeviceConnectionType.PRE_COMPILE
+    config.device_connection.version = "ipu2"
+    config.device_connection.enable_remote_buffers = remote_buffers
     config.configure_ipu_system()
 
 

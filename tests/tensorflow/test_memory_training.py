@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from harness import configure_for_plans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue
@@ -30,18 +31,6 @@ def graph():
     with tf.Graph().as_default():
         yield
     ipu.config.reset_ipu_configuration()
-
-
-def configure(ipus, recompute=False, remote_buffers=False):
-    """Programs are lowered, and so planned, but not compiled by XLA."""
-    ipu.config.reset_ipu_configuration()
-    config = ipu.config.IPUConfig()
-    config.auto_select_ipus = ipus
-    config.allow_recompute = recompute
-    config.device_connection.type = ipu.config.DeviceConnectionType.PRE_COMPILE
-    config.device_connection.version = "ipu2"
-    config.device_connection.enable_remote_buffers = remote_buffers
-    config.configure_ipu_system()
 
 
 def run(model, infeed=None):
@@ -102,7 +91,7 @@ def pipelined(stages, optimizer=momentum, checkpoint=False, devices=None, **opti
 
 def test_convolutions_in_a_pipeline_are_looked_into():
     """Their gradients take a shape that another program gives; `run` sees to it that no figure is coarse."""
-    configure(2)
+    configure_for_plans(2)
     infeed, outfeed = feed()
 
     def convolution(x):
@@ -127,7 +116,7 @@ def test_convolutions_in_a_pipeline_are_looked_into():
     [("Grouped", [6, 4, 2, 0]), ("Interleaved", [3, 2, 1, 0]), ("Sequential", [0] * 4), ("Grouped", [2, 0])],
 )
 def test_fifos_of_each_schedule(schedule, slots):
-    configure(len(slots))
+    configure_for_plans(len(slots))
     plans = pipelined(len(slots), pipeline_schedule=PipelineSchedule[schedule])
     assert [plan.categories["fifo"] for plan in plans] == [number * 2 * VALUES for number in slots]
     for plan in plans:
@@ -139,7 +128,7 @@ def test_fifos_of_each_schedule(schedule, slots):
 
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_recomputation_stashes_inputs_instead(checkpoint):
-    configure(4, recompute=True)
+    configure_for_plans(4, recompute=True)
     plans = pipelined(4, checkpoint=checkpoint)
     assert [plan.categories["fifo"] for plan in plans] == [0] * 4
     each = (2 if checkpoint else 1) * VALUES  # the input, and the product that the script wants to be kept
@@ -187,9 +176,9 @@ def test_a_sequential_pipeline_on_one_ipu_needs_a_stage_at_a_time(monkeypatch, m
     monkeypatch.setattr(sys.modules[__name__], "ROWS", 40 * ROWS)  # what a layer gives is more than its weights
     recomputation = pipelining_ops.RecomputationMode[mode]
     options = {"pipeline_schedule": PipelineSchedule.Sequential, "recomputation_mode": recomputation}
-    configure(1)
+    configure_for_plans(1)
     kept = deep(4, 6, **options)
-    configure(1, recompute=True)
+    configure_for_plans(1, recompute=True)
     with tf.Graph().as_default():
         anew = deep(4, 6, **options)
     assert kept.peak_bytes - anew.peak_bytes == (24 - 4 - 5 - 1) * 40 * VALUES - 6 * WEIGHTS
@@ -197,14 +186,14 @@ def test_a_sequential_pipeline_on_one_ipu_needs_a_stage_at_a_time(monkeypatch, m
 
 
 def test_stages_that_share_an_ipu_have_fifos_of_their_own():
-    configure(2)
+    configure_for_plans(2)
     first, second = pipelined(4, devices=[0, 1, 1, 0])
     assert first.categories["fifo"] == 6 * 2 * VALUES
     assert second.categories["fifo"] == (4 + 2) * 2 * VALUES
 
 
 def test_a_view_is_kept_with_what_it_is_of():
-    configure(2)
+    configure_for_plans(2)
     infeed, outfeed = feed()
 
     def first(x):
@@ -226,14 +215,14 @@ def test_a_view_is_kept_with_what_it_is_of():
 
 
 def test_stages_that_work_through_several_mini_batches():
-    configure(1)
+    configure_for_plans(1)
     (plan,) = pipelined(2, pipeline_schedule=PipelineSchedule.Sequential, batch_serialization_iterations=3)
     # Both stages are on the same IPU then. Two mini-batches besides the one in work, at each stage.
     assert plan.categories["fifo"] == 2 * (2 * VALUES + 2 * VALUES)
 
 
 def test_a_pipeline_that_is_one_xla_program_has_its_fifos_too():
-    configure(1)
+    configure_for_plans(1)
     inputs = [tf.constant(np.ones((ROWS, WIDTH), "f"))]
     (plan,) = run(
         lambda: pipelining_ops.pipeline(
@@ -250,13 +239,13 @@ def test_a_pipeline_that_is_one_xla_program_has_its_fifos_too():
 
 
 def test_inference_has_no_fifos():
-    configure(2)
+    configure_for_plans(2)
     plans = pipelined(2, optimizer=None)
     assert [plan.categories["fifo"] + plan.categories["accumulator"] for plan in plans] == [0, 0]
 
 
 def test_adam_has_two_values_for_each_weight():
-    configure(2)
+    configure_for_plans(2)
     first, second = pipelined(2, adam)
     powers = 2 * FLOAT  # of both betas, which are on the IPU of the first weights
     assert first.categories["optimizer_state"] == 2 * WEIGHTS + powers
@@ -264,7 +253,7 @@ def test_adam_has_two_values_for_each_weight():
 
 
 def test_accumulators_have_their_own_type():
-    configure(2)
+    configure_for_plans(2)
 
     class Casting(v1.train.MomentumOptimizer):
         def apply_gradients(self, pairs, *args, **options):
@@ -278,7 +267,7 @@ def test_accumulators_have_their_own_type():
 
 
 def test_what_is_offloaded_is_in_remote_memory():
-    configure(2)
+    configure_for_plans(2)
     first, second = pipelined(
         2,
         adam,
@@ -302,13 +291,13 @@ def test_what_is_offloaded_is_in_remote_memory():
 def test_remote_buffers_take_the_optimizer_s_state_unless_the_script_says_no():
     for asked, remote in ((None, {"optimizer_state": WEIGHTS}), (False, {})):
         with tf.Graph().as_default():
-            configure(2, remote_buffers=True)
+            configure_for_plans(2, remote_buffers=True)
             assert [plan.remote for plan in pipelined(2, offload_weight_update_variables=asked)] == [remote] * 2
 
 
 @pytest.mark.parametrize("offload", [None, True])
 def test_replicas_share_the_optimizer_s_state(offload):
-    configure(4)
+    configure_for_plans(4)
     infeed, outfeed = feed()
     shape = (WIDTH, 15)  # 240 elements and a bias of 15, whose 60 bytes are too few to be shared by two
     odd = (15, 17)  # 255 elements: 128 on each replica, one of them padding
@@ -341,7 +330,7 @@ def test_replicas_share_the_optimizer_s_state(offload):
 
 
 def test_accumulation_without_a_pipeline():
-    configure(1)
+    configure_for_plans(1)
     infeed, _ = feed()
 
     def step(x):
@@ -360,7 +349,7 @@ def test_accumulation_without_a_pipeline():
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_state_of_one_variable_at_a_time_is_on_the_chip(shared):
     """Stages of six layers: while Adam updates one, the others' moments are in remote memory, or parts of them."""
-    configure(4 if shared else 2)
+    configure_for_plans(4 if shared else 2)
     infeed, outfeed = feed()
 
     def stage(number):
@@ -389,7 +378,7 @@ def test_the_state_of_one_variable_at_a_time_is_on_the_chip(shared):
 
 
 def test_what_the_forward_pass_writes_is_no_optimizer_state():
-    configure(1)
+    configure_for_plans(1)
 
     def model():
         x = layer(tf.constant(np.ones((ROWS, WIDTH), "f")), 0)
@@ -466,13 +455,13 @@ def test_out_of_memory_says_what_recomputation_saves(monkeypatch):
     """The figure is the difference of the two peaks, each planned by itself."""
     monkeypatch.setattr(sys.modules[__name__], "ROWS", 4000)  # 256,000 bytes a value, twelve of them in the FIFO
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=4")
-    configure(4)
+    configure_for_plans(4)
     with pytest.raises(tf.errors.InternalError) as caught:
         pipelined(4)
     found = re.search(r"([\d,]+) bytes +recomputation \(allow_recompute=True\): fits then", str(caught.value))
     assert "What would save most on IPU 0, by a new memory plan for each:" in str(caught.value)
     (before,) = memory_report().devices[0].programs
-    configure(4, recompute=True)
+    configure_for_plans(4, recompute=True)
     with tf.Graph().as_default():
         after = pipelined(4)
     assert int(found[1].replace(",", "")) == before.ipus[0].peak_bytes - after[0].peak_bytes > 0

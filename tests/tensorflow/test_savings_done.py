@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from harness import configure_for_plans
 from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 
@@ -29,19 +30,9 @@ def few_tiles(monkeypatch):
     ipu.config.reset_ipu_configuration()
 
 
-def configure(ipus, recompute=False):
-    ipu.config.reset_ipu_configuration()
-    config = ipu.config.IPUConfig()
-    config.auto_select_ipus = ipus
-    config.allow_recompute = recompute
-    config.device_connection.type = ipu.config.DeviceConnectionType.PRE_COMPILE
-    config.device_connection.version = "ipu2"
-    config.configure_ipu_system()
-
-
 def planned(run, ipus=1, recompute=False):
     """The plan of the largest program of a function, on so many IPUs."""
-    configure(ipus, recompute)
+    configure_for_plans(ipus, recompute)
     with contextlib.suppress(tf.errors.InternalError):
         run()
     plan = max(memory_report().devices[0].programs, key=lambda one: one.peak_bytes)

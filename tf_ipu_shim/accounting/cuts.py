@@ -65,15 +65,15 @@ class Layers:
 
     def __init__(self, request: ProgramRequest, walk: Accounts) -> None:
         self._request = request
-        self.function = max(request.library.values(), key=lambda one: len(one.node_def), default=None)
-        nodes = self.function.node_def if self.function is not None else ()
-        self._nodes: Sequence[node_def_pb2.NodeDef] = nodes
+        self._function = max(request.library.values(), key=lambda one: len(one.node_def))
+        self._nodes: Sequence[node_def_pb2.NodeDef] = self._function.node_def
+        nodes = self._nodes
         self._number = {node.name: number for number, node in enumerate(nodes)}
         self._forward = {node.name: forward_name(node.name) for node in nodes}
         first = next((n for n, node in enumerate(nodes) if self._forward[node.name] in self._number), len(nodes))
         self.trains = first < len(nodes)
         self._sizes = _sizes(walk.blocks.values())
-        places = dict(_places(request, self.function)) if self.function is not None else {}
+        places = dict(_places(request, self._function))
         self._weights = {name: walk.size_of(place) for name, place in places.items()}
         # Layers of Keras are called as their variables begin.
         self._owners = {name: walk.name_of(place).partition("/")[0] for name, place in places.items()}
@@ -158,8 +158,7 @@ class Layers:
         parts = _parts(cut, len(self.all))
         homes = {n: ipu for ipu, part in enumerate(parts) for layer in part for n in self.all[layer].nodes}
         library = {name: _unmarked(function) for name, function in self._request.library.items()}
-        assert self.function is not None
-        for node, number in zip(library[self.function.signature.name].node_def, range(len(self._nodes))):
+        for number, node in enumerate(library[self._function.signature.name].node_def):
             forward = self._number.get(self._forward[node.name] or "")
             home = homes.get(number if forward is None else forward)
             if home is not None:
