@@ -1,6 +1,8 @@
 """`serialization_output_folder`: the files of programs, whose streams are those that the script made."""
 
+import errno
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -132,3 +134,15 @@ def test_a_directory_that_cannot_be_made_is_a_line_in_the_log(tmp_path, monkeypa
     configure(tmp_path / "file")
     run()
     assert "cannot be written to" in (said := capfd.readouterr().err) and "serialization_output_folder" in said
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_written_whole(tmp_path, monkeypatch):
+    def cut_short(path, content):
+        with path.open("wb") as file:
+            file.write(content[:3])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    configure(tmp_path)
+    monkeypatch.setattr(pathlib.Path, "write_bytes", cut_short)
+    run()  # the program runs all the same
+    assert list(tmp_path.iterdir()) == []

@@ -146,12 +146,9 @@ class _Lowering:
     def _event_details(self, program: LoweredProgram, names: ComputeSetNames | None, details: Details) -> EventDetails:
         if not self._has_events or names is None:
             return EventDetails()
-        module, chip, io_tiles = (
-            module_name(self._request.function),
-            self._device.chip,
-            io_tiles_of(self._device.options),
-        )
-        tensor_map = tensor_map_of(module, self._request, program, chip, details.tensors, io_tiles)
+        module, device = module_name(self._request.function), self._device
+        io_tiles = io_tiles_of(device.options)
+        tensor_map = tensor_map_of(module, self._request, program, device.chip, details.tensors, io_tiles)
         return EventDetails(tensor_map, names.instruction_info())
 
     def _with_calls(self, program: LoweredProgram) -> LoweredProgram:

@@ -156,7 +156,10 @@ def _xla_name(kind: int) -> str:
 
 
 def _replace(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file that has its name when it is whole."""
+    """Writes a file that has its name when it is whole; where it cannot be, nothing of it is left."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
-    made.write_bytes(content)
-    made.replace(path)
+    try:
+        made.write_bytes(content)
+        made.replace(path)
+    finally:
+        made.unlink(missing_ok=True)
