@@ -142,7 +142,7 @@ def test_nothing_is_left_of_a_file_that_cannot_be_written_whole(tmp_path, monkey
             file.write(content[:3])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    configure(tmp_path)
+    configure(tmp_path / "folder")
     monkeypatch.setattr(pathlib.Path, "write_bytes", cut_short)
     run()  # the program runs all the same
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "folder").iterdir()) == []
