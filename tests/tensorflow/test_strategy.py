@@ -234,6 +234,25 @@ def test_a_strategy_of_another_device(ipus):
     assert weight.device.endswith("/device:IPU:1") and result.device.endswith("/device:IPU:1")
 
 
+def test_scopes_of_another_device_in_a_program_are_told_of(ipus, monkeypatch, capfd):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    ipus([1, 1])
+
+    @tf.function(jit_compile=True)
+    def scoped(x, device):
+        with ipu_scope(device):
+            return x * 3.0
+
+    first = ipu_strategy.IPUStrategyV1("/device:IPU:0")
+    assert float(first.run(scoped, args=[tf.constant(2.0), "/device:IPU:0"])) == 6.0
+    assert "has no effect" not in capfd.readouterr().err
+    result = first.run(scoped, args=[tf.constant(2.0), "/device:IPU:1"])
+    assert float(result) == 6.0 and result.device.endswith("/device:IPU:0")
+    printed = capfd.readouterr().err
+    assert "/device:IPU:1 has no effect in scoped, all of which is compiled for /device:IPU:0: mul" in printed
+    assert "test_strategy.py" in printed and "ipu.scopes.ipu_shard" in printed
+
+
 @pytest.mark.parametrize(("device", "error"), [("IPU:0", ValueError), (0, TypeError)])
 def test_a_device_that_has_no_name(device, error):
     """It is refused before the scope is entered, which would not be left again."""
