@@ -253,6 +253,7 @@ def test_cells_of_a_notebook(python):
 COMPILING = (
     START
     + """
+import traceback
 os.environ["TF_IPU_SHIM_EXECUTION"] = "xla"
 import tensorflow as tf
 from tensorflow.python import ipu
@@ -271,11 +272,16 @@ def many(x, weights, count):
     return x
 
 def in_compilation(call):
-    threads = lambda: {open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")}
-    def press():
-        while "ipu_compile" not in threads():
+    def press():  # where Python stands still: while TensorFlow traces, Ctrl-C may become a SystemError of its own
+        still, before = 0, None
+        while still < 30:
             time.sleep(0.01)
-        time.sleep(0.3)
+            frames = sys._current_frames()
+            files = (inner.f_code.co_filename for frame in frames.values() for inner, _ in traceback.walk_stack(frame))
+            lowers = any("tf_ipu_shim/lowering" in file for file in files)
+            frame = frames[threading.main_thread().ident]
+            now = id(frame), frame.f_lasti
+            still, before = (still + 1 if now == before and not lowers else 0), now
         os.kill(os.getpid(), signal.SIGINT)
     presses = threading.Thread(target=press, daemon=True)
     presses.start()
