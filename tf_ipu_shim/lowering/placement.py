@@ -179,10 +179,11 @@ class Placer:
     def _check(self, node: Node, location: Location) -> None:
         if not self._is_there(location):
             ipus = f"{self._num_ipus} IPU{'s' if self._num_ipus > 1 else ''}"
-            cure = (
-                "Select more IPUs with IPUConfig.auto_select_ipus, or use a smaller index in ipu_shard or in the "
-                "device_mapping of the pipeline."
-            )
+            stage, cure = "", "use a smaller index in ipu_shard or in the device_mapping of the pipeline."
+            if vocabulary.STAGE_ATTRIBUTE in node.proto.attr:
+                stage = f" of pipeline stage {node.proto.attr[vocabulary.STAGE_ATTRIBUTE].i}"
+                cure = "put several stages on one IPU with the pipeline's device_mapping."
+            cure = f"Select more IPUs with IPUConfig.auto_select_ipus, or {cure}"
             if devices.configured() is None:
                 cure = (
                     "No IPU system is configured, so that there is one IPU: call configure_ipu_system() of the "
@@ -191,8 +192,8 @@ class Placer:
             raise errors_impl.InternalError(
                 None,
                 None,
-                f"Trying to compile a graph for {ipus} that needs more: op {node.name} ({node.op}) is placed on shard "
-                f"{location.ipu}, but the device has {ipus} (shards 0 to {self._num_ipus - 1}). {cure}",
+                f"Trying to compile a graph for {ipus} that needs more: op {node.name} ({node.op}){stage} is placed on "
+                f"shard {location.ipu}, but the device has {ipus} (shards 0 to {self._num_ipus - 1}). {cure}",
             )
 
     def _propagate(
