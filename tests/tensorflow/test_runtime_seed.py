@@ -32,7 +32,8 @@ def draw_everywhere():
     )
     branch = tf.cond(uniform[0] > 2, lambda: tf.random.uniform([2]), lambda: -tf.random.uniform([2]))
     categories = tf.random.categorical(tf.zeros([1, 1000]), 4)
-    return uniform, integers, normal, truncated, looped.stack(), branch, categories
+    order = tf.random.shuffle(tf.range(50))
+    return uniform, integers, normal, truncated, looped.stack(), branch, categories, order
 
 
 def same(first, second):
@@ -53,10 +54,38 @@ def test_numbers_follow_from_the_seed():
         assert not any(same(first, second))
         utils.reset_ipu_seed(8)
         assert not any(same(session.run(drawn), first))
-    uniform, integers, _, truncated, looped, branch, _ = first
+    uniform, integers, _, truncated, looped, branch, _, order = first
     assert ((uniform >= 0) & (uniform < 1)).all() and ((integers >= 0) & (integers < 1000)).all()
     assert (np.abs(truncated) <= 2).all() and (branch <= 0).all()
     assert len(np.unique(looped)) == looped.size, "each iteration draws its own numbers"
+    assert sorted(order.tolist()) == list(range(50))
+
+
+@pytest.mark.parametrize("value", [np.arange(12).reshape(6, 2), 3.5, np.zeros([0, 3]), np.ones([4], bool)], ids=str)
+def test_a_shuffle_keeps_rows(way, value):
+    with ipu.ipu_strategy.IPUStrategyV1().scope():
+        shuffled = tf.function(tf.random.shuffle, jit_compile=True)(tf.constant(value)).numpy()
+    assert shuffled.shape == np.shape(value)
+    np.testing.assert_array_equal(np.sort(shuffled, 0) if shuffled.ndim else shuffled, value)
+
+
+def test_every_order_of_a_shuffle_is_as_likely(way):
+    utils.reset_ipu_seed(11)
+    draws = 2400
+
+    @tf.function(jit_compile=True)
+    def orders():
+        def body(i, drawn):
+            return i + 1, tf.tensor_scatter_nd_update(drawn, [[i]], [tf.random.shuffle(tf.range(4))])
+
+        return tf.while_loop(lambda i, _: i < draws, body, [0, tf.zeros([draws, 4], tf.int32)])[1]
+
+    with ipu.ipu_strategy.IPUStrategyV1().scope():
+        drawn = orders().numpy()
+    found, counts = np.unique(drawn, axis=0, return_counts=True)
+    expected = draws / 24
+    assert len(found) == 24
+    assert np.all(np.abs(counts - expected) < 5 * np.sqrt(expected)), "five standard deviations"
 
 
 def mean_and_deviation():

@@ -29,6 +29,7 @@ from tf_ipu_shim.lowering import (
     replicas,
     sent_elements,
     shared_statistics,
+    shuffles,
     step_sends,
     synthetic,
     unlike_kernels,
@@ -93,6 +94,7 @@ def lower(
     narrow_casts.wrap_around(functions)
     unlike_kernels.write_as_kernels_have_it(functions)
     candidate_samplers.replace(functions)
+    shuffles.replace(functions)
     randomness.add_seeds(functions, request.ordinal)
     synthetic.make_up_data(functions, flags.current())
     overlap.let_overlap(functions)
