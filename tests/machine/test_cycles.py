@@ -3,12 +3,13 @@
 import math
 import random
 
+import numpy as np
 import pytest
 
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, phases_of, plan_product, timeline_of, vertices
-from tf_ipu_shim.machine.cycles.phases import spread
+from tf_ipu_shim.machine.cycles.phases import spread, sums_within
 from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES, units_of, vertex_cycles
 from tf_ipu_shim.machine.cycles.timeline import MeetingError
 from tf_ipu_shim.machine.memory import Block, Value
@@ -35,6 +36,47 @@ def test_a_cast_goes_by_the_wider_type():
 def test_a_sum_of_few_numbers_is_shared_by_the_workers():
     assert vertices.reduce(GC200, 24, 10, 4) == ((2 * 10 + 10) * 1 + 20) * 6 + 33
     assert vertices.reduce(GC200, 1, 240, 4) == vertices.reduce(GC200, 24, 10, 4)
+
+
+def sums_on_a_tile(shape, axes, most):
+    """The tile with most sums: numbers of a tensor are dealt out in memory's order, and looked at one by one."""
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    sums = np.zeros(shape, int)
+    for axis in kept:
+        sums = sums * shape[axis] + np.indices(shape)[axis]
+    numbers = sums.reshape(-1)
+    return max(len(set(numbers[begin : begin + most])) for begin in range(0, len(numbers), most))
+
+
+def lengths_of(shape, axes):
+    lengths = [1]
+    for axis in reversed(range(len(shape))):
+        if (axis in axes) == (len(lengths) % 2 == 0):
+            lengths.append(1)
+        lengths[-1] *= shape[axis]
+    return lengths
+
+
+def test_a_stretch_of_a_tensor_has_so_many_sums():
+    chance = random.Random(11)
+    exact = 0
+    for _ in range(400):
+        shape = [chance.choice((1, 2, 3, 4, 6, 8, 12)) for _ in range(chance.randint(1, 4))]
+        axes = [axis for axis in range(len(shape)) if chance.random() < 0.5]
+        most = chance.randint(1, math.prod(shape))
+        ours, counted = sums_within(most, lengths_of(shape, axes)), sums_on_a_tile(shape, axes, most)
+        assert counted <= ours <= 2 * counted
+        exact += ours == counted
+    assert exact > 300
+
+
+def test_sums_of_rows_stay_on_their_tiles():
+    """A row that is on two tiles at most is summed there, and one number of each goes to another tile."""
+    rows = Computation("reduce", "", (1024 * 1024, 1024, 1024, 1024))
+    columns = Computation("reduce", "", (1024 * 1024, 1024, 1, 1024, 1024))
+    moved = {sizes: sum(phase.bytes for phase in phases_of(sizes, GC200)) for sizes in (rows, columns)}
+    # 714 numbers a tile: 1,469 tiles have some of two rows each, and of each column 1,024 tiles have one.
+    assert moved[rows] == 3 * 1024 * 4 and moved[columns] == 1025 * 1024 * 4
 
 
 def test_units_as_published():
@@ -107,6 +149,8 @@ def test_tensors_lie_on_tiles_in_equal_pieces():
         ("elementwise", (1000, 2, 1, 10)),
         ("cast", (1000, 4, 2)),
         ("reduce", (100_000, 10)),
+        ("reduce", (100_000, 10, 10_000, 10)),
+        ("reduce", (100_000, 10, 1, 10, 10_000)),
         ("window", (1000, 9)),
         ("gather", (1000, 50_000)),
         ("update", (1000,)),

@@ -1,6 +1,7 @@
 """Profiles that programs write, against sizes and numbers of runs known from the script."""
 
 import json
+import math
 import os
 import sqlite3
 
@@ -80,6 +81,17 @@ def test_a_program_has_its_variables_compute_sets_and_runs(profiled, tmp_path):
     assert folder.name.startswith("tf_report__") and folder.name.endswith("__dense")
     runs = reader.runs(folder)
     assert len(runs) == 2 and all(one.start <= one.end for one in runs)  # two by default, as Poplar
+
+
+def test_sums_of_rows_send_less_than_sums_of_columns(profiled):
+    profiles = profiled()
+    numbers = np.ones((512, 512), np.float32)
+    run(lambda x: tf.reduce_sum(x, axis=1), numbers)
+    run(lambda x: tf.reduce_sum(x, axis=0), numbers)
+    of_rows, of_columns = ([row.bytes for row in rows(profile, "exchange")] for profile in profiles())
+    # 180 numbers a tile: some of two rows on each of 1,457 tiles, and one number of 180 columns.
+    assert of_rows == [512 * math.ceil(1457 * 2 / 512) * 4]
+    assert of_columns == [512 * math.ceil(1457 * 180 / 512) * 4]
 
 
 def test_liveness_peaks_where_the_memory_plan_does(profiled):

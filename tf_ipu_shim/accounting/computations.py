@@ -351,7 +351,9 @@ def _moving(instruction: Any, operands: Sequence[Any]) -> tuple[str, tuple[int, 
     """Sums, and what looks numbers up or moves them."""
     opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode == "reduce":
-        return "reduce", (elements_of(operands[0].shape), max(1, elements_of(instruction.shape)))
+        taken = operands[0].shape
+        lengths = axes_in_turn(taken.dimensions, instruction.dimensions)
+        return "reduce", (elements_of(taken), max(1, size), *lengths)
     if opcode in ("reduce-window", "select-and-scatter"):
         return "window", (size, math.prod(dimension.size for dimension in instruction.window.dimensions))
     if opcode in ("gather", "dynamic-slice"):
@@ -366,6 +368,25 @@ def _moving(instruction: Any, operands: Sequence[Any]) -> tuple[str, tuple[int, 
         axes = list(operands[0].shape.dimensions)
         return "sort", (size, axes[instruction.dimensions[0]] if axes else 1)
     return "other", (size,)
+
+
+def axes_in_turn(shape: Sequence[int], summed: Collection[int]) -> list[int]:
+    """Lengths of a sum's axes from the innermost out, neighbours together: summed over and kept in turn.
+
+    Args:
+        shape: of what is summed.
+        summed: numbers of the axes that are summed over.
+
+    Example:
+        >>> axes_in_turn([20, 7, 7, 64], [0, 1, 2])
+        [1, 64, 980]
+    """
+    lengths = [1]
+    for axis in reversed(range(len(shape))):
+        if (axis in summed) != (len(lengths) % 2 == 1):
+            lengths.append(1)
+        lengths[-1] *= shape[axis]
+    return lengths
 
 
 def _broadcast(operands: Sequence[Any], by_id: Mapping[int, Any]) -> int:

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
-from tensorflow.python.framework import dtypes
+from tensorflow.python.framework import dtypes, tensor_util
 
 from tf_ipu_shim.accounting.accounts import Accounts
 from tf_ipu_shim.accounting.block_writer import VIEWS
+from tf_ipu_shim.accounting.computations import axes_in_turn
 from tf_ipu_shim.accounting.shape_inference import Known, infer
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import op_types, vocabulary
@@ -86,7 +87,7 @@ def _computation(node: node_def_pb2.NodeDef, takes: Sequence[Known], gives: Sequ
     if op in _PRODUCTS and all(one.shape for one in takes[:2]):
         return Computation("product", node.name, _product(node.attr, takes), bytes_)
     if op in _SUMS:
-        return Computation("reduce", node.name, (_elements(takes[0]), size), bytes_)
+        return Computation("reduce", node.name, (_elements(takes[0]), size, *_axes(node, takes)), bytes_)
     if op in _LOOKS_UP:
         return Computation("gather", node.name, (size, max(size, _elements(takes[0]))), bytes_)
     if op in _WRITES:
@@ -105,6 +106,19 @@ def _product(attributes: Any, takes: Sequence[Known]) -> tuple[int, ...]:
     inner = left[-2] if is_turned else left[-1]
     groups = math.prod(left[:-2])
     return groups, math.prod(left) // max(1, groups * inner), inner, math.prod(right[-2:]) // max(1, inner), 1
+
+
+def _axes(node: node_def_pb2.NodeDef, takes: Sequence[Known]) -> list[int]:
+    """Lengths of a sum's axes, see `axes_in_turn`; none where they are not known."""
+    shape = takes[0].shape or ()
+    if node.op == "BiasAddGrad":
+        kept = 1 if node.attr["data_format"].s == b"NCHW" else len(shape) - 1
+        return axes_in_turn(shape, [axis for axis in range(len(shape)) if axis != kept])
+    literal = takes[1].literal
+    if literal is None:
+        return []
+    axes = tensor_util.MakeNdarray(literal).reshape(-1)
+    return axes_in_turn(shape, {int(axis) % len(shape) for axis in axes} if shape else ())
 
 
 def _elements(known: Known) -> int:

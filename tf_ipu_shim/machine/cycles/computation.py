@@ -37,7 +37,7 @@ class Computation(NamedTuple):
     | product | groups, rows, inner, columns, kernel positions |
     | elementwise | numbers given, operands, cycles of a vector's arithmetic, numbers of operands that are broadcast |
     | cast | numbers, bytes of one before and after |
-    | reduce | numbers taken, numbers given |
+    | reduce | numbers taken, numbers given, lengths of the axes from the innermost out: summed over and kept in turn |
     | window | numbers given, numbers of a window |
     | gather | numbers given, numbers of the table |
     | update | numbers written |

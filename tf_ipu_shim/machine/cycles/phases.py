@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.machine.chips import Chip
@@ -203,13 +203,13 @@ def _cast(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
 
 
 def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
-    taken, given = computation.sizes
+    taken, given, *lengths = computation.sizes
     if not taken or not given:
         return ()
     size = computation.element_bytes
     where = spread(chip, taken, size)
     # On each tile what is there first, then the tiles' sums of the same number.
-    local = min(where.most, given)
+    local = min(given, sums_within(where.most, lengths or (1, given)))
     cycles = vertices.reduce(chip, local, -(-where.most // local), size)
     phases = [
         Phase("compute", "/ReduceOnTile/InToIntermediateNoExchange/Reduce", cycles, where.tiles, cycles * where.tiles,
@@ -225,6 +225,36 @@ def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
                   cycles * final.tiles, vertex="popops::Reduce", vertices=final.tiles)
         )  # fmt: skip
     return tuple(phases)
+
+
+def sums_within(stretch: int, lengths: Sequence[int]) -> int:
+    """Of how many sums a stretch of neighbouring numbers has some: the most that one of equal stretches has.
+
+    Args:
+        stretch: how many numbers, one after the other in memory.
+        lengths: of the tensor's axes from the innermost out, those that are summed over and those that are kept in
+            turn.
+
+    Example:
+        >>> sums_within(100, [256])  # of one row, which is all there is
+        1
+        >>> sums_within(100, [250, 8])  # the end of a row and the beginning of the next
+        2
+        >>> sums_within(100, [1, 256, 8])  # columns are summed
+        100
+    """
+    return _sums_within(stretch, tuple(lengths), kept=False, aligned=True)
+
+
+def _sums_within(stretch: int, lengths: tuple[int, ...], kept: bool, aligned: bool) -> int:
+    if stretch == 1 or not lengths:
+        return 1
+    length = lengths[0]
+    aligned = aligned and (stretch % length == 0 or length % stretch == 0)
+    # One that begins anywhere may have the end of an axis, and the beginning of the next.
+    blocks = -(-stretch // length) if aligned else (stretch - 2) // length + 2
+    above = _sums_within(blocks, lengths[1:], not kept, aligned)
+    return min(stretch, min(stretch, length) * above) if kept else above
 
 
 def _window(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
