@@ -19,6 +19,8 @@ from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
 
 from tf_ipu_shim import ipu
+from tf_ipu_shim.building.gradients.accumulators import accumulate
+from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 
 v1 = tf.compat.v1
 
@@ -74,6 +76,21 @@ def test_the_sum_for_the_outfeed_has_a_type_of_its_own(dtype):
         )
     )
     assert got.dtype == np.float32 and got.tolist() == [4 * float(np.float16(1024.5))]
+
+
+@pytest.mark.parametrize("method", ["MEAN", "RUNNING_MEAN"])
+def test_gradients_are_scaled_and_not_divided(method):
+    # A third is no number of the type: x * (1 / 3) and x / 3 differ in the last bit for about every third x.
+    gradients = np.random.default_rng(0).normal(size=[3, 64]).astype("f")
+    total = tf.zeros([64])
+    by_hand = np.zeros(64, "f")
+    for number, gradient in enumerate(gradients):
+        total = accumulate(total, tf.constant(gradient), number, 3, GradientAccumulationReductionMethod[method])
+        scale = np.float32(1) / np.float32(3 if method == "MEAN" else number + 1)
+        kept = np.float32(1) if method == "MEAN" else np.float32(number) * scale
+        by_hand = by_hand * kept + gradient * scale
+    with v1.Session() as session:
+        assert session.run(total).tolist() == by_hand.tolist()
 
 
 def test_types_that_are_none():

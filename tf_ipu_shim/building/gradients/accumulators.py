@@ -49,10 +49,12 @@ def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduc
     with ops.name_scope("GradientAccumulatorAddWithScale"):  # as Graphcore calls the op, and profiles with it
         if method is Reduction.SUM:
             return total + gradient
+        # Gradients are scaled, as an IPU does it: a quotient would be rounded otherwise.
         if method is Reduction.MEAN:
-            return total + gradient / math_ops.cast(count, gradient.dtype)
+            return total + gradient * (1 / math_ops.cast(count, gradient.dtype))
         index = math_ops.cast(number, gradient.dtype)
-        return total * (index / (index + 1)) + gradient / (index + 1)
+        scale = 1 / (index + 1)
+        return total * (index * scale) + gradient * scale
 
 
 def accumulator_dtype(chosen: Any, variable: Any) -> Any:
