@@ -23,6 +23,8 @@ PACKAGES = {
 # What this package has beside Graphcore's names.
 OWN = {"tf_ipu_shim": "tf_ipu_shim/__init__.py"}
 BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+# A page as the text names it.
+_NAMED = re.compile(r"`docs/([a-z_0-9]+\.md)`")
 _LINK = re.compile(r"\]\((?!https?:)(?:docs/)([^)]+)\)")
 
 
@@ -48,6 +50,12 @@ def on_files(files: Files, config: Any) -> Files:
     for name, page in _reference().items():
         files.append(File.generated(config, page, content=f"# {name}\n\n::: {_own_names()[name]}\n"))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Pages that a page names are linked."""
+    up = "../" * page.file.src_uri.count("/")
+    return _NAMED.sub(rf"[\g<0>]({up}\1)", markdown)
 
 
 def _own_names() -> dict[str, str]:
