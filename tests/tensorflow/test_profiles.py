@@ -9,9 +9,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import node_def_pb2
-from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
+from tf_ipu_shim.ipu import (
+    config,
+    ipu_compiler,
+    ipu_infeed_queue,
+    ipu_outfeed_queue,
+    ipu_strategy,
+    loops,
+    scopes,
+    utils,
+)
 from tf_ipu_shim.ipu.ops import pipelining_ops
 
+from tf_ipu_shim import keras2
 from tf_ipu_shim.accounting import running_order
 from tf_ipu_shim.compiling import profiles as profiles_module
 from tf_ipu_shim.errors import AccountingFaultWarning
@@ -21,6 +31,7 @@ from tf_ipu_shim.machine.cycles import Computation, phases_of
 from tf_ipu_shim.profile import memory_report
 from tf_ipu_shim.reports import reader
 
+keras = keras2.public()
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 WEIGHTS = 64 * 32 * 4
@@ -199,6 +210,23 @@ def test_loops_of_a_stage_and_of_its_gradient_take_each_iteration(profiled):
     copies = {row.name.partition("_to_/")[2] for row in rows(profile, "links")}
     assert copies == {"inter-ipu-copy/GlobalPre", "inter-ipu-copy.1/GlobalPre"}
     assert any(row.name.startswith("GradientAccumulatorAddWithScale") for row in profile.compute_sets)
+
+
+def test_calls_of_a_stage_and_of_its_gradient_take_what_is_in_them(profiled):
+    """Keras' recurrent layers are calls, and hand lists of tensors to those of their gradients."""
+    profiles = profiled(ipus=2)
+    with ipu_strategy.IPUStrategy().scope():
+        model = keras.Sequential([keras.Input((5, 3), 4), keras.layers.LSTM(6), keras.layers.Dense(2)])
+        model.set_pipeline_stage_assignment([0, 1])
+        model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+        model.compile(keras.optimizers.legacy.SGD(), "mse", steps_per_execution=4)
+        model.fit(np.ones((16, 5, 3), np.float32), np.ones((16, 2), np.float32), batch_size=4, verbose=0)
+    profile = next(profile for profile in profiles() if rows(profile, "links"))
+    assert len([row for row in rows(profile, "loop") if row.times == 5 or not row.exact]) >= 2
+    assert not [row for row in rows(profile, "step") if "PartitionedCall" in row.op and row.computation == "other"]
+    product = phases_of(Computation("product", "", (1, 4, 3, 24, 1), 4), CHIPS["gc200"])  # the input by four gates
+    step = next(row for row in rows(profile, "step") if row.computation == "product")
+    assert "/while" in f"/{step.op}" and step.cycles == sum(phase.cycles for phase in product)
 
 
 def test_stages_that_hand_on_what_they_are_given(profiled):

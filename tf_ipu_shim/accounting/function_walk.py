@@ -259,6 +259,8 @@ class FunctionWalk(BlockWriter):
         if self.walk.names is not None and node.op in vocabulary.LOOPS:
             inside, meeting = lone_loops.iterations(self.walk, node, [held.known for held in inputs])
             block.run(node.name, takes, gives, [inside], True, meeting)
+        elif self.walk.names is not None and node.op in vocabulary.CALLS:
+            block.run(node.name, takes, gives, [lone_loops.called(self.walk, node, [held.known for held in inputs])])
         else:
             block.run(node.name, takes, gives, work=self.other(node, [held.known for held in results]))
 

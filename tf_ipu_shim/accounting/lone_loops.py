@@ -1,4 +1,4 @@
-"""A loop that is in no XLA program, because it takes or gives a list of tensors: what its iterations compute.
+"""A loop or call that is in no XLA program, because it takes or gives a list of tensors: what it computes.
 
 Backward loops take from such lists what forward loops put in. XLA has no form of such a loop by itself, so that its ops
 are taken one by one, in new memory that is not counted. Where only the list knows a shape, an op counts as one on a
@@ -53,6 +53,19 @@ def iterations(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known
     trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
     times = UNKNOWN_TRIPS if trips is None else trips
     return block, Meeting(walk.new_key(), times, (1,), counted=trips is not None, condition=0)
+
+
+def called(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known]) -> Block:
+    """What a call computes.
+
+    Args:
+        walk: of the program.
+        node: the call.
+        given: types and shapes of its arguments.
+    """
+    block = Block(node.name)
+    _add_function(walk, walk.library[op_types.called_functions(node)[0]], given, block)
+    return block
 
 
 def _stays(body: function_pb2.FunctionDef, given: Sequence[Known]) -> list[Known]:
