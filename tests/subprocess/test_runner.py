@@ -206,6 +206,32 @@ def test_tensorflow_1_has_an_estimator_that_works(python):
     python.succeeds(*MODULE, "--tf1", script)
 
 
+def test_processes_of_a_script_for_tensorflow1_have_it_too(python):
+    script = python.script(
+        textwrap.dedent(
+            """
+            import multiprocessing
+            import tensorflow as tf
+
+            def work(answers):
+                with tf.Session() as session:
+                    answers.put((tf.__version__, session.run(tf.constant(2.0) * 3.0)))
+
+            if __name__ == "__main__":
+                for method in ("fork", "spawn"):
+                    context = multiprocessing.get_context(method)
+                    answers = context.Queue()
+                    process = context.Process(target=work, args=[answers])
+                    process.start()
+                    process.join()
+                    assert process.exitcode == 0, method
+                    assert answers.get() == ("1.15.5", 6.0), method
+            """
+        )
+    )
+    python.succeeds(*MODULE, "--tf1", script)
+
+
 def test_doctor_on_this_installation(capsys):
     """Whether the plugin is built already is this machine's affair."""
     status = cli.main(["doctor"])

@@ -11,10 +11,11 @@ import contextlib
 import functools
 import importlib
 import logging
+import multiprocessing.spawn
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tf_ipu_shim import patches
@@ -102,6 +103,12 @@ def activate() -> None:
     for library in _LIBRARIES:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(library)
+    patches.replace(
+        multiprocessing.spawn,
+        "get_preparation_data",
+        _telling_processes,
+        why="a process that the script starts anew, not by a fork, is one for TensorFlow 1 too (--tf1)",
+    )
     version1 = TensorFlow1(tensorflow, v1)
     patches.change(
         "sys.modules['tensorflow']",
@@ -110,6 +117,21 @@ def activate() -> None:
         why="`import tensorflow` means TensorFlow 1 (--tf1)",
         undone="it is the installed TensorFlow again; `disable_v2_behavior`, its own switch, stays",
     )
+
+
+class _Activation:
+    """What a process that reads it does: it has TensorFlow 1 before it imports the script."""
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return activate, ()
+
+
+def _telling_processes(stock: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
+    @functools.wraps(stock)
+    def preparation_data(name: str) -> dict[str, Any]:
+        return {**stock(name), "tf_ipu_shim": _Activation()}
+
+    return preparation_data
 
 
 def _looks_at_version(fullname: str) -> bool:
