@@ -160,7 +160,8 @@ def by_kernels(monkeypatch):
 def on_ipu(function, *inputs):
     """What a function gives as a program."""
     with tf.device(IPU):
-        return tf.function(function, jit_compile=True, autograph=False)(*map(tf.constant, inputs)).numpy()
+        made = tf.function(function, jit_compile=True, autograph=False)(*map(tf.constant, inputs))
+    return tf.nest.map_structure(lambda value: value.numpy(), made)
 
 
 def gradient_of_max_pooling(images):
@@ -209,6 +210,28 @@ def test_windows_that_overlap_or_end_beyond_the_edge(by_kernels, padding):
         return tape.gradient(pooled, images)
 
     np.testing.assert_allclose(on_ipu(gradient, IMAGES), gradient(tf.constant(IMAGES)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [(1, 2), (0, 1)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_convolutions_with_padding_of_their_own(by_kernels, stride, rows):
+    """oneDNN's kernels leave it out: they fail, or give what no padding would."""
+
+    def gradients(images, filters):
+        with tf.GradientTape() as tape:
+            tape.watch([images, filters])
+            made = tf.nn.conv2d(images, filters, stride, [[0, 0], rows, (1, 0), [0, 0]])
+            loss = tf.reduce_sum(made**2)
+        return tape.gradient(loss, [images, filters])
+
+    padded = tf.pad(IMAGES, [[0, 0], rows, (1, 0), [0, 0]])
+    with tf.GradientTape() as tape:
+        tape.watch([padded, filters := tf.constant(FILTERS)])
+        loss = tf.reduce_sum(tf.nn.conv2d(padded, filters, stride, "VALID") ** 2)
+    of_images, of_filters = tape.gradient(loss, [padded, filters])
+    found = on_ipu(gradients, IMAGES, FILTERS)
+    np.testing.assert_allclose(found[0], of_images[:, rows[0] : rows[0] + 6, 1:], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found[1], of_filters, rtol=1e-4, atol=1e-4)
 
 
 def test_gradients_of_another_shape_are_refused(by_kernels):

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def_util.h"
@@ -67,7 +68,11 @@ bool PutOnOneDnn(NodeDef* op) {
     const auto& sizes = value.list().i();
     return !sizes.empty() && sizes[0] == 1 && sizes[sizes.size() - 1] == 1;
   };
+  // Gradients of convolutions with padding of the script's own: oneDNN's kernels leave it out of account.
+  const auto is_told_by_name = [](const AttrValue& value) { return value.s() != "EXPLICIT"; };
+  const bool is_gradient = absl::StrContains(node.op(), "Backprop");
   if (!is("T", is_float) || !is("U", is_float) || !is("data_format", is_last) || !is("ksize", is_window)) return false;
+  if (is_gradient && !is("padding", is_told_by_name)) return false;
   op->set_op(std::string(found->one_dnn));
   AddNodeAttr(kLabelAttr, kNameChange, op);
   return true;
