@@ -60,3 +60,34 @@ def test_the_function_itself_does_not_change():
 def test_a_function_with_nothing_to_replace_is_returned():
     definition = function_of(lambda x: x * 2.0)
     assert with_stand_ins(definition) is definition
+
+
+def normalised(x, with_newer=False):
+    image, ones = tf.reshape(x, [2, 2, 2, 3]), tf.ones([3])
+    result = ops.FusedBatchNormV3(x=image, scale=ones, offset=ones, mean=ones, variance=ones)
+    gradients = ops.FusedBatchNormGradV3(
+        y_backprop=result.y,
+        x=image,
+        scale=ones,
+        reserve_space_1=result.reserve_space_1,
+        reserve_space_2=result.reserve_space_2,
+        reserve_space_3=result.reserve_space_3,
+    )
+    kept = (result.reserve_space_3,) if with_newer else ()
+    return (result.y, result.batch_mean, gradients.x_backprop, gradients.scale_backprop, *kept)
+
+
+def test_batch_normalisation_has_the_same_program():
+    definition = function_of(normalised)
+    replaced = with_stand_ins(definition)
+    assert {node.op for node in replaced.node_def if "BatchNorm" in node.op} == {
+        "FusedBatchNormV2",
+        "FusedBatchNormGradV2",
+    }
+    assert planned(replaced) == planned(definition)
+    assert planned(replaced)[0] == [(2, 2, 2, 3), (3,), (2, 2, 2, 3), (3,)]
+
+
+def test_batch_normalisation_stays_where_its_newer_result_is_taken():
+    definition = function_of(lambda x: normalised(x, with_newer=True))
+    assert "FusedBatchNormV3" in {node.op for node in with_stand_ins(definition).node_def}

@@ -7,6 +7,7 @@ memory, nothing in place. That figure is coarser, usually higher, and the plan n
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from tensorflow.python.framework import dtypes, errors, tensor_util
 
 from tf_ipu_shim.accounting import compiler_ir
 from tf_ipu_shim.accounting.block_writer import VIEWS, BlockWriter, Held
+from tf_ipu_shim.accounting.called_ops import put_in_place, with_calls
 from tf_ipu_shim.accounting.computations import InstructionReader
 from tf_ipu_shim.accounting.hlo import HloReader, Mapped
 from tf_ipu_shim.accounting.instructions import is_gradient
@@ -66,11 +68,28 @@ def _module(
     """XLA's form of a program; a walk that shares them takes it from the one before."""
     name, known = definition.signature.name, walk.walk.modules
     if known is None:
-        return compiler_ir.shared().hlo(name, library, arguments)
+        return _form(walk, name, library, arguments)
     key = (name, definition.SerializeToString(deterministic=True), tuple(arguments))
     if key not in known:
-        known[key] = compiler_ir.shared().hlo(name, library, arguments)
+        known[key] = _form(walk, name, library, arguments)
     return known[key]
+
+
+def _form(
+    walk: BlockWriter,
+    name: str,
+    library: Sequence[function_pb2.FunctionDef],
+    arguments: Sequence[compiler_ir.Argument],
+) -> hlo_pb2.HloModuleProto:
+    """The same, alike ops made once; a profile has them as TensorFlow makes them, each by itself."""
+    calling = None if walk.walk.names is not None else with_calls(library)
+    if calling is not None:
+        # What XLA refuses, it refuses again, in words that know of no calls.
+        with contextlib.suppress(compiler_ir.NoProgramError):
+            module = compiler_ir.shared().hlo(name, calling.functions, arguments)
+            if put_in_place(module, calling.ops):
+                return module
+    return compiler_ir.shared().hlo(name, library, arguments)
 
 
 def _fed(walk: BlockWriter, function: str, inputs: Sequence[Held]) -> tuple[function_pb2.FunctionDef, list[Held]]:
