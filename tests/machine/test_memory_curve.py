@@ -39,6 +39,8 @@ def test_its_highest_point_is_the_peak(seed):
 
     def some(depth):
         block, made = Block("random"), []
+        if depth < 2:
+            made.append(block.add(Value(64, "given", "temporary", chance.choice((Mode.CARRIED, Mode.BORROWED)))))
         for step in range(chance.randrange(1, 12)):
             takes = chance.sample(made, min(len(made), chance.randrange(3)))
             mode = chance.choice((Mode.NEW, Mode.NEW, Mode.IN_PLACE, Mode.VIEW)) if takes else Mode.NEW

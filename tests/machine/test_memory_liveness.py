@@ -164,6 +164,23 @@ def test_a_branch_that_needs_less_than_its_result():
     assert (found.peak_bytes, sizes(found), found.peak_step) == (90, [10, 80], "conditional")
 
 
+def test_a_branch_writes_over_what_it_is_given():
+    """One branch hands on what it is given, the other changes it where it is, unless something still needs it."""
+
+    def conditional(needed_later):
+        program = Program("conditional")
+        given = program.makes("given", 100)
+        other = Program("other branch")
+        other.results.append(other.add(Value(100, "given", "temporary", Mode.CARRIED)))
+        end = program.makes("conditional", 100, given, mode=Mode.IN_PLACE, inside=[loop_of(70, True), other])
+        program.makes("both", 1, end, *[given] * needed_later)
+        return program
+
+    assert live(conditional(False)).peak_bytes == 100 + 70
+    found = live(conditional(True))
+    assert (found.peak_bytes, sizes(found)) == (100 + 70 + 100, [70, 100, 100])
+
+
 def test_constants_inside_a_loop_are_always_live():
     body = loop_of(70, True)
     body.add(Value(64, "table", "constant", Mode.ALWAYS))

@@ -184,6 +184,32 @@ def test_of_two_branches_the_larger_one_counts(ipus):
     assert 0 <= plan.not_always_live_bytes - (2 * nbytes(32, 64) + nbytes(32, 32)) <= SCALARS
 
 
+def test_a_branch_gives_in_place_what_it_is_given(ipus):
+    ipus(1)
+
+    def model(x):
+        wide = tf.matmul(x, tf.ones([64, 512]))
+        return tf.reduce_sum(tf.cond(x[0, 0] > 0, lambda: tf.exp(wide * 2), lambda: wide))
+
+    plan = modelled(train(model, X)[1])
+    # The argument, its product with ones, of which there is one number, and nothing more for what the branches give.
+    assert 0 <= plan.not_always_live_bytes - nbytes(32, 64) - nbytes(32, 512) <= SCALARS
+
+
+def test_a_branch_updates_a_variable_where_it_is(ipus):
+    ipus(1)
+
+    def model(x):
+        weights = variable("w", [256, 256])
+        update = tf.cond(x[0, 0] > 0, lambda: weights.read_value() * 0.5 + 1, weights.read_value)
+        with tf.control_dependencies([weights.assign(update)]):
+            return tf.reduce_sum(x)
+
+    plan = modelled(train(model, X)[1])
+    assert plan.always_live_bytes - nbytes(256, 256) <= SCALARS
+    assert plan.not_always_live_bytes <= nbytes(32, 64) + SCALARS
+
+
 def test_half_precision_needs_half(ipus):
     ipus(1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from tensorflow.compiler.xla import xla_data_pb2
@@ -34,6 +34,8 @@ _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apar
 _HANDED_ON = frozenset({"parameter", "tuple", "get-tuple-element", "optimization-barrier"})
 _LITERAL_LIMIT = 64
 _INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
+_ALL = range(2**31)
+_HOLDING = frozenset({"conditional", "while"})
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
 
 
@@ -77,7 +79,7 @@ class HloReader:
         self._key_of = key_of
         self._mapped, self._function = mapped, ""
         self._context: Context | None = None
-        self._loop_homes: dict[tuple[int, int], int] = {}  # (loop, element of what it gives) to variable
+        self._homes_inside: dict[tuple[int, int], int] = {}  # (loop or branch, element of what it gives) to variable
 
     def read(self, arguments: Sequence[int]) -> list[int]:
         """Adds all steps.
@@ -136,8 +138,8 @@ class HloReader:
                 here = came_from[here]
                 homes[here] = arguments[parameter]
                 made = by_id[here]
-                if made.opcode == "get-tuple-element" and by_id[made.operand_ids[0]].opcode == "while":
-                    self._loop_homes[made.operand_ids[0], made.tuple_index] = arguments[parameter]
+                if made.opcode == "get-tuple-element" and by_id[made.operand_ids[0]].opcode in _HOLDING:
+                    self._homes_inside[made.operand_ids[0], made.tuple_index] = arguments[parameter]
         return homes
 
     @staticmethod
@@ -146,6 +148,8 @@ class HloReader:
         operands = list(instruction.operand_ids)
         if instruction.opcode == "get-tuple-element":
             made = by_id[operands[0]]
+            if made.opcode == "conditional":
+                return _given_of_a_size(by_id, made, shape_bytes(instruction.shape))
             given = by_id[made.operand_ids[0]] if made.opcode == "while" else made
             return [given.operand_ids[instruction.tuple_index]] if given.opcode == "tuple" else []
         if instruction.opcode in UPDATES:
@@ -163,6 +167,7 @@ class HloReader:
             self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
         made: dict[int, Tree] = {}
         shapes: dict[int, Any] = {}
+        taken = _elements_taken(computation, needed)
         for instruction in computation.instructions:
             number = instruction.id
             if number not in needed:
@@ -179,7 +184,7 @@ class HloReader:
             elif opcode == "while":
                 made[number] = self._loop(instruction, operands[0])
             elif opcode == "conditional":
-                made[number] = self._branch(instruction, operands)
+                made[number] = self._branch(instruction, operands, taken[number])
             else:
                 given = [shapes[operand] for operand in instruction.operand_ids]
                 made[number] = self._plain(instruction, operands, given, homes.get(number, -1))
@@ -228,7 +233,7 @@ class HloReader:
                 inner.values[argument] = inner.values[argument]._replace(mode=Mode.BORROWED)
                 value = Value(size, name, block.values[leaf].kind, Mode.VIEW, (leaf,))
             else:
-                home = self._loop_homes.get((instruction.id, index), -1)
+                home = self._homes_inside.get((instruction.id, index), -1)
                 value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
             gives.append(block.add(value))
         self.axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
@@ -252,16 +257,54 @@ class HloReader:
         self._block.run(name, (leaf,), (copy_of,), work=work if self._instructions is not None else None)
         return copy_of
 
-    def _branch(self, instruction: Any, operands: Sequence[Tree]) -> Tree:
+    def _branch(self, instruction: Any, operands: Sequence[Tree], taken: Container[int]) -> Tree:
+        """A conditional; only what something takes of it are results of its branches."""
         name = self._name(instruction)
         branches = self._called(instruction)
         walked = [self._inside(body, [given], Mode.BORROWED) for body, given in zip(branches, operands[1:])]
         inside = [inner for inner, _, _, _ in walked]
         gives = self._fresh(instruction.shape, name)
         self._halve(flat(gives), walked[0][3])
+        self._hand_on(instruction, flat(gives), [flat(operand) for operand in operands[1:]], walked)
+        for index, number in enumerate(flat(gives)):
+            if index not in taken:
+                self._block.values[number] = self._block.values[number]._replace(bytes=0, mode=Mode.NEW, of=())
+        for inner in inside:
+            inner.results = [number for index, number in enumerate(inner.results) if index in taken]
         takes = [leaf for operand in operands for leaf in flat(operand)]
         self._block.run(name, takes, flat(gives), inside, work=self._meeting(instruction, None))
         return gives
+
+    def _hand_on(
+        self,
+        conditional: Any,
+        gives: Sequence[int],
+        given: Sequence[Sequence[int]],
+        walked: Sequence[tuple[Block, list[Tree], Tree, Any]],
+    ) -> None:
+        """Puts a conditional's results where branches have them from that give what they are given.
+
+        All branches: a result is that. Some: it is in that one's memory, and the other branches write over it, where
+        nothing needs it any more. A variable that branches write to is written to in its place.
+        """
+        values = self._block.values
+        handed = [_handed_by_branch(leaves, *one[:3]) for leaves, one in zip(given, walked)]
+        variables: dict[int, list[int]] = {}
+        for leaf in dict.fromkeys(leaf for leaves in given for leaf in leaves):
+            variables.setdefault(origin(self._block, leaf), []).append(leaf)
+        overwritten: set[int] = set()
+        for index, number in enumerate(gives):
+            home = self._homes_inside.get((conditional.id, index), -1)
+            here = {branch[index] for branch in handed}
+            if len(here) == 1 and -1 not in here:
+                values[number] = values[number]._replace(mode=Mode.VIEW, of=tuple(here))
+                continue
+            over = sorted({*(here - {-1}), *variables.get(home, ())})
+            if over:
+                values[number] = values[number]._replace(mode=Mode.IN_PLACE, of=tuple(over), home=home)
+                overwritten.update(over)
+        for leaves, (inner, arguments, _, _) in zip(given, walked):
+            _carry(inner, [one for leaf, one in zip(leaves, flat(arguments[0])) if leaf in overwritten])
 
     def _trips(self, loop: Any) -> int | None:
         """How often a loop runs; None where that is not known, or not wanted."""
@@ -284,7 +327,7 @@ class HloReader:
     ) -> tuple[Block, list[Tree], Tree, list[Axis | None]]:
         """A block of its own for a computation: the block, its arguments, its results, and the mini-batch in these."""
         inner = copy.copy(self)
-        inner._block, inner._loop_homes, inner._function = Block(computation.name), {}, computation.name
+        inner._block, inner._homes_inside, inner._function = Block(computation.name), {}, computation.name
         inner.axes = {}
         outer = self._block.values
         arguments: list[Tree] = []
@@ -397,6 +440,45 @@ class HloReader:
         if name and name != _RESULTS:
             return self._owner_of(name)
         return self._block.values[takes[0]].owner if takes else f"{instruction.opcode} (XLA)"
+
+
+def _given_of_a_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> list[int]:
+    """What a conditional's branches are given of a size: which of it they make a result of is not looked at."""
+    given = [by_id[number] for number in conditional.operand_ids[1:]]
+    leaves = dict.fromkeys(leaf for one in given if one.opcode == "tuple" for leaf in one.operand_ids)
+    return [leaf for leaf in leaves if shape_bytes(by_id[leaf].shape) == size]
+
+
+def _handed_by_branch(leaves: Sequence[int], inner: Block, arguments: Sequence[Tree], results: Tree) -> list[int]:
+    """For each result of a branch the value outside that it is; -1 for what the branch makes."""
+    outside = dict(zip(flat(arguments[0]), leaves))
+    return [outside.get(origin(inner, number), -1) for number in flat(results)]
+
+
+def _carry(block: Block, arguments: Sequence[int]) -> None:
+    """Lets a block write over some of its arguments."""
+    for argument in arguments:
+        block.values[argument] = block.values[argument]._replace(mode=Mode.CARRIED)
+
+
+def _elements_taken(computation: Any, needed: Container[int]) -> dict[int, Container[int]]:
+    """For each conditional the elements of its result that something takes; all where it is taken whole."""
+    found: dict[int, Container[int]] = {}
+    taken: dict[int, set[int]] = {}
+    for instruction in computation.instructions:
+        if instruction.opcode == "conditional":
+            taken[instruction.id] = set()
+            parts = instruction.shape.tuple_shapes
+            if instruction.id == computation.root_id or not parts or any(part.tuple_shapes for part in parts):
+                found[instruction.id] = _ALL
+        if not taken or instruction.id not in needed:
+            continue
+        for number in instruction.operand_ids:
+            if number in taken and instruction.opcode == "get-tuple-element":
+                taken[number].add(instruction.tuple_index)
+            elif number in taken:
+                found[number] = _ALL
+    return {**taken, **found}
 
 
 def flat(tree: Tree) -> list[int]:

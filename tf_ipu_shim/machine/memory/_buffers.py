@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 
@@ -78,6 +78,12 @@ class Buffers:
                 self._pending[buffer] += self._uses[number]
         return made
 
+    def inside(self, step: Step, made: Sequence[int]) -> Sequence[Block]:
+        """What runs inside a step, once it has given: branches write over what they are given only where that dies."""
+        if step.loops or all(self._values[self.value[buffer]].mode is not Mode.IN_PLACE for buffer in made):
+            return step.inside
+        return [_reading(block) for block in step.inside]
+
     def _overwritable(self, number: int) -> tuple[int, ...]:
         """The buffer of an operand that dies, is as large, and may be written to; else nothing."""
         value = self._values[number]
@@ -131,3 +137,15 @@ class Buffers:
                 if self.bytes[buffers[0]] == value.bytes == self._values[operand].bytes:
                     return buffers[0]
         return None
+
+
+def _reading(block: Block) -> Block:
+    """The same, but that it writes to nothing of its caller's."""
+    if all(value.mode is not Mode.CARRIED for value in block.values):
+        return block
+    other = Block(block.name)
+    other.values = [
+        value._replace(mode=Mode.BORROWED) if value.mode is Mode.CARRIED else value for value in block.values
+    ]
+    other.steps, other.segments, other.results = block.steps, block.segments, block.results
+    return other

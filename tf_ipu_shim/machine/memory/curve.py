@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tf_ipu_shim.machine.memory._buffers import Buffers
-from tf_ipu_shim.machine.memory.description import Block, Step, Value
+from tf_ipu_shim.machine.memory.description import Block, Value
 from tf_ipu_shim.machine.memory.liveness import order_of
 
 
@@ -96,17 +96,11 @@ def _run(block: Block, base: int, found: Curve) -> None:
                 made_at[buffer], held[buffer] = here, block.values[over]
         seen = len(buffers.overwritten)
         if step.inside:
-            _inside(step, number, block, base, before, buffers.live, found)
-        else:
-            found.points.append(Point(block, number, base + buffers.live))
+            around = base + (buffers.live if step.loops else before)  # a call's blocks make what it gives
+            for inner in buffers.inside(step, made):
+                _run(inner, around, found)
+        found.points.append(Point(block, number, base + buffers.live))
         for buffer in buffers.free(step, made):
             end(buffer, len(found.points) - 1)
     for buffer in list(made_at):
         end(buffer, len(found.points) - 1)
-
-
-def _inside(step: Step, number: int, block: Block, base: int, before: int, after: int, found: Curve) -> None:
-    """A loop's blocks run beside what it gives; a call's make it."""
-    for inner in step.inside:
-        _run(inner, base + (after if step.loops else before), found)
-    found.points.append(Point(block, number, base + after))

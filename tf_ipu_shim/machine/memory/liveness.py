@@ -99,13 +99,13 @@ class _Run:
 
     def step(self, time: int, step: Step) -> None:
         buffers = self._buffers
-        blocks = [smallest(each) for each in step.inside]
-        self.always.extend(value for each in blocks for value in each.always)
-        inner = max(blocks, key=_peak_bytes, default=None)
-        inside = inner.peak_bytes if inner is not None else 0
         buffers.take(step)
         before = buffers.live
         made = buffers.give(step)
+        blocks = [smallest(each) for each in buffers.inside(step, made)]
+        self.always.extend(value for each in blocks for value in each.always)
+        inner = max(blocks, key=_peak_bytes, default=None)
+        inside = inner.peak_bytes if inner is not None else 0
         self._made_at.update(dict.fromkeys(made, time))
         if step.loops or inner is None:
             needed = buffers.live + inside
