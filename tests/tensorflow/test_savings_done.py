@@ -253,6 +253,48 @@ def test_the_optimizer_s_state_elsewhere(option):
     assert (saved, fits) == (done(before, after), after.fits)
 
 
+def dense_and_strided():
+    """Gradients that are more than one product: of biases, kernels, norms."""
+    return keras.Sequential(
+        [
+            layers.Conv2D(32, 3, strides=2, activation="relu", input_shape=(8, 8, 4)),
+            layers.LayerNormalization(),
+            layers.Flatten(),
+            layers.Dense(600, "relu"),
+            layers.Dense(200),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "model, batch, optimizer, then",
+    [
+        (perceptron(), 4, "adam", 4),  # half of so small a mini-batch saves less
+        (perceptron(), 64, "adam", 32),
+        (perceptron(200, 3), 512, "sgd", 256),
+        (dense_and_strided, 32, "adam", 32),
+    ],
+)
+def test_gradients_accumulated(model, batch, optimizer, then):
+    has_state = optimizer == "adam"
+    before = planned(fitted(model, batch, optimizer))
+    which = f"gradients of 2 mini-batches {f'of {then} ' if then < batch else ''}accumulated"
+    saved, fits = saving(before, f"^{which}{', optimizer state in remote memory' if has_state else ''} ")
+
+    def accumulate(model):
+        model.set_gradient_accumulation_options(2, offload_weight_update_variables=has_state)
+
+    after = planned(fitted(model, then, optimizer, accumulate))
+    assert fits == after.fits and saved > 0
+    assert saved == pytest.approx(done(before, after), rel=0.01)
+
+
+def test_an_mlp_with_adam_on_one_ipu_gets_three_actions(monkeypatch):
+    monkeypatch.setattr(savings, "best", best)
+    before = planned(fitted(perceptron(), 4, "adam"))
+    assert len(before.savings) == 3 and all(one.bytes > 0 for one in before.savings)
+
+
 @pytest.mark.parametrize("model, batch", [(perceptron(), 4), (deep, 1000)])
 def test_a_pipeline_that_is_to_come_is_told_about(model, batch):
     """It is added up and not planned: the script has no such program yet."""

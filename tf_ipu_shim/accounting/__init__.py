@@ -10,5 +10,6 @@ shape_inference    shapes of ops outside XLA programs
 variable_kinds     weights, optimizer state and accumulators, told apart by data flow
 storage            whether a tensor is on the chip, in remote memory, whole or shared by replicas
 pipeline_memory    FIFOs and stashes of a pipeline
+accumulation       a training step that accumulates gradients, which the script does not do yet
 recomputation      ops of a forward pass that run once more for the backward pass
 """

@@ -11,6 +11,7 @@ from tensorflow.python.framework import errors
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import faults
+from tf_ipu_shim.accounting.accumulation import accumulate
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.hlo import mark_activations
@@ -182,6 +183,8 @@ def _with_savings(
             changed = lower(change.request, change.ipus) if lower is not None else program
         walk = Walk(change.request, changed, change.storage, sizes=change.sizes, modules=modules)
         walk.run()
+        for block in walk.blocks.values() if change.accumulates else ():
+            accumulate(block)
         return _plan_of(change.request, changed, device, walk, _no_line)
 
     try:

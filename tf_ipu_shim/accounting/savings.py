@@ -15,6 +15,7 @@ from tensorflow.python.framework import errors
 
 from tf_ipu_shim.accounting import variable_kinds
 from tf_ipu_shim.accounting.accounts import Accounts, samples_of
+from tf_ipu_shim.accounting.accumulation import trains
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.cuts import Cut, Layer, Layers, slots_of
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
@@ -46,12 +47,14 @@ class Change(NamedTuple):
         sizes: what its tensors count.
         request: the program itself.
         ipus: of all its replicas.
+        accumulates: whether it accumulates gradients, which the script does not do.
     """
 
     storage: Storage
     sizes: Sizes
     request: ProgramRequest
     ipus: int
+    accumulates: bool = False
 
 
 Lower = Callable[[ProgramRequest, int], LoweredProgram]
@@ -95,19 +98,41 @@ def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[tup
             yield [("recomputation (allow_recompute=True)", _stored(now, recomputes=True))]
         yield list(_waiting(now, training))
     kinds = {kind for ipu in plan.ipus for kind, size in ipu.categories.items() if size}
+    may_accumulate = now.request.is_keras and not training and not _accumulates(now.request.library.values())
+    if may_accumulate and all(map(trains, walk.blocks.values())):
+        state = max(ipu.categories[variable_kinds.STATE] for ipu in plan.ipus)
+        yield list(_accumulating(now, walk, state >= now.storage.minimum_bytes))
     yield from _of_variables(now, _movable(now.request, bool(training)) & kinds)
 
 
 def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[tuple[str, Change]]]:
     """Smaller tensors."""
-    request = now.request
-    samples = round(max((items / steps for steps, items in walk.work.feeds.values()), default=samples_of(request)))
+    request, samples = now.request, _samples(now, walk)
     if samples > 1 and samples % 2 == 0:
         halved = now._replace(sizes=Sizes(half_batch=True))
         yield [(f"a mini-batch of {samples // 2:,} instead of {samples:,}", halved)]
     if types_pb2.DT_FLOAT in request.variable_types:
         how = 'tf.keras.backend.set_floatx("float16")' if request.is_keras else "of weights and what is fed"
         yield [(f"float16 instead of float32 ({how})", now._replace(sizes=Sizes(half_floats=True)))]
+
+
+def _samples(now: Change, walk: Accounts) -> int:
+    """Of a mini-batch."""
+    return round(max((items / steps for steps, items in walk.work.feeds.values()), default=samples_of(now.request)))
+
+
+def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[tuple[str, Change]]:
+    """Gradients of two mini-batches accumulated, and optimizer state elsewhere, which accumulation makes possible."""
+    how, state = "model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2", ""
+    if has_state:
+        how += f", {_OFFLOADING[variable_kinds.STATE]}"
+        state = ", optimizer state in remote memory"
+        now = _stored(now, offloaded=now.storage.offloaded | {variable_kinds.STATE})
+        yield f"gradients of 2 mini-batches accumulated{state} ({how}))", now._replace(accumulates=True)
+    samples = _samples(now, walk)
+    if samples > 1 and samples % 2 == 0:
+        halved = now._replace(accumulates=True, sizes=Sizes(half_batch=True))
+        yield f"gradients of 2 mini-batches of {samples // 2:,} accumulated{state} ({how}))", halved
 
 
 def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[tuple[str, Change]]]:
