@@ -5,6 +5,7 @@ import tensorflow as tf
 from tf_ipu_shim.accounting import compiler_ir
 from tf_ipu_shim.accounting.hlo import HloReader
 from tf_ipu_shim.accounting.stand_ins import with_stand_ins
+from tf_ipu_shim.accounting.work import HloWork
 from tf_ipu_shim.machine.memory import Block, Value, smallest
 
 ops = tf.raw_ops
@@ -23,11 +24,20 @@ def function_of(python_function):
     return tf.function(python_function).get_concrete_function(tf.TensorSpec(SHAPE)).function_def
 
 
-def planned(definition):
-    """Result shapes and the largest step's bytes."""
-    module = compiler_ir.shared().hlo(
+def form_of(definition):
+    return compiler_ir.shared().hlo(
         definition.signature.name, [definition], [compiler_ir.Argument(tf.float32.as_datatype_enum, SHAPE)]
     )
+
+
+def work_of(definition):
+    work = HloWork(form_of(definition))
+    return work.count(), work.size
+
+
+def planned(definition):
+    """Result shapes and the largest step's bytes."""
+    module = form_of(definition)
     block = Block("test")
     argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
     block.run("x", (), (argument,))
@@ -91,3 +101,13 @@ def test_batch_normalisation_has_the_same_program():
 def test_batch_normalisation_stays_where_its_newer_result_is_taken():
     definition = function_of(lambda x: normalised(x, with_newer=True))
     assert "FusedBatchNormV3" in {node.op for node in with_stand_ins(definition).node_def}
+
+
+def test_batch_normalisation_counts_as_the_same_work():
+    definition = function_of(normalised)
+    assert work_of(with_stand_ins(definition)) == work_of(definition)
+
+
+def test_a_profile_has_batch_normalisation_as_it_is():
+    definition = function_of(normalised)
+    assert with_stand_ins(definition, is_profiled=True) is definition

@@ -49,7 +49,8 @@ def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -
         return _op_by_op(walk, function, ipu, inputs, f"the shape of {unknown[0]} is known only when it runs")
     definition, fed = _fed(walk, function, inputs)
     arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in fed]
-    library = [with_stand_ins(each) for each in (definition, *reached(definition.node_def, walk.walk.library))]
+    functions = (definition, *reached(definition.node_def, walk.walk.library))
+    library = [with_stand_ins(each, is_profiled=walk.walk.names is not None) for each in functions]
     try:
         module = _module(walk, definition, library, arguments)
     except compiler_ir.NoProgramError as error:

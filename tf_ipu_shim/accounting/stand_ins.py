@@ -4,7 +4,8 @@ TensorFlow builds XLA's form of some common ops with a compiler of its own (MLIR
 graph; for all others it takes below 0.1 ms. A function that is only looked at gets others of the same shape and the
 same memory instead: an element-wise op for an element-wise one, a sum for a sum. On the IPU the gradient of a ReLU is
 one library call, as its stand-in is; XLA's form of it has a mask besides. Batch normalisation is taken in an older form
-of the same op, with the same program. Measured on TensorFlow 2.15.1 and 2.21.0.
+of the same op, with the same program but for conversions of numbers to the type that they have. Measured on TensorFlow
+2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ _ONLY_NEWER = "reserve_space_3"  # what the newer form has besides: for cuDNN
 _FLOATS = frozenset({types_pb2.DT_FLOAT, types_pb2.DT_HALF, types_pb2.DT_DOUBLE, types_pb2.DT_BFLOAT16})
 
 
-def with_stand_ins(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+def with_stand_ins(function: function_pb2.FunctionDef, is_profiled: bool = False) -> function_pb2.FunctionDef:
     """A function of the same shapes and memory, of which XLA makes its program faster.
 
     Its values differ: it is not for running.
 
     Args:
         function: stays as it is.
+        is_profiled: whether each instruction counts, also one that converts numbers to the type that they have.
 
     Returns:
         The function itself where nothing is to be gained.
@@ -44,7 +46,7 @@ def with_stand_ins(function: function_pb2.FunctionDef) -> function_pb2.FunctionD
         >>> {node.op for node in traced.node_def} - {node.op for node in with_stand_ins(traced).node_def}
         {'Tanh'}
     """
-    older = _with_older_form(function)
+    older = frozenset() if is_profiled else _with_older_form(function)
     replaced = {node.name: node for node in function.node_def if node.name in older or _is_replaceable(node)}
     if not replaced:
         return function

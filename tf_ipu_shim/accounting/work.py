@@ -175,7 +175,9 @@ class HloWork:
         waiting, seen = [self._entry.id], {self._entry.id}
         count = alone = 0
         while waiting:
-            for instruction in self._computations[waiting.pop()].instructions:
+            computation = self._computations[waiting.pop()]
+            count -= len(_converting_nothing(computation))
+            for instruction in computation.instructions:
                 count += instruction.opcode not in _FREE
                 alone += instruction.opcode in _ALONE
                 if instruction.opcode in ("while", "conditional", *_CALLS):
@@ -330,7 +332,17 @@ def _that_compute(computation: Any) -> list[Any]:
     multiplied = {number for instruction in made if instruction.opcode == "dot" for number in instruction.operand_ids}
     transposes = [instruction for instruction in made if instruction.opcode == "transpose"]
     idle = {each.id for each in transposes if each.id in multiplied or _moves_nothing(each)}
+    idle |= _converting_nothing(computation)
     return [instruction for instruction in made if instruction.opcode not in _FREE and instruction.id not in idle]
+
+
+def _converting_nothing(computation: Any) -> set[int]:
+    """Conversions to the type that a number has already, such as around a sum or a batch normalisation."""
+    converts = {each.id: each for each in computation.instructions if each.opcode == "convert"}
+    if not converts:
+        return set()
+    types = {each.id: each.shape.element_type for each in computation.instructions}
+    return {number for number, each in converts.items() if types[each.operand_ids[0]] == types[number]}
 
 
 def _moves_nothing(transpose: Any) -> bool:
