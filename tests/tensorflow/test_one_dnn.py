@@ -234,6 +234,27 @@ def test_gradients_of_convolutions_with_padding_of_their_own(by_kernels, stride,
     np.testing.assert_allclose(found[1], of_filters, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("plain", [False, True])
+def test_batch_normalisation_of_five_axes(by_kernels, plain):
+    """oneDNN's op takes four."""
+    volumes = np.random.default_rng(4).normal(size=(2, 3, 3, 3, 2)).astype(np.float32)
+    ones = np.ones(2, np.float32)
+
+    def normalised(volumes):
+        empty = tf.zeros([0])
+        return tf.raw_ops.FusedBatchNormV3(
+            x=volumes, scale=ones, offset=ones, mean=empty, variance=empty, epsilon=0.001, data_format="NDHWC"
+        ).y
+
+    if plain:
+        with tf.device(IPU):
+            found = normalised(tf.constant(volumes)).numpy()
+    else:
+        found = on_ipu(normalised, volumes)
+    mean, variance = volumes.mean((0, 1, 2, 3)), volumes.var((0, 1, 2, 3))
+    np.testing.assert_allclose(found, (volumes - mean) / np.sqrt(variance + 0.001) + 1, rtol=1e-4, atol=1e-5)
+
+
 def test_gradients_of_another_shape_are_refused(by_kernels):
     """oneDNN would read beyond their end."""
     window = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}

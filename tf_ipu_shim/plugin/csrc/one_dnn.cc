@@ -48,6 +48,17 @@ constexpr Pair kOthers[] = {{"MaxPool", "_MklNativeMaxPool"},
                             {"_FusedMatMul", "_MklNativeFusedMatMul"},
                             {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilterWithBias"}};
 
+// Whether an op takes these words for its attributes: batch normalisation of five axes is no op of oneDNN's.
+bool TakesWords(const std::string& op, const tensorflow::NodeDef& node) {
+  const tensorflow::OpDef* op_def = nullptr;
+  if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op, &op_def).ok()) return false;
+  return absl::c_all_of(op_def->attr(), [&node](const auto& attribute) {
+    const auto found = node.attr().find(attribute.name());
+    if (attribute.type() != "string" || !attribute.has_allowed_values() || found == node.attr().end()) return true;
+    return absl::c_linear_search(attribute.allowed_values().list().s(), found->second.s());
+  });
+}
+
 }  // namespace
 
 using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's ops
@@ -73,6 +84,7 @@ bool PutOnOneDnn(NodeDef* op) {
   const bool is_gradient = absl::StrContains(node.op(), "Backprop");
   if (!is("T", is_float) || !is("U", is_float) || !is("data_format", is_last) || !is("ksize", is_window)) return false;
   if (is_gradient && !is("padding", is_told_by_name)) return false;
+  if (!TakesWords(std::string(found->one_dnn), node)) return false;
   op->set_op(std::string(found->one_dnn));
   AddNodeAttr(kLabelAttr, kNameChange, op);
   return true;
