@@ -8,7 +8,7 @@ import tensorflow as tf
 from compiling import IPU, compile_, placeholder, run
 from harness import configure
 from tensorflow.python.eager import context
-from tf_ipu_shim.ipu import ipu_compiler, scopes
+from tf_ipu_shim.ipu import embedding_ops, ipu_compiler, scopes
 
 from tf_ipu_shim.lowering import nested_calls
 
@@ -89,6 +89,27 @@ def test_shapes_that_depend_on_values_are_refused(model, named):
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be fully defined at compile time") as caught:
         run(result)
     assert f"({named})" in str(caught.value)
+
+
+def test_gradients_of_rows_are_refused_to_optimizers_that_join_them():
+    table = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+    def trained(look_up):
+        def model(indices):
+            weights = v1.get_variable("table", initializer=table, use_resource=True)
+            loss = tf.reduce_sum(look_up(weights, indices))
+            with tf.control_dependencies([v1.train.MomentumOptimizer(0.5, 0.9).minimize(loss)]):
+                return tf.identity(loss)
+
+        with tf.Graph().as_default(), v1.Session() as session:
+            result = compile_(model, tf.constant([1, 1]))
+            session.run(v1.global_variables_initializer())
+            session.run(result)
+            return session.run(v1.trainable_variables())[0]
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"variable up with ipu\.ops\.embedding_ops"):
+        trained(tf.gather)
+    np.testing.assert_allclose(trained(embedding_ops.embedding_lookup), table - [[0.0], [1.0], [0.0], [0.0]])
 
 
 def test_a_difference_of_lists_that_are_known_is_none_of_them():

@@ -31,6 +31,11 @@ _TRACED_NAME = re.compile(r"^(?:__(?:inference|forward|backward)_)?(.*?)(?:_ipu_
 _PRINTING = frozenset({"Print", "PrintV2", "StringFormat"})
 _TEXT_ADVICE = "An IPU computes with numbers, and was given texts: make them numbers in the input pipeline. "
 _PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor, "
+_ROWS = frozenset({"Unique", "UniqueV2"})
+_ROWS_ADVICE = (
+    " An optimizer makes Unique of the gradient of tf.gather and tf.nn.embedding_lookup, which is one of rows: look "
+    "rows of a variable up with ipu.ops.embedding_ops.embedding_lookup."
+)
 
 
 class Diagnostics:
@@ -126,7 +131,7 @@ def refuse_uncompilable(
             "The dimensions of all tensors must be fully defined at compile time, and those of the following depend on "
             f"values:\n  {_listed(diagnostics, dynamic)}\nRun them on the host with "
             "ipu.scopes.outside_compilation_scope(), or use a mask of fixed size instead, such as tf.where with three "
-            "arguments.",
+            f"arguments.{_ROWS_ADVICE if any(node.op in _ROWS for _, node in dynamic) else ''}",
         )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
