@@ -20,6 +20,7 @@ NOT_IN_PROGRAMS = {
     "IpuApplicationInput",
     "IpuClearAllXlaCompilationCaches",
     "IpuConfigureHardware",
+    "IpuDeleteInfeed",
     "IpuEventTrace",
     "IpuGetConfiguration",
     "IpuGetNumDevices",

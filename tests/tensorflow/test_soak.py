@@ -2,6 +2,7 @@
 
 import os
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -97,6 +98,7 @@ def test_steadiness():
     assert steadiness.grown(200) == ""
     assert steadiness.restarted(20) == ""
     assert steadiness.recompiled(10) == ""
+    assert steadiness.modelled(8) == ""
     assert steadiness.closed_while_running(4) == ""
     assert steadiness.beside_reconfiguration(20, threads=2) == ""
 
@@ -108,6 +110,9 @@ def test_what_grows_is_told():
     assert "after as many more" in steadiness._growth(lambda: files.append(open(os.devnull)), 2)
     for file in files:
         file.close()
+    goes_on = threading.Event()
+    assert "after as many more" in steadiness._growth(lambda: threading.Thread(target=goes_on.wait).start(), 6)
+    goes_on.set()
 
 
 @pytest.mark.slow

@@ -19,7 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--programs", type=int, default=2000, help="random programs with feeds, each in both ways")
     parser.add_argument("--models", type=int, default=20, help="times as many random models as the tests have")
     parser.add_argument("--runs", type=int, default=10_000, help="runs over which memory must not grow")
-    parser.add_argument("--recompilations", type=int, default=200, help="programs over which memory must not grow")
+    parser.add_argument(
+        "--recompilations", type=int, default=200, help="programs, and Keras models, over which it must not grow"
+    )
     parser.add_argument("--restarts", type=int, default=2_000, help="starts of an infeed over which it must not grow")
     parser.add_argument("--sessions", type=int, default=100, help="sessions that are closed while they run")
     parser.add_argument("--processes", type=int, default=100, help="processes that a signal ends at any moment")
@@ -35,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "programs": lambda: _programs(options.seed, options.programs, options.silence),
         "memory": lambda: _found(steadiness.grown(options.runs)),
         "recompilations": lambda: _found(steadiness.recompiled(options.recompilations)),
+        "keras": lambda: _found(steadiness.modelled(options.recompilations)),
         "restarts": lambda: _found(steadiness.restarted(options.restarts)),
         "threads": lambda: _found(steadiness.beside_reconfiguration(options.thread_runs)),
         "sessions": lambda: _found(steadiness.closed_while_running(options.sessions)),

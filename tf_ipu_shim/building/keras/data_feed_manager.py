@@ -6,12 +6,14 @@ element structure is put into the same queue, and the program need not be compil
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes, ops
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import keras2, plugin
 from tf_ipu_shim.building.feeds import feed_arguments
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedQueue
@@ -66,6 +68,12 @@ class _Infeed(IPUInfeedQueue):
         if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():
             doubles = [kind if kind == dtypes.float64 else dtypes.float32 for kind in self._types]
             feed_arguments.check_types(doubles, self._id)
+
+    def __del__(self) -> None:
+        """The model's programs, which alone know the queue, go with it; its dataset has threads, which would stay."""
+        if getattr(self, "_initialized", False) and not sys.is_finalizing():
+            with context.eager_mode(), ops.device("/device:CPU:0"):
+                plugin.load().ops.ipu_delete_infeed(feed_id=self._id)
 
 
 class OutfeedManager:

@@ -208,5 +208,26 @@ class InfeedStartedOp : public OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("IpuInfeedStarted").Device("CPU"), InfeedStartedOp);
 
+// Frees an infeed that no program takes elements from any more, and the threads of its dataset. Its name is an input, as
+// TensorFlow keeps a kernel for each value of an attribute.
+REGISTER_OP("IpuDeleteInfeed").Input("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
+
+class DeleteInfeedOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    const Tensor& feed_id = context->input(0);
+    OP_REQUIRES(context, TensorShapeUtils::IsScalar(feed_id.shape()),
+                errors::InvalidArgument(name(), " takes a name, not ", feed_id.shape().DebugString()));
+    ResourceMgr* resources = context->resource_manager();
+    const Status status =
+        resources->Delete<data::IteratorResource>(resources->default_container(), feed_id.scalar<tstring>()());
+    OP_REQUIRES(context, status.ok() || errors::IsNotFound(status), status);  // it may not have been started
+  }
+  bool IsExpensive() override { return false; }
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuDeleteInfeed").Device("CPU"), DeleteInfeedOp);
+
 }  // namespace
 }  // namespace tf_ipu_shim
