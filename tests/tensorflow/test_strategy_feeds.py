@@ -1,6 +1,8 @@
 """Iterators, infeeds and outfeeds under IPUStrategyV1, and custom training loops against the same loop on the CPU."""
 
+import functools
 import gc
+import pathlib
 import threading
 import weakref
 
@@ -373,3 +375,27 @@ def test_a_pipeline_takes_small_values_that_are_known_as_constants():
         strategy.run(step)
     np.testing.assert_array_equal(outfeed.dequeue(), [[8.0, 10.0]] * 2)
     ipu.config.reset_ipu_configuration()
+
+
+def test_an_infeed_that_is_deleted_is_free_to_begin_anew(strategy):
+    """What its dataset held goes, its threads too."""
+
+    def threads():
+        return len(list(pathlib.Path("/proc/self/task").iterdir()))
+
+    counts = []
+    for _ in range(4):
+        mapped = tf.data.Dataset.range(8, output_type=tf.int32).map(lambda x: x + 1, num_parallel_calls=4)
+        infeed = IPUInfeedQueue(mapped)
+        step = tf.function(functools.partial(ipu.loops.repeat, 3, lambda total, x: total + x, [0], infeed))
+        for _ in range(2):
+            assert int(strategy.run(step)) == 1 + 2 + 3
+            _ = infeed.deleter
+            with pytest.raises(tf.errors.FailedPreconditionError, match="the iterator has not been initialized"):
+                strategy.run(step)
+            _ = infeed.initializer
+        _ = infeed.deleter
+        del infeed, step
+        gc.collect()
+        counts.append(threads())
+    assert counts[-1] <= counts[1] + 2

@@ -120,8 +120,11 @@ class IPUInfeedQueue:
         if self._dataset is None:
             raise infeed_queue_spec.refuse("deleter")
         with ops.device(_HOST):
-            started = [] if context.executing_eagerly() else [plugin.load().ops.ipu_infeed_started(feed_id=self._id)]
-        with ops.device(_HOST), ops.control_dependencies(started):
+            if context.executing_eagerly():
+                self._starter = None  # it holds the iterator
+                return plugin.load().ops.ipu_delete_infeed(feed_id=self._id)
+            started = plugin.load().ops.ipu_infeed_started(feed_id=self._id)
+        with ops.device(_HOST), ops.control_dependencies([started]):
             # The iterator stays: ops of a session keep its handle.
             nothing = self._garbage().take(0)
             return gen_dataset_ops.make_iterator(nothing._variant_tensor, self._iterator())
