@@ -1,5 +1,7 @@
 """`pva` over a profile of a program that is written down by hand."""
 
+import html.parser
+
 import pva
 import pytest
 
@@ -123,3 +125,15 @@ def test_a_profile_without_runs(report, tmp_path):
     (tmp_path / writer.RUNS).unlink()
     with pytest.raises(UnsupportedError, match="counts no runs"):
         assert pva.openReport(tmp_path).execution
+
+
+def test_a_notebook_shows_the_page_in_a_frame(report):
+    class Frames(html.parser.HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            found.append((tag, dict(attributes)))
+
+    found = []
+    Frames().feed(report._repr_html_())
+    ((tag, attributes),) = found
+    assert tag == "iframe" and attributes["srcdoc"].startswith("<!DOCTYPE html>")
+    assert "train" in attributes["srcdoc"] and "loop/add" in attributes["srcdoc"]

@@ -91,7 +91,18 @@ def test_the_picture_has_a_bar_for_each_ipu_and_category(report):
     titles = [element.text for element in elements if element.tag.endswith("title")]
     assert [title for title in titles if title.startswith("weight")] == ["weight: 256 bytes", "weight: 32 bytes"]
     drawn = sum(int(title.split()[1].replace(",", "")) for title in titles)
-    assert drawn == sum(ipu.modelled.peak_bytes for ipu in report.devices[0].ipus)
+    peaks = [ipu.modelled.peak_bytes for ipu in report.devices[0].ipus]
+    assert drawn == sum(peaks)
+    assert [text.split()[0] for text in texts if " bytes, " in text] == [f"{peak:,}" for peak in peaks]
+    bars = [element for element in elements if element.tag.endswith("rect") and element.get("height") == "20"]
+    longest = max(sum(float(bar.get("width")) for bar in bars if bar.get("y") == y) for y in {b.get("y") for b in bars})
+    assert 399 < longest < 401 and not [text for text in texts if "too full" in text]
+
+
+def test_what_a_notebook_shows(report):
+    assert report._repr_svg_() == report.to_svg() and report._repr_html_().startswith("<svg")
+    picture = ElementTree.fromstring(report.to_svg())
+    assert picture.get("viewBox") and "max-width:100%" in picture.get("style")
 
 
 def test_lines_of_the_user(report):

@@ -8,27 +8,29 @@ from html import escape
 from tf_ipu_shim.machine.memory import CATEGORIES, IpuPlan
 from tf_ipu_shim.profile.records import ReportData
 
+# Those of the page of a profile (`reports/page.js`).
 _COLOURS = {
-    "weight": "#4c6e9c",
-    "optimizer_state": "#2f4a70",
-    "accumulator": "#7b5a9e",
-    "constant": "#8aa5c4",
-    "argument": "#b9b37c",
-    "exchange": "#d89a4a",
-    "activation": "#6da06f",
-    "fifo": "#3f7d55",
-    "stash": "#9bc46a",
-    "gradient": "#a8546e",
-    "temporary": "#9a9a9a",
+    "weight": "#3b6fb6",
+    "optimizer_state": "#7aa6d8",
+    "accumulator": "#4fb0ae",
+    "constant": "#9aa5b1",
+    "argument": "#b58b4c",
+    "exchange": "#d9822b",
+    "activation": "#58a55c",
+    "fifo": "#8bc34a",
+    "stash": "#c0ca33",
+    "gradient": "#c2527c",
+    "temporary": "#8e6bbf",
 }
-_LEFT, _BAR, _ROW, _TOP = 150, 560, 30, 64
+_LEFT, _BAR, _RIGHT, _ROW = 150, 400, 210, 30
+_WIDTH = _LEFT + _BAR + _RIGHT
 
 
 def render(report: ReportData) -> str:
     """Draws a report as SVG.
 
-    A bar that is longer than its frame does not fit. The scale is the same for all bars: the largest memory, or the
-    largest need where that is more.
+    The longest bar is the fullest IPU, and the scale is the same for all. Where one needs more than it has, a red line
+    marks what it has. The picture is no wider than what it is shown in.
 
     Args:
         report: from `memory_report()`.
@@ -47,28 +49,32 @@ def render(report: ReportData) -> str:
         for ipu in device.ipus
         if ipu.modelled is not None
     ]
-    scale = max((max(plan.limit_bytes, plan.peak_bytes) for _, plan in bars), default=1)
+    scale = max((plan.peak_bytes for _, plan in bars), default=1) or 1
     shown = [kind for kind in CATEGORIES if any(plan.categories[kind] for _, plan in bars)]
-    height = _TOP + _ROW * len(bars) + 10
+    legend, top = _legend(shown)
+    height = top + _ROW * len(bars) + 10
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _BAR + 130}" height="{height}" '
-        'font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
+        'style="max-width:100%;height:auto;background:#fff" font-family="sans-serif" font-size="12">',
         '<text x="10" y="20" font-size="14">Modelled memory at the largest step</text>',
-        *_legend(shown),
+        *legend,
     ]
     for row, (name, plan) in enumerate(bars):
-        parts.extend(_bar(name, plan, _TOP + _ROW * row, shown, scale))
+        parts.extend(_bar(name, plan, top + _ROW * row, shown, scale))
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _legend(shown: Sequence[str]) -> Iterator[str]:
-    at, line = 10, 28
+def _legend(shown: Sequence[str]) -> tuple[list[str], int]:
+    """What the colours are, and where the bars begin below that."""
+    parts, at, line = [], 10, 34
     for kind in shown:
-        if at + 34 + 7 * len(kind) > _LEFT + _BAR + 130:
-            at, line = 10, line + 16
-        yield f'<rect x="{at}" y="{line}" width="10" height="10" fill="{_COLOURS[kind]}"/>'
-        yield f'<text x="{at + 14}" y="{line + 9}">{kind.replace("_", " ")}</text>'
-        at += 34 + 7 * len(kind)
+        width = 34 + 7 * len(kind)
+        if at + width > _WIDTH:
+            at, line = 10, line + 18
+        parts.append(f'<rect x="{at}" y="{line}" width="10" height="10" fill="{_COLOURS[kind]}"/>')
+        parts.append(f'<text x="{at + 14}" y="{line + 9}">{kind.replace("_", " ")}</text>')
+        at += width
+    return parts, line + 24
 
 
 def _bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int) -> Iterator[str]:
@@ -81,10 +87,15 @@ def _bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int) -> 
             f"<title>{kind}: {plan.categories[kind]:,} bytes</title></rect>"
         )
         x += width
-    frame = _BAR * plan.limit_bytes / scale
-    colour = "#333" if plan.fits else "#c00"
-    yield f'<rect x="{_LEFT}" y="{y}" width="{frame:.1f}" height="20" fill="none" stroke="{colour}"/>'
-    yield f'<text x="{_LEFT + _BAR + 8}" y="{y + 15}" fill="{colour}">{plan.percent:.2f} %</text>'
+    colour = "#333" if plan.fits else "#b3261e"
+    if plan.limit_bytes < plan.peak_bytes:
+        at = _LEFT + _BAR * plan.limit_bytes / scale
+        yield (
+            f'<path d="M{at:.1f} {y - 3}v26" stroke="{colour}" stroke-width="2">'
+            f"<title>limit: {plan.limit_bytes:,} bytes</title></path>"
+        )
+    told = f"{plan.peak_bytes:,} bytes, {plan.percent:.2f} %" + ("" if plan.fits else ": too full")
+    yield f'<text x="{x + 8:.1f}" y="{y + 14}" fill="{colour}">{told}</text>'
     if plan.remote:
         remote = f"and {sum(plan.remote.values()):,} bytes in remote memory"
-        yield f'<text x="{_LEFT}" y="{y + 28}" font-size="8">{remote}</text>'
+        yield f'<text x="{_LEFT}" y="{y + 29}" font-size="9">{remote}</text>'

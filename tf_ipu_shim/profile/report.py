@@ -52,7 +52,12 @@ class MemoryReport(ReportData):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture, and the table below it."""
-        return f"{self.to_svg()}<details><summary>All figures</summary><pre>{escape(self.to_text())}</pre></details>"
+        figures = f"<pre style='overflow-x:auto'>{escape(self.to_text())}</pre>"
+        return f"{self.to_svg()}<details><summary>All figures</summary>{figures}</details>"
+
+    def _repr_svg_(self) -> str:
+        """What a notebook that takes no HTML shows: the picture."""
+        return self.to_svg()
 
 
 def memory_report() -> MemoryReport:

@@ -26,8 +26,8 @@ function table(where, columns, rows, sortBy, most, bySize) {
     const body = made("tbody");
     for (const values of sorted.slice(0, most || 500)) { const tr = made("tr");
       columns.forEach(([title, numeric, show], at) => { const value = values[at], wraps = ["value", "before", "after"];
-        const cell = made("td", numeric ? show(value) : "", numeric ? "n" : wraps.includes(title) ? "wrap" : "");
-        if (title === "line") { cell.textContent = file(value); cell.title = value }
+        const cell = made("td", numeric ? show(value) : "", numeric ? (value ? "n" : "n none") : wraps.includes(title) ? "wrap" : "");
+        if (title === "line") { cell.className = "line"; cell.textContent = file(value); cell.title = value }
         else if (!numeric) String(value).split(/(?<=\/)/).forEach(part => cell.append(part, made("wbr")));
         tr.append(cell) }); body.append(tr) }
     const top = made("thead"); top.append(head); $(where).replaceChildren(top, body);

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.reports.page import page_of
 from tf_ipu_shim.reports.profile import Profile
 from tf_ipu_shim.reports.pva.compilation import Compilation
 from tf_ipu_shim.reports.pva.execution import Execution
@@ -53,6 +55,11 @@ class Report(Refusing):
         self.facts = {row.name: json.loads(row.value) for row in profile.facts}
         self.compilation = Compilation(profile, self.facts)
         self._profile, self._runs = profile, runs
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page of the profile, in a frame of its own."""
+        page = html.escape(page_of(self._profile, None if self._runs is None else list(self._runs)))
+        return f'<iframe srcdoc="{page}" title="profile" style="width:100%;height:720px;border:0"></iframe>'
 
     @functools.cached_property
     def execution(self) -> Execution:
