@@ -75,8 +75,24 @@ def test_sums_of_rows_stay_on_their_tiles():
     rows = Computation("reduce", "", (1024 * 1024, 1024, 1024, 1024))
     columns = Computation("reduce", "", (1024 * 1024, 1024, 1, 1024, 1024))
     moved = {sizes: sum(phase.bytes for phase in phases_of(sizes, GC200)) for sizes in (rows, columns)}
-    # 714 numbers a tile: 1,469 tiles have some of two rows each, and of each column 1,024 tiles have one.
-    assert moved[rows] == 3 * 1024 * 4 and moved[columns] == 1025 * 1024 * 4
+    # 714 numbers a tile: 1,469 tiles have some of two rows each, and of each column 1,025 tiles have one: 32 groups of
+    # 33 are added up, and then the 32.
+    assert moved[rows] == 3 * 1024 * 4 and moved[columns] == 32 * 33 * 1024 * 4 + 32 * 1024 * 4
+
+
+def test_many_parts_of_few_sums_come_together_in_two_stages():
+    """A bias' gradient: 32 sums of 1,936 numbers each, 42 numbers on each of 1,476 tiles' worth of the tensor."""
+    bias = Computation("reduce", "", (1936 * 32, 32, 1, 32, 1936))
+    names = [phase.name for phase in phases_of(bias, GC200) if phase.kind == "compute"]
+    assert [name.split("/")[-2] for name in names] == [
+        "InToIntermediateNoExchange", "IntermediateToIntermediate", "IntermediateToOutput"
+    ]  # fmt: skip
+    # 1,408 tiles have a part of each sum: 37 groups of 39 parts, each on a tile of its own, then the 37.
+    assert [phase.bytes for phase in phases_of(bias, GC200) if phase.kind == "exchange"] == [
+        37 * 39 * 32 * 4, 37 * 32 * 4
+    ]  # fmt: skip
+    few = Computation("reduce", "", (64 * 32, 512, 1, 512, 4))
+    assert len([phase for phase in phases_of(few, GC200) if phase.kind == "exchange"]) == 1
 
 
 def test_units_as_published():

@@ -217,14 +217,39 @@ def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     ]  # fmt: skip
     partials = -(-where.tiles * local // given)
     if partials > 1:
-        final = spread(chip, given, size)
-        phases.extend(_exchange("/ReduceFinalStage", chip, final.most * partials * size, final.tiles))
-        cycles = vertices.reduce(chip, final.most, partials, size)
-        phases.append(
-            Phase("compute", "/ReduceFinalStage/IntermediateToOutput/Reduce", cycles, final.tiles,
-                  cycles * final.tiles, vertex="popops::Reduce", vertices=final.tiles)
-        )  # fmt: skip
+        phases.extend(_partials_together(chip, given, partials, size))
     return tuple(phases)
+
+
+def _partials_together(chip: Chip, given: int, partials: int, size: int) -> list[Phase]:
+    """Brings the tiles' parts of sums together: at once, or in two stages, whichever takes less time.
+
+    In two stages other tiles first add up some parts each, about as many as there are such groups, so that no tile
+    receives all parts of its sums.
+    """
+    final = spread(chip, given, size)
+    at_once = _stage(chip, "/ReduceFinalStage", "IntermediateToOutput", partials, final, size)
+    groups = min(math.isqrt(partials), chip.tiles // final.tiles)
+    if groups < 2:
+        return at_once
+    first = Spread(groups * final.tiles, final.most)
+    staged = [
+        *_stage(chip, "/ReduceStage1", "IntermediateToIntermediate", -(-partials // groups), first, size),
+        *_stage(chip, "/ReduceFinalStage", "IntermediateToOutput", groups, final, size),
+    ]
+    return min(at_once, staged, key=_all_cycles)
+
+
+def _stage(chip: Chip, name: str, below: str, partials: int, where: Spread, size: int) -> list[Phase]:
+    """Tiles receive so many parts of each of their sums, and add them up."""
+    cycles = vertices.reduce(chip, where.most, partials, size)
+    summed = Phase("compute", f"{name}/{below}/Reduce", cycles, where.tiles, cycles * where.tiles,
+                   vertex="popops::Reduce", vertices=where.tiles)  # fmt: skip
+    return [*_exchange(name, chip, where.most * partials * size, where.tiles), summed]
+
+
+def _all_cycles(phases: Sequence[Phase]) -> int:
+    return sum(phase.cycles for phase in phases)
 
 
 def sums_within(stretch: int, lengths: Sequence[int]) -> int:
