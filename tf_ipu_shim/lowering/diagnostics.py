@@ -131,7 +131,7 @@ def refuse_uncompilable(
             "The dimensions of all tensors must be fully defined at compile time, and those of the following depend on "
             f"values:\n  {_listed(diagnostics, dynamic)}\nRun them on the host with "
             "ipu.scopes.outside_compilation_scope(), or use a mask of fixed size instead, such as tf.where with three "
-            f"arguments.{_ROWS_ADVICE if any(node.op in _ROWS for _, node in dynamic) else ''}",
+            f"arguments.{_rows_advice(node for _, node in dynamic)}",
         )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
@@ -148,6 +148,11 @@ def refuse_uncompilable(
 
 def _listed(diagnostics: Diagnostics, found: Sequence[tuple[str, Any]]) -> str:
     return "\n  ".join(diagnostics.describe(function, node) for function, node in found[:_MOST_NAMED])
+
+
+def _rows_advice(refused: Iterable[Any]) -> str:
+    """What to do where an optimizer joins gradients of the same row; empty where nothing looks like it."""
+    return _ROWS_ADVICE if any(node.op in _ROWS for node in refused) else ""
 
 
 def _advice(refused: Sequence[Any]) -> str:
