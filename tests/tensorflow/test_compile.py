@@ -11,6 +11,7 @@ from tensorflow.python.framework import function
 from tf_ipu_shim.ipu import ipu_compiler, loops, scopes
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("graph")
@@ -163,6 +164,21 @@ def test_the_second_device(device):
     before = library.programs_run(0), library.programs_run(1)
     assert run(result) == 2.0
     assert (library.programs_run(0), library.programs_run(1)) == (before[0], before[1] + 1)
+
+
+def test_a_device_that_a_sessions_graph_names_beside_those_that_are_configured():
+    with tf.device("/device:IPU:1"):
+        weight = v1.get_variable("weight", initializer=np.float32(3.0), use_resource=True)
+        product = weight * 2.0
+    configure(2)
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        assert session.run(product) == 6.0
+        assert [device.num_ipus for device in devices.active()] == [2, 1]
+    with tf.Graph().as_default(), v1.Session() as session, tf.device("/device:IPU:2"):
+        late = tf.constant(1.0) + 1.0
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Cannot assign a device"):
+            session.run(late)
 
 
 def test_variables_made_inside_are_resource_variables():

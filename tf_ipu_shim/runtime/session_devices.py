@@ -1,0 +1,50 @@
+"""The TensorFlow device that a session's graph names beside those that are configured.
+
+Graphcore's TensorFlow has a second device where one is configured, and a session whose graph names it gets it. Here a
+session has the devices that there are when it is made, so its graph is looked at before. A number beyond the next one
+is a mistake, which TensorFlow tells of.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.runtime import devices
+
+_ORDINAL = re.compile(r"/device:IPU:(\d+)$", re.IGNORECASE)
+
+
+def install() -> None:
+    """Has sessions in this process find the device that their graphs name beside those that are configured."""
+    from tensorflow.python.client import session
+
+    why = "sessions have the IPU device that their graphs name"
+    patches.replace(session.BaseSession, "__init__", _finding, why=why)
+
+
+def _finding(stock: Callable[..., None]) -> Callable[..., None]:
+    """A session's constructor that makes the device first."""
+
+    @functools.wraps(stock)
+    def construct(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:
+        if not target and devices.active() and devices.configured() is not None:
+            from tensorflow.python.framework import ops
+
+            highest = _highest(ops.get_default_graph() if graph is None else graph)
+            if highest == devices.count():
+                devices.named(highest)
+        stock(self, target, graph, config)
+
+    return construct
+
+
+def _highest(graph: Any) -> int:
+    """The highest number of an IPU device that an op of a graph is on; -1 where none is on one."""
+    if not hasattr(graph, "get_operations"):
+        return -1  # what it is instead, TensorFlow says
+    places = {operation.device for operation in graph.get_operations()}
+    return max((int(found[1]) for found in map(_ORDINAL.search, places) if found), default=-1)
