@@ -70,6 +70,14 @@ def test_what_runs_on_all_cores(counted):
     assert (work.passes, work.wide_passes, work.results) == (0, 320 * 320, 320 * 320)
 
 
+def test_what_xla_alone_runs_on_all_cores(counted):
+    run(lambda x, y: x @ y, floats(256, 256), floats(256, 256))
+    run(lambda x, y: x @ y, floats(32, 1024), floats(1024, 512))  # as many multiplications, of a row of 32
+    square, flat = (found.work for found in counted)
+    assert (square.products, square.square_products, square.small_products) == (0, 2 * 256**3, 0)
+    assert (flat.products, flat.square_products, flat.small_products) == (0, 0, 2 * 256**3)
+
+
 def test_a_product_of_16_bit_floats(counted):
     run(lambda x, y: x @ y, floats(4, 8).astype(np.float16), floats(8, 5).astype(np.float16))
     assert counted[0].work.small_products == 2 * 4 * 8 * 5
@@ -206,6 +214,17 @@ def test_a_conv_net_runs_by_kernels(any_version):
 
 def test_depthwise_convolutions_run_by_kernels(any_version):
     assert choose(a_step(ops=300, passes=3e4, grouped_convolutions=1e7)).way == ways.KERNELS
+
+
+def test_square_products_of_middle_size_run_by_xla(any_version):
+    work = Work(ops=41, passes=1.3e6, square_products=20 * 2 * 256**3, results=256)
+    assert choose(ProgramWork(work, launches=1, compiled={"cluster": Size(80, 20)})).way == ways.XLA
+
+
+def test_shards_of_large_products_run_by_kernels(any_version):
+    work = Work(ops=34, wide_passes=2.8e6, inner=1.5e5, products=1.8e9, results=7.4e5)
+    compiled = {f"cluster_{index}": Size(8, 2) for index in range(8)}
+    assert choose(ProgramWork(work, launches=8, compiled=compiled)).way == ways.KERNELS
 
 
 def test_small_stages_run_by_kernels(any_version):

@@ -22,6 +22,9 @@ WIDE = 100_000
 """Numbers of an op from which on its kernel runs on all cores."""
 SMALL_PRODUCT = 5e7
 """Multiplications and additions of a matrix product below which its kernel runs on one core."""
+_SQUARE_PRODUCT = 2e7
+"""The same from which on XLA's product of matrices that are `_SIDE` or more each way runs on all cores."""
+_SIDE = 128
 
 # Costs nothing in either way.
 _FREE = frozenset(
@@ -45,6 +48,7 @@ class Work:
         inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
         products: multiplications and additions of matrix products.
         small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
+        square_products: the same of those of these that XLA runs on all cores.
         convolutions: the same of convolutions.
         grouped_convolutions: the same of those whose outputs look at some of the channels each, and their gradients.
         looped_convolutions: the same of convolutions within a loop of an XLA program.
@@ -59,6 +63,7 @@ class Work:
     inner: float = 0.0
     products: float = 0.0
     small_products: float = 0.0
+    square_products: float = 0.0
     convolutions: float = 0.0
     grouped_convolutions: float = 0.0
     looped_convolutions: float = 0.0
@@ -352,17 +357,14 @@ def _moves_nothing(transpose: Any) -> bool:
 def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
     opcode, size = instruction.opcode, elements_of(instruction.shape)
     if opcode == "dot":
-        product = 2.0 * math.prod(dot_sizes(instruction, operands))
-        if product < SMALL_PRODUCT:
-            work.small_products += product
-        else:
-            work.products += product
+        sizes = dot_sizes(instruction, operands)
+        _multiply(work, 2.0 * math.prod(sizes), is_square=min(sizes[1:4]) >= _SIDE)
     elif opcode == "convolution":
-        groups, *sizes = convolution_sizes(instruction, operands)
+        groups, *kernel = convolution_sizes(instruction, operands)
         if groups > 1:
-            work.grouped_convolutions += 2.0 * groups * math.prod(sizes)
+            work.grouped_convolutions += 2.0 * groups * math.prod(kernel)
         else:
-            work.convolutions += 2.0 * math.prod(sizes)
+            work.convolutions += 2.0 * math.prod(kernel)
     elif opcode == "select-and-scatter":
         work.windows += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
     elif opcode == "reduce-window":
@@ -375,8 +377,17 @@ def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
         _pass(work, size)
 
 
+def _multiply(work: Work, product: float, is_square: bool) -> None:
+    if product >= SMALL_PRODUCT:
+        work.products += product
+    elif is_square and product >= _SQUARE_PRODUCT:
+        work.square_products += product
+    else:
+        work.small_products += product
+
+
 def _extent(work: Work) -> tuple[float, float]:
-    return work.products + work.small_products, work.passes + work.wide_passes
+    return work.products + work.small_products + work.square_products, work.passes + work.wide_passes
 
 
 def _pass(work: Work, size: int) -> None:

@@ -6,8 +6,8 @@ the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes t
 there is to gain.
 
 The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to what the programs of
-`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0. What both ways take alike matters
-little; their differences decide.
+`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0, on 23 and 24 November 2026. What
+both ways take alike matters little; their differences decide.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Costs:
         window: for a number that the gradient of a pooling looks at.
         product: for a multiplication or addition of matrix products.
         small_product: the same of small ones.
+        square_product: the same of small ones that XLA runs on all cores.
         convolution: the same of convolutions.
         grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
         looped_convolution: the same of convolutions within a loop of a program.
@@ -65,6 +66,7 @@ class Costs:
     window: float
     product: float
     small_product: float
+    square_product: float
     convolution: float
     grouped_convolution: float
     looped_convolution: float
@@ -102,6 +104,7 @@ class Costs:
             + self.window * work.windows
             + self.product * work.products
             + self.small_product * work.small_products
+            + self.square_product * work.square_products
             + self.convolution * work.convolutions
             + self.grouped_convolution * work.grouped_convolutions
             + self.looped_convolution * work.looped_convolutions
@@ -114,11 +117,12 @@ _KERNELS = Costs(
     op=600,
     inner_iteration=20_000,
     number=0.8,
-    wide_number=0.15,
+    wide_number=0.25,
     chunked_number=0.35,
     window=0.25,
     product=0.0026,
     small_product=0.0064,
+    square_product=0.0064,
     convolution=0.014,
     grouped_convolution=0.06,
     looped_convolution=0.014,
@@ -140,6 +144,7 @@ _XLA = Costs(
     window=3.0,
     product=0.0027,
     small_product=0.01,
+    square_product=0.0036,
     convolution=0.029,
     grouped_convolution=1.2,
     looped_convolution=0.35,
@@ -157,8 +162,9 @@ _LATER_COSTS = {
         _XLA,
         call=18_500,
         number=0.95,
+        chunked_number=0.3,
         window=1.7,
-        product=0.0022,
+        product=0.0026,
         small_product=0.0045,
         convolution=0.017,
         result=0.1,
@@ -166,7 +172,7 @@ _LATER_COSTS = {
         start=1_000_000,
         start_alone=15_000_000,
     ),
-    KERNELS: _KERNELS,
+    KERNELS: dataclasses.replace(_KERNELS, wide_number=0.15),
 }
 _LATER = (2, 18)
 
