@@ -221,6 +221,15 @@ def test_half_precision_needs_half(ipus):
     assert plan.not_always_live_bytes == nbytes(32, 64, dtype=np.float16) + nbytes(32, 256, dtype=np.float16)
 
 
+def test_halves_are_summed_without_a_copy_of_them_in_float32(ipus):
+    ipus(1)
+    halves = np.ones([512, 64], np.float16)
+    plan = modelled(train(lambda x: tf.reduce_sum(x * x[0, 0], axis=1), halves)[1])
+    assert 0 <= plan.not_always_live_bytes - nbytes(512, 64, dtype=np.float16) - nbytes(512) <= SCALARS
+    kept = modelled(train(lambda x: tf.cast(x, tf.float32) - tf.reduce_sum(tf.cast(x, tf.float32)), halves)[1])
+    assert kept.not_always_live_bytes >= nbytes(512, 64, dtype=np.float16) + nbytes(512, 64)  # it is a result too
+
+
 def sharded(x):
     with scopes.ipu_shard(0):
         hidden = tf.nn.relu(tf.matmul(x, variable("w1", [64, 256])))

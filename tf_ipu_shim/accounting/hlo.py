@@ -35,6 +35,7 @@ _HANDED_ON = frozenset({"parameter", "tuple", "get-tuple-element", "optimization
 _LITERAL_LIMIT = 64
 _INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
 _ALL = range(2**31)
+_SINGLE_OF_HALF = (xla_data_pb2.F16, xla_data_pb2.F32)
 _HOLDING = frozenset({"conditional", "while"})
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
 
@@ -168,6 +169,7 @@ class HloReader:
         made: dict[int, Tree] = {}
         shapes: dict[int, Any] = {}
         taken = _elements_taken(computation, needed)
+        summed = _casts_of_sums(computation, needed)
         for instruction in computation.instructions:
             number = instruction.id
             if number not in needed:
@@ -187,7 +189,8 @@ class HloReader:
                 made[number] = self._branch(instruction, operands, taken[number])
             else:
                 given = [shapes[operand] for operand in instruction.operand_ids]
-                made[number] = self._plain(instruction, operands, given, homes.get(number, -1))
+                home = homes.get(number, -1)
+                made[number] = self._plain(instruction, operands, given, home, number in summed)
         return made[computation.root_id]
 
     def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
@@ -362,7 +365,9 @@ class HloReader:
                 needed.update(instruction.operand_ids)
         return needed
 
-    def _plain(self, instruction: Any, operands: Sequence[Tree], shapes: Sequence[Any], home: int) -> Tree:
+    def _plain(
+        self, instruction: Any, operands: Sequence[Tree], shapes: Sequence[Any], home: int, is_part: bool
+    ) -> Tree:
         block, opcode = self._block, instruction.opcode
         takes = [leaf for operand in operands for leaf in flat(operand)]
         name = self._name(instruction, takes)
@@ -375,12 +380,11 @@ class HloReader:
         size = self._sizes.of_shape(instruction.shape, axis)
         if opcode == "constant":
             return block.add(Value(size, name, "constant", Mode.ALWAYS))
-        if self._sizes.half_floats and opcode == "reduce":
-            takes[0] = self._in_single(instruction, takes[0], shapes[0], name)
         kind = "gradient" if is_gradient(instruction.metadata.op_name) else "temporary"
         # Two copies are none: a conversion to the type it has already, such as around a sum, and XLA's of a result.
         is_view = opcode == "convert" and shapes[0].element_type == instruction.shape.element_type
         is_view |= opcode == "copy" and instruction.metadata.op_name == _RESULTS
+        is_view |= is_part
         mode, of = _memory_of("bitcast" if is_view else opcode, takes)
         number = block.add(Value(size, name, kind, mode, of, home if mode is Mode.IN_PLACE else -1))
         if axis is not None:
@@ -401,17 +405,6 @@ class HloReader:
         if is_tuple:
             return [axis_as_operands(part, shapes, axes) for part in parts]
         return [result_axis(instruction, shapes, axes)]
-
-    def _in_single(self, instruction: Any, operand: int, shape: Any, name: str) -> int:
-        """What is summed of halves: TensorFlow adds them up in float32."""
-        added = self._called(instruction)[0]
-        root = next(one for one in added.instructions if one.id == added.root_id)
-        if shape.element_type != xla_data_pb2.F32 or root.opcode != "add":
-            return operand
-        value = self._block.values[operand]
-        number = self._block.add(Value(2 * value.bytes, name, value.kind))
-        self._block.run(name, (operand,), (number,))
-        return number
 
     def _map(self, instruction: Any, name: str, work: Computation | None) -> None:
         """Tells of a tensor, unless it is only a part of what makes another."""
@@ -440,6 +433,20 @@ class HloReader:
         if name and name != _RESULTS:
             return self._owner_of(name)
         return self._block.values[takes[0]].owner if takes else f"{instruction.opcode} (XLA)"
+
+
+def _casts_of_sums(computation: Any, needed: Container[int]) -> set[int]:
+    """Casts of halves that sums alone take: an IPU adds halves up in float32 without making these."""
+    shapes = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
+    found = {
+        one.id
+        for one in computation.instructions
+        if one.opcode == "convert" and (shapes[one.operand_ids[0]], one.shape.element_type) == _SINGLE_OF_HALF
+    }
+    for instruction in computation.instructions if found else ():
+        if instruction.id in needed:
+            found.difference_update(instruction.operand_ids[1 if instruction.opcode == "reduce" else 0 :])
+    return found - {computation.root_id}
 
 
 def _given_of_a_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> list[int]:
