@@ -60,6 +60,15 @@ def test_element_wise_ops_need_the_same_memory():
     assert planned(with_stand_ins(definition)) == planned(definition) == ([SHAPE], 2 * 4 * 24)
 
 
+def test_so_do_those_that_a_profile_has_as_they_are():
+    definition = function_of(lambda x: tf.abs(tf.floor(tf.math.expm1(x))) * tf.cos(tf.sign(tf.math.ceil(x))))
+    replaced = with_stand_ins(definition)
+    assert {node.op for node in replaced.node_def} == {"Neg", "Mul", "Identity"}
+    assert planned(replaced) == planned(definition) == ([SHAPE], 2 * 4 * 24)
+    assert work_of(replaced) == work_of(definition)
+    assert with_stand_ins(definition, is_profiled=True) is definition
+
+
 def test_the_function_itself_does_not_change():
     definition = function_of(everything)
     before = definition.SerializeToString(deterministic=True)

@@ -21,6 +21,8 @@ _STAND_INS = {
     **dict.fromkeys(("Exp", "Log1p", "Relu", "Relu6", "Rsqrt", "Sigmoid", "Sqrt", "Tanh"), "Neg"),
     **dict.fromkeys(("Relu6Grad", "ReluGrad"), "Maximum"),
 }
+# A profile names what is computed: its tables know of the ops above, whatever XLA's form has in their place.
+_UNPROFILED_STAND_INS = dict.fromkeys(("Abs", "Ceil", "Cos", "Expm1", "Floor", "Sign"), "Neg")
 _BIAS_GRADIENT = "BiasAddGrad"
 _NORMALISATION, _NORMALISATION_GRADIENT = "FusedBatchNormV3", "FusedBatchNormGradV3"
 _OLDER = {_NORMALISATION: "FusedBatchNormV2", _NORMALISATION_GRADIENT: "FusedBatchNormGradV2"}
@@ -47,7 +49,8 @@ def with_stand_ins(function: function_pb2.FunctionDef, is_profiled: bool = False
         {'Tanh'}
     """
     older = frozenset() if is_profiled else _with_older_form(function)
-    replaced = {node.name: node for node in function.node_def if node.name in older or _is_replaceable(node)}
+    stand_ins = _STAND_INS if is_profiled else {**_STAND_INS, **_UNPROFILED_STAND_INS}
+    replaced = {node.name: node for node in function.node_def if node.name in older or _has_one(node, stand_ins)}
     if not replaced:
         return function
     copy = function_pb2.FunctionDef()
@@ -93,8 +96,8 @@ def _make_older(node: node_def_pb2.NodeDef) -> None:
     node.op = _OLDER[node.op]
 
 
-def _is_replaceable(node: node_def_pb2.NodeDef) -> bool:
-    if node.op not in _STAND_INS and node.op != _BIAS_GRADIENT:
+def _has_one(node: node_def_pb2.NodeDef, stand_ins: Mapping[str, str]) -> bool:
+    if node.op not in stand_ins and node.op != _BIAS_GRADIENT:
         return False  # before its attributes are looked at: reading one that a node has not would add it
     if node.attr["T"].type not in _FLOATS:
         return False
@@ -102,7 +105,7 @@ def _is_replaceable(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _stand_in(node: node_def_pb2.NodeDef) -> str:
-    return _STAND_INS.get(node.op, "Sum")
+    return _STAND_INS.get(node.op) or _UNPROFILED_STAND_INS.get(node.op, "Sum")
 
 
 def _rename(node: node_def_pb2.NodeDef, renamed: Mapping[str, str]) -> None:
