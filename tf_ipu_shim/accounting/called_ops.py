@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
+from tf_ipu_shim.accounting.function_copies import rename, without_ops
 from tf_ipu_shim.lowering import op_types
 
 SLOW = frozenset({"Einsum", "LogSoftmax", "Softmax"})
@@ -103,9 +104,7 @@ def _calling(
     replaced = {name: made[content] for name, content in contents.items() if content in made}
     if not replaced:
         return function
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
-    del copy.node_def[:]
+    copy = without_ops(function)
     renamed: dict[str, str] = {}
     for node in function.node_def:
         if node.name not in replaced:
@@ -115,12 +114,7 @@ def _calling(
         _add_call(copy, node, called)
         (output,) = op_types.output_types(node)
         renamed[f"{node.name}:{output}:0"] = f"{_call(node.name)}:output:0"
-    for node in copy.node_def:
-        for index, text in enumerate(node.input):
-            if text in renamed:
-                node.input[index] = renamed[text]
-    for result, tensor in function.ret.items():
-        copy.ret[result] = renamed.get(tensor, tensor)
+    rename(copy, renamed)
     return copy
 
 

@@ -11,10 +11,10 @@ from tf_ipu_shim.accounting import cluster_walk, lone_loops
 from tf_ipu_shim.accounting.accounts import Feed
 from tf_ipu_shim.accounting.batch_axes import Axis
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
-from tf_ipu_shim.accounting.hlo import is_same
 from tf_ipu_shim.accounting.recomputation import interleaves, recompute
 from tf_ipu_shim.accounting.running_order import in_order
 from tf_ipu_shim.accounting.shape_inference import Known, infer
+from tf_ipu_shim.accounting.trees import is_same
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import constants, op_types, vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription

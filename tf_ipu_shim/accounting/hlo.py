@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any, Union
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
 
 from tensorflow.compiler.xla import xla_data_pb2
 
 from tf_ipu_shim.accounting.batch_axes import Axis, axis_as_operands, result_axis
 from tf_ipu_shim.accounting.computations import Context, InstructionReader
+from tf_ipu_shim.accounting.conditionals import Branch, elements_taken, given_of_a_size, hand_on
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.accounting.loop_counters import counters_in
 from tf_ipu_shim.accounting.sizes import Sizes
+from tf_ipu_shim.accounting.trees import Tree, flat, is_same, origin, packed
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
-
-Tree = Union[int, "list[Tree]"]  # a value's number; a list of them for a tuple
 
 Mapped = Callable[[Any, str, str, str, str], None]
 """Takes an instruction, what it is called on the IPU, its op, the function it is in, and a product's compute set."""
@@ -34,7 +34,6 @@ _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apar
 _HANDED_ON = frozenset({"parameter", "tuple", "get-tuple-element", "optimization-barrier"})
 _LITERAL_LIMIT = 64
 _INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
-_ALL = range(2**31)
 _SINGLE_OF_HALF = (xla_data_pb2.F16, xla_data_pb2.F32)
 _HOLDING = frozenset({"conditional", "while"})
 _PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
@@ -150,7 +149,7 @@ class HloReader:
         if instruction.opcode == "get-tuple-element":
             made = by_id[operands[0]]
             if made.opcode == "conditional":
-                return _given_of_a_size(by_id, made, shape_bytes(instruction.shape))
+                return given_of_a_size(by_id, made, shape_bytes(instruction.shape))
             given = by_id[made.operand_ids[0]] if made.opcode == "while" else made
             return [given.operand_ids[instruction.tuple_index]] if given.opcode == "tuple" else []
         if instruction.opcode in UPDATES:
@@ -168,7 +167,7 @@ class HloReader:
             self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
         made: dict[int, Tree] = {}
         shapes: dict[int, Any] = {}
-        taken = _elements_taken(computation, needed)
+        taken = elements_taken(computation, needed)
         summed = _casts_of_sums(computation, needed)
         for instruction in computation.instructions:
             number = instruction.id
@@ -241,7 +240,7 @@ class HloReader:
             gives.append(block.add(value))
         self.axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
         block.run(name, takes, gives, (test, inner), True, self._meeting(instruction, trips))
-        return _packed(initial, iter(gives))
+        return packed(initial, iter(gives))
 
     def _own(self, leaf: int, shape: Any, name: str, others: Sequence[int]) -> int:
         """What a loop writes to has memory of its own: constants, and what it has twice, are copied before."""
@@ -268,7 +267,9 @@ class HloReader:
         inside = [inner for inner, _, _, _ in walked]
         gives = self._fresh(instruction.shape, name)
         self._halve(flat(gives), walked[0][3])
-        self._hand_on(instruction, flat(gives), [flat(operand) for operand in operands[1:]], walked)
+        homes = {index: home for (of, index), home in self._homes_inside.items() if of == instruction.id}
+        given = [flat(operand) for operand in operands[1:]]
+        hand_on(self._block, flat(gives), given, [Branch(*one[:3]) for one in walked], homes)
         for index, number in enumerate(flat(gives)):
             if index not in taken:
                 self._block.values[number] = self._block.values[number]._replace(bytes=0, mode=Mode.NEW, of=())
@@ -277,37 +278,6 @@ class HloReader:
         takes = [leaf for operand in operands for leaf in flat(operand)]
         self._block.run(name, takes, flat(gives), inside, work=self._meeting(instruction, None))
         return gives
-
-    def _hand_on(
-        self,
-        conditional: Any,
-        gives: Sequence[int],
-        given: Sequence[Sequence[int]],
-        walked: Sequence[tuple[Block, list[Tree], Tree, Any]],
-    ) -> None:
-        """Puts a conditional's results where branches have them from that give what they are given.
-
-        All branches: a result is that. Some: it is in that one's memory, and the other branches write over it, where
-        nothing needs it any more. A variable that branches write to is written to in its place.
-        """
-        values = self._block.values
-        handed = [_handed_by_branch(leaves, *one[:3]) for leaves, one in zip(given, walked)]
-        variables: dict[int, list[int]] = {}
-        for leaf in dict.fromkeys(leaf for leaves in given for leaf in leaves):
-            variables.setdefault(origin(self._block, leaf), []).append(leaf)
-        overwritten: set[int] = set()
-        for index, number in enumerate(gives):
-            home = self._homes_inside.get((conditional.id, index), -1)
-            here = {branch[index] for branch in handed}
-            if len(here) == 1 and -1 not in here:
-                values[number] = values[number]._replace(mode=Mode.VIEW, of=tuple(here))
-                continue
-            over = sorted({*(here - {-1}), *variables.get(home, ())})
-            if over:
-                values[number] = values[number]._replace(mode=Mode.IN_PLACE, of=tuple(over), home=home)
-                overwritten.update(over)
-        for leaves, (inner, arguments, _, _) in zip(given, walked):
-            _carry(inner, [one for leaf, one in zip(leaves, flat(arguments[0])) if leaf in overwritten])
 
     def _trips(self, loop: Any) -> int | None:
         """How often a loop runs; None where that is not known, or not wanted."""
@@ -338,7 +308,7 @@ class HloReader:
             leaves = [inner._block.add(outer[leaf]._replace(mode=mode, of=(), home=-1)) for leaf in flat(tree)]
             axes = zip(leaves, map(self.axes.get, flat(tree)))
             inner.axes.update((leaf, axis) for leaf, axis in axes if axis is not None)
-            arguments.append(_packed(tree, iter(leaves)))
+            arguments.append(packed(tree, iter(leaves)))
         results = inner._run(computation, arguments, {})
         inner._block.results = flat(results)
         return inner._block, arguments, results, [inner.axes.get(leaf) for leaf in inner._block.results]
@@ -449,50 +419,6 @@ def _casts_of_sums(computation: Any, needed: Container[int]) -> set[int]:
     return found - {computation.root_id}
 
 
-def _given_of_a_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> list[int]:
-    """What a conditional's branches are given of a size: which of it they make a result of is not looked at."""
-    given = [by_id[number] for number in conditional.operand_ids[1:]]
-    leaves = dict.fromkeys(leaf for one in given if one.opcode == "tuple" for leaf in one.operand_ids)
-    return [leaf for leaf in leaves if shape_bytes(by_id[leaf].shape) == size]
-
-
-def _handed_by_branch(leaves: Sequence[int], inner: Block, arguments: Sequence[Tree], results: Tree) -> list[int]:
-    """For each result of a branch the value outside that it is; -1 for what the branch makes."""
-    outside = dict(zip(flat(arguments[0]), leaves))
-    return [outside.get(origin(inner, number), -1) for number in flat(results)]
-
-
-def _carry(block: Block, arguments: Sequence[int]) -> None:
-    """Lets a block write over some of its arguments."""
-    for argument in arguments:
-        block.values[argument] = block.values[argument]._replace(mode=Mode.CARRIED)
-
-
-def _elements_taken(computation: Any, needed: Container[int]) -> dict[int, Container[int]]:
-    """For each conditional the elements of its result that something takes; all where it is taken whole."""
-    found: dict[int, Container[int]] = {}
-    taken: dict[int, set[int]] = {}
-    for instruction in computation.instructions:
-        if instruction.opcode == "conditional":
-            taken[instruction.id] = set()
-            parts = instruction.shape.tuple_shapes
-            if instruction.id == computation.root_id or not parts or any(part.tuple_shapes for part in parts):
-                found[instruction.id] = _ALL
-        if not taken or instruction.id not in needed:
-            continue
-        for number in instruction.operand_ids:
-            if number in taken and instruction.opcode == "get-tuple-element":
-                taken[number].add(instruction.tuple_index)
-            elif number in taken:
-                found[number] = _ALL
-    return {**taken, **found}
-
-
-def flat(tree: Tree) -> list[int]:
-    """The numbers in a tree, from left to right."""
-    return [tree] if isinstance(tree, int) else [leaf for part in tree for leaf in flat(part)]
-
-
 def _leaves(shape: Any) -> list[Any]:
     """The shapes of arrays in a shape, from left to right."""
     if shape.element_type != xla_data_pb2.TUPLE:
@@ -509,10 +435,6 @@ def _memory_of(opcode: str, takes: Sequence[int]) -> tuple[Mode, tuple[int, ...]
     return (Mode.IN_PLACE, tuple(takes[:1])) if opcode in UPDATES else (Mode.NEW, ())
 
 
-def _packed(structure: Tree, leaves: Iterator[int]) -> Tree:
-    return next(leaves) if isinstance(structure, int) else [_packed(part, leaves) for part in structure]
-
-
 def _integers(by_id: Mapping[int, Any], number: int) -> list[int]:
     """The elements of an instruction's result where they are integer constants; nothing for any other."""
     made = by_id[number]
@@ -524,21 +446,6 @@ def _integers(by_id: Mapping[int, Any], number: int) -> list[int]:
         parts = [_integers(by_id, operand) for operand in made.operand_ids[: _LITERAL_LIMIT + 1]]
         return [element for part in parts for element in part] if all(parts) and len(made.shape.dimensions) == 1 else []
     return list(made.literal.s32s or made.literal.s64s) if made.opcode == "constant" else []
-
-
-def is_same(block: Block, value: int, other: int) -> bool:
-    """Whether a value is another one, or a view of the whole of it."""
-    return value == other or origin(block, value, other) == other
-
-
-def origin(block: Block, value: int, other: int = -1) -> int:
-    """What a value is a view of the whole of, or the value itself; `other` where that is met on the way."""
-    while value != other:
-        here = block.values[value]
-        if here.mode is not Mode.VIEW or len(here.of) != 1 or here.bytes != block.values[here.of[0]].bytes:
-            break
-        value = here.of[0]
-    return value
 
 
 def mark_activations(block: Block) -> None:

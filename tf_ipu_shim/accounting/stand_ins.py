@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_util
 
+from tf_ipu_shim.accounting.function_copies import rename, without_ops
 from tf_ipu_shim.lowering import op_types
 
 _STAND_INS = {
@@ -50,29 +51,23 @@ def with_stand_ins(function: function_pb2.FunctionDef, is_profiled: bool = False
     """
     older = frozenset() if is_profiled else _with_older_form(function)
     stand_ins = _STAND_INS if is_profiled else {**_STAND_INS, **_UNPROFILED_STAND_INS}
-    replaced = {node.name: node for node in function.node_def if node.name in older or _has_one(node, stand_ins)}
-    if not replaced:
+    replaced = {node.name for node in function.node_def if _has_one(node, stand_ins)}
+    if not replaced and not older:
         return function
-    copy = function_pb2.FunctionDef()
-    copy.CopyFrom(function)
-    del copy.node_def[:]
+    copy = without_ops(function)
     renamed: dict[str, str] = {}
-    for node in replaced.values():
-        if node.name not in older:
+    for node in function.node_def:
+        if node.name in replaced:
+            _add_stand_in(copy, node)
             (output,) = op_types.output_types(node)
             (new_output,) = [argument.name for argument in op_types.op_def(_stand_in(node)).output_arg]
             renamed[f"{node.name}:{output}:0"] = f"{node.name}:{new_output}:0"
-    for node in function.node_def:
-        if node.name in replaced and node.name not in older:
-            _add_stand_in(copy, node, renamed)
             continue
         kept = copy.node_def.add()
         kept.CopyFrom(node)
         if node.name in older:
             _make_older(kept)
-        _rename(kept, renamed)
-    for result, tensor in function.ret.items():
-        copy.ret[result] = renamed.get(tensor, tensor)
+    rename(copy, renamed)
     return copy
 
 
@@ -108,16 +103,9 @@ def _stand_in(node: node_def_pb2.NodeDef) -> str:
     return _STAND_INS.get(node.op) or _UNPROFILED_STAND_INS.get(node.op, "Sum")
 
 
-def _rename(node: node_def_pb2.NodeDef, renamed: Mapping[str, str]) -> None:
-    for index, text in enumerate(node.input):
-        if text in renamed:
-            node.input[index] = renamed[text]
-
-
-def _add_stand_in(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDef, renamed: Mapping[str, str]) -> None:
+def _add_stand_in(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDef) -> None:
     made = function.node_def.add(name=node.name, op=_stand_in(node), input=node.input)
     made.attr["T"].type = node.attr["T"].type
-    _rename(made, renamed)
     if node.op == _BIAS_GRADIENT:
         # All axes but the last one; how many these are is known to XLA, not here.
         data = made.input[0]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
-from tf_ipu_shim.accounting.hlo import is_gradient
+from tf_ipu_shim.accounting.instructions import is_gradient
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.reachable import reachable
 

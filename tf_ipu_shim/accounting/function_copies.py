@@ -1,0 +1,34 @@
+"""Copies of functions that are only looked at, with other ops in the place of some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tensorflow.core.framework import function_pb2
+
+
+def without_ops(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """A copy that has its signature and results, and waits for its ops.
+
+    Args:
+        function: stays as it is.
+    """
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(function)
+    del copy.node_def[:]
+    return copy
+
+
+def rename(function: function_pb2.FunctionDef, renamed: Mapping[str, str]) -> None:
+    """Has ops and results take tensors by other names.
+
+    Args:
+        function: is changed.
+        renamed: the name of a tensor now by the one before.
+    """
+    for node in function.node_def:
+        for index, text in enumerate(node.input):
+            if text in renamed:
+                node.input[index] = renamed[text]
+    for result, tensor in function.ret.items():
+        function.ret[result] = renamed.get(tensor, tensor)
