@@ -11,7 +11,7 @@ from tf_ipu_shim.accounting.io_tiles import io_tiles_of
 from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
-from tf_ipu_shim.compiling import dumps, profiles, studies
+from tf_ipu_shim.compiling import dumps, other_devices, profiles, studies
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
 from tf_ipu_shim.compiling.execution_choice import choose, is_short
 from tf_ipu_shim.compiling.profiles import RunLog
@@ -116,6 +116,7 @@ class _Lowering:
     def run(self) -> Lowered:
         """Lowers, plans and settles."""
         plannings_of(self._device.options)  # refuses what Poplar would, also where no memory is planned
+        other_devices.tell(self._diagnostics, self._request)
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
             runs = self._with_calls(program)

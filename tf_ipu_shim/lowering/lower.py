@@ -20,7 +20,6 @@ from tf_ipu_shim.lowering import (
     narrow_casts,
     needed,
     nested_calls,
-    other_devices,
     outlined_arguments,
     outside_scopes,
     overlap,
@@ -80,7 +79,6 @@ def lower(
     """
     functions = Functions(request.library, request.function)
     nested_calls.refuse_too_deep(Diagnostics(call), functions)
-    other_devices.tell(Diagnostics(call), functions, request.ordinal)
     pipelines.check_counts(functions)
     feeds.check_outfeeds(functions, request.ordinal)
     feed_order.put_in_order(functions)
