@@ -13,7 +13,7 @@ from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes, ops
 
-from tf_ipu_shim import keras2, plugin
+from tf_ipu_shim import keras2
 from tf_ipu_shim.building.feeds import feed_arguments
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedQueue
@@ -72,8 +72,8 @@ class _Infeed(IPUInfeedQueue):
     def __del__(self) -> None:
         """The model's programs, which alone know the queue, go with it; its dataset has threads, which would stay."""
         if getattr(self, "_initialized", False) and not sys.is_finalizing():
-            with context.eager_mode(), ops.device("/device:CPU:0"):
-                plugin.load().ops.ipu_delete_infeed(feed_id=self._id)
+            with context.eager_mode():
+                _ = self.deleter
 
 
 class OutfeedManager:
