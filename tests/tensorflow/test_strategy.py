@@ -251,6 +251,7 @@ def test_scopes_of_another_device_in_a_program_are_told_of(ipus, monkeypatch, ca
     printed = capfd.readouterr().err
     assert "/device:IPU:1 has no effect in scoped, all of which is compiled for /device:IPU:0: mul" in printed
     assert "test_strategy.py" in printed and "ipu.scopes.ipu_shard" in printed
+    assert printed.count("has no effect") == 1
 
 
 @pytest.mark.parametrize(("device", "error"), [("IPU:0", ValueError), (0, TypeError)])

@@ -4,8 +4,9 @@ memory_plan        makes the plan, records it, raises out of memory
 faults             the warning that reports a bug in all this
 memory_walk, function_walk, cluster_walk   walk through the emitted functions in running order
 lone_loops         cycles of loops that XLA cannot have by themselves
-hlo, compiler_ir   XLA's form of one program, and how to get it
-stand_ins          ops of equal memory for those that TensorFlow brings into XLA's form slowly
+hlo, compiler_ir   XLA's form of one program, and how to get it (conditionals, trees)
+stand_ins          ops of equal memory for those that TensorFlow brings into XLA's form slowly (function_copies)
+called_ops         such ops that must stay, made once where there are several alike
 shape_inference    shapes of ops outside XLA programs
 variable_kinds     weights, optimizer state and accumulators, told apart by data flow
 storage            whether a tensor is on the chip, in remote memory, whole or shared by replicas
