@@ -247,6 +247,48 @@ for name in ["late", "next"][rank:]:
 print(json.dumps(found))
 """
 
+ORDERS = """
+import json
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ipu import distributed
+from tensorflow.python.ipu.distributed import host_collective_ops
+from tf_ipu_shim.runtime import collectives, job
+
+tf.config.threading.set_inter_op_parallelism_threads(2)
+rank = job.current().rank
+found = {}
+values = {name: tf.constant([10.0 * rank + number]) for number, name in enumerate("abcdef")}
+order = sorted(values, reverse=rank == 1)
+
+@tf.function
+def all_of_them(a, b, c, d, e, f):
+    given = dict(zip("abcdef", (a, b, c, d, e, f)))
+    results = {}
+    for name in order:  # backwards in the second process
+        gathered = host_collective_ops.allgather(given[name])
+        total = host_collective_ops.allreduce(given[name], tf.distribute.ReduceOp.SUM)
+        results[name] = tf.concat([tf.reshape(gathered, [-1]), total], 0)
+        host_collective_ops.broadcast(given[name], 1)  # nothing needs it
+    return results
+
+for _ in range(3):
+    results = all_of_them(*values.values())
+found["function"] = {name: result.numpy().tolist() for name, result in results.items()}
+
+with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    fed = {name: tf.compat.v1.placeholder(tf.float32, [1], name=name) for name in values}
+    sums = {name: distributed.allreduce(fed[name], op=distributed.Sum) for name in order[:2] + order[-2:]}
+    gathered = [session.run(sums[name], {fed[name]: values[name].numpy()}).tolist() for name in sorted(sums)]
+    found["session"] = gathered
+
+numbers = {name: collectives.start("sum", name, [np.float32(rank + 1)]) for name in order}
+found["started"] = [float(collectives.finish(name, numbers[name])[0]) for name in order]
+several = [collectives.start("sum", "one name", [np.float32(10 * number + rank)]) for number in range(5)]
+found["of one name"] = [float(collectives.finish("one name", number)[0]) for number in reversed(several)]
+print(json.dumps(found))
+"""
+
 
 def run_job(python, script, size, **more):
     """What each process of a job prints; `more` is the environment by rank, or for all."""
@@ -286,6 +328,16 @@ def test_collectives(python):
     check_collectives(run_job(python, COLLECTIVES, 3))
 
 
+def test_processes_that_come_to_collectives_in_different_orders(python):
+    """An operation without a name goes by its tensor's, and who begins one waits for nobody."""
+    for found in run_job(python, ORDERS, 2):
+        wanted = {name: [number, 10 + number, 10 + 2 * number] for number, name in enumerate("abcdef")}
+        assert found["function"] == wanted
+        assert found["session"] == [[10 + 2 * number] for number in (0, 1, 4, 5)]
+        assert found["started"] == [3] * 6
+        assert found["of one name"] == [20 * number + 1 for number in reversed(range(5))]
+
+
 @pytest.mark.slow
 def test_processes_at_different_addresses(python):
     """As on several machines: nothing but addresses says where the others are."""
@@ -308,7 +360,8 @@ def test_workers_of_a_tf_config(python):
 def test_a_process_that_does_not_come_is_named_with_the_time_that_was_waited(python):
     first, second = run_job(python, LATE, 2, TF_IPU_SHIM_COLLECTIVE_SECONDS="3")
     assert len(first) == 2 and len(second) == 1, "all calls fail: the processes are not at the same place any more"
-    assert "late: not all 2 processes came to it within 3 s" in first[0] and first[1] == first[0]
+    assert "sum of 'late' in the process of rank 0: not all 2 processes came to it within 3 s" in first[0]
+    assert first[1] == first[0]
     assert "Start the job again, with more time in TF_IPU_SHIM_COLLECTIVE_SECONDS" in first[0]
 
 

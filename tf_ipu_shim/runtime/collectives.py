@@ -6,10 +6,12 @@ run. What a process gives says which operation it is in, so that processes that 
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from tf_ipu_shim.runtime import job
 from tf_ipu_shim.runtime.peers import CollectiveError, Peers
 
-__all__ = ["CollectiveError", "combine", "disagreement", "run"]
+__all__ = ["CollectiveError", "combine", "disagreement", "finish", "run", "start"]
 
 _NUMBER_BYTES = 8
 # What a process gives first: the length of its message, and its beginning. Most messages end there.
@@ -25,6 +27,11 @@ _BEGINNING = 512
 _peers: Peers | None = None
 _lock = threading.Lock()
 _turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+_Results = Future[list[np.ndarray]]
+# What was started and not finished, by name and number: a graph whose result nothing needs never finishes it.
+_started: defaultdict[str, dict[int, _Results]] = defaultdict(dict)
+_numbers = itertools.count()
+_MOST_UNFINISHED = 64
 
 
 def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> list[np.ndarray]:
@@ -57,12 +64,81 @@ def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> li
     with _lock:
         turn = _turns[name]
     with turn:
-        given = [_unpack(one) for one in _exchange(name, message)]
+        given = [_unpack(one) for one in _exchange(name, _title(kind, name), message)]
     calls, parts = [header for header, _ in given], [values for _, values in given]
     problem = disagreement(calls)
     if problem:
         raise CollectiveError(problem)
     return combine(call, parts)
+
+
+def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> int:
+    """Begins a collective operation and waits for nobody, so that processes may begin theirs in different orders.
+
+    Operations of one name follow each other as they were started.
+
+    Args:
+        kind: as for `run`.
+        name: as for `run`.
+        arrays: as for `run`.
+        root: as for `run`.
+
+    Returns:
+        What `finish` takes.
+
+    Example:
+        >>> (total,) = finish("loss", start("sum", "loss", [np.ones(3)]))
+        >>> total.tolist()  # in a job of one process
+        [1.0, 1.0, 1.0]
+    """
+    # TensorFlow may use the memory of what it gave for something else.
+    arrays = [np.array(array) for array in arrays]
+    result: _Results = Future()
+    with _lock:
+        number = next(_numbers)
+        unfinished = _started[name]
+        before = list(unfinished.values())[-1] if unfinished else None
+        unfinished[number] = result
+        for old in list(unfinished)[:-_MOST_UNFINISHED]:
+            if unfinished[old].done():
+                del unfinished[old]
+
+    def work() -> None:
+        if before is not None:
+            before.exception()  # waits, whatever comes of it
+        try:
+            result.set_result(run(kind, name, arrays, root))
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=work, name=_title(kind, name), daemon=True).start()
+    return number
+
+
+def finish(name: str, number: int) -> list[np.ndarray]:
+    """Waits for a collective operation.
+
+    Args:
+        name: of the operation.
+        number: what `start` gave.
+
+    Returns:
+        As `run`.
+
+    Raises:
+        CollectiveError: as by `run`.
+    """
+    with _lock:
+        result = _started[name][int(number)]
+    try:
+        return result.result()
+    finally:
+        with _lock:
+            _started[name].pop(int(number), None)
+
+
+def _title(kind: str, name: str) -> str:
+    return f"{kind} of {name!r}"
 
 
 def _join() -> Peers:
@@ -74,7 +150,7 @@ def _join() -> Peers:
         return _peers
 
 
-def _exchange(name: str, message: bytes) -> list[bytes]:
+def _exchange(name: str, title: str, message: bytes) -> list[bytes]:
     """The messages of all ranks, of any lengths."""
     peers = _join()
     numbers = np.zeros(-(-len(message) // _NUMBER_BYTES), np.int64)
@@ -82,14 +158,14 @@ def _exchange(name: str, message: bytes) -> list[bytes]:
     first = np.zeros(_BEGINNING, np.int64)
     first[0] = len(message)
     first[1 : len(numbers) + 1] = numbers[: _BEGINNING - 1]
-    beginnings = peers.gather(name, first)
+    beginnings = peers.gather(name, first, title)
     lengths = beginnings[:, 0]
     parts = [beginnings[:, 1:]]
     left = -(-int(lengths.max()) // _NUMBER_BYTES) - (_BEGINNING - 1)
     if left > 0:
         rest = np.zeros(left, np.int64)
         rest[: max(0, len(numbers) - (_BEGINNING - 1))] = numbers[_BEGINNING - 1 :]
-        parts.append(peers.gather(f"{name}/rest", rest))
+        parts.append(peers.gather(f"{name}/rest", rest, title))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint8)
     return [row[:length].tobytes() for row, length in zip(rows, lengths)]
 

@@ -91,12 +91,13 @@ class Peers:
         """How many processes there are."""
         return len(self._addresses)
 
-    def gather(self, name: str, numbers: np.ndarray) -> np.ndarray:
+    def gather(self, name: str, numbers: np.ndarray, title: str = "") -> np.ndarray:
         """Gives numbers to all processes, and takes theirs.
 
         Args:
             name: the same in every process; calls of one name follow each other.
             numbers: int64, shape [numbers], as many in every process.
+            title: what errors say of it; the name when left out.
 
         Returns:
             int64, shape [processes, numbers], by rank.
@@ -114,7 +115,7 @@ class Peers:
             result = self._session.run(gathered, {given: numbers, instance: len(numbers)}, options=options)
         except errors_impl.OpError as error:
             # TensorFlow's collective runtime works no more in this process after an error.
-            self._broken = self._explained(name, error)
+            self._broken = self._explained(title or name, error)
             raise CollectiveError(self._broken) from error
         return np.reshape(result, [self.size, len(numbers)])
 
@@ -154,16 +155,17 @@ class Peers:
     def _ended(self, rank: int) -> str:
         return f"The process of rank {rank} has ended, or cannot be reached at {self._addresses[rank]} any more."
 
-    def _explained(self, name: str, error: errors_impl.OpError) -> str:
+    def _explained(self, title: str, error: errors_impl.OpError) -> str:
         if isinstance(error, errors_impl.DeadlineExceededError):
             return (
-                f"Collective operation {name}: not all {self.size} processes came to it within {self._seconds:g} s. "
-                f"One has stopped, or does something else. Start the job again, with more time in {SECONDS}."
+                f"Collective operation {title} in the process of rank {self._rank}: not all {self.size} processes "
+                f"came to it within {self._seconds:g} s. One has stopped, or does something else. Start the job again, "
+                f"with more time in {SECONDS}."
             )
         # What was passed on from process to process: the first one named is the one that nobody reached.
         lost = _TARGET.search(error.message)
         reason = self._ended(int(lost.group(1))) if lost else error.message
-        return f"Collective operation {name}: {reason}"
+        return f"Collective operation {title}: {reason}"
 
 
 def _seconds() -> float:

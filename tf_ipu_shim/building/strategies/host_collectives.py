@@ -1,4 +1,8 @@
-"""TensorFlow ops for collective operations between the processes of a job, with gradients."""
+"""TensorFlow ops for collective operations between the processes of a job, with gradients.
+
+In a graph an operation is two ops on the host: one begins it and waits for nobody, the other waits for the others.
+What stands first in one process may then stand last in another.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from tensorflow.python.distribute import reduce_util
 from tensorflow.python.eager import context
-from tensorflow.python.framework import ops, tensor_shape
+from tensorflow.python.framework import dtypes, ops, tensor_shape
 from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_ops
 
 from tf_ipu_shim.building import scopes, tracing
@@ -138,13 +143,19 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
             return [ops.convert_to_tensor(array) for array in arrays]
     key = name or ops.get_default_graph().unique_name(f"host_{kind}")
 
-    def run(*arrays: Any) -> list[Any]:
-        return collectives.run(kind, key, arrays, root)
+    def start(*arrays: Any) -> Any:
+        return np.int64(collectives.start(kind, key, arrays, root))
 
-    with _on_host(), _in_order():
-        results: list[Any] = as_list(
-            script_ops.numpy_function(run, list(tensors), [tensor.dtype for tensor in tensors])
-        )
+    def finish(number: Any) -> list[Any]:
+        return collectives.finish(key, int(number))
+
+    with _on_host():
+        # TensorFlow has what keeps state in a function follow each other, and so all of these beginnings.
+        started = script_ops.numpy_function(start, list(tensors), dtypes.int64)
+        with _in_order():
+            results: list[Any] = as_list(
+                script_ops.numpy_function(finish, [started], [tensor.dtype for tensor in tensors], stateful=False)
+            )
     for tensor, result in zip(tensors, results):
         shape = tensor.shape
         if kind == "gather" and shape.rank is not None:
@@ -155,10 +166,10 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
 
 @contextmanager
 def ordered() -> Iterator[None]:
-    """Has the exchanges made inside follow each other, in graphs that would start them in any order.
+    """Has the exchanges made inside be waited for one after the other, in graphs that would do so in any order.
 
-    A process has few threads that run ops, and an exchange holds one until all processes have come to it: processes
-    that started with different ones would wait for each other.
+    A process has few threads that run ops, and each exchange that is waited for holds one: processes that all wait
+    for different ones would have no thread left to begin the others.
     """
     graph = ops.get_default_graph()
     before = getattr(graph, _ORDERED, False)
@@ -191,6 +202,27 @@ def _on_host() -> Any:
     if tracing.in_compilation() and not marked:
         return scopes.host_part("host_collective")
     return ops.device(_HOST)
+
+
+def name_of(tensor: Any, kind: str) -> str | None:
+    """What a collective operation of a script's is called where the script gives no name: it goes by its tensor's.
+
+    Processes may then come to several such operations in any order, as long as their graphs name the tensors alike.
+
+    Args:
+        tensor: what is given to the operation.
+        kind: of the operation.
+
+    Returns:
+        A name that nothing else in the graph has; None for a value, which has none.
+
+    Example:
+        >>> name_of(tf.constant(1.0), "sum") is None
+        True
+    """
+    if not isinstance(tensor, ops.Tensor) or hasattr(tensor, "numpy"):
+        return None
+    return str(ops.get_default_graph().unique_name(f"{kind}_{tensor.op.name}"))
 
 
 def is_mean(reduce_op: Any) -> bool:

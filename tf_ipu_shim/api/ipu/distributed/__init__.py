@@ -39,7 +39,7 @@ def allreduce(
     Args:
         tensor: of the same shape in every process.
         op: `Average` (when left out) or `Sum`; or a `tf.distribute.ReduceOp`.
-        tensor_name: the same in every process; made up when left out. SDK 2.6 has `prescale_factor` here.
+        tensor_name: the same in every process; its tensor's name when left out. SDK 2.6 has `prescale_factor` here.
         postscale_factor: what the result is multiplied by.
         prescale_factor: what the tensor is multiplied by.
         value: `tensor`, as it is called for TensorFlow 2.
@@ -64,7 +64,8 @@ def allreduce(
     given = tensor if value is None else value
     if prescale_factor != 1.0:
         given = given * prescale_factor
-    (result,) = host_collectives.all_reduce([given], mean, tensor_name)
+    name = tensor_name or host_collectives.name_of(given, "allreduce")
+    (result,) = host_collectives.all_reduce([given], mean, name)
     return result if postscale_factor == 1.0 else result * postscale_factor
 
 
@@ -73,7 +74,7 @@ def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None,
 
     Args:
         tensor: of the same shape in every process but for the first axis.
-        name: the same in every process; made up when left out.
+        name: the same in every process; its tensor's name when left out.
         value: `tensor`, as it is called for TensorFlow 2.
         tensor_name: `name`, as it is called for TensorFlow 2.
 
@@ -86,7 +87,8 @@ def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None,
         >>> allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
         [1.0]
     """
-    return host_collectives.all_gather(tensor if value is None else value, name or tensor_name)
+    given = tensor if value is None else value
+    return host_collectives.all_gather(given, name or tensor_name or host_collectives.name_of(given, "allgather"))
 
 
 def broadcast(
@@ -102,7 +104,7 @@ def broadcast(
     Args:
         tensor: of the same shape in every process.
         root_rank: the process whose tensor it is.
-        name: the same in every process; made up when left out.
+        name: the same in every process; its tensor's name when left out.
         value: `tensor`, as it is called for TensorFlow 2.
         tensor_name: `name`, as it is called for TensorFlow 2.
 
@@ -118,7 +120,9 @@ def broadcast(
         >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()
         [1.0]
     """
-    return host_collectives.broadcast(tensor if value is None else value, root_rank, name or tensor_name)
+    given = tensor if value is None else value
+    called = name or tensor_name or host_collectives.name_of(given, "broadcast")
+    return host_collectives.broadcast(given, root_rank, called)
 
 
 def _is_mean(op: Any) -> bool:

@@ -13,7 +13,7 @@ def allreduce(value: Any, reduce_op: Any, tensor_name: str | None = None) -> Any
     Args:
         value: a tensor, of the same shape in every instance.
         reduce_op: `tf.distribute.ReduceOp.SUM` or `MEAN`.
-        tensor_name: the same in every instance; made up when left out.
+        tensor_name: the same in every instance; its tensor's name when left out.
 
     Returns:
         The reduced tensor.
@@ -27,7 +27,8 @@ def allreduce(value: Any, reduce_op: Any, tensor_name: str | None = None) -> Any
         >>> allreduce(tf.constant([1.0]), tf.distribute.ReduceOp.MEAN).numpy().tolist()  # in a job of one process
         [1.0]
     """
-    return host_collectives.all_reduce([value], host_collectives.is_mean(reduce_op), tensor_name)[0]
+    name = tensor_name or host_collectives.name_of(value, "allreduce")
+    return host_collectives.all_reduce([value], host_collectives.is_mean(reduce_op), name)[0]
 
 
 def allgather(value: Any, tensor_name: str | None = None) -> Any:
@@ -35,7 +36,7 @@ def allgather(value: Any, tensor_name: str | None = None) -> Any:
 
     Args:
         value: a tensor, of the same shape in every instance.
-        tensor_name: the same in every instance; made up when left out.
+        tensor_name: the same in every instance; its tensor's name when left out.
 
     Returns:
         The tensors in the order of instances, shape [instances, ...].
@@ -49,7 +50,7 @@ def allgather(value: Any, tensor_name: str | None = None) -> Any:
         >>> allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
         [[1.0]]
     """
-    return host_collectives.all_stacked(value, tensor_name)
+    return host_collectives.all_stacked(value, tensor_name or host_collectives.name_of(value, "allgather"))
 
 
 def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) -> Any:
@@ -58,7 +59,7 @@ def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) ->
     Args:
         value: a tensor, of the same shape in every instance.
         root_rank: the instance whose tensor it is.
-        tensor_name: the same in every instance; made up when left out.
+        tensor_name: the same in every instance; its tensor's name when left out.
 
     Returns:
         That tensor.
@@ -72,7 +73,8 @@ def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) ->
         >>> broadcast(tf.constant([1.0])).numpy().tolist()
         [1.0]
     """
-    return host_collectives.broadcast(value, root_rank, tensor_name)
+    name = tensor_name or host_collectives.name_of(value, "broadcast")
+    return host_collectives.broadcast(value, root_rank, name)
 
 
 # Their names in SDK 3.0.
