@@ -69,6 +69,14 @@ def test_so_do_those_that_a_profile_has_as_they_are():
     assert with_stand_ins(definition, is_profiled=True) is definition
 
 
+def test_all_of_many_results_are_renamed():
+    definition = function_of(lambda x: [tf.nn.relu(x + float(number)) for number in range(40)])
+    relus = [node.name for node in definition.node_def if node.op == "Relu"]
+    for (result, _), relu in zip(sorted(definition.ret.items()), relus):  # as the stages of a pipeline give theirs
+        definition.ret[result] = f"{relu}:activations:0"
+    assert sorted(with_stand_ins(definition).ret.values()) == sorted(f"{relu}:y:0" for relu in relus)
+
+
 def test_the_function_itself_does_not_change():
     definition = function_of(everything)
     before = definition.SerializeToString(deterministic=True)

@@ -30,5 +30,5 @@ def rename(function: function_pb2.FunctionDef, renamed: Mapping[str, str]) -> No
         for index, text in enumerate(node.input):
             if text in renamed:
                 node.input[index] = renamed[text]
-    for result, tensor in function.ret.items():
+    for result, tensor in list(function.ret.items()):  # a map of protobuf loses its place where it is written to
         function.ret[result] = renamed.get(tensor, tensor)
