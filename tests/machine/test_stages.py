@@ -2,10 +2,10 @@
 
 import itertools
 import random
+import types
 
 import pytest
 
-from tf_ipu_shim import fitting
 from tf_ipu_shim.fitting import stages, text
 from tf_ipu_shim.fitting.stages import Layer
 from tf_ipu_shim.machine.chips import CHIPS
@@ -69,9 +69,52 @@ def test_names_of_layers():
     assert names.layer_of("while/loss/Mean/reduce") == ""
 
 
+def test_names_of_layers_in_stages():
+    names = stages._Names({"first", "second"}, in_stages=True)
+    for name in (
+        "while/while/add/add.1/Op/Add",
+        "drop/random_uniform/rng/uniform",
+        "loss/Cast/convert",
+        "first/MatMul/dot",
+        "drop/Mul/fusion",
+        "second/MatMul/dot",
+        "loss/Mean/reduce",
+        "gradients/second/MatMul_grad/MatMul/dot",
+        "drop/Mul/fusion",  # recomputed
+    ):
+        names.see(name)
+    assert names.order == ["first", "second"]
+    assert names.layer_of("gradients/drop/Mul_grad/Mul/fusion") == "first"
+    assert names.layer_of("gradients/second/MatMul_grad/MatMul/dot") == "second"
+    assert names.layer_of("loss/Cast/convert") == "second"
+
+
+def test_a_pipeline_is_cut_into_no_fewer_stages():
+    layers = [Layer(str(number), 1, 0, 0, 0) for number in range(6)]
+    assert [len(stages.split(layers, CHIP, least).stages) for least in (2, 3, 5)] == [2, 3, 5]
+
+
+@pytest.mark.parametrize(
+    "now, fits, expected",
+    [
+        ([0, 1, 1, 1], True, (("a", "b"), ("c", "d"))),  # 2 of work where the busiest had 3
+        ([0, 0, 1, 1], True, None),  # it is balanced
+        ([0, 0, 1, 1], False, (("a", "b"), ("c", "d"))),  # but does not fit
+    ],
+)
+def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
+    layers = [Layer(name, 1, 0, 0, 0, ipu) for name, ipu in zip("abcd", now)]
+    monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
+    program = types.SimpleNamespace(blocks={0: None, 1: None})
+    found = stages.better(program, CHIP, fits)
+    assert (None if found is None else found.stages) == expected
+
+
 def test_the_first_chip_with_a_split_is_taken(monkeypatch):
     layers = [Layer("a", 1, 300 << 20, 0, 0), Layer("b", 1, 400 << 20, 0, 0)]  # more than the 304 MiB of a GC2
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
-    lines = text._stages(None, fitting.systems_for([], ["gc2", "gc200"], 2))
+    program = types.SimpleNamespace(blocks={0: None})
+    estimates = [types.SimpleNamespace(chip=CHIPS[name], fits=True) for name in ("gc2", "gc200")]
+    lines = text._stages(program, estimates)
     assert lines[0] == "  As a pipeline of 2 stages on gc200, cycles balanced (Keras):"
     assert "    begins = {'a': 0, 'b': 1}" in lines

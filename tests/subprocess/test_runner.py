@@ -83,6 +83,7 @@ def test_options_reach_the_environment(python, spelling):
         (["no_such_file.py"], "can't open file 'no_such_file.py': there is no such file in "),
         (["empty"], "the directory has no __main__.py"),
         (["--memory-json", "nowhere/m.json", __file__], "--memory-json: there is no directory 'nowhere'"),
+        (["--baseline", "nowhere.json", __file__], "--baseline: there is no file 'nowhere.json'; --write-base"),
         (["--memory-svg", "empty", __file__], "--memory-svg: 'empty' is a directory"),
     ],
 )

@@ -208,6 +208,34 @@ def test_the_stages_that_are_printed_can_be_pasted(studied):
     assert numbers[0] == numbers[1] == 0 and numbers[-1] == 1 and numbers == sorted(numbers)
 
 
+def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
+    keras = keras2.public()
+
+    def steps_of(cut):
+        def run():
+            widths = (64, 512, 512, 512, 8)
+            layers = [keras.layers.Dense(width, "relu", name=f"layer{place}") for place, width in enumerate(widths)]
+            model = keras.Sequential([keras.Input([20]), *layers[:2], keras.layers.Dropout(0.1), *layers[2:]])
+            cut(model)
+            model.set_pipelining_options(gradient_accumulation_steps_per_replica=8)
+            model.compile("sgd", "mse", steps_per_execution=8)
+            model.fit(np.zeros([64, 20], np.float32), np.zeros([64, 8], np.float32), batch_size=8, verbose=0)
+
+        return max(studied(run, 2), key=lambda one: one.steps)
+
+    def pastes(model):
+        exec(textwrap.dedent("\n".join(pasted(lines))), {"model": model})
+
+    chip = CHIPS["gc200"]
+    uneven = steps_of(lambda model: model.set_pipeline_stage_assignment([0, 1, 1, 1, 1, 1]))
+    lines = stages.to_text(stages.better(uneven, chip, fits=True), chip)
+    even = steps_of(pastes)
+    assert uneven.plan.coarse == even.plan.coarse == ()
+    assert [layer.ipu for layer in stages.layers_of(uneven, chip)] == [0, 1, 1, 1, 1]
+    assert len(even.blocks) == 2 and stages.better(even, chip, fits=True) is None
+    assert fitting.estimate(even, chip).cycles < 0.8 * fitting.estimate(uneven, chip).cycles
+
+
 def pasted(lines):
     """What a user pastes of the lines: the script's own."""
     return lines[next(number for number, line in enumerate(lines) if "begins =" in line) :]

@@ -153,6 +153,13 @@ def test_verdicts():
     assert emulated.verdict("tensorflow.python.ipu.config", "Nobody").state == emulated.MISSING
 
 
+def test_lines_of_a_message_stay_lines(tmp_path):
+    why = "Out of memory.\nLargest owners:\n      4 bytes  weight  w\n\n" + "long " * 30
+    text = porting.to_text([porting.Finding(Kind.REFUSED, tmp_path / "a.py", 3, "InternalError", why)])
+    assert text.splitlines()[2:5] == ["      Out of memory.", "      Largest owners:", "            4 bytes  weight  w"]
+    assert len(text.splitlines()) == 7 and max(map(len, text.splitlines()[2:])) <= 118
+
+
 def test_the_command_reads_a_script(tmp_path, capsys):
     script = tmp_path / "script.py"
     script.write_text(CONFIGURED + "raise RuntimeError('it ran')\n")

@@ -11,6 +11,7 @@ import traceback
 from tf_ipu_shim import porting
 from tf_ipu_shim.cli import runner
 from tf_ipu_shim.porting import traps
+from tf_ipu_shim.runtime import error_texts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +67,7 @@ def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Pa
         place = own[-1] if own else None
         path = pathlib.Path(os.path.abspath(place.filename)) if place else script
         line = place.lineno or 0 if place else 0
-        why = str(failure).strip() or "without a message"
+        why = error_texts.clean(str(failure)) or "without a message"
         found.append(porting.Finding(porting.Kind.REFUSED, path, line, type(failure).__name__, why))
     accepted = sys.modules.get("tf_ipu_shim.runtime.accepted")
     for name, value in (accepted.arguments() if accepted else {}).items():

@@ -47,6 +47,8 @@ def problem(options: argparse.Namespace) -> str | None:
     if options.baseline:
         try:
             baseline.read(options.baseline)
+        except FileNotFoundError:
+            return f"--baseline: there is no file {options.baseline!r}; --write-baseline writes it"
         except (OSError, ValueError) as error:
             return f"--baseline: {error}"
     for option, name in _FILES.items():

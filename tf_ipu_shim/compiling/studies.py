@@ -49,5 +49,6 @@ def add(
             replicas,
             steps,
             items * replicas,
+            request.is_keras,
         )
     )

@@ -1,7 +1,8 @@
-"""A split of a Keras model's layers into pipeline stages, from a program that has all of them on one IPU.
+"""A split of a Keras model's layers into pipeline stages, from a program that has all of them on one IPU, or a pipeline's.
 
-Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`. A
-layer's optimizer work is not named after it and is left out, as its weights' sizes balance it much as its products do.
+Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`; in a
+pipeline's stages `dense/MatMul`, `gradients/dense/MatMul_grad/...`. A layer's optimizer work is not named after it and is
+left out, as its weights' sizes balance it much as its products do.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from tf_ipu_shim.machine.cycles import Entry, timeline_of
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.runtime.study import Studied
 
-_GRADIENT = "gradient_tape/"
+_GRADIENTS = ("gradient_tape/", "gradients/")
 _STAGES = (2, 4, 8, 16)
+_WORTH = 0.95
+"""A pipeline is cut anew where its busiest stage has at most this part of its work left."""
 
 
 class Layer(NamedTuple):
@@ -29,6 +32,7 @@ class Layer(NamedTuple):
         kept_bytes: its weights and their optimizer state.
         weight_bytes: its weights, of which a pipeline accumulates the gradients.
         activation_bytes: what the backward pass needs of it for one mini-batch.
+        ipu: where it is now.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Layer(NamedTuple):
     kept_bytes: int
     weight_bytes: int
     activation_bytes: int
+    ipu: int = 0
 
 
 class Split(NamedTuple):
@@ -53,67 +58,86 @@ class Split(NamedTuple):
 
 
 def layers_of(program: Studied, chip: Chip) -> list[Layer]:
-    """The layers with weights of a program on one IPU, in the order in which they run; none where names tell none.
+    """The layers with weights of a program, in the order in which they run; none where names tell none.
 
     Args:
-        program: from a study.
+        program: from a study. Of those on several IPUs only Keras' have layers: they are pipelines.
         chip: whose cycles count.
     """
-    if len(program.blocks) != 1:
+    if len(program.blocks) != 1 and not program.is_keras:
         return []
-    (block,) = program.blocks.values()
     kept: dict[str, int] = collections.Counter()
     weights: dict[str, int] = collections.Counter()
-    for value in block.values:
-        layer, slash, _ = value.owner.partition("/")
-        if value.mode is Mode.ALWAYS and slash and value.kind in ("weight", "optimizer_state"):
-            kept[layer] += value.bytes
-            weights[layer] += value.bytes if value.kind == "weight" else 0
-    names = _Names(weights)
-    ops = list(_ops(timeline_of(program.blocks, chip, 1).entries, 1.0))
+    places: dict[str, int] = {}
+    for ipu, block in program.blocks.items():
+        for value in block.values:
+            layer, slash, _ = value.owner.partition("/")
+            if value.mode is Mode.ALWAYS and slash and value.kind in ("weight", "optimizer_state"):
+                kept[layer] += value.bytes
+                weights[layer] += value.bytes if value.kind == "weight" else 0
+                places.setdefault(layer, ipu)
+    names = _Names(weights, in_stages=len(program.blocks) > 1)
+    ops = list(_ops(timeline_of(program.blocks, chip, program.ipus).entries, 1.0))
     for name, _ in ops:
         names.see(name)
     cycles: dict[str, float] = collections.defaultdict(float)
     for name, each in ops:
         cycles[names.layer_of(name)] += each
     activations: dict[str, int] = collections.Counter()
-    for value in _values(block):
-        if value.kind == "activation":
-            activations[names.layer_of(value.owner)] += value.bytes
-    return [Layer(name, cycles[name], kept[name], weights[name], activations[name]) for name in names.order]
+    for block in program.blocks.values():
+        for value in _values(block):
+            if value.kind == "activation":
+                activations[names.layer_of(value.owner)] += value.bytes
+    return [
+        Layer(name, cycles[name], kept[name], weights[name], activations[name], places[name]) for name in names.order
+    ]
 
 
 class _Names:
-    """Which layer an op belongs to: the part of its name behind the model's."""
+    """Which layer an op belongs to: the part of its name behind the model's, in stages of a pipeline the first part.
 
-    def __init__(self, weighted: Iterable[str]) -> None:
+    Args:
+        weighted: layers with weights.
+        in_stages: whether the program is a pipeline. What comes behind its last layer is the loss, in the last stage.
+    """
+
+    def __init__(self, weighted: Iterable[str], in_stages: bool = False) -> None:
         self._weighted = frozenset(weighted)
+        self._in_stages = in_stages
         self.order: list[str] = []
         self._model = ""
+        self._seen: set[str] = set()
         self._with: dict[str, str] = {}  # layers without weights: the one before
 
     def see(self, name: str) -> None:
-        """Looks at an op, in running order."""
-        if name.startswith(_GRADIENT):
+        """Looks at an op, in running order; not at what recomputation runs again."""
+        if name.startswith(_GRADIENTS) or name in self._seen:
             return
-        parts = name.split("/")
-        found = next((place for place, part in enumerate(parts[1:-1], 1) if part in self._weighted), None)
+        self._seen.add(name)
+        parts = self._parts(name)
+        found = next((place for place, part in enumerate(parts) if part in self._weighted), None)
         if found is not None:
-            self._model = self._model or parts[found - 1]
+            self._model = self._model or name.split("/")[found]
             if parts[found] not in self.order:
                 self.order.append(parts[found])
             return
-        layer = self._behind_model(parts)
-        if layer and self.order and "random" not in name:
-            self._with.setdefault(layer, self.order[-1])
+        layer = self._behind_model(name)
+        if layer and self.order:  # its last op decides: random numbers may be made at any time before
+            self._with[layer] = self.order[-1]
 
     def layer_of(self, name: str) -> str:
         """The layer with weights whose stage an op is in; empty where the name does not tell."""
-        parts = name.split("/")
-        layer = next((part for part in parts[1:-1] if part in self._weighted), "") or self._behind_model(parts)
+        layer = next((part for part in self._parts(name) if part in self._weighted), "") or self._behind_model(name)
         return layer if layer in self._weighted else self._with.get(layer, "")
 
-    def _behind_model(self, parts: Sequence[str]) -> str:
+    def _parts(self, name: str) -> list[str]:
+        """Parts that may be a layer's name: not the op itself, and not the first one, but in stages."""
+        return name.split("/")[0 if self._in_stages else 1 : -1]
+
+    def _behind_model(self, name: str) -> str:
+        parts = name.split("/")
+        if self._in_stages:
+            return next((part for part in parts[:-1] if f"{part}/" not in _GRADIENTS), "")
         if not self._model or self._model not in parts[:-2]:
             return ""
         return parts[parts.index(self._model) + 1]
@@ -134,12 +158,13 @@ def _values(block: Block) -> Iterator[Value]:
             yield from _values(inner)
 
 
-def split(layers: Sequence[Layer], chip: Chip) -> Split | None:
+def split(layers: Sequence[Layer], chip: Chip, least: int = 2) -> Split | None:
     """The split into the fewest stages that fit, whose busiest stage has least to do; None where none fits.
 
     Args:
         layers: in order.
         chip: whose memory counts.
+        least: stages that it has at least.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -147,11 +172,29 @@ def split(layers: Sequence[Layer], chip: Chip) -> Split | None:
         >>> split(some, CHIPS["gc200"]).stages
         (('a',), ('b', 'c', 'd'))
     """
-    for count in _STAGES:
+    for count in sorted({least, *(count for count in _STAGES if count > least)}):
         found = _into(layers, count, chip.total_bytes) if count <= len(layers) else None
         if found is not None:
             return found
     return None
+
+
+def better(program: Studied, chip: Chip, fits: bool) -> Split | None:
+    """A split that a program should have: of one on one IPU any, of a pipeline one whose busiest stage has less to do.
+
+    Args:
+        program: from a study.
+        chip: whose cycles and memory count.
+        fits: whether the program fits on it as it is: a pipeline that does not is cut anew in any case.
+    """
+    layers = layers_of(program, chip)
+    found = split(layers, chip, max(2, len(program.blocks)))
+    if found is None or len(program.blocks) == 1 or not fits:
+        return found
+    now: dict[int, float] = collections.defaultdict(float)
+    for layer in layers:
+        now[layer.ipu] += layer.cycles
+    return found if max(found.cycles) <= _WORTH * max(now.values()) else None
 
 
 def _into(layers: Sequence[Layer], count: int, limit: int) -> Split | None:

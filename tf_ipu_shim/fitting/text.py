@@ -73,13 +73,13 @@ def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Es
             for place, number in enumerate(numbers)
         ]
         lines += _table([head, *memory])
-    return [*lines, *_stages(program, systems), ""]
+    return [*lines, *_stages(program, estimates), ""]
 
 
-def _stages(program: Studied, systems: Sequence[System]) -> list[str]:
-    """The split for the first of the systems' chips that has one."""
-    for chip in dict.fromkeys(system.chip for system in systems):
-        found = stages.split(stages.layers_of(program, chip), chip)
+def _stages(program: Studied, estimates: Sequence[Estimate]) -> list[str]:
+    """The split for the first of the chips that has one."""
+    for chip, fits in {one.chip: one.fits for one in estimates}.items():
+        found = stages.better(program, chip, fits)
         if found is not None:
             return stages.to_text(found, chip)
     return []

@@ -31,7 +31,9 @@ def _explained(findings: Sequence[Finding]) -> list[str]:
     lines = []
     for finding in findings:
         lines.append(f"  {_place(finding)} {finding.name}")
-        lines += textwrap.wrap(finding.why, _WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        for line in filter(str.strip, finding.why.split("\n")):
+            indent = " " * (6 + len(line) - len(line.lstrip()))
+            lines += textwrap.wrap(line.strip(), _WIDTH, initial_indent=indent, subsequent_indent=indent)
     return lines
 
 

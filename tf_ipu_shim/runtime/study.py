@@ -26,6 +26,7 @@ class Studied:
         steps: how many elements each replica takes from its infeed in a run; 1 where it takes none.
         items: how many samples all replicas take in a run, by the first axis of what they are fed; 0 where they are fed
             nothing that has one.
+        is_keras: whether a Keras model has made it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Studied:
     replicas: int
     steps: float
     items: float
+    is_keras: bool = False
 
 
 _lock = threading.Lock()
