@@ -1,8 +1,8 @@
-"""A split of a Keras model's layers into pipeline stages, from a program that has all of them on one IPU, or a pipeline's.
+"""A split of a Keras model's layers into pipeline stages, from a program with all of them on one IPU, or a pipeline.
 
-Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`; in a
-pipeline's stages `dense/MatMul`, `gradients/dense/MatMul_grad/...`. A layer's optimizer work is not named after it and is
-left out, as its weights' sizes balance it much as its products do.
+Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`; in
+a pipeline's stages `dense/MatMul`, `gradients/dense/MatMul_grad/...`. A layer's optimizer work is not named after it
+and is left out, as its weights' sizes balance it much as its products do.
 """
 
 from __future__ import annotations
