@@ -2,8 +2,10 @@
 
 import functools
 import gc
+import itertools
 import pathlib
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -399,3 +401,27 @@ def test_an_infeed_that_is_deleted_is_free_to_begin_anew(strategy):
         gc.collect()
         counts.append(threads())
     assert counts[-1] <= counts[1] + 2
+
+
+def test_an_infeed_that_begins_anew_does_not_wait_for_its_old_dataset(strategy):
+    """TensorFlow's iterators take up to a minute to go: the thread that tunes a dataset may miss that it is to end."""
+    free, waited = threading.Event(), []
+
+    def numbers():
+        try:
+            yield from itertools.count()
+        finally:
+            waited.append(free.wait(30))
+
+    infeed = IPUInfeedQueue(tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int32)))
+    step = tf.function(functools.partial(ipu.loops.repeat, 3, lambda total, x: total + x, [0], infeed))
+    for _ in range(2):
+        assert int(strategy.run(step)) == 0 + 1 + 2
+        _ = infeed.initializer
+    assert waited == []
+    free.set()
+    _ = infeed.deleter
+    deadline = time.monotonic() + 30
+    while len(waited) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert waited == [True, True]

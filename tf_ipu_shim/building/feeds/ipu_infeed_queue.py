@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
-from tensorflow.python.eager import context, def_function
+from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops, gen_dataset_ops
 
@@ -77,7 +77,6 @@ class IPUInfeedQueue:
         self._initialized = False
         self._dequeued = False
         self._start: Any = None
-        self._starter: Any = None
         if context.executing_eagerly():
             self._initialize()
         elif not ops.get_default_graph().building_function and not any(0 in shape.as_list() for shape in self._shapes):
@@ -121,7 +120,6 @@ class IPUInfeedQueue:
             raise infeed_queue_spec.refuse("deleter")
         with ops.device(_HOST):
             if context.executing_eagerly():
-                self._starter = None  # it holds the iterator
                 return plugin.load().ops.ipu_delete_infeed(feed_id=self._id)
             started = plugin.load().ops.ipu_infeed_started(feed_id=self._id)
         with ops.device(_HOST), ops.control_dependencies([started]):
@@ -197,9 +195,9 @@ class IPUInfeedQueue:
             dataset = self._garbage() if flags.current().null_data_feed else self._dataset
             if not context.executing_eagerly():
                 return gen_dataset_ops.make_iterator(dataset._variant_tensor, self._iterator())
-            if self._starter is None:
-                self._starter = _starter(self._id, self._types, self._shapes)
-            return self._starter(dataset._variant_tensor)
+            return plugin.load().ops.ipu_start_infeed(
+                dataset=dataset._variant_tensor, feed_id=self._id, output_types=self._types, output_shapes=self._shapes
+            )
 
     def _garbage(self) -> Any:
         """Elements of the dataset's form that nobody has filled in: zeros, without end."""
@@ -209,7 +207,9 @@ class IPUInfeedQueue:
 
     def _iterator(self) -> Any:
         """The iterator, found by its name: programs and sessions meet there."""
-        return _iterator(self._id, self._types, self._shapes)
+        return gen_dataset_ops.iterator_v2(
+            shared_name=self._id, container="", output_types=self._types, output_shapes=self._shapes
+        )
 
     def _dequeue(self) -> Any:
         """An element, in the structure of the dataset; called where a program is traced."""
@@ -217,23 +217,6 @@ class IPUInfeedQueue:
         with ops.device(_HOST):
             flat = gen_dataset_ops.iterator_get_next(self._iterator(), self._types, self._shapes)
         return structure.from_compatible_tensor_list(self._structure, flat)
-
-
-def _iterator(name: str, types: Any, shapes: Any) -> Any:
-    return gen_dataset_ops.iterator_v2(shared_name=name, container="", output_types=types, output_shapes=shapes)
-
-
-def _starter(name: str, types: Any, shapes: Any) -> Any:
-    """A function that lets an iterator begin a dataset.
-
-    It holds the iterator as long as there is a queue. Of an op that is run by itself TensorFlow keeps the kernel, which
-    would hold the iterator, and threads of its dataset, for good.
-    """
-
-    def start(variant: Any) -> None:
-        gen_dataset_ops.make_iterator(variant, _iterator(name, types, shapes))
-
-    return def_function.function(start, autograph=False)
 
 
 def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:

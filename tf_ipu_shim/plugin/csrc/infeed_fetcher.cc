@@ -107,6 +107,7 @@ void InfeedFetcher::Work() {
     } else {
       failure_ = status;
     }
+    if (wanted_ == 0 || !failure_.ok()) source_.reset();  // an iterator goes when its infeed begins anew
     if (!status.ok() || (needed_ > 0 && ready_.size() >= needed_)) changed_.notify_all();
   }
 }

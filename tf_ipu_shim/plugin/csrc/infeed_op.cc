@@ -184,50 +184,5 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("IpuInfeedDequeue").Device("CPU"), InfeedDequeueOp);
 
-// Fails where nothing has started an infeed yet: whoever frees it expects that there is something to free.
-REGISTER_OP("IpuInfeedStarted").Attr("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
-
-class InfeedStartedOp : public OpKernel {
- public:
-  explicit InfeedStartedOp(OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("feed_id", &feed_id_));
-  }
-  void Compute(OpKernelContext* context) override {
-    ResourceMgr* resources = context->resource_manager();
-    data::IteratorResource* iterator = nullptr;
-    OP_REQUIRES(context, resources->Lookup(resources->default_container(), feed_id_, &iterator).ok(),
-                errors::NotFound("Infeed with id='", feed_id_, "' does not exist: it was not started in this session. ",
-                                 "Run its `initializer` before its `deleter`."));
-    iterator->Unref();
-  }
-  bool IsExpensive() override { return false; }
-
- private:
-  string feed_id_;
-};
-
-REGISTER_KERNEL_BUILDER(Name("IpuInfeedStarted").Device("CPU"), InfeedStartedOp);
-
-// Frees an infeed that no program takes elements from any more, and the threads of its dataset. Its name is an input, as
-// TensorFlow keeps a kernel for each value of an attribute.
-REGISTER_OP("IpuDeleteInfeed").Input("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
-
-class DeleteInfeedOp : public OpKernel {
- public:
-  using OpKernel::OpKernel;
-  void Compute(OpKernelContext* context) override {
-    const Tensor& feed_id = context->input(0);
-    OP_REQUIRES(context, TensorShapeUtils::IsScalar(feed_id.shape()),
-                errors::InvalidArgument(name(), " takes a name, not ", feed_id.shape().DebugString()));
-    ResourceMgr* resources = context->resource_manager();
-    const Status status =
-        resources->Delete<data::IteratorResource>(resources->default_container(), feed_id.scalar<tstring>()());
-    OP_REQUIRES(context, status.ok() || errors::IsNotFound(status), status);  // it may not have been started
-  }
-  bool IsExpensive() override { return false; }
-};
-
-REGISTER_KERNEL_BUILDER(Name("IpuDeleteInfeed").Device("CPU"), DeleteInfeedOp);
-
 }  // namespace
 }  // namespace tf_ipu_shim

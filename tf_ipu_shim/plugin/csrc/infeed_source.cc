@@ -12,6 +12,12 @@ namespace tf_ipu_shim {
 
 using namespace tensorflow;  // NOLINT: this file finds TensorFlow's iterators
 
+// Between two iterators of one name there is no moment at which a program finds none.
+static mutex* Exchange() {
+  static auto* exchange = new mutex;
+  return exchange;
+}
+
 Status InfeedSource::Init(OpKernelConstruction* construction) {
   TF_RETURN_IF_ERROR(construction->GetAttr("N", &inputs_));
   TF_RETURN_IF_ERROR(construction->GetAttr("container", &container_));
@@ -37,6 +43,7 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
   TF_RETURN_IF_ERROR(context->function_library()->device_mgr()->LookupDevice(device_name, &host));
   ResourceMgr* resources = host->resource_manager();
   data::IteratorResource* found = nullptr;
+  tf_shared_lock lock(*Exchange());
   if (!resources->Lookup(container.empty() ? resources->default_container() : container, name, &found).ok()) {
     return errors::FailedPrecondition(
         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
@@ -72,6 +79,18 @@ Status InfeedSource::Named(const Status& status) const {
   if (status.ok() || errors::IsCancelled(status) || errors::IsOutOfRange(status)) return status;
   return errors::CreateWithUpdatedMessage(
       status, strings::StrCat(status.message(), "\nThis happened in the dataset of ", Name(), "."));
+}
+
+Status PutInfeed(ResourceMgr* resources, const std::string& name, core::RefCountPtr<data::IteratorResource> iterator,
+                 core::RefCountPtr<data::IteratorResource>* before) {
+  const std::string& container = resources->default_container();
+  mutex_lock lock(*Exchange());
+  data::IteratorResource* found = nullptr;
+  if (resources->Lookup(container, name, &found).ok()) {
+    before->reset(found);
+    TF_RETURN_IF_ERROR(resources->Delete<data::IteratorResource>(container, name));
+  }
+  return iterator == nullptr ? OkStatus() : resources->Create(container, name, iterator.release());
 }
 
 std::string InfeedSource::Name() const { return name_.empty() ? "the infeed" : "infeed '" + name_ + "'"; }

@@ -34,6 +34,11 @@ class InfeedSource {
   std::string container_, name_;
 };
 
+// Puts an iterator, or none, where programs find the infeed of a name, and gives the one that was there.
+tensorflow::Status PutInfeed(tensorflow::ResourceMgr* resources, const std::string& name,
+                             tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource> iterator,
+                             tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource>* before);
+
 // Whether an element of a dataset is what an op gives: TensorFlow aborts the process where a result is of another type.
 tensorflow::Status CheckElement(const std::string& op, const std::vector<tensorflow::Tensor>& element,
                                 const tensorflow::DataTypeVector& types);
