@@ -83,7 +83,6 @@ NOT_READ = {
         )
         for name in names
     },
-    ("building.ops.embedding_ids", "register", "optimizer"): _REFUSED,
     ("building.ops.embedding_ids", "lookup_trainable", "optimizer"): _REFUSED,
     ("building.ops.embedding_ids", "_add", "slots"): _HELPER,
     ("building.estimators", "IPUEstimatorBase._call_model_fn", "config"): "the estimator has it itself",

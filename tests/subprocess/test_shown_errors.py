@@ -446,3 +446,21 @@ def test_importing_ipu_where_it_cannot_be_compiled_shows_the_script_s_line_alone
     shown = traceback_of(process)
     assert FRAME.findall(shown) == [(str(script), "1")]
     assert "no-such-compiler" in shown.splitlines()[-1]
+
+
+NO_TABLE = """
+from tensorflow.compiler.plugin.poplar.ops import gen_pop_datastream_ops as ops
+
+def model():
+    return ops.ipu_device_embedding_lookup([1], embedding_id="words", embedding_shape=[4, 2], dtype=tf.float32)
+
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    result = ipu.ipu_compiler.compile(model, [])
+with tf.Session() as session:
+    session.run(result)
+"""
+
+
+def test_a_host_embedding_that_nobody_has_registered(python):
+    shown = traceback_of(python(python.script(COMMON + NO_TABLE)))
+    assert "There is no host embedding 'words': run ipu_host_embedding_register for its variable" in shown

@@ -245,3 +245,115 @@ def test_variables_registered_by_an_id():
         ops.ipu_host_embedding_register(table, "mine", "Adam")
     with pytest.raises(ValueError, match="give a resource variable"):
         ops.ipu_host_embedding_register(tf.ones([2, 2]), "mine")
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("optimizer", ["SGD", "SGD+GA"])
+def test_tables_that_are_registered_after_the_program_that_names_them_is_built(optimizer, use_resource):
+    ops = gen_pop_datastream_ops
+    ids = np.int32([1, 4, 1])
+    with tf.Graph().as_default(), v1.Session() as session:
+
+        def step():
+            rows = ops.ipu_device_embedding_lookup(ids, "later", TABLE.shape, tf.float32)
+            added = ops.ipu_device_embedding_update_add(rows, rows, ids, "later", TABLE.shape)
+            with tf.control_dependencies([added]):
+                between = ops.ipu_device_embedding_lookup(ids, "later", TABLE.shape, tf.float32)
+            with tf.control_dependencies([between]):
+                told = ops.ipu_device_embedding_notify("later")
+            with tf.control_dependencies([told]):
+                after = ops.ipu_device_embedding_lookup(ids, "later", TABLE.shape, tf.float32)
+            return rows, between, after
+
+        with scopes.ipu_scope(IPU):
+            run = ipu_compiler.compile(step, [])
+        with tf.device("cpu"):
+            table = v1.get_variable("table", initializer=tf.constant(TABLE), use_resource=use_resource)
+        session.run(v1.global_variables_initializer())
+        with pytest.raises(tf.errors.NotFoundError, match="host_embedding/later/table"):
+            session.run(run)
+        np.testing.assert_array_equal(
+            session.run(ops.ipu_host_embedding_register(table, "later", optimizer=optimizer)), TABLE
+        )
+        new = TABLE.copy()
+        np.add.at(new, ids, TABLE[ids])
+        rows, between, after = session.run(run)
+        np.testing.assert_array_equal(rows, TABLE[ids])
+        np.testing.assert_array_equal(between, (new if optimizer == "SGD" else TABLE)[ids])
+        np.testing.assert_array_equal(after, new[ids])
+        np.testing.assert_array_equal(session.run(ops.ipu_host_embedding_deregister(table, "later")), new)
+        np.testing.assert_array_equal(session.run(table), new)
+        with pytest.raises(tf.errors.NotFoundError, match="host_embedding/later/table"):
+            session.run(run)
+        with pytest.raises(ValueError, match=r"'later' is float32 of the shape \(6, 2\), and the op is told float16"):
+            ops.ipu_device_embedding_lookup([2], "later", [6, 2], tf.float16)
+
+
+def test_a_program_of_lookups_alone_is_compiled_and_gives_zeros_where_nothing_runs():
+    ops = gen_pop_datastream_ops
+    with tf.Graph().as_default(), v1.Session() as session:
+        configuration = ipu.config.IPUConfig()
+        configuration.auto_select_ipus = 1
+        configuration.device_connection.type = ipu.config.DeviceConnectionType.PRE_COMPILE
+        configuration.device_connection.version = "ipu2"
+        configuration.configure_ipu_system()
+
+        def step(indices):
+            rows = ops.ipu_device_embedding_lookup(indices, "compiled", TABLE.shape, tf.float32)
+            ops.ipu_device_embedding_update_add(rows, rows, indices, "compiled", TABLE.shape)
+            ops.ipu_device_embedding_notify("compiled")
+            return rows
+
+        with tf.device("cpu"):
+            table = v1.get_variable("table", initializer=tf.constant(TABLE), use_resource=False)
+        with scopes.ipu_scope(IPU):
+            (rows,) = ipu_compiler.compile(step, [tf.constant([1, 2, 2])])
+        session.run(v1.global_variables_initializer())
+        session.run(ops.ipu_host_embedding_register(table, "compiled"))
+        np.testing.assert_array_equal(session.run(rows), np.zeros([3, 2]))
+        np.testing.assert_array_equal(session.run(ops.ipu_host_embedding_deregister(table, "compiled")), TABLE)
+
+
+def test_what_a_program_does_with_a_table_and_no_result_needs():
+    ops = gen_pop_datastream_ops
+    with tf.Graph().as_default(), v1.Session() as session:
+
+        def step():
+            rows = ops.ipu_device_embedding_lookup([1, 1], "unneeded", TABLE.shape, tf.float32)
+            ops.ipu_device_embedding_update_add(rows, rows, [1, 1], "unneeded", TABLE.shape)
+            ops.ipu_device_embedding_notify("unneeded")
+            return rows
+
+        with scopes.ipu_scope(IPU):
+            (rows,) = ipu_compiler.compile(step, [])
+        with tf.device("cpu"):
+            table = v1.get_variable("table", initializer=tf.constant(TABLE), use_resource=False)
+        session.run(v1.global_variables_initializer())
+        session.run(ops.ipu_host_embedding_register(table, "unneeded", optimizer="SGD+GA"))
+        np.testing.assert_array_equal(session.run(rows), TABLE[[1, 1]])
+        session.run(ops.ipu_host_embedding_deregister(table, "unneeded"))
+        np.testing.assert_array_equal(session.run(table)[1], 3 * TABLE[1])
+
+
+@pytest.mark.parametrize("way", ["xla", "kernels"])
+def test_lookups_that_wait_by_their_indices(way, monkeypatch):
+    """TensorFlow has the constant alone wait for the update, and the lookup for the constant."""
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+    ops = gen_pop_datastream_ops
+    with tf.Graph().as_default(), v1.Session() as session:
+
+        def step():
+            found = [ops.ipu_device_embedding_lookup([0], "waits", TABLE.shape, tf.float32)]
+            for _ in range(8):
+                added = ops.ipu_device_embedding_update_add(found[-1], tf.ones([1, 2]), [0], "waits", TABLE.shape)
+                with tf.control_dependencies([added]):
+                    found.append(ops.ipu_device_embedding_lookup(np.int32([0]), "waits", TABLE.shape, tf.float32))
+            return tf.concat(found, 0)
+
+        with scopes.ipu_scope(IPU):
+            (rows,) = ipu_compiler.compile(step, [])
+        with tf.device("cpu"):
+            table = v1.get_variable("table", initializer=tf.constant(TABLE), use_resource=True)
+        session.run(v1.global_variables_initializer())
+        session.run(ops.ipu_host_embedding_register(table, "waits"))
+        np.testing.assert_array_equal(session.run(rows), TABLE[0] + np.arange(9)[:, None])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
+from tensorflow.python.framework import tensor_shape
 
 from tf_ipu_shim.accounting import cluster_walk, lone_loops
 from tf_ipu_shim.accounting.accounts import Feed
@@ -232,8 +233,8 @@ class FunctionWalk(BlockWriter):
             for held in results:
                 held.is_element = True
                 held.known = held.known._replace(axis=Axis(0) if held.known.shape else None)
-        if node.op == "Const":
-            results[0].known = results[0].known._replace(literal=node.attr["value"].tensor)
+        if node.op in ("Const", "VarHandleOp"):
+            results[0].known = _said_by(node, results[0].known)
         if vocabulary.CHIP_ATTRIBUTE in node.attr:
             self._on_ipu(node, inputs, results)
             return results
@@ -268,3 +269,13 @@ class FunctionWalk(BlockWriter):
 def _output_names(node: node_def_pb2.NodeDef) -> list[str]:
     outputs = op_types.output_types(node).items()
     return [f"{node.name}:{output}:{index}" for output, types in outputs for index in range(len(types))]
+
+
+def _said_by(node: node_def_pb2.NodeDef, known: Known) -> Known:
+    """What an op without inputs tells of its result besides."""
+    if node.op == "Const":
+        return known._replace(literal=node.attr["value"].tensor)
+    # What is read of a table on the host has a shape that follows from the table's.
+    shape = tensor_shape.as_shape(node.attr["shape"].shape)
+    sizes = tuple(shape.as_list()) if shape.is_fully_defined() else None
+    return Known(node.attr["dtype"].type, sizes, variable=True)

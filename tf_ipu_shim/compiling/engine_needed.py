@@ -18,6 +18,8 @@ _HANDS_ON = frozenset(
     "Identity IdentityN StopGradient PreventGradient EnsureShape Snapshot ReadVariableOp _Arg _Retval".split()
 )
 _HALF_AND_SINGLE = {types_pb2.DT_HALF, types_pb2.DT_FLOAT}
+# What a program does with a table on the host, for which the IPU sends indices and rows.
+_ON_HOST_TABLES = frozenset({"ResourceGather", "ResourceScatterAdd"})
 # XLA knows which variables have values when it compiles.
 _CONSTANT = vocabulary.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape", "VarIsInitializedOp"}
 _ELEMENTWISE = frozenset(
@@ -38,6 +40,8 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
     """
     functions = {function.signature.name: function for function in program.functions}
     programs = [functions[name] for name in program.programs]
+    if any(node.op in _ON_HOST_TABLES for function in program.functions for node in function.node_def):
+        return True
     if not any(map(_computes, programs)):
         return False
     return not _is_scalar(request, program, programs)

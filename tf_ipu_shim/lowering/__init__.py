@@ -5,6 +5,7 @@
 pipelines       checks that schedules can run the mini-batches they were asked for
 feed_order      orders what uses a feed, and side effects behind the elements of their iteration
 needed          drops from loops of a session's graph what nothing returned needs
+carried_waits   has ops on the host wait themselves for what their operands wait for
 accumulated     gives loops the sums of gradients that they accumulate (accumulated_gradients)
 handed_handles  has ops take variables from their source, not from a loop or call that hands them back
 known_results   makes constants of what calls, branches and lists give and is known beforehand (known_values)

@@ -12,6 +12,7 @@ from tf_ipu_shim.lowering import (
     accumulated_gradients,
     calls,
     candidate_samplers,
+    carried_waits,
     feed_order,
     feeds,
     handed_handles,
@@ -83,6 +84,7 @@ def lower(
     feeds.check_outfeeds(functions, request.ordinal)
     feed_order.put_in_order(functions)
     needed.drop_unneeded(functions)
+    carried_waits.wait_themselves(functions)
     refuse_marked(Diagnostics(call), functions)
     outside_scopes.refuse_in_control_flow(Diagnostics(call), functions)
     outlined_arguments.refuse_constants(call, Diagnostics(call), functions)

@@ -40,6 +40,11 @@ _NO_VALUE = re.compile(r"Could not find variable \S+\. This could mean|Attemptin
 _NO_VALUE_HINT = (
     "\nIn a session, run tf.global_variables_initializer() before the first program; make it after all variables."
 )
+_NO_TABLE = re.compile(r"\S*?/host_embedding/(?P<table>[^/\s]+)/(table|sum|gathers)\b")
+_NO_TABLE_HINT = (
+    "\nThere is no host embedding '{table}': run ipu_host_embedding_register for its variable in this session before "
+    "the program, and ipu_host_embedding_deregister after it."
+)
 _NO_NUMPY = re.compile(r"'(Symbolic)?Tensor' object has no attribute 'numpy'")
 _NO_NUMPY_HINT = (
     ": tensors have values only while the program runs. Return the tensor from the function, and call numpy() there."
@@ -65,6 +70,9 @@ def hint(error: BaseException, text: str) -> str:
         return _MIXED_HINT
     if _NO_VALUE.search(text):
         return _NO_VALUE_HINT
+    table = _NO_TABLE.search(text)
+    if table:
+        return _NO_TABLE_HINT.format(table=table["table"])
     if isinstance(error, AttributeError) and _NO_NUMPY.search(text):
         return _NO_NUMPY_HINT
     found = _NO_GRADIENT.match(text) if isinstance(error, LookupError) else None

@@ -8,9 +8,12 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.building import host_ops
 from tf_ipu_shim.building.ops import host_embedding
+from tf_ipu_shim.building.ops.held_tables import HeldTable
 from tf_ipu_shim.building.ops.host_embedding import HostEmbeddingOptimizerSpec, tables
 
 _OPTIMIZER = "SGD"
+_GATHERING = "SGD+GA"
+_HELD = "_ipu_held_tables"
 
 
 def register(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
@@ -18,26 +21,44 @@ def register(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
 
     Args:
         embedding_id: by which ops name it.
-        table: a resource variable on the host, shape [tokens, encoding].
-        optimizer: `"SGD"`.
+        table: a variable on the host, shape [tokens, encoding]. In a session's graph it may be a reference variable,
+            and registered after the ops that name it were made: they work on a copy, which deregistering writes back.
+        optimizer: `"SGD"`; `"SGD+GA"` in a session's graph: what is added is gathered, and applied by `notify`.
 
     Raises:
         ValueError: it is another optimizer, or no variable.
     """
-    if optimizer != _OPTIMIZER:
-        raise ValueError(f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}: there is 'SGD' alone.")
-    if not hasattr(table, "handle"):
+    in_graph = not tf.executing_eagerly()
+    if optimizer != _OPTIMIZER and not (in_graph and optimizer == _GATHERING):
+        raise ValueError(
+            f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}: there is 'SGD' alone, and 'SGD+GA' in "
+            "a session's graph."
+        )
+    is_variable = hasattr(table, "handle")
+    if not is_variable and not (in_graph and getattr(getattr(table, "dtype", None), "_is_ref_dtype", False)):
         raise ValueError(
             f"The table of host embedding {embedding_id!r} is a {type(table).__name__}: give a resource variable, "
             "which lookups read and updates write."
         )
+    held = tables.get(embedding_id)
+    if in_graph and (not is_variable or optimizer == _GATHERING or isinstance(held, HeldTable)):
+        _check_form(embedding_id, held if isinstance(held, HeldTable) else table, table.shape, table.dtype)
+        return _hold(embedding_id, table.shape, table.dtype.base_dtype).take(table, optimizer == _GATHERING)
     tables[embedding_id] = table
     return tf.identity(table)
 
 
-def deregister(embedding_id: str) -> Any:
-    """Has ops find no table by an id any more; the table as a tensor."""
-    return tf.identity(tables.pop(_known(embedding_id)))
+def deregister(embedding_id: str, table: Any = None) -> Any:
+    """Has ops find no table by an id any more; the table as a tensor.
+
+    Args:
+        embedding_id: of the table.
+        table: the variable that was registered.
+    """
+    held = tables[_known(embedding_id)]
+    if isinstance(held, HeldTable):
+        return held.give_back(table)
+    return tf.identity(tables.pop(embedding_id))
 
 
 def lookup(embedding_id: str, shape: Any, dtype: Any, indices: Any) -> tf.Tensor:
@@ -68,12 +89,18 @@ def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any,
     """
     table = _table(embedding_id, shape, dtype)
     with host_ops.on_host("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
-        given = tf.reshape(rows, [-1, table.shape[1]])
-        return host_embedding.updated(_add, table, [], tf.reshape(indices, [-1]), given)
+        given, places = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
+        if isinstance(table, HeldTable):
+            return table.add(given, places)
+        return host_embedding.updated(_add, table, [], places, given)
 
 
 def notify(embedding_id: str) -> Any:
-    """What a program says when it has done with a table: nothing happens, but that there has to be one."""
+    """What a program says when it has done with a table, which there has to be: what was gathered is applied."""
+    table = tables.get(embedding_id)
+    if isinstance(table, HeldTable):
+        with host_ops.on_host("host_embedding_update"):
+            return table.apply_gathered()
     _known(embedding_id)
     return tf.no_op()
 
@@ -92,10 +119,33 @@ def _known(embedding_id: str) -> str:
 
 
 def _table(embedding_id: str, shape: Any, dtype: Any) -> Any:
+    if embedding_id not in tables and _in_a_session():
+        return _hold(embedding_id, tf.TensorShape(shape), tf.as_dtype(dtype))
     table = tables[_known(embedding_id)]
-    if not table.shape.is_compatible_with(tf.TensorShape(shape)) or table.dtype != tf.as_dtype(dtype):
-        raise ValueError(
-            f"Host embedding {embedding_id!r} is {table.dtype.name} of the shape {table.shape}, and the op is told "
-            f"{tf.as_dtype(dtype).name} of the shape {tf.TensorShape(shape)}."
-        )
+    _check_form(embedding_id, table, shape, dtype)
     return table
+
+
+def _check_form(embedding_id: str, table: Any, shape: Any, dtype: Any) -> None:
+    told = tf.as_dtype(dtype).base_dtype
+    if not table.shape.is_compatible_with(tf.TensorShape(shape)) or table.dtype.base_dtype != told:
+        raise ValueError(
+            f"Host embedding {embedding_id!r} is {table.dtype.base_dtype.name} of the shape {table.shape}, and the op "
+            f"is told {told.name} of the shape {tf.TensorShape(shape)}."
+        )
+
+
+def _in_a_session() -> bool:
+    with tf.init_scope():
+        return not tf.executing_eagerly()
+
+
+def _hold(embedding_id: str, shape: tf.TensorShape, dtype: tf.DType) -> HeldTable:
+    """The table that ops of a session's graph find by an id; it lives as long as the graph does."""
+    held = tables.get(embedding_id)
+    if not isinstance(held, HeldTable):
+        tables[embedding_id] = held = HeldTable(embedding_id, shape, dtype)
+    with tf.init_scope():
+        graph = tf.compat.v1.get_default_graph()
+        setattr(graph, _HELD, {**getattr(graph, _HELD, {}), embedding_id: held})
+    return held

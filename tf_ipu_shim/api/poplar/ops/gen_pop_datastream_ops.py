@@ -130,7 +130,7 @@ def ipu_delete_outfeed(feed_id: str, device_ordinal: int = 0, asynchronous: bool
 def ipu_host_embedding_register(
     ref: Any, embedding_id: str, optimizer: str = "SGD", device_ordinal: int = 0, name: Any = None
 ) -> Any:
-    """Has the ops below find a resource variable on the host by an id; gives its value."""
+    """Has the ops below find a variable on the host by an id, also those that were made before; gives its value."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)
     with tf.name_scope(name or "IpuHostEmbeddingRegister"):
         return embedding_ids.register(embedding_id, ref, optimizer)
@@ -140,7 +140,7 @@ def ipu_host_embedding_deregister(ref: Any, embedding_id: str, device_ordinal: i
     """Has the ops below find no table by an id any more; gives the table's value, after `ref`."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)
     with tf.name_scope(name or "IpuHostEmbeddingDeregister"), tf.control_dependencies([tf.convert_to_tensor(ref)]):
-        return embedding_ids.deregister(embedding_id)
+        return embedding_ids.deregister(embedding_id, ref)
 
 
 def ipu_device_embedding_lookup(
