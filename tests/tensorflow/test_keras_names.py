@@ -34,7 +34,7 @@ def test_mixed_precision_with_loss_scaling(ipus):
         try:
             model = sequential()
         finally:
-            keras.mixed_precision.set_global_policy("float32")
+            keras.mixed_precision.set_global_policy(None)  # that of `floatx`, as before
         optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1), dynamic=False, initial_scale=8)
         model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), **options)
         history = model.fit(X, Y, batch_size=8, epochs=2, shuffle=False, verbose=0).history
@@ -147,7 +147,7 @@ def test_experimental_mixed_precision():
         experimental.set_policy("mixed_float16")
         assert experimental.global_policy().name == keras.layers.Dense(1).dtype_policy.name == "mixed_float16"
     finally:
-        experimental.set_policy("float32")
+        experimental.set_policy(None)
     with pytest.raises(errors.UnsupportedError, match="LossScaleOptimizer"):
         Policy("mixed_float16", loss_scale=128)
     scales = (128, "dynamic", tf.compat.v1.mixed_precision.FixedLossScale(16))

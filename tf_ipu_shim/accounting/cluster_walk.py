@@ -21,10 +21,11 @@ from tf_ipu_shim.accounting.called_ops import put_in_place, with_calls
 from tf_ipu_shim.accounting.computations import InstructionReader
 from tf_ipu_shim.accounting.hlo import HloReader, Mapped
 from tf_ipu_shim.accounting.instructions import is_gradient
+from tf_ipu_shim.accounting.lists import infer
 from tf_ipu_shim.accounting.mapped_tensors import MappedTensors
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.accounting.recomputation import marks_of
-from tf_ipu_shim.accounting.shape_inference import Known, infer, reached
+from tf_ipu_shim.accounting.shape_inference import Known, reached
 from tf_ipu_shim.accounting.stand_ins import with_stand_ins
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.machine.memory import Mode, Value

@@ -12,9 +12,10 @@ from tf_ipu_shim.accounting import cluster_walk, lone_loops
 from tf_ipu_shim.accounting.accounts import Feed
 from tf_ipu_shim.accounting.batch_axes import Axis
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
+from tf_ipu_shim.accounting.lists import handed_back, infer, output_names
 from tf_ipu_shim.accounting.recomputation import interleaves, recompute
 from tf_ipu_shim.accounting.running_order import in_order
-from tf_ipu_shim.accounting.shape_inference import Known, infer
+from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.trees import is_same
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import constants, op_types, vocabulary
@@ -36,10 +37,10 @@ class FunctionWalk(BlockWriter):
             inputs = [[text for text in node.input if not text.startswith("^")] for node in unit]
             if unit[0].op == vocabulary.INTER_COPY:
                 received = self._exchange(unit, [tensors[texts[0]] for texts in inputs])
-                tensors.update((_output_names(node)[0], held) for node, held in zip(unit, received))
+                tensors.update((output_names(node)[0], held) for node, held in zip(unit, received))
                 continue
             results = self.node(unit[0], [tensors[text] for text in inputs[0]], inputs[0])
-            tensors.update(zip(_output_names(unit[0]), results))
+            tensors.update(zip(output_names(unit[0]), results))
         return [tensors[definition.ret[output.name]] for output in definition.signature.output_arg]
 
     def node(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> Sequence[Held]:
@@ -227,7 +228,7 @@ class FunctionWalk(BlockWriter):
         arguments = {name: held.known for name, held in zip(names, inputs)}
         made = infer([node], arguments, self.walk.library)
         is_constant = constants.is_constant(node.op, [held.is_constant for held in inputs])
-        results = [Held(made[name], name=node.name, is_constant=is_constant) for name in _output_names(node)]
+        results = [Held(made[name], name=node.name, is_constant=is_constant) for name in output_names(node)]
         if node.op in _FEEDS:
             self.walk.work.feed(node.input[0] if node.input else node.name, [held.known.shape for held in results])
             for held in results:
@@ -254,8 +255,14 @@ class FunctionWalk(BlockWriter):
         ipu = node.attr[vocabulary.CHIP_ATTRIBUTE].i
         takes = [self.value(ipu, held) for held in inputs]
         block = self.block(ipu)
-        for held in results:
-            held.at[ipu] = block.add(Value(self.walk.sizes.of(held.known), node.name, "temporary"))
+        back = handed_back(node, self.walk.library)
+        for index, held in enumerate(results):
+            value = Value(self.walk.sizes.of(held.known), node.name, "temporary")
+            if index in back:
+                value = value._replace(mode=Mode.VIEW, of=(takes[back[index]],))
+            elif node.op in vocabulary.LOOPS:
+                value = value._replace(mode=Mode.IN_PLACE, of=(takes[index],))
+            held.at[ipu] = block.add(value)
         gives = [held.at[ipu] for held in results]
         if self.walk.names is not None and node.op in vocabulary.LOOPS:
             inside, meeting = lone_loops.iterations(self.walk, node, [held.known for held in inputs])
@@ -264,11 +271,6 @@ class FunctionWalk(BlockWriter):
             block.run(node.name, takes, gives, [lone_loops.called(self.walk, node, [held.known for held in inputs])])
         else:
             block.run(node.name, takes, gives, work=self.other(node, [held.known for held in results]))
-
-
-def _output_names(node: node_def_pb2.NodeDef) -> list[str]:
-    outputs = op_types.output_types(node).items()
-    return [f"{node.name}:{output}:{index}" for output, types in outputs for index in range(len(types))]
 
 
 def _said_by(node: node_def_pb2.NodeDef, known: Known) -> Known:

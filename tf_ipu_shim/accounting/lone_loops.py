@@ -1,8 +1,7 @@
 """A loop or call that is in no XLA program, because it takes or gives a list of tensors: what it computes.
 
 Backward loops take from such lists what forward loops put in. XLA has no form of such a loop by itself, so that its ops
-are taken one by one, in new memory that is not counted. Where only the list knows a shape, an op counts as one on a
-single number.
+are taken one by one, in new memory that is not counted.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from tensorflow.python.framework import dtypes, tensor_util
 from tf_ipu_shim.accounting.accounts import Accounts
 from tf_ipu_shim.accounting.block_writer import VIEWS
 from tf_ipu_shim.accounting.computations import axes_in_turn
-from tf_ipu_shim.accounting.shape_inference import Known, infer
+from tf_ipu_shim.accounting.lists import infer
+from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.machine.cycles import Computation, Meeting, vertices
@@ -27,6 +27,7 @@ _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2"})
 _SUMS = frozenset({"BiasAddGrad", "Max", "Mean", "Min", "Prod", "Sum"})
 _LOOKS_UP = frozenset({"GatherV2", "Slice", "StridedSlice", "TensorListGetItem", "TensorListPopBack"})
 _WRITES = frozenset({"TensorListPushBack", "TensorListSetItem"})
+_HANDLES_LISTS = _WRITES | {"TensorListGetItem", "TensorListPopBack"}
 _PLAIN = frozenset(
     "Add AddN AddV2 BiasAdd Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalNot LogicalOr Maximum Minimum "
     "Mul Neg NotEqual Relu ReluGrad Select SelectV2 Square Sub TensorListResize".split()
@@ -51,6 +52,8 @@ def iterations(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known
     block = Block(node.name)
     _add_function(walk, body, _stays(body, given), block)
     trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
+    if trips is None:
+        trips = _elements_of_lists(body, given)
     times = UNKNOWN_TRIPS if trips is None else trips
     return block, Meeting(walk.new_key(), times, (1,), counted=trips is not None, condition=0)
 
@@ -66,6 +69,13 @@ def called(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known]) -
     block = Block(node.name)
     _add_function(walk, walk.library[op_types.called_functions(node)[0]], given, block)
     return block
+
+
+def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[Known]) -> int | None:
+    """The iterations of a loop that takes an element from a list in each, or puts one in; None for any other."""
+    lists = {argument.name: known.listed for argument, known in zip(body.signature.input_arg, given)}
+    handled = (lists.get(node.input[0]) for node in body.node_def if node.op in _HANDLES_LISTS)
+    return max((listed.room for listed in handled if listed is not None and listed.room is not None), default=None)
 
 
 def _stays(body: function_pb2.FunctionDef, given: Sequence[Known]) -> list[Known]:

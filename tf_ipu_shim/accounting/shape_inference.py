@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
-from tensorflow.python.framework import dtypes, importer, ops, tensor_shape, versions
+from tensorflow.python.framework import dtypes, importer, ops, tensor_shape, tensor_util, versions
 
 from tf_ipu_shim.accounting.batch_axes import Axis
 from tf_ipu_shim.lowering import op_types
+
+_FEW = 16
+_MAKE_LISTS = frozenset({"EmptyTensorList", "TensorListReserve"})
+
+
+class Listed(NamedTuple):
+    """What is in a list of tensors.
+
+    Args:
+        room: for so many elements; None where that is not known.
+        type: `DataType` of an element.
+        shape: of an element; None where it is not known.
+    """
+
+    room: int | None
+    type: int
+    shape: tuple[int, ...] | None
 
 
 class Known(NamedTuple):
@@ -21,6 +40,7 @@ class Known(NamedTuple):
         variable: whether it is a variable's handle.
         literal: its value, where that is known before anything runs; None otherwise, and for large ones.
         axis: where the mini-batch is in it; None where it has none.
+        listed: what is in it, where it is a list of tensors and that is known.
     """
 
     type: int
@@ -28,10 +48,13 @@ class Known(NamedTuple):
     variable: bool = False
     literal: tensor_pb2.TensorProto | None = None
     axis: Axis | None = None
+    listed: Listed | None = None
 
 
 def bytes_of(known: Known) -> int:
-    """Bytes of a tensor; 0 where its shape is not known, and for what has no fixed size."""
+    """Bytes of a tensor or list; 0 where its shape is not known, and for what has no fixed size."""
+    if known.listed is not None:
+        return (known.listed.room or 0) * bytes_of(Known(known.listed.type, known.listed.shape))
     if known.shape is None or not known.type:
         return 0
     kind = dtypes.as_dtype(known.type).base_dtype
@@ -54,11 +77,13 @@ def infer(
 
     Args:
         nodes: in any order.
-        arguments: what they take from elsewhere, by the name of the tensor in the function.
+        arguments: what they take from elsewhere, by the name of the tensor in the function; also what is known already
+            of tensors that they make.
         library: functions they call.
 
     Returns:
-        By the name of the tensor in the function, such as `MatMul:product:0`.
+        By the name of the tensor in the function, such as `MatMul:product:0`; with the values of a few integers that
+        are computed from known ones.
 
     Raises:
         ShapeInferenceError: there are no such shapes.
@@ -76,7 +101,7 @@ def infer(
         for output, types in op_types.output_types(node).items():
             for position in range(len(types)):
                 outputs[f"{node.name}:{output}:{position}"] = (node.name, flat)
-                names[f"{node.name}:{output}:{position}"] = f"{node.name}:{flat}"
+                names.setdefault(f"{node.name}:{output}:{position}", f"{node.name}:{flat}")
                 flat += 1
     for node in kept:
         copy = graph_def.node.add()
@@ -91,11 +116,30 @@ def infer(
         except ValueError as error:
             raise ShapeInferenceError(str(error)) from error
         found = {}
+        is_known = bool(arguments) and all(known.literal is not None for known in arguments.values())
         for tensor, (name, index) in outputs.items():
             output = graph.get_operation_by_name(name).outputs[index]
             shape = tuple(output.shape.as_list()) if output.shape.is_fully_defined() else None
-            found[tensor] = Known(output.dtype.as_datatype_enum, shape)
+            listed = _made_list(output.op) if output.op.type in _MAKE_LISTS else None
+            literal = _literal(output, shape) if is_known else None
+            found[tensor] = Known(output.dtype.as_datatype_enum, shape, literal=literal, listed=listed)
         return found
+
+
+def _literal(tensor: Any, shape: tuple[int, ...] | None) -> tensor_pb2.TensorProto | None:
+    """The value of a few integers, by which shapes are computed."""
+    if shape is None or not tensor.dtype.is_integer or math.prod(shape) > _FEW:
+        return None
+    value = tensor_util.try_evaluate_constant(tensor)
+    return None if value is None else tensor_util.make_tensor_proto(value, tensor.dtype)
+
+
+def _made_list(operation: Any) -> Listed:
+    """A list as it is made: TensorFlow evaluates what its size is computed from."""
+    shape, size = (tensor_util.try_evaluate_constant(tensor) for tensor in operation.inputs)
+    room = None if size is None or int(size) < 0 else int(size)
+    element = None if shape is None or np.ndim(shape) == 0 or np.any(shape < 0) else tuple(map(int, shape))
+    return Listed(room, operation.get_attr("element_dtype").as_datatype_enum, element)
 
 
 def _add_argument(node: node_def_pb2.NodeDef, known: Known) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import attr_value_pb2
 
-from tf_ipu_shim.building.pipelines.footprint import bytes_of
+from tf_ipu_shim.building.pipelines.sources import bytes_of
 from tf_ipu_shim.lowering import vocabulary
 
 # Ops that are no work of an IPU's.
@@ -33,7 +33,7 @@ def tensor_memory_use(tensor: Any) -> int:
         >>> tensor_memory_use(tf.zeros([2, 3]))
         24
     """
-    return bytes_of([tensor])
+    return bytes_of(tensor)
 
 
 def children(input_op: Any) -> set[Any]:

@@ -5,6 +5,7 @@
     arguments          checks
     step               one mini-batch, traced
     footprint          what its stages take and keep
+    sources            where a value comes from, through calls and loops
     build              the loops around it
     pipelining_ops     `pipeline` itself
 

@@ -7,10 +7,12 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tf_ipu_shim.building.pipelines.sources import Sources, source_bytes
 from tf_ipu_shim.lowering import vocabulary
 
 # Weights and constants are in memory anyway; shapes become constants.
 _NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE, "VarHandleOp"}) | vocabulary.SHAPE_QUERIES
+_TAKES_SHAPES = vocabulary.SHAPE_QUERIES | {"OnesLike", "ZerosLike"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,16 +22,6 @@ class Footprint:
     inputs: tuple[int, ...]
     kept: tuple[int, ...]
     checkpoints: tuple[int, ...]
-
-
-def bytes_of(tensors: Iterable[Any]) -> int:
-    """Bytes of tensors; one of unknown size or of no plain type counts nothing."""
-    total = 0
-    for tensor in {tensor.ref(): tensor for tensor in tensors}.values():
-        elements = tensor.shape.num_elements()
-        if elements is not None and tensor.dtype.base_dtype.name not in ("resource", "variant", "string"):
-            total += elements * tensor.dtype.base_dtype.size
-    return total
 
 
 def footprint(graph: Any, inputs: Sequence[Sequence[Any]], bounds: Sequence[int]) -> Footprint:
@@ -44,8 +36,8 @@ def footprint(graph: Any, inputs: Sequence[Sequence[Any]], bounds: Sequence[int]
     checkpoints = []
     for begin, end in zip(bounds, bounds[1:]):
         marked = [one for one in operations[begin:end] if one.type == "Identity" and _is_marked(one)]
-        checkpoints.append(bytes_of(operation.outputs[0] for operation in marked))
-    return Footprint(tuple(map(bytes_of, inputs)), tuple(map(bytes_of, _kept(operations, bounds))), tuple(checkpoints))
+        checkpoints.append(_bytes(operation.outputs[0] for operation in marked))
+    return Footprint(tuple(map(_bytes, inputs)), tuple(map(_bytes, _kept(operations, bounds))), tuple(checkpoints))
 
 
 def _kept(operations: Sequence[Any], bounds: Sequence[int]) -> list[list[Any]]:
@@ -55,22 +47,21 @@ def _kept(operations: Sequence[Any], bounds: Sequence[int]) -> list[list[Any]]:
     kept: list[list[Any]] = [[] for _ in bounds[1:]]
     if len(operations) == bounds[-1]:
         return kept
+    sources = Sources()
     number_of = {operation.name: number for number, operation in enumerate(operations[: bounds[-1]])}
-    for operation in operations[bounds[-1] :]:
+    for operation in (one for one in operations[bounds[-1] :] if one.type not in _TAKES_SHAPES):
         forward = number_of.get(forward_name(operation.name) or "")
-        for tensor in map(_viewed, operation.inputs):
-            made = number_of.get(tensor.op.name)
-            if made is not None and tensor.op.type not in _NOT_KEPT:
+        for source in map(sources.of, operation.inputs):
+            made = number_of.get(source.outer.op.name)
+            if made is not None and source.inner.op.type not in _NOT_KEPT:
                 # An op that does not say whose gradient it computes is taken for one of the stage that made the value.
                 stage = bisect.bisect_right(bounds, made if forward is None else forward) - 1
-                kept[min(max(stage, 0), len(kept) - 1)].append(tensor)
+                kept[min(max(stage, 0), len(kept) - 1)].append(source.inner)
     return kept
 
 
-def _viewed(tensor: Any) -> Any:
-    while tensor.op.type in vocabulary.VIEWS:
-        tensor = tensor.op.inputs[0]
-    return tensor
+def _bytes(tensors: Iterable[Any]) -> int:
+    return sum(map(source_bytes, {tensor.ref(): tensor for tensor in tensors}.values()))
 
 
 def _is_marked(operation: Any) -> bool:

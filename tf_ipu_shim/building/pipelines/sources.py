@@ -1,0 +1,105 @@
+"""Where a value of a traced mini-batch comes from, through calls and loops that hand it on, and how large it is.
+
+A recurrent layer is a call or a loop whose gradient takes from it what each step has computed, as lists, and weights as
+they were given. TensorFlow says of neither what it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from tensorflow.python.framework import tensor_util
+from tensorflow.python.ops import control_flow_util_v2
+
+from tf_ipu_shim.lowering import vocabulary
+
+_VIEWS = vocabulary.VIEWS | {"TensorListFromTensor"}
+_LISTS = frozenset({"EmptyTensorList", "TensorListReserve"})
+
+
+class Source(NamedTuple):
+    """What a tensor is.
+
+    Args:
+        outer: the tensor of the same graph that it is a view of, or is handed on from.
+        inner: what that is in the functions that are called for it; the same where none is.
+    """
+
+    outer: Any
+    inner: Any
+
+
+class Sources:
+    """Finds sources; keeps the graphs of functions that it has looked into."""
+
+    def __init__(self) -> None:
+        self._graphs: dict[tuple[int, str], Any] = {}
+
+    def of(self, tensor: Any) -> Source:
+        """Follows a tensor back.
+
+        Args:
+            tensor: of a graph or function.
+        """
+        while True:
+            operation = tensor.op
+            if operation.type in _VIEWS:
+                tensor = operation.inputs[0]
+            elif operation.type in vocabulary.LOOPS and tensor.dtype.base_dtype.name == "variant":
+                # No more than the list had room for. It may be made with the gradient, long after the loop.
+                return Source(tensor, self.of(operation.inputs[tensor.value_index]).inner)
+            elif operation.type in vocabulary.LOOPS and self._is_carried(tensor):
+                tensor = operation.inputs[tensor.value_index]
+            elif operation.type in vocabulary.CALLS:
+                graph = self._graph(operation, "f")
+                inner = self.of(graph.outputs[tensor.value_index]).inner
+                number = _number(inner, graph.inputs)
+                if number is None:
+                    return Source(tensor, inner)
+                tensor = operation.inputs[number]
+            else:
+                return Source(tensor, tensor)
+
+    def _is_carried(self, tensor: Any) -> bool:
+        """Whether a loop leaves a value as it was given."""
+        body, index = self._graph(tensor.op, "body"), tensor.value_index
+        return _number(self.of(body.outputs[index]).inner, body.inputs) == index
+
+    def _graph(self, operation: Any, attribute: str) -> Any:
+        key = (id(operation.graph), operation.name)
+        if key not in self._graphs:
+            shapes = [tensor.shape for tensor in operation.inputs]
+            name = operation.get_attr(attribute).name
+            self._graphs[key] = control_flow_util_v2.get_func_graph(operation, shapes, name)
+        return self._graphs[key]
+
+
+def bytes_of(tensor: Any) -> int:
+    """Bytes of a tensor; one of unknown size or of no plain type counts nothing.
+
+    Args:
+        tensor: of a graph or not.
+    """
+    elements = tensor.shape.num_elements()
+    if elements is None or tensor.dtype.base_dtype.name in ("resource", "variant", "string"):
+        return 0
+    return int(elements) * int(tensor.dtype.base_dtype.size)
+
+
+def source_bytes(tensor: Any) -> int:
+    """Bytes of a tensor of a graph, as `Sources` gives them: those of a list by what it has room for.
+
+    Args:
+        tensor: where a list is made, or any other.
+    """
+    if tensor.op.type not in _LISTS:
+        return bytes_of(tensor)
+    shape, count = (tensor_util.try_evaluate_constant(one) for one in tensor.op.inputs)
+    if shape is None or np.ndim(shape) == 0 or np.any(shape < 0) or count is None or count < 0:
+        return 0
+    return int(count) * int(np.prod(shape, dtype=np.int64)) * int(tensor.op.get_attr("element_dtype").size)
+
+
+def _number(tensor: Any, among: Any) -> int | None:
+    return next((number for number, one in enumerate(among) if one is tensor), None)
