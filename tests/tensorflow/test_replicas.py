@@ -89,6 +89,26 @@ def test_collectives(ipus):
     np.testing.assert_allclose(result["assumed"], values)
 
 
+@pytest.mark.parametrize("way", ["kernels", "xla"])
+@pytest.mark.parametrize("ipus", [2, 4])
+def test_sums_and_what_is_made_of_them_are_each_replicas_own(ipus, way, monkeypatch):
+    """A sum may be in the place of what a replica brings, which ops behind it work on, where nobody else needs that."""
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+
+    def summed(x):
+        own = 1.0 + tf.cast(replication_ops.replication_index(), tf.float32)
+        brought, kept = 2 * x, 3 * x
+        doubled = own * cross_replica_ops.cross_replica_sum(brought)
+        return {"only": doubled - 1, "beside": cross_replica_ops.cross_replica_sum(kept) * own + kept, "kept": kept}
+
+    values = np.random.default_rng(5).integers(-99, 99, [ipus, 50_001]).astype("f")
+    result, _ = sent(summed, ipus, values)
+    total, own = values.sum(0), np.arange(1, ipus + 1)[:, None]
+    np.testing.assert_array_equal(result["only"], 2 * total * own - 1)
+    np.testing.assert_array_equal(result["beside"], 3 * total * own + 3 * values)
+    np.testing.assert_array_equal(result["kept"], 3 * values)
+
+
 def test_all_to_all_of_matrices():
     values = np.arange(2 * 2 * 6, dtype="f").reshape(2, 2, 6)
     result, _ = sent(lambda x: all_to_all_op.all_to_all(x, 1, 0, 2), 2, values)

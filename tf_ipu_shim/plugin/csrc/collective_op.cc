@@ -1,5 +1,6 @@
 // Collectives of replicas. `IpuCrossReplicaSum` and `IpuReplicaGather` are what a traced function holds; the lowering puts
 // an `IpuCollective` for each replica in their place. The replicas of one run meet at it (see `meetings.h`).
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -110,22 +111,29 @@ class SingleReplicaGatherOp : public OpKernel {
   }
 };
 
-// On all cores: the replicas that would use them wait.
+// How many bytes are summed up, and handed to all, while they are in a core's cache.
+constexpr int64_t kPartBytes = 16 << 10;
+
+// On all cores: the replicas that would use them wait. Several results are copies of the first.
 template <typename T>
-void SumInto(OpKernelContext* context, const Meeting& meeting, Tensor* result) {
-  T* const sum = result->flat<T>().data();
+void SumInto(OpKernelContext* context, const Meeting& meeting, const std::vector<Tensor>& results) {
   std::vector<const T*> values;
+  std::vector<T*> sums;
   for (const Meeting::Arrival& arrival : meeting.arrivals) values.push_back(arrival.context->input(0).flat<T>().data());
-  const auto add = [sum, &values](int64_t begin, int64_t end) {
+  for (const Tensor& result : results) sums.push_back(const_cast<T*>(result.flat<T>().data()));
+  const auto add = [&sums, &values](int64_t begin, int64_t end) {
     using Array = Eigen::Array<T, Eigen::Dynamic, 1>;
-    Eigen::Map<Array> part(sum + begin, end - begin);
-    part = Eigen::Map<const Array>(values[0] + begin, end - begin);
-    for (size_t place = 1; place < values.size(); ++place) {
-      part += Eigen::Map<const Array>(values[place] + begin, end - begin);
+    constexpr int64_t kPart = kPartBytes / sizeof(T);
+    for (int64_t at = begin; at < end; at += kPart) {
+      const int64_t count = std::min(kPart, end - at);
+      Eigen::Map<Array> part(sums[0] + at, count);
+      part = Eigen::Map<const Array>(values[0] + at, count);
+      for (size_t place = 1; place < values.size(); ++place) part += Eigen::Map<const Array>(values[place] + at, count);
+      for (size_t copy = 1; copy < sums.size(); ++copy) Eigen::Map<Array>(sums[copy] + at, count) = part;
     }
   };
   const auto* workers = context->device()->tensorflow_cpu_worker_threads();
-  Shard(workers->num_threads, workers->workers, result->NumElements(), static_cast<int64_t>(values.size()), add);
+  Shard(workers->num_threads, workers->workers, results[0].NumElements(), static_cast<int64_t>(values.size()), add);
 }
 
 class CollectiveOp : public AsyncOpKernel {
@@ -161,24 +169,27 @@ class CollectiveOp : public AsyncOpKernel {
   // Runs on the thread of the replica that came last.
   void Finish(const Meeting& meeting) {
     const Meeting::Arrival& last = meeting.arrivals[replica_ % group_size_];
-    Tensor result;
-    Status status = Combine(last.context, meeting, &result);
+    std::vector<Tensor> results;
+    Status status = Combine(last.context, meeting, &results);
     for (const Meeting::Arrival& arrival : meeting.arrivals) {
       // Not `DeregisterCallback`: that would wait for a callback that waits for this replica.
       arrival.context->cancellation_manager()->TryDeregisterCallback(arrival.token);
     }
-    for (const Meeting::Arrival& arrival : meeting.arrivals) {
+    if (status.ok()) CountExchange(last.context, results[0].TotalBytes());
+    for (size_t place = 0; place < meeting.arrivals.size(); ++place) {
+      OpKernelContext* const context = meeting.arrivals[place].context;
       if (status.ok()) {
-        arrival.context->set_output(0, result);
+        context->set_output(0, results[place]);
       } else {
-        arrival.context->SetStatus(status);
+        context->SetStatus(status);
       }
     }
-    CountExchange(last.context, result.TotalBytes());
+    results.clear();  // whoever takes one may then use its memory
     for (const Meeting::Arrival& arrival : meeting.arrivals) arrival.done();
   }
 
-  Status Combine(OpKernelContext* context, const Meeting& meeting, Tensor* result) {
+  // A result for each replica; several may be one tensor.
+  Status Combine(OpKernelContext* context, const Meeting& meeting, std::vector<Tensor>* results) {
     const Tensor& first = meeting.arrivals[0].context->input(0);
     for (size_t place = 1; place < meeting.arrivals.size(); ++place) {
       const Tensor& other = meeting.arrivals[place].context->input(0);
@@ -187,35 +198,65 @@ class CollectiveOp : public AsyncOpKernel {
                                      " from replica 0 of its group and ", other.shape().DebugString(), " from replica ",
                                      place, ". All replicas have to bring the same shape.");
     }
-    // In the first replica's memory, and in this order: every run gives the same bits.
+    // In the order of the replicas: every run gives the same bits.
     OpKernelContext* const home = meeting.arrivals[0].context;
+    Tensor shared;
     if (kind_ == "gather") {
       TensorShape shape = first.shape();
       TF_RETURN_IF_ERROR(AddReplicas(meeting.arrivals.size(), &shape));
-      TF_RETURN_IF_ERROR(home->allocate_temp(first.dtype(), shape, result));
+      TF_RETURN_IF_ERROR(home->allocate_temp(first.dtype(), shape, &shared));
       for (size_t place = 0; place < meeting.arrivals.size(); ++place) {
         TF_RETURN_IF_ERROR(
-            batch_util::CopyElementToSlice(meeting.arrivals[place].context->input(0), result, place));
+            batch_util::CopyElementToSlice(meeting.arrivals[place].context->input(0), &shared, place));
       }
+      results->assign(meeting.arrivals.size(), shared);
       return OkStatus();
     }
-    TF_RETURN_IF_ERROR(home->allocate_temp(first.dtype(), first.shape(), result));
-    TF_RETURN_IF_ERROR(Sum(context, meeting, result));
+    return Sum(context, meeting, results);
+  }
+
+  // Each in the place of what its replica has brought, where nobody else needs that: ops behind it then work in place,
+  // too, and no memory is asked for. Where somebody does, in memory that those share.
+  static Status Sum(OpKernelContext* context, const Meeting& meeting, std::vector<Tensor>* results) {
+    std::vector<Tensor> distinct;
+    std::vector<size_t> which;
+    constexpr size_t kNone = -1;
+    size_t shared = kNone;
+    for (const Meeting::Arrival& arrival : meeting.arrivals) {
+      OpKernelContext* const own = arrival.context;
+      const Tensor& value = own->input(0);
+      const std::unique_ptr<Tensor> place = own->forward_input(0, OpKernelContext::Params::kNoReservation, value.dtype(),
+                                                               value.shape(), DEVICE_MEMORY, AllocatorAttributes());
+      if (place != nullptr) {
+        which.push_back(distinct.size());
+        distinct.push_back(*place);
+        continue;
+      }
+      if (shared == kNone) {
+        Tensor made;
+        TF_RETURN_IF_ERROR(own->allocate_temp(value.dtype(), value.shape(), &made));
+        shared = distinct.size();
+        distinct.push_back(made);
+      }
+      which.push_back(shared);
+    }
+    TF_RETURN_IF_ERROR(Add(context, meeting, distinct));
+    for (const size_t place : which) results->push_back(distinct[place]);
     return OkStatus();
   }
 
-  static Status Sum(OpKernelContext* context, const Meeting& meeting, Tensor* result) {
-    switch (result->dtype()) {
-#define TF_IPU_SUM(T)                    \
-  case DataTypeToEnum<T>::value:         \
-    SumInto<T>(context, meeting, result); \
+  static Status Add(OpKernelContext* context, const Meeting& meeting, const std::vector<Tensor>& results) {
+    switch (results[0].dtype()) {
+#define TF_IPU_SUM(T)                      \
+  case DataTypeToEnum<T>::value:           \
+    SumInto<T>(context, meeting, results); \
     return OkStatus();
       TF_CALL_half(TF_IPU_SUM) TF_CALL_bfloat16(TF_IPU_SUM) TF_CALL_float(TF_IPU_SUM) TF_CALL_double(TF_IPU_SUM)
           TF_CALL_int32(TF_IPU_SUM) TF_CALL_int64(TF_IPU_SUM) TF_CALL_uint32(TF_IPU_SUM) TF_CALL_uint8(TF_IPU_SUM)
               TF_CALL_int8(TF_IPU_SUM) TF_CALL_complex64(TF_IPU_SUM)
 #undef TF_IPU_SUM
       default:
-        return errors::Unimplemented("A sum over replicas cannot take ", DataTypeString(result->dtype()),
+        return errors::Unimplemented("A sum over replicas cannot take ", DataTypeString(results[0].dtype()),
                                      ". Cast to float32 first.");
     }
   }
