@@ -205,6 +205,19 @@ def test_the_schedule_finishes_a_chain_before_it_begins_another():
     assert smallest(program).peak_bytes == 102
 
 
+def test_the_scheduler_finds_what_a_run_in_its_order_finds():
+    def both():
+        program = two_chains()
+        of_loop = Program("body")
+        of_loop.makes("inside", 50)
+        left = program.add(Value(7, "loop", "temporary"))
+        program.run("loop", program.steps[0].gives, (left,), (of_loop,), True)
+        return program
+
+    program, other = both(), both()
+    assert smallest(program) == live(other, greedy(other))
+
+
 def test_the_schedule_keeps_to_segments():
     program = Program("segments")
     starts = [program.makes(f"start {n}", 100) for n in range(2)]

@@ -8,6 +8,7 @@ import tensorflow as tf
 from function_builder import FLOAT, Function, program
 
 from tf_ipu_shim.lowering.emit import Emitter
+from tf_ipu_shim.lowering.function_graph import Node
 from tf_ipu_shim.lowering.location import HOST, SEVERAL
 from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
 from tf_ipu_shim.lowering.placement import Placer
@@ -351,3 +352,24 @@ def test_every_emitted_op_has_a_device():
     (whole,) = (function for function in emitter.functions if "_lowered_" in function.signature.name)
     devices = {node.op: node.device for node in whole.node_def}
     assert devices == {"XlaLaunch": "/device:IPU:0", "IpuInterCopy": "/device:IPU:0", "Neg": "/device:CPU:0"}
+
+
+def looks(variables, monkeypatch):
+    """How often the placement of a loop that reads variables on two shards looks at all that the loop is handed."""
+    names = [f"V{index}" for index in range(variables)]
+    body = Function("body", "y", *names)
+    for index, name in enumerate(names):
+        body.op(f"read{index}", "ReadVariableOp", name, shard=index % 2)
+    body.op("b", "Neg", "read0").returns("b", *(f"read{index}" for index in range(1, variables)))
+    loop = Function("f", "x", *names).op("loop", "While", "x", *names, functions={"cond": "cond", "body": "body"})
+    condition = Function("cond", "y", *names).op("c", "Neg", "y").returns("c")
+    count, handed_on = [], Node.handed_on
+    monkeypatch.setattr(Node, "handed_on", property(lambda node: count.append(node) or handed_on.fget(node)))
+    _, placement = place(loop.returns("loop"), body, condition)
+    monkeypatch.undo()
+    assert homes(placement) == {name: index % 2 for index, name in enumerate(names)}
+    return len(count)
+
+
+def test_a_loop_of_many_variables_is_not_looked_through_for_each(monkeypatch):
+    assert looks(40, monkeypatch) == looks(4, monkeypatch) > 0

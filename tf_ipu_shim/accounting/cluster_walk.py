@@ -50,15 +50,15 @@ def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -
         return _op_by_op(walk, function, ipu, inputs, f"the shape of {unknown[0]} is known only when it runs")
     definition, fed = _fed(walk, function, inputs)
     arguments = [compiler_ir.Argument(held.known.type, held.known.shape or (), held.known.variable) for held in fed]
-    functions = (definition, *reached(definition.node_def, walk.walk.library))
+    called = reached(definition.node_def, walk.walk.library)
+    functions = (definition, *called)
     library = [with_stand_ins(each, is_profiled=walk.walk.names is not None) for each in functions]
     try:
         module = _module(walk, definition, library, arguments)
     except compiler_ir.NoProgramError as error:
         return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
     walk.walk.work.launch(function, module, library)
-    traced = (walk.walk.library[function], *reached(definition.node_def, walk.walk.library))
-    return _read(walk, ipu, module, definition, traced, fed)
+    return _read(walk, ipu, module, definition, (walk.walk.library[function], *called), fed)
 
 
 def _module(

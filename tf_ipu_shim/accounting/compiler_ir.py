@@ -49,6 +49,9 @@ class Argument(NamedTuple):
     variable: bool = False
 
 
+_Like = tuple[int, tuple[int, ...]]  # the type and shape of variables that look alike
+
+
 class NoProgramError(Exception):
     """XLA gives no program for a function; its reason."""
 
@@ -126,32 +129,49 @@ class CompilerIr:
         return hlo_pb2.HloModuleProto.FromString(serialized)
 
     def _variables(self, variables: Sequence[Argument]) -> list[Any]:
-        """Handles of variables that look like these, made by one function call: an op each would cost more.
+        """Handles of variables that look like these: an op makes each, as TensorFlow makes functions of many slowly."""
+        values = self._values(dict.fromkeys(_like(variable) for variable in variables if variable.type))
+        return [self._variable(variable, values.get(_like(variable))) for variable in variables]
 
-        TensorFlow runs the call as it is: rewriting it takes longer than running it.
+    def _values(self, alike: Iterable[_Like]) -> dict[_Like, Any]:
+        """What variables that look alike hold: they share it, and pages that nobody writes to take no memory.
+
+        TensorFlow runs the function that makes it as it is: rewriting it takes longer than running it.
         """
-        if not variables:
-            return []
-        maker = function_pb2.FunctionDef()
-        maker.signature.name = f"stand_in_variables_{next(_serial)}"
+        maker, results = function_pb2.FunctionDef(), list(alike)
+        if not results:
+            return {}
+        maker.signature.name = f"stand_in_values_{next(_serial)}"
         maker.signature.is_stateful = True
-        values: dict[tuple[int, tuple[int, ...]], str] = {}
-        for index, variable in enumerate(variables):
-            like = (variable.type, tuple(variable.shape))
-            if variable.type and like not in values:
-                values[like] = _add_value(maker, len(values), *like)
-            _add_variable(maker, index, variable, values.get(like))
+        for index, (kind, shape) in enumerate(results):
+            maker.signature.output_arg.add(name=f"output_{index}", type=kind)
+            maker.ret[f"output_{index}"] = _add_value(maker, index, kind, shape)
         self._context.add_function_def(maker)
         try:
-            return pywrap_tfe.TFE_Py_Execute(
-                self._context._handle, _DEVICE, maker.signature.name, [], ("config_proto", AS_WRITTEN), len(variables)
-            )
+            made = self._run(maker.signature.name, [], ("config_proto", AS_WRITTEN), len(results))
         finally:
             self._context.remove_function(maker.signature.name)
+        return dict(zip(results, made))
+
+    def _variable(self, variable: Argument, value: Any) -> Any:
+        kind = variable.type or types_pb2.DT_FLOAT
+        attributes = ("dtype", kind, "shape", list(variable.shape), "shared_name", _ANONYMOUS, "container", b"")
+        (handle,) = self._run("VarHandleOp", [], attributes, 1)
+        if value is not None:
+            self._run("AssignVariableOp", [handle, value], ("dtype", kind, "validate_shape", False), 0)
+        return handle
+
+    def _run(self, op: str, inputs: Sequence[Any], attributes: Sequence[Any], results: int) -> Any:
+        """Runs an op or a function."""
+        return pywrap_tfe.TFE_Py_Execute(self._context._handle, _DEVICE, op, list(inputs), tuple(attributes), results)
+
+
+def _like(variable: Argument) -> _Like:
+    return variable.type, tuple(variable.shape)
 
 
 def _add_value(maker: function_pb2.FunctionDef, index: int, kind: int, shape: tuple[int, ...]) -> str:
-    """Adds what variables that look alike hold: they share it, and pages that nobody writes to take no memory."""
+    """Adds an op that gives memory of a shape, whatever is in it."""
     sizes = maker.node_def.add(name=f"shape_{index}", op="Const")
     sizes.attr["dtype"].type = types_pb2.DT_INT32
     sizes.attr["value"].tensor.dtype = types_pb2.DT_INT32
@@ -161,25 +181,6 @@ def _add_value(maker: function_pb2.FunctionDef, index: int, kind: int, shape: tu
     value.attr["dtype"].type = kind
     value.attr["init"].b = False
     return f"{value.name}:output:0"
-
-
-def _add_variable(maker: function_pb2.FunctionDef, index: int, variable: Argument, value: str | None) -> None:
-    handle = maker.node_def.add(name=f"handle_{index}", op="VarHandleOp")
-    handle.attr["dtype"].type = variable.type or types_pb2.DT_FLOAT
-    handle.attr["shape"].shape.SetInParent()  # of a scalar, too
-    for size in variable.shape:
-        handle.attr["shape"].shape.dim.add(size=size)
-    handle.attr["shared_name"].s = _ANONYMOUS
-    handle.attr["container"].s = b""
-    maker.signature.output_arg.add(name=f"output_{index}", type=types_pb2.DT_RESOURCE)
-    maker.ret[f"output_{index}"] = f"{handle.name}:resource:0"
-    if value is None:
-        return
-    store = maker.node_def.add(name=f"store_{index}", op="AssignVariableOp", input=[f"{handle.name}:resource:0", value])
-    store.attr["dtype"].type = variable.type
-    store.attr["validate_shape"].b = False
-    maker.signature.control_output.append(store.name)
-    maker.control_ret[store.name] = store.name
 
 
 _shared_lock = threading.Lock()

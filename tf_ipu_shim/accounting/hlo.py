@@ -173,9 +173,9 @@ class HloReader:
             number = instruction.id
             if number not in needed:
                 continue
-            opcode = instruction.opcode
+            opcode, numbers = instruction.opcode, list(instruction.operand_ids)
             shapes[number] = instruction.shape
-            operands = [made[operand] for operand in instruction.operand_ids]
+            operands = [made[operand] for operand in numbers]
             if opcode in _HANDED_ON:
                 made[number] = _handed_on(instruction, operands, arguments)
             elif opcode == "call":
@@ -187,9 +187,9 @@ class HloReader:
             elif opcode == "conditional":
                 made[number] = self._branch(instruction, operands, taken[number])
             else:
-                given = [shapes[operand] for operand in instruction.operand_ids]
+                given = [shapes[operand] for operand in numbers]
                 home = homes.get(number, -1)
-                made[number] = self._plain(instruction, operands, given, home, number in summed)
+                made[number] = self._plain(instruction, opcode, operands, given, home, number in summed)
         return made[computation.root_id]
 
     def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
@@ -214,7 +214,7 @@ class HloReader:
         return [self._computations[number] for number in instruction.called_computation_ids]
 
     def _loop(self, instruction: Any, initial: Tree) -> Tree:
-        block, name = self._block, self._name(instruction)
+        block, name = self._block, self._name(instruction, instruction.metadata.op_name)
         body, condition = self._called(instruction)
         trips = self._trips(instruction)
         if self._instructions is not None and trips is not None:
@@ -261,7 +261,7 @@ class HloReader:
 
     def _branch(self, instruction: Any, operands: Sequence[Tree], taken: Container[int]) -> Tree:
         """A conditional; only what something takes of it are results of its branches."""
-        name = self._name(instruction)
+        name = self._name(instruction, instruction.metadata.op_name)
         branches = self._called(instruction)
         walked = [self._inside(body, [given], Mode.BORROWED) for body, given in zip(branches, operands[1:])]
         inside = [inner for inner, _, _, _ in walked]
@@ -329,34 +329,37 @@ class HloReader:
     def _needed(computation: Any) -> set[int]:
         needed = {computation.root_id}
         for instruction in reversed(computation.instructions):
-            if instruction.opcode in EFFECTS:
+            if instruction.id in needed or instruction.opcode in EFFECTS:
                 needed.add(instruction.id)
-            if instruction.id in needed:
                 needed.update(instruction.operand_ids)
         return needed
 
     def _plain(
-        self, instruction: Any, operands: Sequence[Tree], shapes: Sequence[Any], home: int, is_part: bool
+        self,
+        instruction: Any,
+        opcode: str,
+        operands: Sequence[Tree],
+        shapes: Sequence[Any],
+        home: int,
+        is_part: bool,
     ) -> Tree:
-        block, opcode = self._block, instruction.opcode
+        block, shape, op_name = self._block, instruction.shape, instruction.metadata.op_name
         takes = [leaf for operand in operands for leaf in flat(operand)]
-        name = self._name(instruction, takes)
-        if instruction.shape.element_type == xla_data_pb2.TUPLE:
-            gives = self._fresh(instruction.shape, name)
+        name = self._name(instruction, op_name, takes)
+        kind = shape.element_type
+        if kind == xla_data_pb2.TUPLE:
+            gives = self._fresh(shape, name)
             self._halve(flat(gives), self._result_axes(instruction, takes, shapes))
             block.run(name, takes, flat(gives), work=self._computation(instruction, name))
             return gives
-        (axis,) = self._result_axes(instruction, takes, shapes)
-        size = self._sizes.of_shape(instruction.shape, axis)
+        axis = self._result_axes(instruction, takes, shapes)[0] if self._sizes.half_batch else None
+        size = self._sizes.of_shape(shape, axis)
         if opcode == "constant":
             return block.add(Value(size, name, "constant", Mode.ALWAYS))
-        kind = "gradient" if is_gradient(instruction.metadata.op_name) else "temporary"
-        # Two copies are none: a conversion to the type it has already, such as around a sum, and XLA's of a result.
-        is_view = opcode == "convert" and shapes[0].element_type == instruction.shape.element_type
-        is_view |= opcode == "copy" and instruction.metadata.op_name == _RESULTS
-        is_view |= is_part
+        is_view = is_part or _is_no_copy(opcode, op_name, shapes, kind)
         mode, of = _memory_of("bitcast" if is_view else opcode, takes)
-        number = block.add(Value(size, name, kind, mode, of, home if mode is Mode.IN_PLACE else -1))
+        category = "gradient" if is_gradient(op_name) else "temporary"
+        number = block.add(Value(size, name, category, mode, of, home if mode is Mode.IN_PLACE else -1))
         if axis is not None:
             self.axes[number] = axis
         work = None if is_view else self._computation(instruction, name)
@@ -397,12 +400,16 @@ class HloReader:
         kind = "gradient" if is_gradient(name) else "temporary"
         return self._block.add(Value(self._sizes.of_shape(shape), name, kind))
 
-    def _name(self, instruction: Any, takes: Sequence[int] = ()) -> str:
+    def _name(self, instruction: Any, op_name: str, takes: Sequence[int] = ()) -> str:
         """The TensorFlow op's name; for what XLA puts in between, that of what it is made of."""
-        name = instruction.metadata.op_name
-        if name and name != _RESULTS:
-            return self._owner_of(name)
+        if op_name and op_name != _RESULTS:
+            return self._owner_of(op_name)
         return self._block.values[takes[0]].owner if takes else f"{instruction.opcode} (XLA)"
+
+
+def _is_no_copy(opcode: str, op_name: str, shapes: Sequence[Any], kind: int) -> bool:
+    """Two copies are none: a conversion to the type it has already, such as around a sum, and XLA's of a result."""
+    return (opcode == "convert" and shapes[0].element_type == kind) or (opcode == "copy" and op_name == _RESULTS)
 
 
 def _casts_of_sums(computation: Any, needed: Container[int]) -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -45,10 +46,7 @@ _BYTES = _bytes_by_type()
 
 def shape_bytes(shape: Any) -> int:
     """Bytes of an array of an XLA shape; 0 for a token."""
-    count = 1
-    for size in shape.dimensions:
-        count *= size
-    return -int(-count * _BYTES.get(shape.element_type, 4.0) // 1)
+    return -int(-math.prod(shape.dimensions) * _BYTES.get(shape.element_type, 4.0) // 1)
 
 
 def is_gradient(name: str) -> bool:

@@ -49,7 +49,8 @@ class Sizes:
 
     def of_shape(self, shape: Any, axis: Axis | None = None) -> int:
         """Bytes of an array of an XLA shape."""
-        return self._changed(shape_bytes(shape), shape.element_type == xla_data_pb2.F32, axis)
+        size = shape_bytes(shape)
+        return self._changed(size, shape.element_type == xla_data_pb2.F32, axis) if self.changed else size
 
     def of_variable(self, size: int, kind: int) -> int:
         """Bytes of a variable, or of an element of it, that has so many, by its `DataType`."""

@@ -33,6 +33,11 @@ _FREE = frozenset(
 )
 _PASSES_ON = frozenset({"bitcast", "convert", "copy", "reshape"})
 _CALLS = frozenset({"call", "fusion"})
+_HOLDING = frozenset({"while", "conditional", *_CALLS})
+# Takes time by what it takes, or by how often it looks at that.
+_BY_OPERANDS = frozenset(
+    "convolution dot dynamic-update-slice reduce reduce-window scatter select-and-scatter sort".split()
+)
 # XLA makes each a piece of code of its own; element-wise work joins what is around it.
 _ALONE = frozenset("convolution dot gather reduce reduce-window scatter select-and-scatter sort while".split())
 
@@ -173,6 +178,7 @@ class HloWork:
         self._computations = {computation.id: computation for computation in module.computations}
         self._entry = self._computations[module.entry_computation_id]
         self._counted: dict[int, Work] = {}
+        self._converting: dict[int, set[int]] = {}
 
     @property
     def size(self) -> Size:
@@ -181,11 +187,12 @@ class HloWork:
         count = alone = 0
         while waiting:
             computation = self._computations[waiting.pop()]
-            count -= len(_converting_nothing(computation))
+            count -= len(self._converting_nothing(computation))
             for instruction in computation.instructions:
-                count += instruction.opcode not in _FREE
-                alone += instruction.opcode in _ALONE
-                if instruction.opcode in ("while", "conditional", *_CALLS):
+                opcode = instruction.opcode
+                count += opcode not in _FREE
+                alone += opcode in _ALONE
+                if opcode in _HOLDING:
                     called = [number for number in instruction.called_computation_ids if number not in seen]
                     seen.update(called)
                     waiting.extend(called)
@@ -206,8 +213,7 @@ class HloWork:
     def _added_up(self, computation: Any) -> Work:
         work, names = Work(), set()
         by_id = {instruction.id: instruction for instruction in computation.instructions}
-        for instruction in _that_compute(computation):
-            opcode = instruction.opcode
+        for opcode, instruction in _that_compute(computation, self._converting_nothing(computation)):
             names.add(instruction.metadata.op_name)
             if opcode == "while":
                 work.add(*self._looped(by_id, instruction))
@@ -218,9 +224,14 @@ class HloWork:
                 for called in self._called(instruction):
                     work.add(self._of(called))
             else:
-                _add_plain(work, instruction, [by_id[number] for number in instruction.operand_ids])
+                _add_plain(work, opcode, instruction, by_id)
         work.ops += len(names)
         return work
+
+    def _converting_nothing(self, computation: Any) -> set[int]:
+        if computation.id not in self._converting:
+            self._converting[computation.id] = _converting_nothing(computation)
+        return self._converting[computation.id]
 
     def _looped(self, around: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
         """What an iteration of a loop computes, and how many there are."""
@@ -331,14 +342,16 @@ def _source(by_id: Mapping[int, Any], number: int) -> Any:
             return made
 
 
-def _that_compute(computation: Any) -> list[Any]:
-    """The instructions that take time; products take matrices of either order."""
-    made = computation.instructions
-    multiplied = {number for instruction in made if instruction.opcode == "dot" for number in instruction.operand_ids}
-    transposes = [instruction for instruction in made if instruction.opcode == "transpose"]
-    idle = {each.id for each in transposes if each.id in multiplied or _moves_nothing(each)}
-    idle |= _converting_nothing(computation)
-    return [instruction for instruction in made if instruction.opcode not in _FREE and instruction.id not in idle]
+def _that_compute(computation: Any, idle: set[int]) -> list[tuple[str, Any]]:
+    """The instructions that take time, but for those that do not, with what they are.
+
+    Products take matrices of either order.
+    """
+    made = [(instruction.opcode, instruction) for instruction in computation.instructions]
+    multiplied = {number for opcode, each in made if opcode == "dot" for number in each.operand_ids}
+    transposes = [each for opcode, each in made if opcode == "transpose"]
+    idle = idle | {each.id for each in transposes if each.id in multiplied or _moves_nothing(each)}
+    return [(opcode, each) for opcode, each in made if opcode not in _FREE and each.id not in idle]
 
 
 def _converting_nothing(computation: Any) -> set[int]:
@@ -354,8 +367,14 @@ def _moves_nothing(transpose: Any) -> bool:
     return list(transpose.dimensions) == sorted(transpose.dimensions)
 
 
-def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
-    opcode, size = instruction.opcode, elements_of(instruction.shape)
+def _add_plain(work: Work, opcode: str, instruction: Any, by_id: Mapping[int, Any]) -> None:
+    if opcode == "broadcast":  # which is part of what uses it
+        return
+    size = elements_of(instruction.shape)
+    if opcode not in _BY_OPERANDS:
+        _pass(work, size)
+        return
+    operands = [by_id[number] for number in instruction.operand_ids]
     if opcode == "dot":
         sizes = dot_sizes(instruction, operands)
         _multiply(work, 2.0 * math.prod(sizes), is_square=min(sizes[1:4]) >= _SIDE)
@@ -371,10 +390,8 @@ def _add_plain(work: Work, instruction: Any, operands: Sequence[Any]) -> None:
         work.inner += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
     elif opcode in ("dynamic-update-slice", "scatter"):
         _pass(work, elements_of(operands[-1 if opcode == "scatter" else 1].shape))
-    elif opcode in ("reduce", "sort"):
+    else:
         work.inner += sum(elements_of(operand.shape) for operand in operands)
-    elif opcode != "broadcast":  # which is part of what uses it
-        _pass(work, size)
 
 
 def _multiply(work: Work, product: float, is_square: bool) -> None:

@@ -167,42 +167,47 @@ class FunctionGraph:
     def _sort(self, protos: Mapping[str, Any], roots: set[str]) -> None:
         """Makes the nodes that the roots need."""
         done = self._by_name
+        taken: dict[str, list[str]] = {}  # what ops that wait for others take
         for root in [name for name in protos if name in roots]:
             stack = [(root, False)]
-            waiting: set[str] = set()
             while stack:
                 name, ready = stack.pop()
                 if name in done:
                     continue
                 proto = protos[name]
+                texts = taken[name] if ready else list(proto.input)
                 if not ready:
-                    missing = [other for other in self._needed(proto, protos) if other not in done]
+                    missing = [other for other in self._needed(proto, texts, protos) if other not in done]
                     if missing:
-                        if name in waiting:
+                        if name in taken:
                             raise ValueError(f"Function {self.name} has a cycle through {name}.")
-                        waiting.add(name)
+                        taken[name] = texts
                         stack.append((name, True))
-                        stack.extend((other, False) for other in reversed(missing))
+                        stack.extend([(other, False) for other in reversed(missing)])
                         continue
                 node = Node(len(self.nodes), proto)
-                self._connect(node)
+                self._connect(node, texts)
                 self.nodes.append(node)
                 done[name] = node
 
-    def _needed(self, proto: Any, protos: Mapping[str, Any]) -> Iterator[str]:
-        for text in proto.input:
-            name = text[1:] if text[0] == "^" else text.split(":", 1)[0]
+    def _needed(self, proto: Any, texts: Iterable[str], protos: Mapping[str, Any]) -> list[str]:
+        """The ops that an op takes from or waits for."""
+        names = []
+        for text in texts:
+            name = text[1:] if text[0] == "^" else text.partition(":")[0]
             if name in protos:
-                yield name
+                names.append(name)
             elif name not in self.arguments:
                 raise ValueError(
                     f"Op {proto.name} of function {self.name} takes {text!r}, which names no op and no argument."
                 )
+        return names
 
-    def _connect(self, node: Node) -> None:
+    def _connect(self, node: Node, texts: Iterable[str]) -> None:
         """Finds what a node takes, by name, among the nodes that there are."""
         by_name = self._by_name
-        for text in node.proto.input:
+        before: dict[Node, None] = {}  # data first, as `predecessors` has them
+        for text in texts:
             if text[0] == "^":
                 control = by_name.get(text[1:])
                 if control is not None:
@@ -211,11 +216,16 @@ class FunctionGraph:
                     raise ValueError(f"Op {node.name} is part of a cycle through {text[1:]}.")
                 continue
             node.inputs.append(text)
-            producer = by_name.get(text.split(":", 1)[0]) if ":" in text else None
+            name, is_op, _ = text.partition(":")
+            producer = by_name.get(name) if is_op else None
             node.producers.append(producer)
-            if producer is None and ":" in text:
+            if producer is not None:
+                before[producer] = None
+            elif is_op:
                 raise ValueError(f"Op {node.name} is part of a cycle through {text}.")
-        for predecessor in dict.fromkeys(node.predecessors()):
+        if node.controls:
+            before.update(dict.fromkeys(node.controls))
+        for predecessor in before:
             predecessor.users.append(node)
 
     @property
@@ -282,7 +292,7 @@ class FunctionGraph:
 
     def _added(self, proto: node_def_pb2.NodeDef) -> Node:
         node = Node(0, proto)
-        self._connect(node)
+        self._connect(node, proto.input)
         self._by_name[proto.name] = node
         return node
 
@@ -292,7 +302,7 @@ class FunctionGraph:
             predecessor.users.remove(node)
         node.proto, node.op = proto, proto.op
         node.inputs, node.producers, node.controls = [], [], []
-        self._connect(node)
+        self._connect(node, proto.input)
         self._types.pop(node.name, None)
         yield from node.predecessors()
 

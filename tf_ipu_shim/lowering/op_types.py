@@ -82,4 +82,6 @@ def function_values(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, attr_valu
 
 def called_functions(node: node_def_pb2.NodeDef) -> list[str]:
     """Names of the functions that a control-flow op or a call runs, in the order of its attributes."""
+    if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
+        return []
     return [function.name for _, function in function_values(node)]

@@ -22,6 +22,7 @@ class VariableHomes:
     def __init__(self, graphs: Mapping[str, FunctionGraph], homes_of: Callable[[str], Mapping[str, Home]]) -> None:
         self._graphs = graphs
         self._homes_of = homes_of
+        self._received: dict[tuple[Node, str], dict[str, str]] = {}
 
     def settle(
         self,
@@ -41,6 +42,7 @@ class VariableHomes:
         Returns:
             Resource argument to the location where it lives; None for one that no IPU uses.
         """
+        self._received = {}  # passes may have changed what loops are handed
         users, groups = _variable_users(graph, locations)
         settled: dict[str, Home] = {}
         for members in groups:
@@ -84,10 +86,12 @@ class VariableHomes:
                 yield home
 
     def _argument_of(self, node: Node, called: str, resource: str) -> str | None:
-        for outer, inner in zip(node.handed_on, self._graphs[called].arguments):
-            if outer == resource:
-                return inner
-        return None
+        """What a function calls a variable that it is handed; the first such argument."""
+        key = (node, called)
+        if key not in self._received:  # one look for all variables of a loop: there may be hundreds
+            pairs = list(zip(node.handed_on, self._graphs[called].arguments))
+            self._received[key] = dict(reversed(pairs))
+        return self._received[key].get(resource)
 
     def inside(self, node: Node, called: str, homes: Mapping[str, Home]) -> dict[str, Home]:
         """Where variables live for a function that a loop, branch or call hands them to, by its arguments."""

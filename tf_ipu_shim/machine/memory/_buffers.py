@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
+from tf_ipu_shim.machine.memory.description import Block, Mode, Step
 
 _OUTSIDE = (Mode.ALWAYS, Mode.CARRIED, Mode.BORROWED)  # in memory that is there whatever the block does
 
@@ -26,6 +26,8 @@ class Buffers:
 
     def __init__(self, block: Block) -> None:
         self._values = block.values
+        self._modes = [value.mode for value in block.values]
+        self._sizes = [value.bytes for value in block.values]
         self._uses = [0] * len(block.values)
         for step in block.steps:
             for number in step.takes:
@@ -39,12 +41,12 @@ class Buffers:
         self.value: list[int] = []
         self.overwritten: list[tuple[int, int]] = []
         self.live = 0
-        for number, value in enumerate(block.values):
-            if value.mode in _OUTSIDE:
+        for number, mode in enumerate(self._modes):
+            if mode in _OUTSIDE:
                 self._of[number] = (self._new(number, outside=True),)
 
     def _new(self, number: int, outside: bool = False) -> int:
-        self.bytes.append(self._values[number].bytes)
+        self.bytes.append(self._sizes[number])
         self.value.append(number)
         self._outside.append(outside)
         self._pending.append(self._uses[number])
@@ -60,45 +62,52 @@ class Buffers:
         """The step's values come into being; returns the buffers that are made for them."""
         made = []
         for number in step.gives:
-            value = self._values[number]
-            if value.mode is Mode.VIEW:
-                found: tuple[int, ...] = tuple({buffer: None for of in value.of for buffer in self._of[of]})
+            mode = self._modes[number]
+            if mode is Mode.VIEW:
+                found = self._seen_through(self._values[number].of)
             else:
-                found = self._overwritable(number) if value.mode is Mode.IN_PLACE else ()
+                found = self._overwritable(number) if mode is Mode.IN_PLACE else ()
                 if not found:
                     buffer = self._new(number)
                     self._of[number] = (buffer,)
-                    self.live += value.bytes
+                    self.live += self._sizes[number]
                     made.append(buffer)
                     continue
-                if value.mode is Mode.IN_PLACE:
-                    self.overwritten.append((found[0], number))
+                self.overwritten.append((found[0], number))
             self._of[number] = found
             for buffer in found:
                 self._pending[buffer] += self._uses[number]
         return made
 
+    def _seen_through(self, of: tuple[int, ...]) -> tuple[int, ...]:
+        """The buffers of what a view is made of, each once."""
+        if len(of) == 1:
+            return self._of[of[0]]
+        return tuple({buffer: None for number in of for buffer in self._of[number]})
+
     def inside(self, step: Step, made: Sequence[int]) -> Sequence[Block]:
         """What runs inside a step, once it has given: branches write over what they are given only where that dies."""
-        if step.loops or all(self._values[self.value[buffer]].mode is not Mode.IN_PLACE for buffer in made):
+        if step.loops or not step.inside:
+            return step.inside
+        if all(self._modes[self.value[buffer]] is not Mode.IN_PLACE for buffer in made):
             return step.inside
         return [_reading(block) for block in step.inside]
 
     def _overwritable(self, number: int) -> tuple[int, ...]:
         """The buffer of an operand that dies, is as large, and may be written to; else nothing."""
-        value = self._values[number]
+        value, size = self._values[number], self._sizes[number]
         for operand in value.of:
             buffers = self._of[operand]
-            if len(buffers) == 1 and self._dies_with(operand, buffers[0], value.bytes, value.home):
+            if len(buffers) == 1 and self._dies_with(operand, buffers[0], size, value.home):
                 return buffers
         return ()
 
     def _dies_with(self, operand: int, buffer: int, size: int, home: int) -> bool:
-        if self._pending[buffer] or not self.bytes[buffer] == size == self._values[operand].bytes:
+        if self._pending[buffer] or not self.bytes[buffer] == size == self._sizes[operand]:
             return False
         if not self._outside[buffer]:
             return True
-        return self._values[self.value[buffer]].mode is Mode.CARRIED or self.value[buffer] == home
+        return self._modes[self.value[buffer]] is Mode.CARRIED or self.value[buffer] == home
 
     def free(self, step: Step, made: list[int]) -> list[int]:
         """After the step: returns the buffers that nobody needs any more, and takes them off."""
@@ -115,26 +124,30 @@ class Buffers:
         for number in step.takes:
             for buffer in self._of[number]:
                 taken[buffer] = taken.get(buffer, 0) + 1
-        dying = {b for b, n in taken.items() if self._pending[b] == n and not self._outside[b]}
+        pending, outside = self._pending, self._outside
+        dying = {buffer for buffer, times in taken.items() if pending[buffer] == times and not outside[buffer]}
         change = 0
         for number in step.gives:
-            value = self._values[number]
-            if value.mode is Mode.VIEW:
-                dying.difference_update(buffer for of in value.of for buffer in self._of[of])
+            mode = self._modes[number]
+            if mode is Mode.VIEW:
+                dying.difference_update(self._seen_through(self._values[number].of))
                 continue
-            overwritten = self._overwritten_by(value, taken) if value.mode is Mode.IN_PLACE else None
+            overwritten = self._overwritten_by(number, taken) if mode is Mode.IN_PLACE else None
             if overwritten is None:
-                change += value.bytes
+                change += self._sizes[number]
             else:
                 dying.discard(overwritten)
-        return change - sum(self.bytes[buffer] for buffer in dying)
+        for buffer in dying:
+            change -= self.bytes[buffer]
+        return change
 
-    def _overwritten_by(self, value: Value, taken: Mapping[int, int]) -> int | None:
+    def _overwritten_by(self, number: int, taken: Mapping[int, int]) -> int | None:
         """The buffer of an operand that would die with a step that takes buffers that often, and is as large."""
-        for operand in value.of:
+        size = self._sizes[number]
+        for operand in self._values[number].of:
             buffers = self._of[operand]
             if len(buffers) == 1 and taken.get(buffers[0]) == self._pending[buffers[0]]:
-                if self.bytes[buffers[0]] == value.bytes == self._values[operand].bytes:
+                if self.bytes[buffers[0]] == size == self._sizes[operand]:
                     return buffers[0]
         return None
 

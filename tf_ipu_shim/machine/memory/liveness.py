@@ -50,22 +50,10 @@ def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
         >>> live(block).peak_bytes
         800
     """
-    numbers = range(len(block.steps)) if order is None else order
     run = _Run(block)
-    for time, index in enumerate(numbers):
+    for time, index in enumerate(range(len(block.steps)) if order is None else order):
         run.step(time, block.steps[index])
-    name = "" if run.peak.time < 0 else block.steps[numbers[run.peak.time]].owner
-    at_peak, inner = run.at_peak(), run.peak.inner
-    if inner is not None:
-        at_peak.extend(inner.at_peak)
-        name = inner.peak_step or name
-    return Liveness(
-        always=tuple(run.always),
-        peak_bytes=run.peak.bytes,
-        peak_step=name,
-        at_peak=tuple(at_peak),
-        order=None if order is None else tuple(order),
-    )
+    return run.found(order)
 
 
 class _Peak(NamedTuple):
@@ -91,22 +79,25 @@ class _Run:
 
     def __init__(self, block: Block) -> None:
         self._block = block
-        self._buffers = Buffers(block)
+        self.buffers = Buffers(block)
         self._made_at: dict[int, int] = {}
         self._freed_at: dict[int, int] = {}
         self.always = [value for value in block.values if value.mode is Mode.ALWAYS]
         self.peak = _Peak(0, -1, None, True, 0)
 
     def step(self, time: int, step: Step) -> None:
-        buffers = self._buffers
+        buffers = self.buffers
         buffers.take(step)
         before = buffers.live
         made = buffers.give(step)
-        blocks = [smallest(each) for each in buffers.inside(step, made)]
-        self.always.extend(value for each in blocks for value in each.always)
-        inner = max(blocks, key=_peak_bytes, default=None)
-        inside = inner.peak_bytes if inner is not None else 0
-        self._made_at.update(dict.fromkeys(made, time))
+        inner, inside = None, 0
+        if step.inside:
+            blocks = [smallest(each) for each in buffers.inside(step, made)]
+            self.always.extend(value for each in blocks for value in each.always)
+            inner = max(blocks, key=_peak_bytes)
+            inside = inner.peak_bytes
+        for buffer in made:
+            self._made_at[buffer] = time
         if step.loops or inner is None:
             needed = buffers.live + inside
             given = True
@@ -117,11 +108,29 @@ class _Run:
             inner = None if given else inner
         if needed > self.peak.bytes:
             self.peak = _Peak(needed, time, inner, given, len(buffers.overwritten))
-        self._freed_at.update(dict.fromkeys(buffers.free(step, made), time))
+        for buffer in buffers.free(step, made):
+            self._freed_at[buffer] = time
 
-    def at_peak(self) -> list[Value]:
+    def found(self, order: Sequence[int] | None) -> Liveness:
+        """The figures, once all steps have run in this order; None for as they stand."""
+        peak, steps = self.peak, self._block.steps
+        numbers = range(len(steps)) if order is None else order
+        name = "" if peak.time < 0 else steps[numbers[peak.time]].owner
+        at_peak, inner = self._at_peak(), peak.inner
+        if inner is not None:
+            at_peak.extend(inner.at_peak)
+            name = inner.peak_step or name
+        return Liveness(
+            always=tuple(self.always),
+            peak_bytes=peak.bytes,
+            peak_step=name,
+            at_peak=tuple(at_peak),
+            order=None if order is None else tuple(order),
+        )
+
+    def _at_peak(self) -> list[Value]:
         """The values that are alive at the peak, each the one that its buffer held then."""
-        peak, buffers = self.peak, self._buffers
+        peak, buffers = self.peak, self.buffers
         current = {**dict(enumerate(buffers.value)), **dict(buffers.overwritten[: peak.overwritten])}
         return [
             self._block.values[current[buffer]]
@@ -141,7 +150,8 @@ def smallest(block: Block) -> Liveness:
     It is found once: the block must not change any more.
     """
     if block.liveness is None:
-        found, other = live(block), live(block, greedy(block))
+        run = _Run(block)
+        found, other = live(block), run.found(greedy(block, run.buffers, run.step))
         block.liveness = other if other.peak_bytes < found.peak_bytes else found
     return block.liveness
 

@@ -7,18 +7,21 @@ two: the order the program came in, and this one, which always runs the step tha
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 from tf_ipu_shim.machine.memory._buffers import Buffers
-from tf_ipu_shim.machine.memory.description import Block
+from tf_ipu_shim.machine.memory.description import Block, Step
 
 
-def greedy(block: Block) -> list[int]:
+def greedy(block: Block, buffers: Buffers | None = None, run: Callable[[int, Step], None] | None = None) -> list[int]:
     """Orders a block's steps: of those that can run, next is always the one that adds least to what is alive.
 
     Steps stay within their segment. Takes a time in proportion to the steps, but for a logarithm.
 
     Args:
         block: its steps stand in an order in which they can run.
+        buffers: of the block, before its first step; its own when left out.
+        run: runs a step, given its place in the order, on these; for whoever looks at more than the order.
 
     Returns:
         Numbers of all steps.
@@ -33,16 +36,27 @@ def greedy(block: Block) -> list[int]:
         [0, 2, 1]
     """
     order: list[int] = []
-    buffers = Buffers(block)
+    buffers = buffers or Buffers(block)
+    run = run or _running(buffers)
     borders = [0, *block.segments, len(block.steps)]
     for first, last in zip(borders, borders[1:]):
-        _order_segment(block, buffers, first, last, order)
+        _order_segment(block, buffers, first, last, order, run)
     return order
 
 
-def _order_segment(block: Block, buffers: Buffers, first: int, last: int, order: list[int]) -> None:
-    wants = _Wants(block, first, last)
-    heap = [(buffers.change(block.steps[i]), i) for i in wants.ready()]
+def _running(buffers: Buffers) -> Callable[[int, Step], None]:
+    def run(_: int, step: Step) -> None:
+        buffers.take(step)
+        buffers.free(step, buffers.give(step))
+
+    return run
+
+
+def _order_segment(
+    block: Block, buffers: Buffers, first: int, last: int, order: list[int], run: Callable[[int, Step], None]
+) -> None:
+    wants, steps = _Wants(block, first, last), block.steps
+    heap = [(buffers.change(steps[i]), i) for i in wants.ready()]
     heapq.heapify(heap)
     done: set[int] = set()
     while heap:
@@ -50,12 +64,10 @@ def _order_segment(block: Block, buffers: Buffers, first: int, last: int, order:
         if index in done:
             continue
         done.add(index)
+        run(len(order), steps[index])
         order.append(index)
-        step = block.steps[index]
-        buffers.take(step)
-        buffers.free(step, buffers.give(step))
         for other in wants.run(index) - done:
-            heapq.heappush(heap, (buffers.change(block.steps[other]), other))
+            heapq.heappush(heap, (buffers.change(steps[other]), other))
 
 
 class _Wants:
