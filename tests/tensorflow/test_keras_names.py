@@ -9,6 +9,7 @@ from keras_models import X, Y, assert_same, compiled, keras, sequential, strateg
 from slow_cases import slowly
 
 from tf_ipu_shim import errors, keras2
+from tf_ipu_shim.api.addons.keras import layers as ipu_layers
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 
@@ -237,3 +238,26 @@ def test_objects_of_scripts_are_not_asked_for_their_class():
     one_keras.exchange(one_keras._counterpart, "nothing")
     value = Asked()
     assert one_keras._counterpart(value) is value
+
+
+@pytest.mark.filterwarnings("ignore:The `.*initializers.serialize")
+@pytest.mark.parametrize(
+    "initializer",
+    [
+        tf.zeros_initializer(),
+        tf.ones_initializer(),
+        tf.constant_initializer(0.5),
+        tf.random_normal_initializer(0.0, 0.1, seed=3),
+        tf.random_uniform_initializer(-1.0, 1.0),
+    ],
+    ids=lambda initializer: type(initializer).__name__,
+)
+@pytest.mark.parametrize("layer_of", [keras.layers.Dense, ipu_layers.PopnnLSTM])
+def test_layers_made_of_a_configuration_have_it(layer_of, initializer):
+    configuration = layer_of(4, kernel_initializer=initializer).get_config()
+    again = layer_of.from_config(configuration)
+    assert again.get_config() == configuration
+    assert isinstance(again.kernel_initializer, getattr(keras.initializers, type(initializer).__name__))
+    written = keras.initializers.serialize(initializer)
+    assert written["class_name"] == type(initializer).__name__
+    assert written["config"] == initializer.get_config()

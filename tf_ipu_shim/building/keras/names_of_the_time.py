@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.framework import dtypes, tensor, tensor_util
-from tensorflow.python.ops import array_ops, variables
+from tensorflow.python.ops import array_ops, init_ops_v2, variables
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import patches
@@ -40,10 +40,20 @@ _EXPERIMENTAL = "mixed_precision.experimental"
 _LAYER, _PENALTIES = "engine.base_layer", "regularizers"
 _BATCH_NORM = "layers.normalization.batch_normalization"
 _BACKEND, _DATA_ADAPTER = "backend", "engine.data_adapter"
+_SERIALIZATION, _NAMES = "saving.serialization_lib", "_keras_api_names"
 INTERNAL = tuple(
     f"{root}.src.{part}"
     for root in _ROOTS
-    for part in (_LOSS_SCALING, _POLICY, _LAYER, _PENALTIES, _BATCH_NORM, _BACKEND, _DATA_ADAPTER)
+    for part in (
+        _LOSS_SCALING,
+        _POLICY,
+        _LAYER,
+        _PENALTIES,
+        _BATCH_NORM,
+        _BACKEND,
+        _DATA_ADAPTER,
+        _SERIALIZATION,
+    )
 )
 
 
@@ -79,6 +89,10 @@ def loaded(name: str, module: Any) -> None:
         )
     elif name.endswith(_BACKEND):
         seeds_of_the_time.loaded(module)
+    elif name.endswith(_SERIALIZATION):
+        if not hasattr(module, "in_tf_saved_model_scope"):
+            return  # Keras 3
+        _call_as_in_keras(importlib.import_module(f"{name.removesuffix(_SERIALIZATION)}initializers"))
     elif name.endswith(_DATA_ADAPTER):
         patches.replace(module, "expand_1d", lambda _: _expand_1d, why="the name in Keras 2.6")
     else:
@@ -113,6 +127,19 @@ def _of_tensors(stock: Callable[[Any], None]) -> Callable[[Any], None]:
             stock(penalty)
 
     return check_penalty_number
+
+
+def _call_as_in_keras(initializers: Any) -> None:
+    """Has Keras write initializers of TensorFlow's under the names by which it reads them.
+
+    A layer made of the configuration of another one then has the same configuration, as with Keras 2.6.
+    """
+    why = "Keras writes TensorFlow's initializers as its own, which is what it reads them as"
+    for name, found in vars(init_ops_v2).items():
+        own = vars(initializers).get(name)
+        names = vars(own).get(_NAMES) if isinstance(own, type) else None
+        if names and isinstance(found, type) and issubclass(found, init_ops_v2.Initializer):
+            patches.replace(found, _NAMES, lambda _, names=names: names, why=why)
 
 
 def _of_the_layer(stock: property) -> property:
