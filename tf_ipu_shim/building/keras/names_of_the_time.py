@@ -139,7 +139,11 @@ def _call_as_in_keras(initializers: Any) -> None:
         own = vars(initializers).get(name)
         names = vars(own).get(_NAMES) if isinstance(own, type) else None
         if names and isinstance(found, type) and issubclass(found, init_ops_v2.Initializer):
-            patches.replace(found, _NAMES, lambda _, names=names: names, why=why)
+            patches.replace(found, _NAMES, _always(names), why=why)
+
+
+def _always(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
 
 
 def _of_the_layer(stock: property) -> property:
