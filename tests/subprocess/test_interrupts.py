@@ -250,6 +250,50 @@ def test_cells_of_a_notebook(python):
     assert python.succeeds(python.script(KERNEL)) == "all\n"
 
 
+DELETED = (
+    START
+    + """
+import weakref
+import tensorflow as tf
+from tensorflow.python import ipu
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+with tf.device("/device:IPU:0"):
+    tf.ones([]) + 1.0
+
+class Deleted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+        print("deleted")
+
+class Watched:
+    pass
+
+def called_back():
+    signal.raise_signal(signal.SIGINT)
+    print("called back")
+
+for kind in range(2):
+    value = Deleted() if kind == 0 else Watched()
+    if kind:
+        weakref.finalize(value, called_back)
+    try:
+        del value
+        time.sleep(A_MINUTE)
+        print("lost")
+    except KeyboardInterrupt:
+        print("raised")
+"""
+)
+
+
+def test_what_python_drops_comes_again(python):
+    process = python("-c", DELETED)
+    assert process.stdout == "deleted\nraised\ncalled back\nraised\n", process.stdout + process.stderr
+    assert "Exception ignored" not in process.stderr
+
+
 COMPILING = (
     START
     + """

@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-from tf_ipu_shim.reports import page, reader, trace, writer
+from tf_ipu_shim.reports import page, reader, tensorboard, trace, writer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", metavar="PROFILE", help="a program's profile.pop, or its folder")
     parser.add_argument("--html", metavar="FILE", help="write a page to look at in a browser")
     parser.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing or Perfetto")
+    parser.add_argument("--tensorboard", metavar="LOGDIR", help="write the trace where TensorBoard's profiler finds it")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         pathlib.Path(arguments.html).write_text(page.page_of(profile, reader.runs(arguments.profile)))
     if arguments.trace:
         pathlib.Path(arguments.trace).write_text(json.dumps(trace.trace_of(profile)))
+    if arguments.tensorboard:
+        print(f"Trace: {tensorboard.write(profile, arguments.tensorboard)}", file=sys.stderr)
     print("\n".join(_lines(writer.summary(profile))))
     return 0
 

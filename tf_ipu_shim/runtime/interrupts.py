@@ -5,6 +5,9 @@ plugin notes it first (`csrc/interrupts`), and programs end with an error at the
 loop, the next chunk or stage, the next launch, which XLA goes on compiling on its own. Then Python has its thread back,
 and its handler, which is told here, raises KeyboardInterrupt.
 
+What `__del__` and callbacks of weak references raise, Python drops. A Ctrl-C that comes while one runs, such as where
+TensorFlow deletes a function, is therefore sent again a little later.
+
 A script with a handler of its own is left alone. The kernel of a notebook puts Python's handler in place anew for each
 cell, by a `signal.signal` that it has had before ours: each call of TensorFlow's looks for that.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 import functools
 import signal
 import threading
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 _STOCK, _set_handler = signal.default_int_handler, signal.signal
 # What `signal.getsignal` asks: that function makes an enumeration's value first, which takes longer than an eager op.
 _handler_of: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_LATER = 0.01  # seconds
 _library: Library | None = None
 
 
@@ -73,9 +78,23 @@ def _end() -> None:
 
 
 def _raise(number: int, frame: Any) -> None:
+    if _is_dropped_in(frame):
+        again = threading.Timer(_LATER, signal.pthread_kill, [threading.main_thread().ident, number])
+        again.daemon = True
+        again.start()
+        return
     if _library is not None:
         _library.interrupt_answered()
     _STOCK(number, frame)
+
+
+def _is_dropped_in(frame: Any) -> bool:
+    """Whether Python drops what is raised in a frame, or in one that it was called from."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_default(handler: Any) -> bool:

@@ -1,0 +1,93 @@
+"""A profile as TensorBoard's profile plugin opens it: TensorFlow's own record of a trace, a plane for each IPU."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import json
+import pathlib
+from typing import Any
+
+from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.trace import trace_of
+
+_PLANE = "/device:CUSTOM:IPU {}"  # the plugin shows planes of hosts, GPUs, TPUs and custom devices
+# TensorFlow 2.15 reads this one whether it is there or not (`ProcessMegascaleDcn`), and crashes where it is not.
+_HOST_PLANE = "/host:CPU"
+_PICOSECONDS = 1e6  # in a microsecond
+
+
+def write(profile: Profile, log_dir: str) -> pathlib.Path:
+    """Writes the trace of one run where TensorBoard looks for it.
+
+    Args:
+        profile: of a program.
+        log_dir: what `tensorboard --logdir` is given; the trace is a new run below it.
+
+    Returns:
+        The file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    program = {row.name: json.loads(row.value) for row in profile.facts}["program"]
+    run = f"{datetime.datetime.now():%Y_%m_%d_%H_%M_%S_%f}_{program}".replace("/", "_")
+    path = pathlib.Path(log_dir, "plugins", "profile", run, "ipu.xplane.pb")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(space_of(profile).SerializeToString())
+    return path
+
+
+def space_of(profile: Profile) -> Any:
+    """The trace of one run as TensorFlow's profiler would have recorded it.
+
+    Args:
+        profile: of a program.
+
+    Returns:
+        An `XSpace`, with the processes, tracks and events of `trace_of`.
+    """
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space = xplane_pb2.XSpace(hostnames=["ipu"])
+    space.planes.add(id=len(profile.ipus), name=_HOST_PLANE)
+    planes: dict[int, _Plane] = {}
+    for event in trace_of(profile)["traceEvents"]:
+        ipu = event["pid"]
+        if ipu not in planes:
+            planes[ipu] = _Plane(space.planes.add(id=ipu, name=_PLANE.format(ipu)))
+        if event["ph"] == "X":
+            planes[ipu].add(event)
+        elif event["name"] == "thread_name":
+            planes[ipu].track(event["tid"], event["args"]["name"])
+    return space
+
+
+class _Plane:
+    """An IPU: names and values are numbers in its events."""
+
+    def __init__(self, plane: Any) -> None:
+        self._plane = plane
+        self._lines: dict[int, Any] = {}
+        self._names: dict[str, int] = collections.defaultdict(lambda: len(self._names) + 1)
+        self._stats: dict[str, int] = collections.defaultdict(lambda: len(self._stats) + 1)
+
+    def track(self, number: int, name: str) -> None:
+        self._lines[number] = self._plane.lines.add(id=number, name=name, display_name=name)
+
+    def add(self, event: dict[str, Any]) -> None:
+        number = self._names[event["name"]]
+        metadata = self._plane.event_metadata[number]
+        metadata.id, metadata.name = number, event["name"]
+        made = self._lines[event["tid"]].events.add(
+            metadata_id=number,
+            offset_ps=round(event["ts"] * _PICOSECONDS),
+            duration_ps=round(event["dur"] * _PICOSECONDS),
+        )
+        for key, value in event["args"].items():
+            stat = self._stats[key]
+            self._plane.stat_metadata[stat].id, self._plane.stat_metadata[stat].name = stat, key
+            if isinstance(value, str):
+                made.stats.add(metadata_id=stat, str_value=value)
+            else:
+                made.stats.add(metadata_id=stat, double_value=float(value))
