@@ -2,8 +2,9 @@
 
 `tf-ipu fit --system bow-pod16 -m benchmarks.published.bert 768 12 4 32 510 0,4,4,4 0.28,0.26,0.28,0.28` is BERT-Base.
 Arguments: width, attention heads, replicas, sequences of a mini-batch, mini-batches whose gradients a replica
-accumulates, encoder layers on each IPU, and the part of a tile that products may use on each. As in the
-configurations of the published runs, a checkpoint follows each encoder, one product makes queries, keys and values,
+accumulates, encoder layers on each IPU, the part of a tile that products may use on each, and, if not 128 and 20, the
+length of a sequence and how many words of it are predicted: `768 12 4 8 510 0,4,4,4 0.28,0.26,0.28,0.28 384 56`. As in
+the configurations of the published runs, a checkpoint follows each encoder, one product makes queries, keys and values,
 none of these has a bias, the norms are those of the IPU, and the optimizer's state is in remote memory.
 """
 
@@ -20,7 +21,7 @@ from tensorflow.python import ipu
 
 from benchmarks.published import common
 
-WORDS, PLACES, PREDICTED = 30400, 128, 20
+WORDS = 30400
 IPUS = 4
 layers = keras.layers
 pipelining = ipu.ops.pipelining_ops
@@ -30,7 +31,7 @@ class Places(layers.Layer):  # type: ignore[misc]
     """Adds what is learnt for each place of the sequence."""
 
     def build(self, shape: Any) -> None:
-        self.table = self.add_weight("table", (PLACES, shape[-1]), initializer="zeros")
+        self.table = self.add_weight("table", shape[1:], initializer="zeros")
 
     def call(self, x: Any) -> Any:
         return x + self.table
@@ -51,14 +52,14 @@ class Attention(layers.Layer):  # type: ignore[misc]
         self.kernel = self.add_weight("kernel", (shape[-1], 3 * shape[-1]), initializer="zeros")
 
     def call(self, x: Any) -> Any:
-        batch, width = x.shape[0], x.shape[-1]
+        batch, places, width = x.shape
         query, key, value = (
-            tf.transpose(tf.reshape(one, [batch, PLACES, self.heads, width // self.heads]), [0, 2, 1, 3])
+            tf.transpose(tf.reshape(one, [batch, places, self.heads, width // self.heads]), [0, 2, 1, 3])
             for one in tf.split(tf.matmul(x, self.kernel), 3, axis=-1)
         )
         scores = tf.matmul(query, key, transpose_b=True) * (width // self.heads) ** -0.5
         taken = tf.matmul(tf.nn.softmax(scores), value)
-        return tf.reshape(tf.transpose(taken, [0, 2, 1, 3]), [batch, PLACES, width])
+        return tf.reshape(tf.transpose(taken, [0, 2, 1, 3]), [batch, places, width])
 
 
 class Checkpoint(layers.Layer):  # type: ignore[misc]
@@ -77,8 +78,8 @@ def encoder(x: Any, width: int, heads: int) -> Any:
     return Checkpoint()(norm(x + layers.Dense(width)(layers.Dense(4 * width, activation="gelu")(x))))
 
 
-def bert(width: int, heads: int, batch: int, encoders: list[int]) -> Any:
-    words = keras.Input((PLACES,), batch, dtype="int32")
+def bert(width: int, heads: int, batch: int, encoders: list[int], places: int, predicted: int) -> Any:
+    words = keras.Input((places,), batch, dtype="int32")
     x = words
     for stage, count in enumerate(encoders):
         with keras.ipu.PipelineStage(stage):
@@ -87,12 +88,20 @@ def bert(width: int, heads: int, batch: int, encoders: list[int]) -> Any:
             for _ in range(count):
                 x = encoder(x, width, heads)
     with keras.ipu.PipelineStage(IPUS):
-        masked = layers.Dense(width, activation="gelu")(x[:, :PREDICTED])
+        masked = layers.Dense(width, activation="gelu")(x[:, :predicted])
         return keras.Model(words, layers.Dense(WORDS)(masked))
 
 
 def main(
-    width: int, heads: int, replicas: int, batch: int, accumulated: int, encoders: list[int], proportions: list[str]
+    width: int,
+    heads: int,
+    replicas: int,
+    batch: int,
+    accumulated: int,
+    encoders: list[int],
+    proportions: list[str],
+    places: int = 128,
+    predicted: int = 20,
 ) -> None:
     ipus = [*range(IPUS), 0]
     options = [
@@ -102,7 +111,7 @@ def main(
         for one in ipus
     ]
     with common.strategy(replicas * IPUS).scope():
-        model = bert(width, heads, batch, encoders)
+        model = bert(width, heads, batch, encoders, places, predicted)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         steps = accumulated * replicas
         model.compile(keras.optimizers.legacy.SGD(1e-5, 0.9), loss, steps_per_execution=steps)
@@ -116,9 +125,10 @@ def main(
             recomputation_mode=pipelining.RecomputationMode.RecomputeAndBackpropagateInterleaved,
             offload_weight_update_variables=True,
         )
-        label = np.zeros(PREDICTED, np.int32)
-        common.train(model, np.zeros(PLACES, np.int32), label, batch, steps)
+        label = np.zeros(predicted, np.int32)
+        common.train(model, np.zeros(places, np.int32), label, batch, steps)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:6]), [int(count) for count in sys.argv[6].split(",")], sys.argv[7].split(","))
+    encoders = [int(count) for count in sys.argv[6].split(",")]
+    main(*map(int, sys.argv[1:6]), encoders, sys.argv[7].split(","), *map(int, sys.argv[8:]))

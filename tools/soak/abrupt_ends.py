@@ -146,8 +146,9 @@ def _ended(environment: dict[str, str], wanted: signal.Signals, starting: bool, 
             process.kill()
     if process.returncode == -wanted:
         return ""
-    # Python itself may be asked to end with KeyboardInterrupt where it loads modules, which some of them catch.
-    if wanted == signal.SIGINT and "KeyboardInterrupt" in errors:
+    # Python itself may be asked to end with KeyboardInterrupt where it loads modules, which some of them catch; NumPy's
+    # parts in C make an error of it that names it no more.
+    if wanted == signal.SIGINT and ("KeyboardInterrupt" in errors or "Error importing numpy" in errors):
         return ""
     return f"{told}: ended with {process.returncode}: {errors[-2000:]}"
 
