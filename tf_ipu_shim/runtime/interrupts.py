@@ -78,13 +78,13 @@ def _end() -> None:
 
 
 def _raise(number: int, frame: Any) -> None:
+    if _library is not None:
+        _library.interrupt_answered()  # also for the one below: until it comes again, programs run
     if _is_dropped_in(frame):
         again = threading.Timer(_LATER, signal.pthread_kill, [threading.main_thread().ident, number])
         again.daemon = True
         again.start()
         return
-    if _library is not None:
-        _library.interrupt_answered()
     _STOCK(number, frame)
 
 
