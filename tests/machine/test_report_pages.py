@@ -84,11 +84,11 @@ def test_the_page_needs_no_network():
 def test_command(tmp_path, capsys):
     writer.write(profile(), tmp_path)
     html, traced = tmp_path / "p.html", tmp_path / "t.json"
-    arguments = argparse.Namespace(profile=str(tmp_path), html=str(html), trace=str(traced))
+    arguments = argparse.Namespace(profile=str(tmp_path), html=str(html), trace=str(traced), tensorboard=None)
     assert command.run(arguments) == 0
     assert f"a: {5 * ADD:,} cycles a run" in capsys.readouterr().out
     assert "<canvas" in html.read_text() and json.loads(traced.read_text())["traceEvents"]
-    assert command.run(argparse.Namespace(profile=str(tmp_path / "no"), html=None, trace=None)) == 2
+    assert command.run(argparse.Namespace(profile=str(tmp_path / "no"), html=None, trace=None, tensorboard=None)) == 2
     assert "There is no profile" in capsys.readouterr().err
 
 
