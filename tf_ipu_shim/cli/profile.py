@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import pathlib
 import sys
 
+from tf_ipu_shim.machine import log_level
 from tf_ipu_shim.reports import page, reader, tensorboard, trace, writer
 
 
@@ -37,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.trace:
         pathlib.Path(arguments.trace).write_text(json.dumps(trace.trace_of(profile)))
     if arguments.tensorboard:
+        os.environ.setdefault(log_level.TENSORFLOW, "2")  # what it says of the processor while it is imported
         print(f"Trace: {tensorboard.write(profile, arguments.tensorboard)}", file=sys.stderr)
     print("\n".join(_lines(writer.summary(profile))))
     return 0
