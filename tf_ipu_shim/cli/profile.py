@@ -8,8 +8,9 @@ import os
 import pathlib
 import sys
 
+from tf_ipu_shim.cli import tensorboard
 from tf_ipu_shim.machine import log_level
-from tf_ipu_shim.reports import page, reader, tensorboard, trace, writer
+from tf_ipu_shim.reports import page, reader, trace, writer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

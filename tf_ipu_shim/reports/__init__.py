@@ -1,4 +1,4 @@
-"""Profiles of programs in files: where the cycles and the bytes of a program go. Only `tensorboard` needs TensorFlow.
+"""Profiles of programs in files: where the cycles and the bytes of a program go. Never imports TensorFlow.
 
 settings   what `POPLAR_ENGINE_OPTIONS` and the like ask for, and where
 profile    a program's profile as records
@@ -7,7 +7,6 @@ writer     records into a file
 reader     a file as records, and the runs that were counted beside it
 placed     where in time everything is, for the next two
 trace      a profile for Chrome and Perfetto
-tensorboard  the same for TensorBoard, which alone takes TensorFlow's messages for it
 page       a profile as a page of HTML; page.html is its frame
 pva        libpva's object model over it
 
