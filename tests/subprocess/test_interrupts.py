@@ -36,10 +36,14 @@ SESSION = (
     + """
 import tensorflow.compat.v1 as tf
 from tensorflow.python import ipu
+from tf_ipu_shim import plugin
 tf.disable_v2_behavior()
 config = ipu.config.IPUConfig()
 config.auto_select_ipus = 4
 config.configure_ipu_system()
+
+def fed_so_far():
+    return plugin.load().host_to_device(0).transfers
 
 def fed(name, model, count):
     dataset = tf.data.Dataset.from_tensors(np.ones([4, 4], "f")).repeat()
@@ -103,8 +107,15 @@ with tf.Session() as session:
             session.run(long_loop[1])
         except tf.errors.CancelledError as error:
             print("was interrupted by Ctrl-C" in str(error))
-    running = threading.Thread(target=run_it)
-    running.start()
+
+    def started():
+        # A thread with a program that runs: what waits for programs waits for none that has not begun.
+        before, running = fed_so_far(), threading.Thread(target=run_it)
+        running.start()
+        while fed_so_far() == before:
+            time.sleep(0.001)
+        return running
+    running = started()
     assert interrupted(lambda: session.run(waiting)), "dequeue"
     running.join()
     runs()
@@ -118,8 +129,7 @@ with tf.Session() as session:
     assert interrupted(lambda: session.run(long_loop[1])), "again"
 
     # Programs of other threads go on where Python is free to answer.
-    running = threading.Thread(target=run_it)
-    running.start()
+    running = started()
     assert interrupted(lambda: time.sleep(A_MINUTE))
     time.sleep(0.3)
     assert running.is_alive()
@@ -127,7 +137,7 @@ with tf.Session() as session:
     running.join()
 """
 )
-EAGER = (
+TWO_IPUS = (
     START
     + """
 import tensorflow as tf
@@ -136,6 +146,11 @@ from tensorflow.python import ipu
 config = ipu.config.IPUConfig()
 config.auto_select_ipus = 2
 config.configure_ipu_system()
+"""
+)
+EAGER = (
+    TWO_IPUS
+    + """
 x, y = np.ones([512, 16], "f"), np.ones([512, 8], "f")
 keras = tf.keras
 strategy = ipu.ipu_strategy.IPUStrategy()
@@ -251,21 +266,19 @@ def test_cells_of_a_notebook(python):
 
 
 DELETED = (
-    START
+    TWO_IPUS
     + """
 import weakref
-import tensorflow as tf
-from tensorflow.python import ipu
-config = ipu.config.IPUConfig()
-config.auto_select_ipus = 1
-config.configure_ipu_system()
-with tf.device("/device:IPU:0"):
-    tf.ones([]) + 1.0
+
+@tf.function(jit_compile=True)
+def step(x):
+    return x + 1
 
 class Deleted:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
-        print("deleted")
+        time.sleep(0.3)
+        print("deleted, beside", step(total).numpy())  # programs run until it comes again
 
 class Watched:
     pass
@@ -274,23 +287,25 @@ def called_back():
     signal.raise_signal(signal.SIGINT)
     print("called back")
 
-for kind in range(2):
-    value = Deleted() if kind == 0 else Watched()
-    if kind:
-        weakref.finalize(value, called_back)
-    try:
-        del value
-        time.sleep(A_MINUTE)
-        print("lost")
-    except KeyboardInterrupt:
-        print("raised")
+with tf.device("/device:IPU:0"):
+    total = step(tf.ones([]))
+    for kind in range(2):
+        value = Deleted() if kind == 0 else Watched()
+        if kind:
+            weakref.finalize(value, called_back)
+        try:
+            del value
+            time.sleep(A_MINUTE)
+            print("lost")
+        except KeyboardInterrupt:
+            print("raised")
 """
 )
 
 
 def test_what_python_drops_comes_again(python):
     process = python("-c", DELETED)
-    assert process.stdout == "deleted\nraised\ncalled back\nraised\n", process.stdout + process.stderr
+    assert process.stdout == "deleted, beside 3.0\nraised\ncalled back\nraised\n", process.stdout + process.stderr
     assert "Exception ignored" not in process.stderr
 
 
