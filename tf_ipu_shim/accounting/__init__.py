@@ -8,6 +8,7 @@ hlo, compiler_ir   XLA's form of one program, and how to get it (conditionals, t
 stand_ins          ops of equal memory for those that TensorFlow brings into XLA's form slowly (function_copies)
 called_ops         such ops that must stay, made once where there are several alike
 shape_inference    shapes of ops outside XLA programs
+lists              the same with what lists of tensors tell, through loops and calls
 variable_kinds     weights, optimizer state and accumulators, told apart by data flow
 storage            whether a tensor is on the chip, in remote memory, whole or shared by replicas
 pipeline_memory    FIFOs and stashes of a pipeline

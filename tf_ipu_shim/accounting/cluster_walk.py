@@ -19,6 +19,7 @@ from tf_ipu_shim.accounting import compiler_ir
 from tf_ipu_shim.accounting.block_writer import VIEWS, BlockWriter, Held
 from tf_ipu_shim.accounting.called_ops import put_in_place, with_calls
 from tf_ipu_shim.accounting.computations import InstructionReader
+from tf_ipu_shim.accounting.function_copies import rename
 from tf_ipu_shim.accounting.hlo import HloReader, Mapped
 from tf_ipu_shim.accounting.instructions import is_gradient
 from tf_ipu_shim.accounting.lists import infer
@@ -192,11 +193,7 @@ def _with_constants(
         node.attr["dtype"].type = argument.type
         node.attr["value"].tensor.CopyFrom(constants[index])
         renamed[argument.name] = f"{node.name}:output:0"
-    for node in copy.node_def:
-        for position, text in enumerate(node.input):
-            node.input[position] = renamed.get(text, text)
-    for result, tensor in list(copy.ret.items()):
-        copy.ret[result] = renamed.get(tensor, tensor)
+    rename(copy, renamed)
     return copy
 
 
@@ -217,17 +214,15 @@ def _op_by_op(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]
         takes = [values[text] for text in node.input if not text.startswith("^")]
         kind = "gradient" if is_gradient(node.name) else "temporary"
         gives, shapes = [], []
-        for output, types in op_types.output_types(node).items():
-            for index in range(len(types)):
-                tensor = f"{node.name}:{output}:{index}"
-                value = Value(walk.walk.sizes.of(known[tensor]), node.name, kind)
-                if node.op == "Const":
-                    value = value._replace(kind="constant", mode=Mode.ALWAYS)
-                elif node.op in VIEWS:
-                    value = value._replace(mode=Mode.VIEW, of=tuple(takes[:1]))
-                values[tensor] = block.add(value)
-                gives.append(values[tensor])
-                shapes.append(known[tensor])
+        for tensor in op_types.output_names(node):
+            value = Value(walk.walk.sizes.of(known[tensor]), node.name, kind)
+            if node.op == "Const":
+                value = value._replace(kind="constant", mode=Mode.ALWAYS)
+            elif node.op in VIEWS:
+                value = value._replace(mode=Mode.VIEW, of=tuple(takes[:1]))
+            values[tensor] = block.add(value)
+            gives.append(values[tensor])
+            shapes.append(known[tensor])
         if node.op != "Const":
             block.run(node.name, takes, gives, work=walk.other(node, shapes))
     tensors = [definition.ret[output.name] for output in definition.signature.output_arg]

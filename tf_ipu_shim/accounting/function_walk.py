@@ -12,7 +12,7 @@ from tf_ipu_shim.accounting import cluster_walk, lone_loops
 from tf_ipu_shim.accounting.accounts import Feed
 from tf_ipu_shim.accounting.batch_axes import Axis
 from tf_ipu_shim.accounting.block_writer import BlockWriter, Held
-from tf_ipu_shim.accounting.lists import handed_back, infer, output_names
+from tf_ipu_shim.accounting.lists import handed_back, infer
 from tf_ipu_shim.accounting.recomputation import interleaves, recompute
 from tf_ipu_shim.accounting.running_order import in_order
 from tf_ipu_shim.accounting.shape_inference import Known
@@ -37,10 +37,10 @@ class FunctionWalk(BlockWriter):
             inputs = [[text for text in node.input if not text.startswith("^")] for node in unit]
             if unit[0].op == vocabulary.INTER_COPY:
                 received = self._exchange(unit, [tensors[texts[0]] for texts in inputs])
-                tensors.update((output_names(node)[0], held) for node, held in zip(unit, received))
+                tensors.update((op_types.output_names(node)[0], held) for node, held in zip(unit, received))
                 continue
             results = self.node(unit[0], [tensors[text] for text in inputs[0]], inputs[0])
-            tensors.update(zip(output_names(unit[0]), results))
+            tensors.update(zip(op_types.output_names(unit[0]), results))
         return [tensors[definition.ret[output.name]] for output in definition.signature.output_arg]
 
     def node(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], names: Sequence[str]) -> Sequence[Held]:
@@ -228,7 +228,7 @@ class FunctionWalk(BlockWriter):
         arguments = {name: held.known for name, held in zip(names, inputs)}
         made = infer([node], arguments, self.walk.library)
         is_constant = constants.is_constant(node.op, [held.is_constant for held in inputs])
-        results = [Held(made[name], name=node.name, is_constant=is_constant) for name in output_names(node)]
+        results = [Held(made[name], name=node.name, is_constant=is_constant) for name in op_types.output_names(node)]
         if node.op in _FEEDS:
             self.walk.work.feed(node.input[0] if node.input else node.name, [held.known.shape for held in results])
             for held in results:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
 
 from tf_ipu_shim.accounting import shape_inference
-from tf_ipu_shim.accounting.shape_inference import Known, Listed
+from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.tensor_lists import Listed
 
 _ROUNDS = 6  # of inference; and of a loop's body, which may learn of a list from the iteration before
 _PUTS_IN = {"TensorListPushBack": 1, "TensorListSetItem": 2}
@@ -25,18 +26,12 @@ def infer(
     arguments: Mapping[str, Known],
     library: Mapping[str, function_pb2.FunctionDef],
 ) -> dict[str, Known]:
-    """Types and shapes of what some nodes of a function make, lists and what comes of them too.
+    """The same as `shape_inference.infer`, and what lists and functions that they go through tell besides.
 
     Args:
         nodes: in running order.
-        arguments: what they take from elsewhere, by the name of the tensor in the function.
-        library: functions they call.
-
-    Returns:
-        By the name of the tensor in the function, such as `MatMul:product:0`.
-
-    Raises:
-        ShapeInferenceError: there are no such shapes.
+        arguments: as there.
+        library: as there.
     """
     kept = list(nodes)
     found = shape_inference.infer(kept, arguments, library)
@@ -73,22 +68,12 @@ def _returned(function: function_pb2.FunctionDef, library: Mapping[str, function
     for node in function.node_def:
         back = handed_back(node, library)
         if back:
-            names, given = output_names(node), [text for text in node.input if not text.startswith("^")]
+            names, given = op_types.output_names(node), [text for text in node.input if not text.startswith("^")]
             source.update((names[result], source.get(given[index], given[index])) for result, index in back.items())
     arguments = {argument.name: index for index, argument in enumerate(function.signature.input_arg)}
     texts = [function.ret[output.name] for output in function.signature.output_arg]
     ends = [arguments.get(source.get(text, text)) for text in texts]
     return {index: argument for index, argument in enumerate(ends) if argument is not None}
-
-
-def output_names(node: node_def_pb2.NodeDef) -> list[str]:
-    """The names of what a node of a function gives, such as `MatMul:product:0`.
-
-    Args:
-        node: of any op.
-    """
-    outputs = op_types.output_types(node).items()
-    return [f"{node.name}:{output}:{index}" for output, types in outputs for index in range(len(types))]
 
 
 def _has_lists(some: Iterable[Known]) -> bool:
@@ -104,7 +89,7 @@ def _told(
     everything, told = dict(known), dict[str, Known]()
     for node in nodes:
         takes = [everything[text] for text in node.input if not text.startswith("^")]
-        names = output_names(node)
+        names = op_types.output_names(node)
         inferred = [everything[name] for name in names]
         gives = _given(node, takes, inferred, library)
         gives = [one if one.shape is not None else one._replace(shape=two.shape) for one, two in zip(gives, inferred)]
@@ -170,12 +155,25 @@ def _results(
     return [known[function.ret[output.name]] for output in function.signature.output_arg]
 
 
+def begun(
+    body: function_pb2.FunctionDef, given: Sequence[Known], library: Mapping[str, function_pb2.FunctionDef]
+) -> list[Known]:
+    """What each iteration of a loop begins with: of what it changes no value is known.
+
+    Args:
+        body: of the loop.
+        given: what the loop begins with.
+        library: functions that the body calls.
+    """
+    stays = _returned(body, library)
+    return [known if stays.get(index) == index else known._replace(literal=None) for index, known in enumerate(given)]
+
+
 def _carried(
     body: function_pb2.FunctionDef, given: Sequence[Known], library: Mapping[str, function_pb2.FunctionDef]
 ) -> list[Known]:
     """What a loop leaves: of lists that which its iterations put in."""
-    stays = _returned(body, library)
-    state = [known if stays.get(index) == index else known._replace(literal=None) for index, known in enumerate(given)]
+    state = begun(body, given, library)
     for _ in range(_ROUNDS):
         after = [_joined(one, other) for one, other in zip(state, _results(body, state, library))]
         if after == state:

@@ -16,7 +16,7 @@ from tensorflow.python.framework import dtypes, tensor_util
 from tf_ipu_shim.accounting.accounts import Accounts
 from tf_ipu_shim.accounting.block_writer import VIEWS
 from tf_ipu_shim.accounting.computations import axes_in_turn
-from tf_ipu_shim.accounting.lists import infer
+from tf_ipu_shim.accounting.lists import begun, infer
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import op_types, vocabulary
@@ -50,7 +50,7 @@ def iterations(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known
     """
     body = walk.library[node.attr["body"].func.name]
     block = Block(node.name)
-    _add_function(walk, body, _stays(body, given), block)
+    _add_function(walk, body, begun(body, given, walk.library), block)
     trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
     if trips is None:
         trips = _elements_of_lists(body, given)
@@ -76,15 +76,6 @@ def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[Known]) -
     lists = {argument.name: known.listed for argument, known in zip(body.signature.input_arg, given)}
     handled = (lists.get(node.input[0]) for node in body.node_def if node.op in _HANDLES_LISTS)
     return max((listed.room for listed in handled if listed is not None and listed.room is not None), default=None)
-
-
-def _stays(body: function_pb2.FunctionDef, given: Sequence[Known]) -> list[Known]:
-    """What a body is given, with the values of what no iteration changes."""
-    outputs = [body.ret[output.name] for output in body.signature.output_arg]
-    names = [argument.name for argument in body.signature.input_arg]
-    return [
-        known if name == output else known._replace(literal=None) for known, name, output in zip(given, names, outputs)
-    ]
 
 
 def _add_function(walk: Accounts, function: function_pb2.FunctionDef, given: Sequence[Known], block: Block) -> None:

@@ -6,29 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
 from tensorflow.python.framework import dtypes, importer, ops, tensor_shape, tensor_util, versions
 
 from tf_ipu_shim.accounting.batch_axes import Axis
 from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.tensor_lists import MAKE, Listed, made_by
 
 _FEW = 16
-_MAKE_LISTS = frozenset({"EmptyTensorList", "TensorListReserve"})
-
-
-class Listed(NamedTuple):
-    """What is in a list of tensors.
-
-    Args:
-        room: for so many elements; None where that is not known.
-        type: `DataType` of an element.
-        shape: of an element; None where it is not known.
-    """
-
-    room: int | None
-    type: int
-    shape: tuple[int, ...] | None
 
 
 class Known(NamedTuple):
@@ -54,7 +39,7 @@ class Known(NamedTuple):
 def bytes_of(known: Known) -> int:
     """Bytes of a tensor or list; 0 where its shape is not known, and for what has no fixed size."""
     if known.listed is not None:
-        return (known.listed.room or 0) * bytes_of(Known(known.listed.type, known.listed.shape))
+        return known.listed.bytes
     if known.shape is None or not known.type:
         return 0
     kind = dtypes.as_dtype(known.type).base_dtype
@@ -97,12 +82,9 @@ def infer(
     outputs: dict[str, tuple[str, int]] = {}
     kept = list(nodes)
     for node in kept:
-        flat = 0
-        for output, types in op_types.output_types(node).items():
-            for position in range(len(types)):
-                outputs[f"{node.name}:{output}:{position}"] = (node.name, flat)
-                names.setdefault(f"{node.name}:{output}:{position}", f"{node.name}:{flat}")
-                flat += 1
+        for flat, output in enumerate(op_types.output_names(node)):
+            outputs[output] = (node.name, flat)
+            names.setdefault(output, f"{node.name}:{flat}")
     for node in kept:
         copy = graph_def.node.add()
         copy.CopyFrom(node)
@@ -120,7 +102,7 @@ def infer(
         for tensor, (name, index) in outputs.items():
             output = graph.get_operation_by_name(name).outputs[index]
             shape = tuple(output.shape.as_list()) if output.shape.is_fully_defined() else None
-            listed = _made_list(output.op) if output.op.type in _MAKE_LISTS else None
+            listed = made_by(output.op) if output.op.type in MAKE else None
             literal = _literal(output, shape) if is_known else None
             found[tensor] = Known(output.dtype.as_datatype_enum, shape, literal=literal, listed=listed)
         return found
@@ -132,14 +114,6 @@ def _literal(tensor: Any, shape: tuple[int, ...] | None) -> tensor_pb2.TensorPro
         return None
     value = tensor_util.try_evaluate_constant(tensor)
     return None if value is None else tensor_util.make_tensor_proto(value, tensor.dtype)
-
-
-def _made_list(operation: Any) -> Listed:
-    """A list as it is made: TensorFlow evaluates what its size is computed from."""
-    shape, size = (tensor_util.try_evaluate_constant(tensor) for tensor in operation.inputs)
-    room = None if size is None or int(size) < 0 else int(size)
-    element = None if shape is None or np.ndim(shape) == 0 or np.any(shape < 0) else tuple(map(int, shape))
-    return Listed(room, operation.get_attr("element_dtype").as_datatype_enum, element)
 
 
 def _add_argument(node: node_def_pb2.NodeDef, known: Known) -> None:

@@ -30,5 +30,6 @@ Then `execution` says how the program runs, and where TensorFlow's own kernels r
 its XLA launches (same_numbers), and puts calls and loops in place (inlining, tidying, loop_frames).
 
 What they share: `location` where ops run, `vocabulary` the names of ops and attributes, `op_types` facts about ops,
-`program` what goes in and comes out, `reachable` what names lead to, `fresh_names` names for what is added.
+`tensor_lists` what is in lists of tensors, `program` what goes in and comes out, `reachable` what names lead to,
+`fresh_names` names for what is added.
 """

@@ -80,6 +80,16 @@ def function_values(node: node_def_pb2.NodeDef) -> Iterator[tuple[str, attr_valu
             yield attribute, function
 
 
+def output_names(node: node_def_pb2.NodeDef) -> list[str]:
+    """The names of what a node of a function gives, such as `MatMul:product:0`, in order.
+
+    Args:
+        node: of any op.
+    """
+    outputs = output_types(node).items()
+    return [f"{node.name}:{output}:{index}" for output, types in outputs for index in range(len(types))]
+
+
 def called_functions(node: node_def_pb2.NodeDef) -> list[str]:
     """Names of the functions that a control-flow op or a call runs, in the order of its attributes."""
     if node.op not in vocabulary.FUNCTION_ATTRIBUTES:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from tensorflow.python.framework import tensor_util
 from tensorflow.python.ops import control_flow_util_v2
 
 from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.tensor_lists import MAKE, made_by
 
 _VIEWS = vocabulary.VIEWS | {"TensorListFromTensor"}
-_LISTS = frozenset({"EmptyTensorList", "TensorListReserve"})
 
 
 class Source(NamedTuple):
@@ -93,12 +91,7 @@ def source_bytes(tensor: Any) -> int:
     Args:
         tensor: where a list is made, or any other.
     """
-    if tensor.op.type not in _LISTS:
-        return bytes_of(tensor)
-    shape, count = (tensor_util.try_evaluate_constant(one) for one in tensor.op.inputs)
-    if shape is None or np.ndim(shape) == 0 or np.any(shape < 0) or count is None or count < 0:
-        return 0
-    return int(count) * int(np.prod(shape, dtype=np.int64)) * int(tensor.op.get_attr("element_dtype").size)
+    return made_by(tensor.op).bytes if tensor.op.type in MAKE else bytes_of(tensor)
 
 
 def _number(tensor: Any, among: Any) -> int | None:
