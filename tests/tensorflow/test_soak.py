@@ -105,14 +105,19 @@ def test_steadiness():
 
 def test_what_grows_is_told():
     kept: list[bytearray] = []
-    assert "memory, threads and files" in steadiness._growth(lambda: kept.append(bytearray(b"x" * (8 << 20))), 8)
+    grown = steadiness._growth(lambda: kept.append(bytearray(b"x" * (8 << 20))), 8, wait=0)
+    assert "memory, threads and files" in grown
     files = []
-    assert "after as many more" in steadiness._growth(lambda: files.append(open(os.devnull)), 2)
+    assert "after as many more" in steadiness._growth(lambda: files.append(open(os.devnull)), 2, wait=1)
     for file in files:
         file.close()
     goes_on = threading.Event()
-    assert "after as many more" in steadiness._growth(lambda: threading.Thread(target=goes_on.wait).start(), 6)
+    assert "after as many more" in steadiness._growth(lambda: threading.Thread(target=goes_on.wait).start(), 6, wait=1)
     goes_on.set()
+
+
+def test_threads_that_are_about_to_end_are_waited_for():
+    assert steadiness._growth(lambda: threading.Timer(1.5, int).start(), 6, wait=30) == ""
 
 
 @pytest.mark.slow

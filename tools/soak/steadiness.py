@@ -7,6 +7,7 @@ import os
 import pathlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MOST_GROWTH = 24 << 20  # bytes: what allocators keep varies by some
 _OF_A_KERAS_MODEL = 5 << 20  # bytes: what stock Keras leaves of one that was trained, asked and dropped
 _MOST_NEW_THREADS = 2  # pools start threads when they have work for them
+_LETTING_GO = 70  # seconds: an iterator's threads go when the one that tunes it wakes, within a minute (infeed_life.cc)
 
 
 def resident_bytes() -> int:
@@ -140,17 +142,25 @@ class _Trained:
         self.session.run(self._rows)
 
 
-def _growth(run: Callable[[], object], times: int, most: int = _MOST_GROWTH) -> str:
+def _growth(run: Callable[[], object], times: int, most: int = _MOST_GROWTH, wait: float = _LETTING_GO) -> str:
     def half() -> tuple[int, int, int]:
         for _ in range(times // 2):
             run()
         gc.collect()
         return resident_bytes(), running_threads(), open_files()
 
+    def is_steady() -> bool:
+        return after[0] - before[0] < most and after[1] - before[1] <= _MOST_NEW_THREADS and after[2] == before[2]
+
     before, after = half(), half()
-    if after[0] - before[0] < most and after[1] - before[1] <= _MOST_NEW_THREADS and after[2] == before[2]:
+    until = time.monotonic() + wait
+    while not is_steady() and time.monotonic() < until:
+        time.sleep(0.5)
+        after = (resident_bytes(), running_threads(), open_files())
+    if is_steady():
         return ""
-    return f"memory, threads and files after {times // 2} times: {before}, after as many more: {after}"
+    threads = dict(Counter(task.read_text().strip() for task in pathlib.Path("/proc/self/task").glob("*/comm")))
+    return f"memory, threads and files after {times // 2} times: {before}, after as many more: {after}; {threads}"
 
 
 def closed_while_running(sessions: int) -> str:
