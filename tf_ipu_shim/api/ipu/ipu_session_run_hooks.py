@@ -12,6 +12,7 @@ from tensorflow.python.training import basic_session_run_hooks, session_run_hook
 
 from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
+from tf_ipu_shim.configuration.argument_order import argument_order
 
 __all__ = ["IPULoggingTensorHook"]
 
@@ -43,6 +44,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
 
     LoggingMode = IPUOutfeedMode
 
+    @argument_order(5, "- -", until=(2, 3))  # feed_name, replication_factor
     def __init__(
         self,
         every_n_iter: int | None = None,

@@ -20,6 +20,7 @@ from tf_ipu_shim.building.estimators.base import PROGRAM_NAMES, IPUEstimatorBase
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.pipelines import pipelining_ops
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _Fields: Any = collections.namedtuple(
@@ -64,6 +65,19 @@ class IPUPipelineEstimatorSpec(_Fields):
         8
     """
 
+    @argument_order(
+        2,
+        "pipeline_depth eval_metrics_fn optimizer_function device_mapping pipeline_schedule "
+        "offload_weight_update_variables inputs",
+        until=(1, 3),
+    )
+    @argument_order(
+        3,
+        "gradient_accumulation_dtype pipeline_depth eval_metrics_fn optimizer_function device_mapping "
+        "pipeline_schedule recomputation_mode offload_weight_update_variables inputs",
+        since=(1, 4),
+        until=(2, 0),
+    )
     def __new__(
         cls,
         mode: str,

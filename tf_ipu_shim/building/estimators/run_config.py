@@ -9,6 +9,7 @@ from tensorflow_estimator.python.estimator import run_config
 from tf_ipu_shim import sdk
 from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.configuration import translate
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.messages import config_pb2
 
@@ -50,6 +51,8 @@ class IPURunConfig(_Fields):
         2
     """
 
+    @argument_order(2, "compile_summary num_replicas num_shards autosharding ordinal", until=(2, 0))
+    @argument_order(2, "compile_summary num_replicas num_shards ordinal prefetch_depth", since=(2, 1), until=(2, 5))
     def __new__(
         cls,
         iterations_per_loop: int = 1,

@@ -7,6 +7,7 @@ from typing import Any
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import options
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 
@@ -15,6 +16,7 @@ class OptionSetters:
 
     _ipu: Any
 
+    @argument_order(1, "experimental_normalize_gradients", until=(2, 5))
     def set_gradient_accumulation_options(
         self,
         gradient_accumulation_steps_per_replica: int | None = None,
@@ -53,6 +55,7 @@ class OptionSetters:
             use_v2_accumulation=use_v2_gradient_accumulation_optimizer,
         )
 
+    @argument_order(3, "experimental_normalize_gradients", until=(2, 5))
     def set_pipelining_options(
         self,
         gradient_accumulation_steps_per_replica: int | None = None,

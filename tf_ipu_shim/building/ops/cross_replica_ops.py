@@ -9,9 +9,11 @@ from tensorflow.python.ops import array_ops, math_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.lowering import vocabulary
 
 
+@argument_order(1, "name", until=(2, 0))
 def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name: str | None = None) -> Any:
     """The sum of a tensor over the replicas; each replica gets it.
 

@@ -12,6 +12,7 @@ from tf_ipu_shim.building.ops import activations, planner_options
 from tf_ipu_shim.building.ops.ctc_decoders import ctc_beam_search_decoder, ctc_beam_search_decoder_with_log_probs
 from tf_ipu_shim.building.ops.ctc_losses import ctc_loss_v2, ctc_loss_with_log_probs
 from tf_ipu_shim.building.ops.sampled_losses import nce_loss, sampled_softmax_loss
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 __all__ = [
@@ -35,6 +36,7 @@ ctc_loss = ctc_loss_with_log_probs
 ctc_loss_with_logits = ctc_loss_v2
 
 
+@argument_order(1, "name", until=(2, 0))
 def gelu(x: Any, approximate: Any = True, name: str | None = None) -> Any:
     """The Gaussian error linear unit (https://arxiv.org/abs/1606.08415).
 

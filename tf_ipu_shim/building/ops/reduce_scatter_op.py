@@ -9,6 +9,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops, math_ops
 
 from tf_ipu_shim.building.ops import all_to_all_op, replication_ops
+from tf_ipu_shim.configuration.argument_order import argument_order
 
 # What Graphcore's collectives can compute, over axis 0 of the stacked tensors.
 REDUCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -24,6 +25,7 @@ REDUCTIONS: dict[str, Callable[[Any], Any]] = {
 _LOCAL = "COLLECTIVE_OP_LOCAL"
 
 
+@argument_order(2, "name", until=(2, 0))
 def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD", name: str | None = None) -> Any:
     """Combines a tensor over the replicas and leaves replica r the r-th part of the result.
 

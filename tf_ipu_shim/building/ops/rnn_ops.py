@@ -12,6 +12,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.building.ops import planner_options, recurrences
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 v1 = tf.compat.v1
@@ -51,6 +52,11 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
 
     _num_gates = 0
 
+    @argument_order(6, "name", until=(2, 0))
+    @argument_order(
+        8, "name available_memory_proportion_fwd available_memory_proportion_bwd", since=(2, 1), until=(2, 5)
+    )
+    @argument_order(10, "options options_bwd", since=(3, 4))
     def __init__(
         self,
         num_units: int,
@@ -286,6 +292,14 @@ class PopnnGRU(_PopnnRNN):
 
     _num_gates = POPNN_GRU_NUM_GATES
 
+    @argument_order(6, "name reset_after", until=(2, 0))
+    @argument_order(
+        8,
+        "name reset_after available_memory_proportion_fwd available_memory_proportion_bwd",
+        since=(2, 1),
+        until=(2, 5),
+    )
+    @argument_order(11, "options options_bwd", since=(3, 4))
     def __init__(
         self,
         num_units: int,
@@ -311,14 +325,14 @@ class PopnnGRU(_PopnnRNN):
             seed,
             weights_initializer,
             bias_initializer,
-            activation,
-            recurrent_activation,
-            return_state,
-            name,
-            available_memory_proportion_fwd,
-            available_memory_proportion_bwd,
-            options,
-            options_bwd,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            return_state=return_state,
+            name=name,
+            available_memory_proportion_fwd=available_memory_proportion_fwd,
+            available_memory_proportion_bwd=available_memory_proportion_bwd,
+            options=options,
+            options_bwd=options_bwd,
         )
         self._reset_after = reset_after
 

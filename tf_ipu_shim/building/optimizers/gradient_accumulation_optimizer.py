@@ -9,6 +9,7 @@ from tf_ipu_shim.building.gradients.accumulators import Accumulation
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
 from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 
@@ -65,6 +66,8 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
         ...     train = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(8, body, [], infeed_queue), [])
     """
 
+    @argument_order(3, "name", until=(1, 3))
+    @argument_order(5, "name", since=(1, 4), until=(2, 5))
     def __init__(
         self,
         opt: Any,
@@ -161,6 +164,8 @@ class CrossReplicaGradientAccumulationOptimizerV2(GradientAccumulationOptimizerV
         >>> optimizer = CrossReplicaGradientAccumulationOptimizerV2(adam, num_mini_batches=4)
     """
 
+    @argument_order(3, "name", until=(1, 3))
+    @argument_order(5, "name", since=(1, 4), until=(2, 5))
     def __init__(
         self,
         opt: Any,
@@ -174,11 +179,11 @@ class CrossReplicaGradientAccumulationOptimizerV2(GradientAccumulationOptimizerV
         super().__init__(
             CrossReplicaOptimizer(opt),
             num_mini_batches,
-            offload_weight_update_variables,
-            replicated_optimizer_state_sharding,
-            dtype,
-            reduction_method,
-            name,
+            offload_weight_update_variables=offload_weight_update_variables,
+            replicated_optimizer_state_sharding=replicated_optimizer_state_sharding,
+            dtype=dtype,
+            reduction_method=reduction_method,
+            name=name,
         )
 
 

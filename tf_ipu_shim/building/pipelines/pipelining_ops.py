@@ -18,10 +18,37 @@ from tf_ipu_shim.building.pipelines.options import (
     RecomputationMode,
     recomputation_checkpoint,
 )
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.runtime import accepted
 
+_SINCE_SDK_1_4 = (
+    "gradient_accumulation_count gradient_accumulation_dtype repeat_count batch_serialization_iterations inputs "
+    "infeed_queue outfeed_queue optimizer_function device_mapping pipeline_schedule recomputation_mode "
+    "forward_propagation_stages_poplar_options backward_propagation_stages_poplar_options "
+    "weight_update_poplar_options offload_weight_update_variables replicated_optimizer_state_sharding "
+    "offload_activations offload_gradient_accumulation_buffers replicated_weight_sharding offload_weights "
+    "continuous_weight_updates outfeed_loss"
+)
+_SINCE_SDK_2_4 = _SINCE_SDK_1_4 + " accumulate_outfeed accumulate_outfeed_dtype outfeed_mask"
 
+
+@argument_order(
+    1,
+    "pipeline_depth repeat_count inputs infeed_queue outfeed_queue optimizer_function device_mapping "
+    "pipeline_schedule forward_propagation_stages_poplar_options backward_propagation_stages_poplar_options "
+    "weight_update_poplar_options offload_weight_update_variables continuous_weight_updates outfeed_loss name",
+    until=(1, 3),
+)
+@argument_order(1, f"pipeline_depth {_SINCE_SDK_1_4} name", since=(1, 4), until=(2, 0))
+@argument_order(25, "name", since=(2, 1), until=(2, 3))
+@argument_order(26, "name", since=(2, 4), until=(2, 5))
+@argument_order(
+    3,
+    "gradient_accumulation_for_captured_grads " + " ".join(_SINCE_SDK_2_4.split()[2:]) + " reduction_method name",
+    since=(2, 6),
+    when=lambda value: isinstance(value, bool),
+)
 def pipeline(
     computational_stages: Sequence[Any],
     gradient_accumulation_count: Any = None,

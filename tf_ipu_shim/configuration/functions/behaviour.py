@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.configuration import translate
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.enums import MergeRemoteBuffersBehaviour
 from tf_ipu_shim.configuration.functions.deprecation import replaced_by_ipu_config
 from tf_ipu_shim.configuration.verification import VerificationOptions
@@ -12,6 +13,8 @@ from tf_ipu_shim.configuration.warnings import warn
 
 
 @replaced_by_ipu_config
+@argument_order(7, "gather_simplifier triangular_solve_expander_block_size", until=(1, 3))
+@argument_order(11, "enable_fast_math", since=(1, 4), until=(2, 0))
 def set_optimization_options(
     opts: Any,
     combine_embedding_lookups: bool = False,

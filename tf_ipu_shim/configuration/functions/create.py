@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.configuration import translate, types
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.enums import ExecutionProfileType, SchedulingAlgorithm, SelectionOrder
 from tf_ipu_shim.configuration.functions.deprecation import replaced_by_ipu_config
 
@@ -18,6 +19,14 @@ _SCHEDULERS = {
 
 
 @replaced_by_ipu_config
+@argument_order(
+    12,
+    "disable_graph_convolution_caching disable_graph_outlining retain_control_dependencies "
+    "max_cross_replica_sum_buffer_size max_inter_ipu_copies_buffer_size max_scheduler_lookahead_depth "
+    "max_scheduler_search_space_size prefetch_data_streams selection_order "
+    "enable_experimental_remote_buffer_embedding",
+    until=(2, 0),
+)
 def create_ipu_config(
     profiling: bool = False,
     enable_ipu_events: bool = False,

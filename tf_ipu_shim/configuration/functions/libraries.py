@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tf_ipu_shim.configuration import translate
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.functions.deprecation import replaced_by_ipu_config
 
 _Options = Mapping[str, str]
@@ -97,6 +98,7 @@ def set_gcl_options(opts: Any, gcl_options: _Options | int | None = None, num_io
 
 
 @replaced_by_ipu_config
+@argument_order(1, "report_options graph_options execution_options", until=(2, 0))
 def set_report_options(
     opts: Any,
     graph_options: _Options | None = None,

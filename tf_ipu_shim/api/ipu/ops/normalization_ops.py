@@ -8,16 +8,19 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.building.ops import group_normalisation
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 v1 = tf.compat.v1
 
 DATA_FORMAT_NHWC = "NHWC"
 DATA_FORMAT_NCHW = "NCHW"
+_AFTER_REDUCTION_AXES = "center scale epsilon param_initializers reuse variables_collections training trainable scope"
 # The default changed with SDK 2.3.
 _EPSILON = 1.53e-05 if sdk.current() >= (2, 3) else 1e-06
 
 
+@argument_order(3, "reduction_axes " + _AFTER_REDUCTION_AXES + " strided_channel_grouping", until=(2, 0))
 def group_norm(
     inputs: Any,
     groups: int = 2,
@@ -86,6 +89,7 @@ def group_norm(
     )
 
 
+@argument_order(2, "reduction_axes " + _AFTER_REDUCTION_AXES, until=(2, 0))
 def layer_norm(
     inputs: Any,
     channels_axis: int = -1,
@@ -134,6 +138,7 @@ def layer_norm(
     )
 
 
+@argument_order(2, "reduction_axes " + _AFTER_REDUCTION_AXES, until=(2, 0))
 def instance_norm(
     inputs: Any,
     channels_axis: int = -1,

@@ -10,6 +10,7 @@ from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.building.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.building.ops import op_util
 from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import check_options
+from tf_ipu_shim.configuration.argument_order import argument_order
 
 
 class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
@@ -36,6 +37,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         ...     model.compile(GradientAccumulationOptimizer(tf.keras.optimizers.SGD(0.1), num_mini_batches=4), "mse")
     """
 
+    @argument_order(5, "name", until=(2, 6))
     def __init__(
         self,
         opt: Any,

@@ -8,6 +8,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.ops import nn_ops
+from tf_ipu_shim.configuration.argument_order import argument_order
 
 _Layer: Any = keras2.public().layers.Layer
 
@@ -29,6 +30,7 @@ class CTCLoss(_Layer):  # type: ignore[misc]
         0.3333
     """
 
+    @argument_order(2, "name", until=(2, 3))
     def __init__(self, blank_index: int = 0, from_logits: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.blank_index = blank_index
@@ -74,6 +76,7 @@ class CTCInferenceLayer(_Layer):  # type: ignore[misc]
         [[[1, 2]]]
     """
 
+    @argument_order(4, "name", until=(2, 3))
     def __init__(
         self,
         blank_index: int = 0,

@@ -10,6 +10,7 @@ from tf_ipu_shim.building.layers.rnn_base import PopnnRNN, constructor_arguments
 from tf_ipu_shim.building.ops import recurrences
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS
 from tf_ipu_shim.building.ops.rnn_ops import POPNN_GRU, POPNN_GRU_NUM_GATES, POPNN_LSTM, POPNN_LSTM_NUM_GATES
+from tf_ipu_shim.configuration.argument_order import argument_order
 
 ACCEPTED_ACTIVATIONS_STR = ", ".join(ACCEPTED_ACTIVATIONS)
 ACCEPTED_RECURRENT_ACTIVATIONS_STR = ", ".join(ACCEPTED_RECURRENT_ACTIVATIONS)
@@ -46,6 +47,7 @@ class PopnnLSTM(PopnnRNN):
     _num_gates = POPNN_LSTM_NUM_GATES
     _num_states = 2
 
+    @argument_order(27, "options options_bwd", since=(3, 4))
     def __init__(
         self,
         units: int,
@@ -133,6 +135,7 @@ class PopnnGRU(PopnnRNN):
     _kind = "GRU"
     _num_gates = POPNN_GRU_NUM_GATES
 
+    @argument_order(27, "options options_bwd", since=(3, 4))
     def __init__(
         self,
         units: int,
