@@ -114,6 +114,7 @@ def assign(config, **values):
     ("values", "error", "message"),
     [
         ({"auto_select_ipus": 1, "select_ipus": 1}, Exception, "^Only one of `auto_select_ipus` and `select_ipus` can"),
+        ({"auto_select_ipus": 1, "select_ipus": 0}, Exception, "^Only one of `auto_select_ipus` and `select_ipus` can"),
         ({"select_ipus": [1, 2, 1]}, ValueError, "^All MultiIPU indices in `select_ipus` must be"),
         ({"device_connection__type": DeviceConnectionType.NEVER}, ValueError, "device_connection.version"),
         ({"device_connection__type": DeviceConnectionType.PRE_COMPILE}, ValueError, "device_connection.version"),

@@ -150,7 +150,7 @@ def test_an_error_of_the_scripts_own_is_pythons(python):
 
 
 IN_CONVERTED = """
-import tensorflow as tf
+import numpy as np; import tensorflow as tf
 from tensorflow.python import ipu
 
 @tf.function(jit_compile=True)
@@ -164,17 +164,19 @@ with strategy.scope():
 CONVERTED = [
     ("x.numpy()", "has no attribute 'numpy': tensors have values only while the program runs. Return the tensor from"),
     ("{}['loss']", "KeyError: 'loss'"),
+    ("np.sum(x)", "to a numpy array. This error may indicate that you're trying to pass a Tensor to a NumPy call"),
     ("tf.Variable(1.0) * x", "ValueError: tf.function only supports singleton tf.Variables created on the first call."),
 ]
 
 
-@pytest.mark.parametrize(("line", "said"), CONVERTED, ids=["numpy", "key", "variable"])
+@pytest.mark.parametrize(("line", "said"), CONVERTED, ids=["numpy", "key", "called", "variable"])
 def test_an_error_in_a_function_that_autograph_has_converted(python, line, said):
     """Its frames are those of a traceback, and what it says comes last."""
     script = python.script(IN_CONVERTED.format(line))
-    *_, frame, source, message = traceback_of(python(script)).splitlines()
-    assert (frame, source) == (f'  File "{script}", line 7, in step', f"    return {line}")
-    assert said in message and message[0].isupper()
+    shown = traceback_of(python(script)).splitlines()
+    at = shown.index(f'  File "{script}", line 7, in step')
+    assert shown[at + 1] == f"    return {line}"
+    assert said in shown[at + 2] and shown[at + 2][0].isupper() and len(shown) <= at + 4
 
 
 def test_errors_in_layers_in_layers():
@@ -420,6 +422,17 @@ def placed(kind):
     return f"Could not satisfy explicit device specification '/device:IPU:0'\nColocation Debug Info:\nOp: {kind}"
 
 
+COLOCATED = (
+    "Cannot assign a device for operation w/init: Could not satisfy explicit device specification '' because the node "
+    "{{colocation_node w/init}} was colocated with a group of nodes that required incompatible device '/device:IPU:0'"
+)
+ABSENT = (
+    "Cannot assign a device for operation a: a was explicitly assigned to /device:IPU:3 but available devices are [ ]"
+)
+NO_ATTRIBUTE = "'Sequential' object has no attribute '{}'"
+NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This error may indicate that you called NumPy"
+
+
 @pytest.mark.parametrize(
     ("error", "hint"),
     [
@@ -431,8 +444,17 @@ def placed(kind):
         (LookupError("gradient registry has no entry for: Unique"), "put tf.stop_gradient around its result"),
         (RuntimeError(placed("VariableV2")), "get_variable(..., use_resource=True)"),
         (RuntimeError(placed("VarHandleOp")), None),
+        (RuntimeError(COLOCATED), "get_variable(..., use_resource=True)"),
+        (RuntimeError(ABSENT), "The configuration makes no /device:IPU:3: one entry of `auto_select_ipus`"),
+        (RuntimeError(ABSENT.replace("IPU", "GPU")), None),
+        (AttributeError(NO_ATTRIBUTE.format("set_pipelining_options")), "`with strategy.scope(): model = ...`"),
+        (AttributeError(NO_ATTRIBUTE.format("set_options")), None),
+        (NotImplementedError(NO_ARRAY), "use TensorFlow's function in place of NumPy's"),
     ],
-    ids=["framework", "misspelt", "gradient", "reference", "resource"],
+    ids=[
+        *("framework", "misspelt", "gradient", "reference", "resource", "colocated", "device", "other_device"),
+        *("outside_scope", "other_method", "array"),
+    ],
 )
 def test_what_to_do_is_said_where_nobody_else_does(error, hint):
     text = (shown_errors.shown(error) or "").rstrip()

@@ -123,6 +123,26 @@ def test_the_scope_is_refused_in_control_flow(around):
         in_session(body, 1.5, around)
 
 
+@pytest.mark.parametrize(
+    ("around", "said"),
+    [
+        (lambda body, x: body(x), r"^Run them on the host with ipu\.scopes\.outside_compilation_scope\(\), or leave"),
+        (
+            lambda body, x: loops.repeat(2, body, [x]),
+            r"^They are in a loop or branch, .* by an IPUOutfeedQueue, or leave",
+        ),
+        (lambda body, x: tf.cond(x > 1.0, lambda: body(x), lambda: x), "^They are in a loop or branch, "),
+    ],
+    ids=["program", "loop", "branch"],
+)
+def test_the_scope_is_advised_where_it_may_be(around, said):
+    def body(x):
+        return tf.ensure_shape(tf.py_function(lambda y: y + 1.0, [x], tf.float32), [])
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="(?m)" + said):
+        in_session(body, 1.5, around)
+
+
 def test_loops_and_branches_may_be_in_the_scope():
     def body(x):
         with outside_compilation_scope():

@@ -110,13 +110,24 @@ def test_busy_ipus_are_refused_and_nothing_is_kept(library):
             tf.errors.InternalError,
             match=r"^Could not find an available device for TensorFlow virtual device /device:IPU:2\. "
             r"This device was expected to have 8 IPU\(s\)\. Poplar devices that would do: \d+ to \d+\. "
-            rf"In use: IPU [0-9, to]+ by process {os.getpid()} \(.*\)\. Let",
+            rf"In use: IPU [0-9, to]+ by this process {os.getpid()} \(.*\)\. The other TensorFlow devices",
         ):
             configured(auto_select_ipus=[4, 8, 8])
         assert devices.configured() is None
         assert sorted(attach.in_use(system)) == [4, 5, 6, 7]
         assert library.chips is None
     configured(auto_select_ipus=[8, 8])
+
+
+def test_the_process_that_holds_ipus_is_known_by_its_script(monkeypatch):
+    """Its command is told without directories, which may be longer than what is shown of it."""
+    command = f"/{'long/' * 20}bin/python /opt/bin/tf-ipu run /home/me/train.py --epochs 3"
+    holder = attach.Holder(pid=7, command=command, since=0.0, device_id=0)
+    monkeypatch.setattr(attach, "attach_first", lambda *arguments: None)
+    monkeypatch.setattr(attach, "in_use", lambda system: {0: holder, 1: holder})
+    said = r"In use: IPU 0 to 1 by process 7 \(python tf-ipu run train\.py --epochs 3\)\. Let the process that holds"
+    with pytest.raises(tf.errors.InternalError, match=said):
+        configured(auto_select_ipus=1)
 
 
 def test_a_second_device_skips_busy_ones():

@@ -44,7 +44,7 @@ def on_ipu_model() -> bool:
 
 
 def _check_selection(config: Any, model: bool) -> None:
-    if config.auto_select_ipus and config.select_ipus:
+    if config.auto_select_ipus and config.select_ipus not in ([], ()):  # 0 is the id of a device
         raise Exception(
             "Only one of `auto_select_ipus` and `select_ipus` can be set: the first takes a number of IPUs, the "
             f"second ids of devices. They are {config.auto_select_ipus} and {config.select_ipus}."

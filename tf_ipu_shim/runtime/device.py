@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -180,9 +181,7 @@ class IpuDevice:
             None,
             None,
             f"{phrase} {self.name}. This device was expected to have {self.num_ipus} IPU(s). "
-            f"Poplar devices that would do: {ids}. In use: {_in_use(holders)}. "
-            "Let the process that holds them end, ask for fewer IPUs, choose others with `select_ipus`, or wait for "
-            "them with device_connection.type = DeviceConnectionType.ON_DEMAND.",
+            f"Poplar devices that would do: {ids}. In use: {_in_use(holders)}. {_advice(holders)}",
         )
         return error
 
@@ -200,13 +199,30 @@ def _in_use(holders: Mapping[int, attach.Holder]) -> str:
     by_process: dict[int, list[int]] = {}
     for ipu, holder in sorted(holders.items()):
         by_process.setdefault(holder.pid, []).append(ipu)
-    commands = {holder.pid: " ".join(holder.command.split()) for holder in holders.values()}
+    commands = {holder.pid: _shortened(holder.command) for holder in holders.values()}
     return (
         "; ".join(
-            f"IPU {_ranges(ipus)} by process {pid} ({commands[pid][:_SHOWN_OF_COMMAND] or 'unknown'})"
+            f"IPU {_ranges(ipus)} by {'this ' * (pid == os.getpid())}process {pid} ({commands[pid] or 'unknown'})"
             for pid, ipus in by_process.items()
         )
         or "none any more"
+    )
+
+
+def _shortened(command: str) -> str:
+    """A command as a reader knows it again: programs and scripts without their directories."""
+    return " ".join(word.rsplit("/", 1)[-1] or word for word in command.split())[:_SHOWN_OF_COMMAND]
+
+
+def _advice(holders: Mapping[int, attach.Holder]) -> str:
+    if {holder.pid for holder in holders.values()} == {os.getpid()}:
+        return (
+            "The other TensorFlow devices of this process have them: choose others for each with `select_ipus`, or "
+            "ask for fewer IPUs with `auto_select_ipus`."
+        )
+    return (
+        "Let the process that holds them end, ask for fewer IPUs, choose others with `select_ipus`, or wait for "
+        "them with device_connection.type = DeviceConnectionType.ON_DEMAND."
     )
 
 

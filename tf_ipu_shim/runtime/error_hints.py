@@ -25,10 +25,19 @@ _NO_GRAPH_HINT = (
     "\nA script of TensorFlow 1 makes a graph: run it with `tf-ipu run --tf1`, or have it call "
     "tensorflow.compat.v1.disable_v2_behavior() first."
 )
-_REFERENCE = re.compile(r"Could not satisfy explicit device specification '\S*IPU.*\bVariable(V2)?\b", re.S)
+_REFERENCE = re.compile(
+    r"Could not satisfy explicit device specification '(\S*IPU.*\bVariable(V2)?\b"
+    r"|' because the node .* colocated with a group of nodes that required incompatible device '\S*IPU)",
+    re.S,
+)
 _REFERENCE_HINT = (
     "\nA variable on an IPU is a resource variable: call tf.compat.v1.enable_resource_variables() before it is made, "
     "or make it with get_variable(..., use_resource=True)."
+)
+_NO_DEVICE = re.compile(r"explicitly assigned to (?P<name>/device:IPU:\d+) but available devices are")
+_NO_DEVICE_HINT = (
+    "\nThe configuration makes no {name}: one entry of `auto_select_ipus` is one TensorFlow device, such as [1, 1] for "
+    "two; ipu.scopes.ipu_shard chooses among the IPUs of one."
 )
 _NO_GRADIENT = re.compile(r"^gradient registry has no entry for: (?P<op>\w+)$")
 _NO_GRADIENT_HINT = (
@@ -49,7 +58,21 @@ _NO_NUMPY = re.compile(r"'(Symbolic)?Tensor' object has no attribute 'numpy'")
 _NO_NUMPY_HINT = (
     ": tensors have values only while the program runs. Return the tensor from the function, and call numpy() there."
 )
-_MIXED = "Mixing different tf.distribute.Strategy objects"
+_NO_ARRAY = re.compile(r"Cannot convert a symbolic (tf\.)?Tensor \(.*\) to a numpy array\.")
+_NO_ARRAY_HINT = (
+    "\nA tensor has a value only while the program runs: use TensorFlow's function in place of NumPy's, such as "
+    "tf.reduce_sum for np.sum, or NumPy's where the program has returned."
+)
+_OF_EXTENSIONS = re.compile(
+    r"'\w+' object has no attribute '(?P<name>"
+    r"set_(gradient_accumulation|pipelining|infeed_queue|outfeed_queue|replication)_options"
+    r"|set_asynchronous_callbacks|(get|set|reset)_pipeline_stage_assignment)'"
+)
+_OF_EXTENSIONS_HINT = (
+    "\nKeras models have {name} where they are made in the scope of an IPUStrategy: "
+    "`with strategy.scope(): model = ...`."
+)
+_MIXED = re.compile("^Mixing different tf.distribute.Strategy objects")
 _MIXED_HINT = (
     ".\nA model is made, compiled and trained in the scope of one strategy: make one object for the whole script, and "
     "enter no other strategy's scope inside its own."
@@ -60,21 +83,26 @@ _OTHER_FRAMEWORK_HINT = (
 )
 
 
+# What is looked for in an error of a type, in this order, and what is said then, with the groups that it has.
+_HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
+    (BaseException, _END, _END_HINT),
+    (BaseException, _REFERENCE, _REFERENCE_HINT),
+    (BaseException, _MIXED, _MIXED_HINT),
+    (BaseException, _NO_VALUE, _NO_VALUE_HINT),
+    (BaseException, _NO_TABLE, _NO_TABLE_HINT),
+    (BaseException, _NO_DEVICE, _NO_DEVICE_HINT),
+    (AttributeError, _NO_NUMPY, _NO_NUMPY_HINT),
+    (AttributeError, _OF_EXTENSIONS, _OF_EXTENSIONS_HINT),
+    (NotImplementedError, _NO_ARRAY, _NO_ARRAY_HINT),
+)
+
+
 def hint(error: BaseException, text: str) -> str:
     """What to do, where neither TensorFlow nor Python says it."""
-    if _END.search(text):
-        return _END_HINT
-    if _REFERENCE.search(text):
-        return _REFERENCE_HINT
-    if text.startswith(_MIXED):
-        return _MIXED_HINT
-    if _NO_VALUE.search(text):
-        return _NO_VALUE_HINT
-    table = _NO_TABLE.search(text)
-    if table:
-        return _NO_TABLE_HINT.format(table=table["table"])
-    if isinstance(error, AttributeError) and _NO_NUMPY.search(text):
-        return _NO_NUMPY_HINT
+    for kind, pattern, said in _HINTS:
+        match = pattern.search(text) if isinstance(error, kind) else None
+        if match:
+            return said.format(**match.groupdict())
     found = _NO_GRADIENT.match(text) if isinstance(error, LookupError) else None
     if found:
         return _NO_GRADIENT_HINT.format(op=found["op"], made=_differentiated(error))

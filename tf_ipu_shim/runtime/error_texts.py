@@ -82,9 +82,12 @@ def frames_apart(text: str) -> tuple[list[str], str]:
     found = _IN_USER_CODE.match(text)
     if found is None:
         return [], text
-    frames = [
-        _MARK.sub("", line[2:]) if _FRAME.match(line) else f"    {line.strip()}" for line in found["frames"].split("\n")
-    ]
+    frames, hidden = [], False
+    for line in found["frames"].split("\n"):
+        frame = _FRAME.match(line)
+        hidden = script_files.is_called(frame["file"]) if frame else hidden
+        if not hidden:
+            frames.append(_MARK.sub("", line[2:]) if frame else f"    {line.strip()}")
     inner, said = frames_apart("\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip())
     text = "\n".join(filter(None, (found["before"].strip(), said, found["after"].strip())))
     return [*(f"{line}\n" for line in frames if line.strip()), *inner], text
