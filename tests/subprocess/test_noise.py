@@ -58,3 +58,22 @@ def test_lines_that_tensorflow_writes_while_it_is_imported(python):
     (package / "__init__.py").write_text(text + "os.abort()\n")
     process = python("-m", "tf_ipu_shim", script, environment=variables)
     assert process.returncode < 0 and process.stderr.startswith("F0000 ")
+
+
+@pytest.mark.parametrize(("error", "shown"), [(303, False), (999, True)], ids=["no driver", "a driver's error"])
+def test_no_driver_of_gpus_is_no_error(python, error, shown):
+    """The package `tensorflow` says so with its first device; it is made to while the import's lines are left out."""
+    python_folder = python.directory / "tensorflow" / "python"
+    python_folder.mkdir(parents=True)
+    line = f"E0000 00:00:1795596672.494415    4982 cuda_platform.cc:52] failed call to cuInit: INTERNAL: ({error})"
+    (python_folder.parent / "__init__.py").write_text("from tensorflow import sysconfig\n")
+    (python_folder.parent / "sysconfig.py").write_text("def get_build_info(): return {'is_cuda_build': True}\n")
+    (python_folder / "__init__.py").write_text("")
+    (python_folder / "pywrap_tfe.py").write_text(
+        f"import os, sys\ndef TF_ListPhysicalDevices():\n    os.write(2, b'{line}\\n')\n    print('looked')\n"
+    )
+    script = python.script("import tensorflow\n")
+    variables = {"TF_IPU_SHIM_ERA": "stock", "TF_CPP_MIN_LOG_LEVEL": None}
+    process = python("-m", "tf_ipu_shim", script, environment=variables)
+    assert (process.returncode, process.stdout) == (0, "looked\n"), process.stderr
+    assert process.stderr == (f"{line}\n" if shown else "")

@@ -1,6 +1,8 @@
 """What TensorFlow logs while it is imported, before it looks at `TF_CPP_MIN_LOG_LEVEL`: left out of the error stream.
 
 Its libraries of 2.18 and later have lines of information there (oneDNN's rounding, CUDA's drivers), each several times.
+The package `tensorflow`, which is installed where Python has no 2.15 any more, has errors for CUDA's libraries being
+there once more (2.18), and with its first device for there being no driver: it is made to look with the import.
 They are written past Python, so that the stream itself goes through `grep` for the time of the import: what is no such
 line is shown at once, even where the import ends the process. Checked on TensorFlow 2.15.1, 2.18.1 and 2.21.0.
 """
@@ -19,6 +21,7 @@ from tf_ipu_shim.names import after_loading
 _STREAM = 2
 _INFORMATION = (
     r"^WARNING: All log messages before absl::InitializeLog|^I[0-9]{4} [0-9:.]+ +[0-9]+ [a-z_0-9]+\.cc:[0-9]+\]"
+    r"|cuda_[a-z]+\.cc:[0-9]+\] (Unable to register cu[A-Z]+ factory|failed call to cuInit: .*\(303\)$)"
 )
 _MOST_SECONDS = 1.0
 
@@ -27,11 +30,27 @@ def leave_out() -> None:
     """Has the import of TensorFlow, when a script comes to it, show no such lines."""
     if "tensorflow" in sys.modules or shutil.which("grep") is None:
         return
-    finder = after_loading.Finder(lambda name: name == "tensorflow", while_loading=without_information)
+    finder = after_loading.Finder(lambda name: name == "tensorflow", while_loading=_without_information_of_gpus)
     finder.install(
         "TensorFlow's first lines",
         why="lines of information that TensorFlow logs while it is imported, at any level, are not shown",
     )
+
+
+@contextlib.contextmanager
+def _without_information_of_gpus() -> Iterator[None]:
+    with without_information():
+        yield
+        _look_for_gpus()
+
+
+def _look_for_gpus() -> None:
+    """Has CUDA's library say now that there is no driver (error 303), once a process; 1 ms without one."""
+    tensorflow = sys.modules["tensorflow"]
+    if "sysconfig" in dir(tensorflow) and tensorflow.sysconfig.get_build_info().get("is_cuda_build"):
+        from tensorflow.python import pywrap_tfe
+
+        pywrap_tfe.TF_ListPhysicalDevices()
 
 
 @contextlib.contextmanager
