@@ -7,38 +7,16 @@ import ast
 import pathlib
 import re
 
+import error_messages
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tf_ipu_shim"
-HOLE = "{}"
 # Files of the sources, which pip does not install, and commands that only real IPUs have.
 OUT_OF_REACH = re.compile(r"(?<!in )\b(docs/\w+\.md|CONTRIBUTING\.md|README\.md|gc-info|gc-monitor)\b(?! in the)")
 LONGEST = 600  # characters, without what is filled in
 
 
-def text_of(node):
-    """The text of a literal, `{}` for what is filled in; None for any other expression."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.JoinedStr):
-        return "".join(part.value if isinstance(part, ast.Constant) else HOLE for part in node.values)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = text_of(node.left), text_of(node.right)
-        return None if left is None or right is None else left + right
-    return None
-
-
-def messages():
-    """Every literal message of a `raise` statement whose exception is made on the spot: (place, message)."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                name = ast.unparse(node.exc.func).rpartition(".")[2]
-                texts = [text for text in map(text_of, node.exc.args) if text]
-                if texts and re.match(r"[A-Z]\w*(Error|Exception)$", name):
-                    yield f"{path.relative_to(ROOT)}:{node.lineno}", texts[-1]
-
-
-MESSAGES = list(messages())
+MESSAGES = [(message.place, message.text) for message in error_messages.messages()]
 
 
 def test_messages_are_found():
@@ -72,6 +50,14 @@ def texts():
 def test_no_text_points_to_files_that_pip_does_not_install():
     """Messages, warnings, help and descriptions of options."""
     assert [f"{place}: {text}" for place, text in texts() if re.search(r"\w+\.md\b(?! in the| there)", text)] == []
+
+
+def test_the_page_of_all_errors_has_each():
+    page = error_messages.page()
+    assert len(page.splitlines()) > len({text for _, text in MESSAGES})
+    (text,) = (text for _, text in MESSAGES if text.startswith("A ladder cannot be built from"))
+    assert f"| `ValueError` | {text.replace('{}', '…')} |" in page
+    assert all(line.count("|") - line.count("\\|") == 3 for line in page.splitlines() if line.startswith("| `"))
 
 
 def test_messages_are_short():

@@ -1,4 +1,4 @@
-"""Pages of the documentation site that are not in `docs`: those beside it, and a reference page for each module.
+"""Pages of the documentation site that are not in `docs`: those beside it, all errors, a reference of each module.
 
 MkDocs calls these functions (`hooks` in mkdocs.yml). Nothing of the package is imported: the reference is read from
 its sources, so that the site is built without TensorFlow.
@@ -7,8 +7,10 @@ its sources, so that the site is built without TensorFlow.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import pathlib
 import re
+import sys
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -47,9 +49,20 @@ def on_files(files: Files, config: Any) -> Files:
     for path in sorted((ROOT / "tutorials").iterdir()):
         if path.suffix in (".md", ".py", ".svg", ".ipynb"):
             files.append(File.generated(config, f"tutorials/{path.name}", abs_src_path=str(path)))
+    files.append(File.generated(config, "all_errors.md", content=_errors()))
     for name, page in _reference().items():
         files.append(File.generated(config, page, content=f"# {name}\n\n::: {_own_names()[name]}\n"))
     return files
+
+
+def _errors() -> str:
+    """MkDocs runs this file by its path, so that its neighbours are no modules."""
+    spec = importlib.util.spec_from_file_location("error_messages", ROOT / "tools" / "error_messages.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # which named tuples look themselves up in
+    spec.loader.exec_module(module)
+    return str(module.page())
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
