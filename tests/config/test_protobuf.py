@@ -33,6 +33,15 @@ def test_devices():
     assert [device.cfg_index for device in config._create_protobuf().device_config] == [24, 0]
 
 
+def test_a_message_that_is_there_is_filled():
+    config = IPUConfig()
+    config.auto_select_ipus = 2
+    message = config_pb2.IpuOptions()
+    config._to_protobuf(message)
+    assert message == config._create_protobuf()
+    assert [device.auto_count for device in message.device_config] == [2]
+
+
 def test_id_0_counts_as_unset_but_selects():
     config = IPUConfig()
     config.select_ipus = 0

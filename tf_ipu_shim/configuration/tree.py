@@ -74,6 +74,9 @@ class IPUConfig(_ConfigBase):
 
         return translate.to_protobuf(self)
 
+    def _to_protobuf(self, pb: Any) -> None:
+        pb.MergeFrom(self._create_protobuf())
+
 
 def effects(config: IPUConfig | None = None, changed_only: bool = False) -> list[Effect]:
     """Lists the options with what they change on a simulated system.
