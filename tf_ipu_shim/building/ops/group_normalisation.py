@@ -48,7 +48,8 @@ def group_normalise(
 ) -> Any:
     """Normalises each group of channels of each sample to mean 0 and variance 1, then scales and shifts channels.
 
-    Statistics are taken in float32.
+    Statistics are taken in float32. As with the op of an IPU, a gradient is made from the inputs and from each group's
+    mean and deviation: nothing of the size of the inputs is kept for it in float32.
 
     Args:
         inputs: `[batch, ...]` with the channels at `axis`.
@@ -69,21 +70,70 @@ def group_normalise(
         >>> sorted(y.numpy().round(2)[0].tolist())
         [-1.0, -1.0, 1.0, 1.0]
     """
-    channels, rank = inputs.shape.as_list()[axis], inputs.shape.rank
-    sizes = tf.unstack(tf.shape(inputs)) if None in inputs.shape.as_list() else inputs.shape.as_list()
-    split = [channels // groups, groups] if strided_channel_grouping else [groups, channels // groups]
-    grouped_axis = axis + 1 if strided_channel_grouping else axis
-    values = tf.reshape(tf.cast(inputs, tf.float32), [*sizes[:axis], *split, *sizes[axis + 1 :]])
-    reduced = [index for index in range(1, rank + 1) if index != grouped_axis]
-    mean = tf.reduce_mean(values, reduced, keepdims=True)
-    centred = values - mean
-    variance = tf.reduce_mean(tf.square(centred), reduced, keepdims=True)
-    result = tf.reshape(centred * tf.math.rsqrt(variance + epsilon), sizes)
-    along_channels = [channels if index == axis else 1 for index in range(rank)]
-    if gamma is not None:
-        result *= tf.reshape(tf.cast(gamma, tf.float32), along_channels)
-    if beta is not None:
-        result += tf.reshape(tf.cast(beta, tf.float32), along_channels)
-    result = tf.cast(result, inputs.dtype)
-    result.set_shape(inputs.shape)
-    return result
+    inputs, *given = (None if one is None else tf.convert_to_tensor(one) for one in (inputs, gamma, beta))
+    shapes = _Shapes(inputs, groups, axis, strided_channel_grouping)
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def normalised(inputs: Any, *parameters: Any) -> tuple[Any, Any]:
+        which = iter(parameters)
+        scale, shift = (None if one is None else tf.cast(next(which), tf.float32) for one in given)
+        values = shapes.grouped(inputs)
+        mean = shapes.mean(values)
+        centred = values - mean
+        deviation = tf.math.rsqrt(shapes.mean(tf.square(centred)) + epsilon)
+        result = tf.reshape(centred * deviation, shapes.sizes)
+        if scale is not None:
+            result *= tf.reshape(scale, shapes.along_channels)
+        if shift is not None:
+            result += tf.reshape(shift, shapes.along_channels)
+        result = tf.cast(result, inputs.dtype)
+        result.set_shape(inputs.shape)
+
+        def gradient(upstream: Any) -> Any:
+            normal = (shapes.grouped(inputs) - mean) * deviation
+            wide = tf.cast(upstream, tf.float32)
+            scaled = wide if scale is None else wide * tf.reshape(scale, shapes.along_channels)
+            scaled = shapes.grouped(scaled)
+            of_inputs = (scaled - shapes.mean(scaled) - normal * shapes.mean(scaled * normal)) * deviation
+            found = [tf.cast(tf.reshape(of_inputs, shapes.sizes), inputs.dtype)]
+            if scale is not None:
+                found.append(shapes.of_channels(wide * tf.reshape(normal, shapes.sizes)))
+            if shift is not None:
+                found.append(shapes.of_channels(wide))
+            return [tf.cast(one, like.dtype) for one, like in zip(found, [inputs, *parameters])]
+
+        return result, gradient
+
+    return normalised(inputs, *(one for one in given if one is not None))
+
+
+class _Shapes:
+    """The shapes in which groups of channels lie.
+
+    Args:
+        inputs: see `group_normalise`, as all others.
+        groups: how many.
+        axis: the channels'.
+        strided: whether neighbouring channels are in different groups.
+    """
+
+    def __init__(self, inputs: Any, groups: int, axis: int, strided: bool) -> None:
+        shape = inputs.shape.as_list()
+        channels, rank = shape[axis], len(shape)
+        self.sizes = tf.unstack(tf.shape(inputs)) if None in shape else shape
+        split = [channels // groups, groups] if strided else [groups, channels // groups]
+        self._grouped = [*self.sizes[:axis], *split, *self.sizes[axis + 1 :]]
+        self._reduced = [index for index in range(1, rank + 1) if index != (axis + 1 if strided else axis)]
+        self._others = [index for index in range(rank) if index != axis]
+        self.along_channels = [channels if index == axis else 1 for index in range(rank)]
+
+    def grouped(self, values: Any) -> Any:
+        return tf.reshape(tf.cast(values, tf.float32), self._grouped)
+
+    def mean(self, values: Any) -> Any:
+        """Of each group."""
+        return tf.reduce_mean(values, self._reduced, keepdims=True)
+
+    def of_channels(self, values: Any) -> Any:
+        """Sums of each channel."""
+        return tf.reduce_sum(values, self._others)
