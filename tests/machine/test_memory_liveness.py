@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_ipu_shim.machine.memory import Block, Mode, Value, live, smallest
+from tf_ipu_shim.machine.memory import Block, Mode, Step, Value, live, smallest
 from tf_ipu_shim.machine.memory.schedule import greedy
 
 
@@ -225,6 +225,47 @@ def test_the_schedule_keeps_to_segments():
     for start in starts:
         program.makes("end", 1, start)
     assert greedy(program)[:2] == [0, 1]
+
+
+def with_a_load(late, *takers):
+    """A load of 10 bytes, and a chain of which some steps take what it brings."""
+    program = Program("load")
+    loaded = program.add(Value(10, "load", "temporary"))
+    program.steps.append(Step("load", (), (loaded,), late=late))
+    before = ()
+    for index in range(1, 5):
+        before = (program.makes(f"step {index}", 100, *before, *((loaded,) if index in takers else ())),)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("late", "takers", "expected"),
+    [
+        (False, (3,), [0, 1, 2, 3, 4]),
+        (True, (3,), [1, 2, 0, 3, 4]),
+        (True, (2, 4), [1, 0, 2, 3, 4]),
+        (True, (), [0, 1, 2, 3, 4]),
+    ],
+)
+def test_what_only_brings_something_runs_right_before_it_is_taken(late, takers, expected):
+    assert greedy(with_a_load(late, *takers)) == expected
+
+
+@pytest.mark.parametrize(("late", "peak"), [(False, 511), (True, 501)])
+def test_what_comes_late_is_not_alive_before(late, peak):
+    program = Program("load")
+    loaded = program.add(Value(10, "load", "temporary"))
+    program.steps.append(Step("load", (), (loaded,), late=late))
+    small = program.makes("small", 1, program.makes("large", 500))
+    program.makes("taker", 1, small, loaded)
+    assert live(program, greedy(program)).peak_bytes == peak
+
+
+def test_what_comes_late_keeps_to_its_segment():
+    program = with_a_load(True)
+    program.begin_segment()
+    program.makes("taker", 1, 0)
+    assert greedy(program) == [0, 1, 2, 3, 4, 5]
 
 
 def test_schedule_and_liveness_take_linear_time():

@@ -135,7 +135,7 @@ class BlockWriter:
                 size = self.walk.sizes.of(held.known)
                 numbers[index] = block.add(Value(size, name, kind))
                 work = self.moved("remote", f"load of {name}", size)
-                loads[numbers[index]] = Step(f"load of {name}", (), (numbers[index],), work=work)
+                loads[numbers[index]] = Step(f"load of {name}", (), (numbers[index],), work=work, late=True)
         return [numbers[index] for index in range(len(given))], loads
 
     def load(self, ipu: int, begin: int, loads: Mapping[int, Step]) -> None:

@@ -55,6 +55,7 @@ class Step(NamedTuple):
             conditional, a called function.
         loops: whether the blocks run over what the step gives (a loop), or make it (a branch or a call).
         work: what it computes, where cycles are wanted: a `cycles.Computation` or `cycles.Meeting`.
+        late: whether it only brings what a later step takes, and so runs right before the first that does.
     """
 
     owner: str
@@ -63,6 +64,7 @@ class Step(NamedTuple):
     inside: tuple[Block, ...] = ()
     loops: bool = False
     work: Any = None
+    late: bool = False
 
 
 class Block:

@@ -16,7 +16,8 @@ from tf_ipu_shim.machine.memory.description import Block, Step
 def greedy(block: Block, buffers: Buffers | None = None, run: Callable[[int, Step], None] | None = None) -> list[int]:
     """Orders a block's steps: of those that can run, next is always the one that adds least to what is alive.
 
-    Steps stay within their segment. Takes a time in proportion to the steps, but for a logarithm.
+    Steps stay within their segment, and those that are `late` run right before the first that takes what they bring.
+    Takes a time in proportion to the steps, but for a logarithm.
 
     Args:
         block: its steps stand in an order in which they can run.
@@ -63,6 +64,9 @@ def _order_segment(
         index = heapq.heappop(heap)[1]
         if index in done:
             continue
+        for late in wants.brought(index):
+            run(len(order), steps[late])
+            order.append(late)
         done.add(index)
         run(len(order), steps[index])
         order.append(index)
@@ -75,7 +79,10 @@ class _Wants:
 
     def __init__(self, block: Block, first: int, last: int) -> None:
         self._steps = block.steps
-        made = {number for index in range(first, last) for number in block.steps[index].gives}
+        # By value: the step that brings it, until that has run.
+        self._late = self._wanted_late(first, last)
+        self._brings = set(self._late.values())
+        made = {number for index in range(first, last) for number in block.steps[index].gives} - self._late.keys()
         self._users: dict[int, list[int]] = {}
         self._waiting = {}  # by step: values of the segment that it still waits for
         for index in range(first, last):
@@ -87,9 +94,28 @@ class _Wants:
         # The sum of the steps that still want a value: once there is one left, it is that step's number.
         self._sums = {number: sum(indices) for number, indices in self._users.items()}
 
+    def _wanted_late(self, first: int, last: int) -> dict[int, int]:
+        """Values that are brought late, for steps of this segment, each with the step that brings it."""
+        steps = self._steps[first:last]
+        if not any(step.late for step in steps):
+            return {}
+        taken = {number for step in steps for number in step.takes}
+        late = ((index, step) for index, step in enumerate(steps, first) if step.late and not step.takes)
+        return {number: index for index, step in late if taken.issuperset(step.gives) for number in step.gives}
+
     def ready(self) -> list[int]:
         """The steps that wait for nothing."""
-        return [index for index, waiting in self._waiting.items() if not waiting]
+        return [index for index, waiting in self._waiting.items() if not waiting and index not in self._brings]
+
+    def brought(self, index: int) -> list[int]:
+        """The steps that bring what a step takes and have not run; notes that they run."""
+        if not self._late:
+            return []
+        found = dict.fromkeys(self._late[number] for number in self._steps[index].takes if number in self._late)
+        for late in found:
+            for number in self._steps[late].gives:
+                del self._late[number]
+        return list(found)
 
     def run(self, index: int) -> set[int]:
         """Notes that a step runs; returns the steps, not waiting any more, that are better for it than before."""
