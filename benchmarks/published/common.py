@@ -34,3 +34,25 @@ def train(model: Any, sample: np.ndarray, label: np.ndarray, batch: int, steps: 
     """
     data = tf.data.Dataset.from_tensors((sample, label)).repeat(batch * steps).batch(batch, drop_remainder=True)
     model.fit(data, verbose=0)
+
+
+def train_in_stages(model: Any, image: tuple[int, int, int], replicas: int, batch: int, accumulated: int) -> None:
+    """Trains a model of pictures that is cut into stages, with momentum, all stages at the same time.
+
+    Args:
+        model: with stages, an IPU to each.
+        image: shape of a picture of bytes.
+        replicas: of the pipeline.
+        batch: pictures of a mini-batch.
+        accumulated: mini-batches whose gradients a replica accumulates.
+    """
+    steps = accumulated * replicas
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.legacy.SGD(1e-5, 0.9), loss, steps_per_execution=steps)
+    model.set_pipelining_options(
+        accumulated,
+        gradient_accumulation_reduction_method="mean",
+        pipeline_schedule=ipu.ops.pipelining_ops.PipelineSchedule.Grouped,
+        offload_weight_update_variables=False,
+    )
+    train(model, np.zeros(image, np.uint8), np.int32(1), batch, steps)

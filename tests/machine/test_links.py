@@ -86,3 +86,59 @@ def test_refused():
         links.link_bytes_per_second(1)
     with pytest.raises(ValueError, match="0 IPUs has no places"):
         links.sync_hops(0)
+
+
+def _ladders(num_ipus):
+    edges = set()
+    for i in range(num_ipus):
+        on_ladder = [j for j in (i + 1,) * (i % 2 == 0) + (i + 2,) if j // 64 == i // 64]
+        edges |= {(i, j) for j in [*on_ladder, i + 64] if j < num_ipus}
+    return edges
+
+
+@pytest.mark.parametrize("num_ipus", [128, 256])
+def test_pods_are_joined_machine_by_machine(num_ipus):
+    edges = {(i, j) for i in range(num_ipus) for j in links.neighbours(i, num_ipus) if i < j}
+    assert edges == _ladders(num_ipus)
+
+
+@given(st.integers(0, 255), st.integers(0, 255))
+def test_routes_through_gateways_are_the_shortest(src, dst):
+    places = links.route(src, dst, 256)
+    assert (places[0], places[-1]) == (src, dst)
+    assert all(tuple(sorted(edge)) in _ladders(256) for edge in zip(places, places[1:]))
+    ladders = abs(src // 64 - dst // 64)
+    side = abs(src % 64 // 2 - dst % 64 // 2)
+    assert links.hops(src, dst, 256) == ladders + side + (src + dst) % 2
+
+
+def test_a_machine_shares_its_gateway():
+    alone = links.exchange_seconds(25 * 10**9, 0, 64, 128)
+    assert alone == pytest.approx(1 + 15e-9)  # 2 x 100 Gbit/s
+    together = links.phase_seconds([(25 * 10**9, place, place + 64) for place in range(4)], 128)
+    assert together == pytest.approx(4 * alone, rel=1e-6)
+    apart = links.phase_seconds([(25 * 10**9, place, place + 64) for place in (0, 4)], 128)
+    assert apart == alone
+
+
+def test_a_sum_over_two_pods_sends_a_64th_over_gateways():
+    size = 64 * 10**6
+    within = 2 * size * 63 / 64 / 2 / links.link_bytes_per_second(64)
+    assert links.sum_seconds(size, 64, 64) == pytest.approx(within)
+    share = size / 64  # of each replica; both pods' are added up, four replicas to a gateway
+    assert links.sum_seconds(size, 128, 128) == pytest.approx(within + 4 * share / 25e9)
+    assert links.sum_seconds(size, 256, 256) == pytest.approx(within + 4 * 2 * share * 3 / 4 / 25e9)
+
+
+def test_a_sum_of_replicas_that_fill_pods():
+    assert links.sum_seconds(10**6, 2, 128) == pytest.approx(4 * 10**6 / 25e9)
+
+
+def test_a_sync_of_pods():
+    assert [links.sync_hops(n) for n in (64, 128, 256)] == [17, 18, 20]
+
+
+def test_refused_pods():
+    with pytest.raises(ValueError, match="96 IPUs are no whole number of ladders of 64"):
+        links.route(0, 1, 96)
+    assert [links.whole(n) for n in (1, 2, 5, 64, 65)] == [1, 2, 6, 64, 128]

@@ -73,6 +73,8 @@ def test_the_rule_of_enumeration(system):
         ("pod64", 64, "gc200"),
         ("bow-pod16", 16, "bow"),
         ("bow-pod64", 64, "bow"),
+        ("pod128", 128, "gc200"),
+        ("bow-pod256", 256, "bow"),
         ("c600", 1, "c600"),
         ("c600x8", 8, "c600"),
         ("pod16:chip=gc2", 16, "gc2"),

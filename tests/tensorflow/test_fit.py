@@ -154,7 +154,7 @@ def test_systems():
     with pytest.raises(ValueError, match="There is no simulated system 'pod5'"):
         fitting.systems_for(["pod5"], [], 1)
     assert fitting.smallest(3, lambda chip: chip.name == "bow").name == "bow-2000"
-    assert fitting.smallest(65, lambda chip: True) is None
+    assert fitting.smallest(257, lambda chip: True) is None
 
 
 def test_a_system_with_too_few_ipus_says_so():

@@ -331,8 +331,8 @@ WRONG = {
     "an op without its attributes": (without("Tresults"), "Tresults"),
     "another op": (with_node("Identity", T=types_pb2.DT_FLOAT), "that takes"),
     "too few chips": (changed(variable_chips=[0]), "1 of 2 variable_chips"),
-    "a chip too high": (changed(variable_chips=[64, 64]), "IPU 64 of at most 64 in variable_chips"),
-    "a chip too low": (changed(variable_chips=[-2, -2]), "IPU -2 of at most 64 in variable_chips"),
+    "a chip too high": (changed(variable_chips=[256, 256]), "IPU 256 of at most 256 in variable_chips"),
+    "a chip too low": (changed(variable_chips=[-2, -2]), "IPU -2 of at most 256 in variable_chips"),
     "chips of values": (changed(variable_chips=[0, 0]), "which is no variable but float"),
     "too few inputs": (changed(inputs=[0]), "that takes"),
     "inputs that are not there": (changed(inputs=[0, 2]), "argument 2 of 2 in inputs"),
@@ -340,10 +340,10 @@ WRONG = {
     "inputs in another order": (lambda answer: changed(inputs=answer.inputs[::-1])(answer), "that takes"),
     "copies too many": (changed(replica_variables=[COPY(argument=2)]), "argument 2 of 2 in replica_variables"),
     "copies nowhere": (
-        lambda answer: changed(replica_variables=[COPY(argument=list(answer.variable_chips).index(0), chip=64)])(
+        lambda answer: changed(replica_variables=[COPY(argument=list(answer.variable_chips).index(0), chip=256)])(
             answer
         ),
-        "IPU 64 of at most 64 in replica_variables",
+        "IPU 256 of at most 256 in replica_variables",
     ),
     "copies that nobody takes": (
         lambda answer: changed(replica_variables=[COPY(argument=variable_of(answer))])(answer),

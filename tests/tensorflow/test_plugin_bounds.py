@@ -38,7 +38,7 @@ def test_devices_that_there_are_none_of(library, call, number):
         call(library, number)
 
 
-@pytest.mark.parametrize("number", [64, -1, 10**6])
+@pytest.mark.parametrize("number", [256, -1, 10**6])
 def test_chips_that_there_are_none_of(library, number):
     for call in (
         lambda: library.live_bytes(0, number),
@@ -76,9 +76,11 @@ def one():
         lambda ops: ops.ipu_infeed_dequeue(
             [], output_types=[tf.int8], output_shapes=[[]], shared_name="none", replica=0, replicas=TOO_MANY
         ),
-        lambda ops: ops.ipu_infeed_dequeue([], output_types=[tf.int8], output_shapes=[[]], shared_name="none", chip=64),
+        lambda ops: ops.ipu_infeed_dequeue(
+            [], output_types=[tf.int8], output_shapes=[[]], shared_name="none", chip=256
+        ),
         lambda ops: ops.ipu_random_seed(ordinal=10**6),
-        lambda ops: ops.ipu_random_seed(ordinal=0, replica=64),
+        lambda ops: ops.ipu_random_seed(ordinal=0, replica=256),
     ],
 )
 def test_attributes_that_make_no_sense(library, call):

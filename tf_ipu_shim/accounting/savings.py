@@ -30,7 +30,7 @@ from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, beside, best
 
 MOST_INSTRUCTIONS = 20_000
 """Of programs that are planned anew; a larger one would take long to be refused."""
-_MOST_IPUS = 64
+_MOST_IPUS = 256
 _MOST_CUTS = 3
 _OFFLOADING = {
     variable_kinds.STATE: "offload_weight_update_variables=True",

@@ -1,8 +1,12 @@
 """IPU-Links of a device: who is next to whom, and how long an exchange or a sync between IPUs takes.
 
 The IPUs of a device form a ladder: places 2k and 2k+1 are a rung, and each place is linked to the one two further up
-and the one two further down. These are estimates. Bandwidths and the latency of a sync are those that Graphcore's own
-model of a multi-IPU system assumes; that data is held up at a link as long as a sync is, is our assumption. The ring
+and the one two further down. More than 64 IPUs are several such ladders: the four IPUs of a machine reach their
+counterparts in the next ladder over its gateway.
+
+These are estimates. Bandwidths and the latency of a sync are those that Graphcore's own
+model of a multi-IPU system assumes; those of a gateway are the data sheet's. That data is held up at a link as long as
+a sync is, is our assumption, and so is that a gateway holds it up no longer: nothing is published. The ring
 that pods can close between the ends of the ladder is not modelled.
 
 Source: docs/facts.md, section "Links and syncs".
@@ -24,6 +28,26 @@ LINKS_PER_LADDER_EDGE = 2
 """Links across a rung, up and down in a longer ladder."""
 LATENCY_SECONDS_PER_HOP = 15e-9
 """Time a signal takes over one link."""
+IPUS_OF_LADDER = 64
+"""IPUs that are linked by IPU-Links at most: a Pod64."""
+IPUS_OF_GATEWAY = 4
+"""IPUs that share a gateway: those of a machine."""
+GATEWAY_BYTES_PER_SECOND = 2 * 100e9 / 8
+"""What a gateway's two links carry one way."""
+
+
+def whole(num_ipus: int) -> int:
+    """The fewest IPUs, no less than so many, that rungs and ladders can be built from.
+
+    Args:
+        num_ipus: at least 1.
+
+    Example:
+        >>> whole(3), whole(70)
+        (4, 128)
+    """
+    size = IPUS_OF_LADDER if num_ipus > IPUS_OF_LADDER else 2 if num_ipus > 1 else 1
+    return -(-num_ipus // size) * size
 
 
 def neighbours(place: int, num_ipus: int) -> tuple[int, ...]:
@@ -41,11 +65,14 @@ def neighbours(place: int, num_ipus: int) -> tuple[int, ...]:
         (0, 3, 4)
     """
     _check(num_ipus, place)
-    return tuple(sorted(n for n in (place ^ 1, place - 2, place + 2) if 0 <= n < num_ipus))
+    ladder = place // IPUS_OF_LADDER
+    linked = [n for n in (place ^ 1, place - 2, place + 2) if n // IPUS_OF_LADDER == ladder]
+    linked += [place - IPUS_OF_LADDER, place + IPUS_OF_LADDER]
+    return tuple(sorted(n for n in linked if 0 <= n < num_ipus))
 
 
 def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
-    """The places data passes through: across the rung first, then along the side.
+    """The places data passes through: across the rung first, then to the right ladder, then along the side.
 
     Args:
         src: Place that sends.
@@ -66,6 +93,8 @@ def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
     places = [src]
     if (src ^ dst) & 1:
         places.append(src ^ 1)
+    while places[-1] // IPUS_OF_LADDER != dst // IPUS_OF_LADDER:
+        places.append(places[-1] + (IPUS_OF_LADDER if dst > places[-1] else -IPUS_OF_LADDER))
     while places[-1] != dst:
         places.append(places[-1] + (2 if dst > places[-1] else -2))
     return tuple(places)
@@ -90,7 +119,7 @@ def hops(src: int, dst: int, num_ipus: int) -> int:
 
 
 def link_bytes_per_second(num_ipus: int) -> float:
-    """What two neighbours can send each other, one way.
+    """What two neighbours on a ladder can send each other, one way.
 
     Args:
         num_ipus: IPUs in the device.
@@ -151,17 +180,59 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
         True
     """
     load: collections.Counter[tuple[int, int]] = collections.Counter()
+    over_gateways: collections.Counter[tuple[int, int]] = collections.Counter()
     longest = 0
     for num_bytes, src, dst in transfers:
         if num_bytes < 0:
             raise ValueError(f"An exchange cannot move {num_bytes} bytes. Give 0 or more.")
         places = route(src, dst, num_ipus)
         if num_bytes:
-            load.update({edge: num_bytes for edge in zip(places, places[1:])})
+            for one, next_one in zip(places, places[1:]):
+                if one // IPUS_OF_LADDER == next_one // IPUS_OF_LADDER:
+                    load[one, next_one] += num_bytes
+                else:
+                    over_gateways[one // IPUS_OF_GATEWAY, next_one // IPUS_OF_GATEWAY] += num_bytes
             longest = max(longest, len(places) - 1)
-    if not load:
+    busiest = 0.0
+    if load:
+        busiest = max(load.values()) / link_bytes_per_second(num_ipus)
+    if over_gateways:
+        busiest = max(busiest, max(over_gateways.values()) / GATEWAY_BYTES_PER_SECOND)
+    return busiest + longest * LATENCY_SECONDS_PER_HOP
+
+
+def sum_seconds(size: int, replicas: int, num_ipus: int) -> float:
+    """How long a sum over replicas takes, on every IPU of them at the same time, without the sync before it.
+
+    On a ladder they are a ring: each sends twice what the others have of its part, half of it each way round, as in
+    GCL's bi-directional ring pair. Two replicas are no such ring: what one sends and what the other sends are the two
+    ways already. Several ladders first have their own sums, each replica a part of them, and then add up these parts
+    over the gateways: that this is how it is done is our assumption.
+
+    Args:
+        size: bytes that each of them adds.
+        replicas: how many they are.
+        num_ipus: of all of them.
+
+    Raises:
+        ValueError: if there is no device of so many IPUs.
+
+    Example:
+        >>> sum_seconds(1 << 20, 64, 64) < sum_seconds(1 << 20, 128, 128)
+        True
+    """
+    _check(num_ipus)
+    if replicas < 2 or not size:
         return 0.0
-    return max(load.values()) / link_bytes_per_second(num_ipus) + longest * LATENCY_SECONDS_PER_HOP
+    ladders = -(-num_ipus // IPUS_OF_LADDER)
+    on_ladder = max(1, replicas // ladders)
+    sent = 2 * size * (on_ladder - 1) // on_ladder
+    seconds = sent / (2 if on_ladder > 2 else 1) / link_bytes_per_second(num_ipus) if sent else 0.0
+    if ladders > 1:
+        apart = replicas // on_ladder
+        sent_far = 2 * size * (apart - 1) // (apart * on_ladder)
+        seconds += sent_far * IPUS_OF_GATEWAY / GATEWAY_BYTES_PER_SECOND
+    return seconds
 
 
 def exchange_cycles(chip: Chip, num_bytes: int, src: int, dst: int, num_ipus: int) -> int:
@@ -181,7 +252,7 @@ def exchange_cycles(chip: Chip, num_bytes: int, src: int, dst: int, num_ipus: in
 
 
 def sync_hops(num_ipus: int) -> int:
-    """Links a sync over all IPUs of a device passes one way: half the ladder's length and its rung.
+    """Links a sync over all IPUs of a device passes one way: half the ladder's length and its rung, then other ladders.
 
     Args:
         num_ipus: IPUs in the device.
@@ -190,7 +261,7 @@ def sync_hops(num_ipus: int) -> int:
         ValueError: if there is none.
     """
     _check(num_ipus)
-    return 1 + num_ipus // 2 // 2
+    return 1 + min(num_ipus, IPUS_OF_LADDER) // 2 // 2 + -(-num_ipus // IPUS_OF_LADDER) - 1
 
 
 def sync_cycles(chip: Chip, num_ipus: int) -> int:
@@ -217,6 +288,10 @@ def _check(num_ipus: int, *places: int) -> None:
         raise ValueError(f"A device of {num_ipus} IPUs has no places. Give at least 1.")
     if num_ipus > 1 and num_ipus % 2:
         raise ValueError(f"A ladder cannot be built from {num_ipus} IPUs: each rung has two. Give an even number.")
+    if num_ipus > IPUS_OF_LADDER and num_ipus % IPUS_OF_LADDER:
+        raise ValueError(
+            f"{num_ipus} IPUs are no whole number of ladders of {IPUS_OF_LADDER}. Give a multiple of {IPUS_OF_LADDER}."
+        )
     for place in places:
         if not 0 <= place < num_ipus:
             raise ValueError(f"There is no place {place} in a device of {num_ipus} IPUs: they are 0 to {num_ipus - 1}.")

@@ -117,7 +117,7 @@ def _all() -> dict[str, System]:
         _machines("m2000", "IPU-M2000: 4 GC200 chips", "gc200", 4, "M2000"),
         _machines("bow-2000", "Bow-2000: 4 Bow chips", "bow", 4, "Bow-2000"),
     ]
-    for num_ipus in (4, 8, 16, 32, 64):
+    for num_ipus in (4, 8, 16, 32, 64, 128, 256):
         systems += [
             _machines(f"pod{num_ipus}", f"{num_ipus} GC200 chips in IPU-M2000s", "gc200", num_ipus, "M2000"),
             _machines(f"bow-pod{num_ipus}", f"{num_ipus} Bow chips in Bow-2000s", "bow", num_ipus, "Bow-2000"),

@@ -15,7 +15,7 @@ from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin import live_context
 
 MAXIMUM_DEVICES = 64
-MAXIMUM_CHIPS = 64
+MAXIMUM_CHIPS = 256
 APPLICATION_DEVICES = range(64, 128)
 """Ordinals of the devices of embedded applications; scripts configure those before them."""
 APPLICATION_SESSION = "tf_ipu_shim.application"

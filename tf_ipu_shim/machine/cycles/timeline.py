@@ -175,20 +175,15 @@ class _Clock:
         return phases_of(computation, self._chip)
 
     def _collective(self, computation: Computation) -> list[Phase]:
-        """A sum over replicas round a ring: each sends twice what the others have of its part.
-
-        Half of it goes each way round, as in GCL's bi-directional ring pair. Two replicas are no such ring: what one
-        sends and what the other sends are the two ways already.
-        """
+        """A sum over replicas: see `links.sum_seconds`."""
         (size,) = computation.sizes
         chip, replicas = self._chip, self._replicas
         if replicas < 2 or not size:
             return []
         ipus = max(2, min(self._num_ipus, replicas * max(1, self._num_ipus // replicas)))
-        ipus += ipus % 2
+        ipus = links.whole(ipus)
         sent = 2 * size * (replicas - 1) // replicas
-        one_way = sent / (2 if replicas > 2 else 1)
-        cycles = chip.cycles(one_way / links.link_bytes_per_second(ipus))
+        cycles = chip.cycles(links.sum_seconds(size, replicas, ipus))
         sync = links.sync_cycles(chip, ipus)
         return [
             Phase("sync", "", sync, chip.tiles),
@@ -268,7 +263,7 @@ class _Clock:
         moves = list(zip(sizes[::3], sizes[1::3], sizes[2::3]))
         chip = self._chip
         count = max(self._num_ipus, 2, *(max(source, destination) + 1 for _, source, destination in moves))
-        count += count % 2
+        count = links.whole(count)
         sync = links.sync_cycles(chip, count) + SYNC_CYCLES
         cycles = chip.cycles(links.phase_seconds(moves, count))
         owner, ipus = next(iter(steps.values())).owner, tuple(sorted(here))

@@ -37,7 +37,7 @@ Arena* ArenaOf(int device_ordinal, int chip);
 // Devices that a script configures, then those of applications that run embedded (see `application.h`).
 inline constexpr int kMaxConfiguredDevices = 64;
 inline constexpr int kMaxDevices = 128;
-inline constexpr int kMaxChips = 64;
+inline constexpr int kMaxChips = 256;
 
 // Whether there can be a device, and a chip in it, of these numbers.
 inline bool IsThere(int64_t device, int64_t chip = 0) {
