@@ -40,7 +40,7 @@ def test_one_graph_under_two_configurations(graph):
 
     result = compile_(model, tf.constant([1.0, 2.0]))
     configure(1)
-    expected = r"Trying to compile a graph for 1 IPU .* placed on shard 1, but the device has 1 IPU \(shards"
+    expected = r"Trying to compile a graph .* placed on shard 1 at .*, in model, but the device has 1 IPU \(shards"
     with pytest.raises(tf.errors.InternalError, match=expected):
         run_session_of(graph, result)
     config.reset_ipu_configuration()

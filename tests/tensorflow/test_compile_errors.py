@@ -76,6 +76,32 @@ def test_an_op_that_xla_cannot_compile_is_named():
     assert "outside_compilation_scope" in message
 
 
+@pytest.mark.parametrize("wrap", [lambda body: body, tf.function, lambda body: tf.function(tf.function(body))])
+def test_what_a_loop_runs_is_not_sent_to_a_scope_that_is_refused_there(wrap):
+    def body(x):
+        return x + tf.cast(tf.unique(x)[0][0], tf.float32)
+
+    looped = wrap(body)
+    result = compile_(lambda x: tf.while_loop(lambda x: x[0] < 3.0, lambda x: [looped(x)], [x]), tf.constant([1.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="They are in a loop or branch") as caught:
+        run(result)
+    assert "outside_compilation_scope" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, tf.function])
+def test_an_op_on_an_ipu_that_is_not_there_is_named(wrap):
+    def model(x):
+        with scopes.ipu_shard(1):
+            return x * x  # this line
+
+    wrapped = wrap(model)
+    result = compile_(lambda x: wrapped(x), tf.constant([1.0]))
+    line = f"{pathlib.Path(__file__).name}:{model.__code__.co_firstlineno + 2}, in model"
+    expected = f"is placed on shard 1 at .*/{line}, but the device has 1 IPU .* No IPU system is configured"
+    with pytest.raises(tf.errors.InternalError, match=expected):
+        run(result)
+
+
 @pytest.mark.parametrize(
     ("model", "named"),
     [

@@ -242,8 +242,8 @@ def rounded():
         return session.run(result, {fed: np.linspace(0.1, 0.7, 64)}).tolist()
 
 
-CACHE = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_programs_")) / "cache"
-REPORTS = pathlib.Path(tempfile.mkdtemp(prefix="tf_ipu_shim_reports_")) / "reports"
+_WRITTEN = tempfile.TemporaryDirectory(prefix="tf_ipu_shim_options_", ignore_cleanup_errors=True)
+CACHE, REPORTS = pathlib.Path(_WRITTEN.name) / "cache", pathlib.Path(_WRITTEN.name) / "reports"
 REPORT = {"autoReport.all": "true", "autoReport.directory": str(REPORTS / "a")}
 OBSERVERS = {
     MEMORY: memory,

@@ -45,7 +45,7 @@ def test_results_do_not_depend_on_where_things_are_kept():
 
 
 def test_a_stage_on_an_ipu_that_is_not_there_names_the_mapping():
-    expected = "of pipeline stage 1 is placed on shard 3, .* with the pipeline's device_mapping"
+    expected = "of pipeline stage 1 is placed on shard 3 at .*, in <lambda>, .* with the pipeline's device_mapping"
     with pytest.raises(tf.errors.InternalError, match=expected):
         run(two_layers(gradient_accumulation_count=4, device_mapping=[0, 3]))
 

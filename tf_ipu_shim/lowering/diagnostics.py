@@ -27,8 +27,6 @@ _KEEPS_KNOWN = vocabulary.IDENTITIES | {
 }
 _MOST_NAMED = 5  # ops of one kind in one message
 _TRACED_NAME = re.compile(r"^(?:__(?:inference|forward|backward)_)?(.*?)(?:_ipu_program_\d+)?(?:_\d+)?$")
-# What TensorFlow calls the functions of loops and branches. Checked on 2.15.1 and 2.21.0.
-_IN_CONTROL_FLOW = re.compile(r"(^|_)(while_(body|cond)|cond_(true|false))$")
 _HOST_ADVICE = "Run them on the host with ipu.scopes.outside_compilation_scope(), "
 _LOOP_ADVICE = (
     "They are in a loop or branch, which runs on the IPU alone: have the input pipeline do them, hand what they need "
@@ -136,8 +134,8 @@ def refuse_uncompilable(
             None,
             None,
             "The dimensions of all tensors must be fully defined at compile time, and those of the following depend on "
-            f"values:\n  {_listed(diagnostics, dynamic)}\n{_place_advice(dynamic)}or use a mask of fixed size instead, "
-            f"such as tf.where with three arguments.{_rows_advice(node for _, node in dynamic)}",
+            f"values:\n  {_listed(diagnostics, dynamic)}\n{_place_advice(functions, dynamic)}or use a mask of fixed "
+            f"size instead, such as tf.where with three arguments.{_rows_advice(node for _, node in dynamic)}",
         )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
@@ -148,7 +146,7 @@ def refuse_uncompilable(
             "Detected unsupported operations when trying to compile graph "
             f"{shown_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
             f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  {_listed(diagnostics, refused)}{more}\n"
-            f"{_advice(refused)}",
+            f"{_advice(functions, refused)}",
         )
 
 
@@ -161,18 +159,24 @@ def _rows_advice(refused: Iterable[Any]) -> str:
     return _ROWS_ADVICE if any(node.op in _ROWS for node in refused) else ""
 
 
-def _place_advice(refused: Iterable[tuple[str, Any]]) -> str:
-    """Where else ops of these functions may run."""
-    in_control_flow = any(_IN_CONTROL_FLOW.search(shown_name(function)) for function, _ in refused)
-    return _LOOP_ADVICE if in_control_flow else _HOST_ADVICE
+def _place_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> str:
+    """Where else these ops may run. Loops and branches, and what they call, run on the IPU alone."""
+    inside = {
+        name
+        for node in (node for name in functions.reached() for node in functions[name].nodes)
+        if node.op in vocabulary.LOOPS | vocabulary.BRANCHES
+        for called in op_types.called_functions(node.proto)
+        for name in functions.reached(called)
+    }
+    return _HOST_ADVICE if inside.isdisjoint(function for function, _ in refused) else _LOOP_ADVICE
 
 
-def _advice(refused: Sequence[tuple[str, Any]]) -> str:
+def _advice(functions: Functions, refused: Sequence[tuple[str, Any]]) -> str:
     """What to do instead of ops that cannot be compiled. Some work on numbers too, and were given texts."""
     of_texts = any(value.type == types_pb2.DT_STRING for _, node in refused for value in node.attr.values())
     printing = any(node.op in _PRINTING for _, node in refused)
     return (
-        f"{_TEXT_ADVICE if of_texts else ''}{_place_advice(refused)}"
+        f"{_TEXT_ADVICE if of_texts else ''}{_place_advice(functions, refused)}"
         f"{_PRINT_ADVICE if printing else ''}or leave them out of the compiled function."
     )
 

@@ -103,7 +103,8 @@ def lower(
     replicas.settle_count(functions, len(all_replicas))
     shared_statistics.share(functions, len(all_replicas), statistics_group)
     sent = sent_elements.of(functions)
-    placer = Placer(functions, all_replicas[0].shards)
+    line_of = Diagnostics(call).user_line
+    placer = Placer(functions, all_replicas[0].shards, line_of=line_of)
     long_loops.mark_long(functions)
     if chunks and len(all_replicas) == 1:
         split_loops(functions, placer)
@@ -111,7 +112,7 @@ def lower(
     emissions = []
     for replica in all_replicas:
         own = replicas.functions_of(functions, replica)
-        placement = (placer if own is functions else Placer(own, replica.shards)).place(own.entry)
+        placement = (placer if own is functions else Placer(own, replica.shards, line_of=line_of)).place(own.entry)
         emissions.append(_emit(call, request, own, placement, replica, programs, plans))
     compiled = [program for emission in emissions for program in emission.emitter.compiled]
     refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)

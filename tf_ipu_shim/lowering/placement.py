@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensorflow.python.framework import errors_impl
@@ -59,6 +59,7 @@ class Placer:
         num_ipus: how many IPUs a replica has.
         host_ops: types of the ops that always run on the host.
         apart_ops: types of the ops that run on their IPU, but in no XLA program.
+        line_of: where the script made an op of a function, see `Diagnostics.user_line`.
     """
 
     def __init__(
@@ -67,11 +68,13 @@ class Placer:
         num_ipus: int,
         host_ops: frozenset[str] = vocabulary.HOST_OPS,
         apart_ops: frozenset[str] = vocabulary.COLLECTIVES,
+        line_of: Callable[[str, str], str | None] = lambda function, node: None,
     ) -> None:
         self._graphs = graphs
         self._num_ipus = num_ipus
         self._host_ops = host_ops
         self._apart_ops = apart_ops
+        self._line_of = line_of
         self._marked: dict[str, frozenset[Location]] = {}
         self._placed: dict[Any, Placement] = {}
         self._homes = VariableHomes(graphs, lambda name: self.place(name).variable_homes)
@@ -162,7 +165,7 @@ class Placer:
             return HOST
         mark, inside = graph.marks.get(node.name), self._marks_inside(node)
         if mark is not None and mark is not ALL_IPUS:
-            self._check(node, mark)
+            self._check(graph, node, mark)
         wanted = inside.union(() if mark is None else {mark})
         elsewhere = wanted - {ALL_IPUS}
         if not elsewhere:
@@ -170,14 +173,15 @@ class Placer:
         if len(elsewhere) > 1 or not elsewhere.isdisjoint((HOST, ALONE)):
             return SEVERAL
         (location,) = elsewhere
-        self._check(node, location)
+        self._check(graph, node, location)
         return location
 
     def _is_there(self, location: Location) -> bool:
         return location.ipu is not None and 0 <= location.ipu < self._num_ipus
 
-    def _check(self, node: Node, location: Location) -> None:
+    def _check(self, graph: FunctionGraph, node: Node, location: Location) -> None:
         if not self._is_there(location):
+            function, node = self._marked_for(graph, node, location)
             ipus = f"{self._num_ipus} IPU{'s' if self._num_ipus > 1 else ''}"
             stage, cure = "", "use a smaller index in ipu_shard or in the device_mapping of the pipeline."
             if vocabulary.STAGE_ATTRIBUTE in node.proto.attr:
@@ -189,12 +193,27 @@ class Placer:
                     "No IPU system is configured, so that there is one IPU: call configure_ipu_system() of the "
                     "IPUConfig before the program runs."
                 )
+            line = self._line_of(function, node.name)
             raise errors_impl.InternalError(
                 None,
                 None,
                 f"Trying to compile a graph for {ipus} that needs more: op {node.name} ({node.op}){stage} is placed on "
-                f"shard {location.ipu}, but the device has {ipus} (shards 0 to {self._num_ipus - 1}). {cure}",
+                f"shard {location.ipu}{f' at {line}' if line else ''}, but the device has {ipus} (shards 0 to "
+                f"{self._num_ipus - 1}). {cure}",
             )
+
+    def _marked_for(self, graph: FunctionGraph, node: Node, location: Location) -> tuple[str, Node]:
+        """The first op with a mark, and its function, where an op runs functions."""
+        seen: set[str] = set()
+        waiting = op_types.called_functions(node.proto)
+        while waiting:
+            if (name := waiting.pop(0)) not in seen:
+                seen.add(name)
+                for inner in self._graphs[name].nodes:
+                    if location in self.marks_at(self._graphs[name], inner):
+                        graph, node, waiting = self._graphs[name], inner, op_types.called_functions(inner.proto)
+                        break
+        return graph.name, node
 
     def _propagate(
         self, graph: FunctionGraph, constants: set[Node], fixed: Mapping[Node, Location]
