@@ -137,8 +137,8 @@ def test_gradients_that_update_a_variable():
     assert [values[0].tolist() for _, values in runs] == [[1 - 10] * 2, [1 - 20] * 2]
 
 
-@pytest.mark.parametrize("ipus", [1, 2])
-def test_gradients_summed_with_momentum(ipus):
+@pytest.mark.parametrize("ipus, given_as", [(1, float), (2, float), (1, tf.constant), (1, np.float32)])
+def test_gradients_summed_with_momentum(ipus, given_as):
     """Two ones and 0.5 times the sum before them; replicas have equal sums, as each has all the gradients."""
     v1 = tf.compat.v1
 
@@ -147,11 +147,24 @@ def test_gradients_summed_with_momentum(ipus):
         gradient = tf.ones([1])
         if ipus > 1:
             gradient = gen_poputil_ops.ipu_replication_normalise(gen_popops_ops.ipu_cross_replica_sum(gradient))
-        return total + gen_poputil_ops.ipu_stateful_gradient_accumulate_with_momentum(kept.handle, gradient, 0.5, 2)
+        return total + gen_poputil_ops.ipu_stateful_gradient_accumulate_with_momentum(
+            kept.handle, gradient, given_as(0.5), 2
+        )
 
     (first, after_first), (second, after_second) = accumulating(step, [np.zeros([1], np.float32)], 4, ipus)
     assert (first[0].tolist(), after_first[0].tolist()) == ([2 + 3], [3])
     assert (second[0].tolist(), after_second[0].tolist()) == ([3.5 + 3.75], [3.75])
+
+
+def test_momentum_that_a_program_computes():
+    kept = tf.Variable([0.0])
+
+    @tf.function
+    def step(momentum):
+        return gen_poputil_ops.ipu_stateful_gradient_accumulate_with_momentum(kept.handle, [1.0], momentum, 2)
+
+    with pytest.raises(NotImplementedError, match="momentum of accumulated gradients has to be known"):
+        step(tf.constant(0.5))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +204,9 @@ def test_gradients_added_to_a_scaled_accumulator(running_mean, expected):
     for index in range(10):
         scale = index / (index + 1) if running_mean else 1.0
         gradient = [index / (index + 1) if running_mean else float(index)]
-        accumulator = gen_poputil_ops.gradient_accumulator_add_with_scale(accumulator, gradient, scale)
+        accumulator = gen_poputil_ops.gradient_accumulator_add_with_scale(
+            accumulator, gradients=gradient, accumulator_scale=scale
+        )
     np.testing.assert_allclose(accumulator, [expected], rtol=1e-6)
 
 

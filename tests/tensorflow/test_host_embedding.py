@@ -242,7 +242,7 @@ def test_variables_registered_by_an_id():
     with pytest.raises(ValueError, match="There is no host embedding 'mine'"):
         ops.ipu_device_embedding_notify("mine")
     with pytest.raises(ValueError, match="there is 'SGD' alone"):
-        ops.ipu_host_embedding_register(table, "mine", "Adam")
+        ops.ipu_host_embedding_register(table, "mine", 0, "Adam")
     with pytest.raises(ValueError, match="give a resource variable"):
         ops.ipu_host_embedding_register(tf.ones([2, 2]), "mine")
 

@@ -52,7 +52,7 @@ def user_op(**options):
 def embedding_by_id(**options):
     table, ops = tf.Variable(tf.ones([4, 2])), gen_pop_datastream_ops
     ordinal = options.pop("device_ordinal", 0)
-    ops.ipu_host_embedding_register(table, "recorded", device_ordinal=ordinal)
+    ops.ipu_host_embedding_register(table, "recorded", ordinal)
     ops.ipu_device_embedding_lookup([1], "recorded", [4, 2], tf.float32, **options)
 
 

@@ -15,9 +15,7 @@ CALLS = {
             "outline_apply_gradients_kwargs": recorded(_OUTLINE),
         },
     ),
-    "GradientAccumulationOptimizer": Call(
-        "`GradientAccumulationOptimizer`, and the raw op with momentum", {"verify_usage": recorded(_USAGE, True)}
-    ),
+    "GradientAccumulationOptimizer": Call("`GradientAccumulationOptimizer`", {"verify_usage": recorded(_USAGE, True)}),
     "op_util.accumulate_gradients": Call(
         "`op_util.accumulate_gradients`",
         {"create_accumulator_from_shape": recorded("the sum of a variable is made from its shape in any case", False)},

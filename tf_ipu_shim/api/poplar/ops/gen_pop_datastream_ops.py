@@ -128,7 +128,7 @@ def ipu_delete_outfeed(feed_id: str, device_ordinal: int = 0, asynchronous: bool
 
 
 def ipu_host_embedding_register(
-    ref: Any, embedding_id: str, optimizer: str = "SGD", device_ordinal: int = 0, name: Any = None
+    ref: Any, embedding_id: str, device_ordinal: int = 0, optimizer: str = "SGD", name: Any = None
 ) -> Any:
     """Has the ops below find a variable on the host by an id, also those that were made before; gives its value."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)

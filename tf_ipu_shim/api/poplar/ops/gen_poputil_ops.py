@@ -11,7 +11,6 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.ops import control_flow_ops, cross_replica_ops, internal_ops, replication_ops
-from tf_ipu_shim.configuration.arguments import note_arguments
 
 
 def ipu_barrier(inputs: Any, insert_barrier_for_gradients: bool = False, name: Any = None) -> Any:
@@ -104,20 +103,21 @@ def ipu_stateful_gradient_accumulate(
 
 
 def ipu_stateful_gradient_accumulate_with_momentum(
-    accum: Any, grad: Any, momentum: float, num_mini_batches: int, verify_usage: bool = True, name: Any = None
+    accum: Any, grad: Any, momentum: Any, num_mini_batches: int, name: Any = None
 ) -> Any:
     """`ipu_stateful_gradient_accumulate` whose sum is kept in a variable, and counts in the next one.
 
     Args:
         accum: the variable's handle.
         grad: what is summed.
-        momentum: what of the last sum the next one begins with: 0.0 for nothing, 1.0 for all.
+        momentum: what of the last sum the next one begins with: 0.0 for nothing, 1.0 for all. A number, or a tensor
+            whose value is known when the program is built.
         num_mini_batches: how many make a sum.
-        verify_usage: recorded; the variable that is updated is the accumulator itself.
         name: of the op.
 
     Raises:
         ValueError: the shape is not fully defined.
+        NotImplementedError: `momentum` is computed while the program runs.
 
     Example:
         >>> momentum = tf.Variable([0.0])
@@ -127,10 +127,15 @@ def ipu_stateful_gradient_accumulate_with_momentum(
         >>> strategy.run(step).numpy().tolist()
         [5.0]
     """
-    note_arguments("GradientAccumulationOptimizer", verify_usage=verify_usage)
     value = tf.convert_to_tensor(grad)
+    known = tf.get_static_value(tf.convert_to_tensor(momentum, value.dtype))
+    if known is None:
+        raise NotImplementedError(
+            "The momentum of accumulated gradients has to be known when the program is built: give a number, or a "
+            "constant tensor, instead of one that is computed while the program runs."
+        )
     return plugin.load().ops.ipu_stateful_gradient_accumulate_with_momentum(
-        accum, value, _shape_of(value), momentum=momentum, num_mini_batches=num_mini_batches, name=name
+        accum, value, _shape_of(value), momentum=float(known), num_mini_batches=num_mini_batches, name=name
     )
 
 
@@ -140,13 +145,15 @@ def _shape_of(value: Any) -> Any:
     return value.shape
 
 
-def gradient_accumulator_add_with_scale(accumulator: Any, grad: Any, scale: Any, name: Any = None) -> Any:
-    """An accumulator times a scale, plus a gradient.
+def gradient_accumulator_add_with_scale(
+    accumulator: Any, gradients: Any, accumulator_scale: Any, name: Any = None
+) -> Any:
+    """An accumulator times a scale, plus gradients.
 
     Args:
         accumulator: what was accumulated so far.
-        grad: of the same shape; it is not scaled.
-        scale: a scalar for the accumulator.
+        gradients: of the same shape; they are not scaled.
+        accumulator_scale: a scalar for the accumulator.
         name: of the op.
 
     Example:
@@ -155,5 +162,5 @@ def gradient_accumulator_add_with_scale(accumulator: Any, grad: Any, scale: Any,
     """
     with tf.name_scope(name or "GradientAccumulatorAddWithScale") as scope:
         value = tf.convert_to_tensor(accumulator)
-        scaled = value * tf.cast(tf.convert_to_tensor(scale), value.dtype)
-        return tf.add(scaled, tf.convert_to_tensor(grad), name=scope)
+        scaled = value * tf.cast(tf.convert_to_tensor(accumulator_scale), value.dtype)
+        return tf.add(scaled, tf.convert_to_tensor(gradients), name=scope)
