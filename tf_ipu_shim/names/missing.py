@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names import graphcore_names, instead
+from tf_ipu_shim.names import graphcore_names, instead, suggestions
 
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
@@ -84,7 +84,10 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
             return _module_below(theirs, name, is_import_from(sys._getframe(1)))
         releases = graphcore_names.attributes(theirs).get(name)
         if releases is None:
-            raise AttributeError(f"module {ours!r} has no attribute {name!r}")
+            if is_import_from(sys._getframe(1)) and f"{ours}.{name}" not in sys.modules:
+                raise ImportError(suggestions.unknown_import(ours, theirs, name), name=theirs)
+            # With an object of its own, Python adds no second suggestion where it shows the error.
+            raise AttributeError(suggestions.unknown(ours, theirs, name), name=name, obj=None)
         message = describe(f"{theirs}.{name}", releases)
         if is_import_from(sys._getframe(1)):
             raise errors.MissingModuleError(message, name=theirs)

@@ -1,0 +1,67 @@
+"""What a misspelt name of one of Graphcore's modules may have meant."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import sys
+
+from tf_ipu_shim.names import graphcore_names
+
+
+def unknown(ours: str, theirs: str, name: str) -> str:
+    """The message for a name that Graphcore's module has in no release.
+
+    Args:
+        ours: the module's name in this package.
+        theirs: its name in Graphcore's TensorFlow, which is the one that the script knows.
+        name: what was asked for.
+
+    Returns:
+        The message, with the nearest name of the module, or the module that has just this name.
+
+    Example:
+        >>> unknown("tf_ipu_shim.api.ipu.loops", "tensorflow.python.ipu.loops", "repeat_")
+        "module 'tensorflow.python.ipu.loops' has no attribute 'repeat_'. Did you mean 'repeat'?"
+    """
+    return f"module {theirs!r} has no attribute {name!r}{_hint(ours, theirs, name)}"
+
+
+def unknown_import(ours: str, theirs: str, name: str) -> str:
+    """The same for a name that `from module import name` asked for.
+
+    Args:
+        ours: as in `unknown`, as all that follow.
+        theirs: as above.
+        name: as above.
+    """
+    return f"cannot import name {name!r} from {theirs!r}{_hint(ours, theirs, name)}"
+
+
+def _hint(ours: str, theirs: str, name: str) -> str:
+    if name.startswith("_"):
+        return ""  # what Python and its tools probe for: nobody misspells these
+    module = sys.modules.get(ours)
+    known = {public for public in getattr(module, "__all__", None) or dir(module) if not public.startswith("_")}
+    known.update(graphcore_names.attributes(theirs))
+    known.update(last for package, _, last in map(_parted, graphcore_names.modules()) if package == theirs)
+    elsewhere = _places().get(name)
+    if elsewhere and not difflib.get_close_matches(name, known, 1, 0.9):
+        return f". {elsewhere} has it."
+    nearest = difflib.get_close_matches(name, sorted(known), 1)
+    return f". Did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def _parted(module: str) -> tuple[str, str, str]:
+    return module.rpartition(".")
+
+
+@functools.cache
+def _places() -> dict[str, str]:
+    """Name -> the module of `tensorflow.python.ipu` that has it, the one with the shortest name of several."""
+    places: dict[str, str] = {}
+    for module in sorted(graphcore_names.modules(), key=lambda module: (module.count("."), module)):
+        if module.startswith("tensorflow.python.ipu"):
+            for name in graphcore_names.attributes(module):
+                places.setdefault(name, module)
+    return places
