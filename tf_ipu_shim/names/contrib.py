@@ -27,6 +27,13 @@ _INITIALIZERS = "tf_ipu_shim.names.contrib_layers"
 _SIGNATURES = "tf_ipu_shim.names.contrib_learn"
 _SUMMARIES = "tensorflow.python.ops.summary_ops_v2"
 _OPTIMIZERS = "tf_ipu_shim.building.optimizers.contrib_lars"
+_DECAYING = "tf_ipu_shim.building.optimizers.contrib_weight_decay"
+_DECAYING_NAMES = "AdamWOptimizer DecoupledWeightDecayExtension MomentumWOptimizer extend_with_decoupled_weight_decay"
+_VARIABLES = "tf_ipu_shim.names.contrib_variables"
+_VARIABLES_NAMES = (
+    "get_local_variables get_model_variables get_trainable_variables get_variables get_variables_by_name "
+    "get_variables_by_suffix"
+)
 _TPU = "tensorflow_estimator.python.estimator.tpu"
 # What has become of parts of it outside TensorFlow, by module below `tensorflow.contrib`.
 SLIM = {"slim": "tf_slim", "layers": "tf_slim.layers", "framework": "tf_slim"}
@@ -52,8 +59,11 @@ TABLE = {
         f"{_V1}.train": "get_global_step get_or_create_global_step",
         _CHECKPOINTS: "init_from_checkpoint list_variables load_checkpoint load_variable",
         "tensorflow": "nest",
+        _VARIABLES: _VARIABLES_NAMES,
     },
     "framework.python": {},
+    "framework.python.ops": {_VARIABLES: _VARIABLES_NAMES},
+    "framework.python.ops.variables": {_VARIABLES: _VARIABLES_NAMES},
     "framework.python.framework": {},
     "framework.python.framework.checkpoint_utils": {
         _CHECKPOINTS: "init_from_checkpoint list_variables load_checkpoint load_variable"
@@ -69,10 +79,11 @@ TABLE = {
     "learn.python.learn.estimators.constants": {_SIGNATURES: "ProblemType"},
     "learn.python.learn.utils": {},
     "learn.python.learn.utils.saved_model_export_utils": {_SIGNATURES: "build_standardized_signature_def"},
-    "opt": {_OPTIMIZERS: "LARSOptimizer"},
+    "opt": {_OPTIMIZERS: "LARSOptimizer", _DECAYING: _DECAYING_NAMES},
     "opt.python": {},
     "opt.python.training": {},
     "opt.python.training.lars_optimizer": {_OPTIMIZERS: "LARSOptimizer"},
+    "opt.python.training.weight_decay_optimizers": {_DECAYING: _DECAYING_NAMES},
     "rnn": {
         f"{_V1}.nn.rnn_cell": "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCell LSTMStateTuple "
         "MultiRNNCell RNNCell ResidualWrapper",
