@@ -590,6 +590,10 @@ def test_arguments_of_older_sdks(graph, ipus):
         IPUOutfeedQueue("losses", outfeed_mode=IPUOutfeedMode.LAST, device_ordinal=-1)
     with pytest.raises(TypeError, match="'outfeed_mode' was given twice. With SDK 2.3 and older they are feed_"):
         IPUOutfeedQueue("losses", IPUOutfeedMode.LAST, outfeed_mode=IPUOutfeedMode.ALL)
+    with pytest.raises(ValueError, match="Expcted value True or False for outfeed_all, not 3"):
+        IPUOutfeedQueue("losses", outfeed_all=3)
+    with pytest.raises(ValueError, match="Replication factor must be >= 1, but 0"):
+        IPUOutfeedQueue("losses", replication_factor=0)
 
 
 def test_an_infeed_that_was_not_started_cannot_be_deleted(graph):

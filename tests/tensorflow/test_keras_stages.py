@@ -300,6 +300,15 @@ def test_wrong_assignments_of_sequential_models():
         refused("has been assigned to pipeline stage 0", lambda s: [*s[:3], sequential_kind(s[3].layer, 0)])
 
 
+def test_the_word_of_older_releases_for_how_many_assignments_there_are(monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
+    with (
+        strategy().scope(),
+        pytest.raises(ValueError, match=r"The size of the provided `pipeline_stage_assignment` \(0\)"),
+    ):
+        sequential().set_pipeline_stage_assignment([])
+
+
 def test_wrong_assignments_of_functional_models():
     def refused(match, change):
         model = functional()

@@ -267,6 +267,16 @@ def test_recurrent_layers_refuse(layer: str, arguments: Any) -> None:
         getattr(layers, layer)(4, **arguments)
 
 
+@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
+@pytest.mark.parametrize("arguments", [{"activation": "relu"}, {"recurrent_activation": "hard_sigmoid"}])
+def test_recurrent_layers_of_sdk_14_have_no_choice_of_activations(monkeypatch: Any, layer: str, arguments: Any) -> None:
+    getattr(layers, layer)(4, **arguments)
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "1.4")
+    getattr(layers, layer)(4, activation="tanh", recurrent_activation="sigmoid")
+    with pytest.raises(ValueError, match=f"IPU custom {layer} layer does not support {next(iter(arguments))}"):
+        getattr(layers, layer)(4, **arguments)
+
+
 def test_recurrent_layers_refuse_masks_and_other_activations() -> None:
     with pytest.raises(errors.UnsupportedError, match="does not support masks"):
         layers.PopnnLSTM(4)(numbers(2, 3, 4), mask=tf.ones([2, 3], tf.bool))

@@ -78,6 +78,12 @@ class IPUOutfeedQueue:
         io_batch_size = kwargs.pop("io_batch_size", None)
         if kwargs:
             raise TypeError(f"IPUOutfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
+        if outfeed_all is not None and not isinstance(outfeed_all, bool):
+            raise ValueError(
+                f"Expcted value True or False for outfeed_all, not {outfeed_all!r}."
+            )  # Graphcore's spelling
+        if self._replicas is not None and self._replicas < 1:
+            raise ValueError(f"Replication factor must be >= 1, but {self._replicas} was given.")
         if outfeed_mode is None:
             outfeed_mode = IPUOutfeedMode.LAST if outfeed_all is False else IPUOutfeedMode.ALL
         if not isinstance(outfeed_mode, IPUOutfeedMode):

@@ -6,7 +6,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tf_ipu_shim import sdk
+
 _WIDTH = 98
+_LENGTH_SINCE = (2, 6)  # the word in the message; "size" before
 
 
 def check_list(assignments: Any, expected: int) -> None:
@@ -25,8 +28,9 @@ def check_list(assignments: Any, expected: int) -> None:
             "elements of what get_pipeline_stage_assignment() returns, and hand it back."
         )
     if len(assignments) != expected:
+        what = "length" if sdk.current() >= _LENGTH_SINCE else "size"
         raise ValueError(
-            f"The length of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the number of "
+            f"The {what} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the number of "
             f"layers in the graph ({expected}). A layer counts as often as it is called."
         )
 

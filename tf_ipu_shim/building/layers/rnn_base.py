@@ -6,12 +6,13 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim import errors, keras2
+from tf_ipu_shim import errors, keras2, sdk
 from tf_ipu_shim.building.layers.ipu_layer import IPULayer
 from tf_ipu_shim.building.ops import planner_options, rand_ops
 from tf_ipu_shim.building.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
 
 _keras = keras2.public()
+_ACTIVATIONS_SINCE = (2, 0)  # those that can be chosen
 
 
 class PopnnRNN(IPULayer):
@@ -77,6 +78,13 @@ class PopnnRNN(IPULayer):
             )
         planner_options.note_unread("keras PopnnLSTM", arguments["options"])
         planner_options.note_unread("keras PopnnLSTM", arguments["options_bwd"], "options_bwd")
+        if sdk.current() < _ACTIVATIONS_SINCE:
+            for name, only in (("activation", "tanh"), ("recurrent_activation", "sigmoid")):
+                if arguments[name] != only:
+                    raise ValueError(
+                        f"IPU custom {self._kind} layer does not support {name} = {arguments[name]!r} in SDK "
+                        f"{sdk.current()}: it has {only!r} alone. Leave it out, or emulate SDK 2.1 or newer."
+                    )
         self._arguments = arguments
         self.units = units
         self.activation = check_activation(arguments["activation"], ACCEPTED_ACTIVATIONS, "activation")
