@@ -10,12 +10,19 @@ from tensorflow import keras
 from tensorflow.python import ipu
 
 
-def strategy(ipus: int, proportion: str = "0.6") -> Any:
-    """A strategy over so many IPUs, for models in float16; products use that part of a tile at most."""
+def strategy(ipus: int, proportion: str = "0.6", group: int = 1) -> Any:
+    """A strategy over so many IPUs, for models in float16.
+
+    Args:
+        ipus: how many.
+        proportion: the part of a tile that products use at most.
+        group: replicas that share statistics of batch normalisation.
+    """
     keras.backend.set_floatx("float16")
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = ipus
     config.allow_recompute = True
+    config.norms.experimental.distributed_batch_norm_replica_group_size = group
     for options in (config.convolutions, config.matmuls):
         options.poplar_options = {"partialsType": "half", "availableMemoryProportion": proportion}
     config.configure_ipu_system()

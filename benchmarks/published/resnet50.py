@@ -1,16 +1,19 @@
 """ResNet-50 on as many IPUs as replicas: `tf-ipu fit --system bow-pod16 -m benchmarks.published.resnet50 16 20 6 0.15`.
 
 Arguments: replicas, images of a mini-batch, mini-batches whose gradients a replica accumulates, the part of a tile that
-products may use. As in the configuration
-of the published runs, each replica is a sequential pipeline on one IPU, which recomputation needs, cut after the same
-blocks; images come as bytes and the optimizer's state stays on the IPU.
+products may use; then, if wanted, the optimizer, `momentum` or `lars`, and the replicas that share statistics of batch
+normalisation, 1 if not given. As in the configuration of the published runs, each replica is a sequential pipeline on
+one IPU, which recomputation needs, cut after the same blocks; images come as bytes and the optimizer's state stays on
+the IPU.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from tensorflow import keras
 from tensorflow.python import ipu
 
@@ -18,11 +21,22 @@ from benchmarks.published import common
 
 LAST = ("conv2_block1", "conv2_block3", "conv3_block1", "conv3_block3", "conv4_block1", "conv4_block4")
 """The last block of each stage but the last."""
+DECAY = 5e-5
+"""Of weights, with LARS."""
 pipelining = ipu.ops.pipelining_ops
 
 
-def main(replicas: int, batch: int, accumulated: int, proportion: str) -> None:
-    with common.strategy(replicas, proportion).scope():
+class Lars(keras.optimizers.legacy.SGD):
+    """Momentum, with a rate for each variable (You et al., "Large Batch Training of Convolutional Networks", 2017)."""
+
+    def _resource_apply_dense(self, grad: tf.Tensor, var: tf.Variable, apply_state: Any = None) -> tf.Operation:
+        weights, gradient = tf.norm(var), tf.norm(grad)
+        rate = tf.where((weights > 0) & (gradient > 0), weights / (gradient + DECAY * weights), 1.0)
+        return super()._resource_apply_dense(rate * (grad + DECAY * var), var, apply_state)
+
+
+def main(replicas: int, batch: int, accumulated: int, proportion: str, optimizer: str, group: int) -> None:
+    with common.strategy(replicas, proportion, group).scope():
         pixels = keras.Input((224, 224, 3), dtype="uint8")
         images = keras.layers.Rescaling(1 / 127.5, -1.0)(pixels)
         network = keras.applications.ResNet50(weights=None, classifier_activation=None, input_tensor=images)
@@ -34,7 +48,8 @@ def main(replicas: int, batch: int, accumulated: int, proportion: str) -> None:
         model.set_pipeline_stage_assignment(stages)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         steps = accumulated * replicas
-        model.compile(keras.optimizers.legacy.SGD(1e-5, 0.9), loss, steps_per_execution=steps)
+        kind = Lars if optimizer == "lars" else keras.optimizers.legacy.SGD
+        model.compile(kind(1e-5, 0.9), loss, steps_per_execution=steps)
         model.set_pipelining_options(
             accumulated,
             device_mapping=[0] * (len(LAST) + 1),
@@ -46,4 +61,5 @@ def main(replicas: int, batch: int, accumulated: int, proportion: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]), sys.argv[4])
+    given = [*sys.argv[1:], *("momentum", "1")[len(sys.argv) - 5 :]]
+    main(*map(int, given[:3]), given[3], given[4], int(given[5]))

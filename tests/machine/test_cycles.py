@@ -279,13 +279,28 @@ def test_the_condition_of_a_counted_loop_takes_no_time(counted, conditions):
 def test_sums_over_replicas_go_both_ways_round_the_ring(replicas, way):
     size = 8_000_000
     block = Program("p")
-    block.step("sum", Computation("collective", "sum", (size,), 1))
+    block.step("sum", Computation("collective", "sum", (size, 0), 1))
     (entry,) = timeline_of({0: block}, GC200, replicas, replicas=replicas).entries
     sent = 2 * size * (replicas - 1) // replicas
     expected = sent / way / links.link_bytes_per_second(replicas) * GC200.clock_hz
     found = next(child for child in entry.children if child.kind == "links")
     assert found.cycles == pytest.approx(expected, abs=1)
     assert found.phase.bytes == sent
+
+
+@pytest.mark.parametrize("ipus", [16, 256])
+@pytest.mark.parametrize("group, ways", [(2, 1), (4, 2)])
+def test_a_sum_over_neighbours_stays_between_them(ipus, group, ways):
+    size = 8_000_000
+    block = Program("p")
+    block.step("sum", Computation("collective", "sum", (size, group), 1))
+    (entry,) = timeline_of({0: block}, GC200, ipus, replicas=ipus).entries
+    sync, moved = entry.children
+    assert moved.phase.bytes == 2 * size * (group - 1) // group
+    assert moved.cycles == pytest.approx(
+        moved.phase.bytes / ways / (2 * links.LINK_BYTES_PER_SECOND) * GC200.clock_hz, abs=1
+    )
+    assert sync.cycles == links.sync_cycles(GC200, ipus)  # all wait for all
 
 
 def test_ipus_that_wait_for_each_other_are_an_error():

@@ -19,7 +19,7 @@ from tf_ipu_shim.ipu import (
     scopes,
     utils,
 )
-from tf_ipu_shim.ipu.ops import pipelining_ops
+from tf_ipu_shim.ipu.ops import cross_replica_ops, pipelining_ops
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.accounting import running_order
@@ -104,6 +104,15 @@ def test_sums_of_rows_send_less_than_sums_of_columns(profiled):
     # parts, of which 22 groups of 24 are added up, and then the 22.
     assert of_rows == [512 * math.ceil(1457 * 2 / 512) * 4]
     assert of_columns == [22 * 24 * 512 * 4, 22 * 512 * 4]
+
+
+@pytest.mark.parametrize("group, sent", [(None, 2 * 3 / 4), (2, 2 * 1 / 2)])
+def test_a_sum_of_a_group_of_replicas_is_one_of_so_many(profiled, group, sent):
+    profiles = profiled(ipus=4)
+    run(lambda x: cross_replica_ops.cross_replica_sum(tf.matmul(x, x, transpose_a=True), group), X)
+    (profile,) = profiles()
+    (moved,) = rows(profile, "links")
+    assert moved.bytes == sent * 64 * 64 * 4
 
 
 def test_liveness_peaks_where_the_memory_plan_does(profiled):

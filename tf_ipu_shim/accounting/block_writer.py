@@ -170,7 +170,7 @@ class BlockWriter:
             return None
         size = sum(map(self.walk.sizes.of, gives))
         if node.op == vocabulary.COLLECTIVE:
-            return self.moved("collective", node.name, size)
+            return self.moved("collective", node.name, size, node.attr["group_size"].i)
         return Computation("other", node.name, (-(-size // 4),))
 
     def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:

@@ -201,7 +201,7 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
     return busiest + longest * LATENCY_SECONDS_PER_HOP
 
 
-def sum_seconds(size: int, replicas: int, num_ipus: int) -> float:
+def sum_seconds(size: int, replicas: int, num_ipus: int, taking_part: int = 0) -> float:
     """How long a sum over replicas takes, on every IPU of them at the same time, without the sync before it.
 
     On a ladder they are a ring: each sends twice what the others have of its part, half of it each way round, as in
@@ -212,7 +212,8 @@ def sum_seconds(size: int, replicas: int, num_ipus: int) -> float:
     Args:
         size: bytes that each of them adds.
         replicas: how many they are.
-        num_ipus: of all of them.
+        num_ipus: of the device.
+        taking_part: IPUs of these replicas, which are neighbours; 0 for all of the device.
 
     Raises:
         ValueError: if there is no device of so many IPUs.
@@ -224,7 +225,7 @@ def sum_seconds(size: int, replicas: int, num_ipus: int) -> float:
     _check(num_ipus)
     if replicas < 2 or not size:
         return 0.0
-    ladders = -(-num_ipus // IPUS_OF_LADDER)
+    ladders = -(-(taking_part or num_ipus) // IPUS_OF_LADDER)
     on_ladder = max(1, replicas // ladders)
     sent = 2 * size * (on_ladder - 1) // on_ladder
     seconds = sent / (2 if on_ladder > 2 else 1) / link_bytes_per_second(num_ipus) if sent else 0.0

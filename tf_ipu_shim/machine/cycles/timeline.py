@@ -176,14 +176,13 @@ class _Clock:
 
     def _collective(self, computation: Computation) -> list[Phase]:
         """A sum over replicas: see `links.sum_seconds`."""
-        (size,) = computation.sizes
-        chip, replicas = self._chip, self._replicas
+        size, group = computation.sizes
+        chip, replicas = self._chip, min(group or self._replicas, self._replicas)
         if replicas < 2 or not size:
             return []
-        ipus = max(2, min(self._num_ipus, replicas * max(1, self._num_ipus // replicas)))
-        ipus = links.whole(ipus)
+        ipus = links.whole(max(2, min(self._num_ipus, self._replicas * max(1, self._num_ipus // self._replicas))))
         sent = 2 * size * (replicas - 1) // replicas
-        cycles = chip.cycles(links.sum_seconds(size, replicas, ipus))
+        cycles = chip.cycles(links.sum_seconds(size, replicas, ipus, ipus * replicas // self._replicas))
         sync = links.sync_cycles(chip, ipus)
         return [
             Phase("sync", "", sync, chip.tiles),
