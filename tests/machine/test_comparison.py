@@ -16,10 +16,10 @@ ADD = 185  # cycles of 1000 numbers: 32 a tile, three vectors a worker
 COPY = CHIP.cycles(0.363e-6 + 4000 * 8 / 26.4e9)
 
 
-def profile(ops, times=4, name="train", options=None):
+def profile(ops, times=4, name="train", options=None, variable="kernel"):
     """A weight of 800 bytes, a copy of 4000 bytes from the host, then a loop of additions of 4000 bytes each."""
     block, body = Block("IPU 0"), Block("body")
-    weight = block.add(Value(800, "kernel", "weight", Mode.ALWAYS))
+    weight = block.add(Value(800, variable, "weight", Mode.ALWAYS))
     fed = block.add(Value(4000, "x", "argument"))
     block.run("x", (), (fed,), work=Computation("host", "x", (4000,), 1))
     held = []
@@ -69,6 +69,14 @@ def written(tmp_path):
         return str(tmp_path / directory)
 
     return write
+
+
+def test_variables_are_the_same_whatever_tensorflow_counts_before_them():
+    """In TensorFlow 2 a variable's name ends in the number of all variables before it."""
+    found = comparison.compared("train", profile("a", variable="kernel/3"), profile("a", variable="kernel/5"))
+    assert found.op_bytes == []
+    found = comparison.compared("train", profile("a"), profile(["a/3"], variable="kernel/5"))
+    assert [(one.name, one.more) for one in found.op_bytes] == [("a", -4000), ("a/3", 4000)]
 
 
 def test_programs_of_two_directories_are_compared_by_name(written, tmp_path, capsys):

@@ -3,6 +3,7 @@
 `CHROMIUM` names it where it is none of the usual names. `.ci/run` says so where it finds none.
 """
 
+import html as html_module
 import json
 import os
 import re
@@ -43,6 +44,7 @@ const ink = () => { const c = document.getElementById("tracks"), seen = new Set(
   return ["59,111,182", "194,82,124"].map(color => seen.has(color)) };
 found.ink = ink(); press("tracks", "+"); found.zoomed = ink();
 const find = document.getElementById("find"); find.value = "op 7"; find.oninput(); found.count = text("count");
+found.lines = [...document.querySelectorAll("#ops td.line")].map(cell => cell.clientWidth);
 found.alive = document.querySelectorAll("#alive tbody tr").length;
 document.querySelectorAll("#ops th button")[0].click();
 found.first = document.querySelector("#ops tbody td").innerText;
@@ -67,7 +69,7 @@ def looked_at(tmp_path, html, look, size=SIZES[1]):
     )  # fmt: skip
     match = re.search(r'<pre id="found">(.*?)</pre>', process.stdout, re.S)
     assert match is not None, process.stdout[-500:] + process.stderr[-500:]
-    found = json.loads(match[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    found = json.loads(html_module.unescape(match[1]))
     assert found["errors"] == []
     return found
 
@@ -109,6 +111,8 @@ def test_what_is_shown(tmp_path, size):
     assert found["zoomed"][0]
     assert found["count"] == "2 of 83 ops"  # of either IPU
     assert found["alive"] == 2
+    assert min(found["lines"]) > 90  # room for words: the tables scroll
+    assert "less than 0.1\u00a0%" in found["text"]
     assert (found["first"], found["order"]) == ("op 7", "descending")
 
 

@@ -72,7 +72,7 @@ def _legend(shown: Sequence[str]) -> tuple[list[str], int]:
         if at + width > _WIDTH:
             at, line = 10, line + 18
         parts.append(f'<rect x="{at}" y="{line}" width="10" height="10" fill="{_COLOURS[kind]}"/>')
-        parts.append(f'<text x="{at + 14}" y="{line + 9}">{kind.replace("_", " ")}</text>')
+        parts.append(f'<text x="{at + 14}" y="{line + 9}">{_words(kind)}</text>')
         at += width
     return parts, line + 24
 
@@ -99,3 +99,7 @@ def _bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int) -> 
     if plan.remote:
         remote = f"and {sum(plan.remote.values()):,} bytes in remote memory"
         yield f'<text x="{_LEFT}" y="{y + 29}" font-size="9">{remote}</text>'
+
+
+def _words(kind: str) -> str:
+    return "FIFO" if kind == "fifo" else kind.replace("_", " ")

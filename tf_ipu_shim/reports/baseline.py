@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
+from tf_ipu_shim.reports.owner_names import lasting
 
 VERSION = 1
 _SHOWN = 8
@@ -60,7 +61,7 @@ def baseline_of(programs: Mapping[str, Iterable[MemoryPlan]]) -> Baseline:
 def _figures(chip: str, ipu: IpuPlan) -> Figures:
     owners: dict[str, int] = {}
     for owner in ipu.owners:
-        key = f"{owner.kind} {owner.name}"
+        key = f"{owner.kind} {lasting(owner.kind, owner.name)}"
         owners[key] = owners.get(key, 0) + owner.bytes
     rest = ipu.peak_bytes - sum(owners.values())
     if rest:
@@ -101,12 +102,21 @@ def read(path: str | os.PathLike[str]) -> Baseline:
                 str(one["chip"]),
                 int(one["always_live_bytes"]),
                 int(one["peak_bytes"]),
-                {str(name): int(size) for name, size in one["owners"].items()},
+                _by_lasting_name(one["owners"]),
             )
             for place, one in content["programs"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{os.fspath(path)} is no baseline of memory: {error}. Write it anew.") from error
+
+
+def _by_lasting_name(owners: Mapping[str, Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for owner, size in owners.items():
+        kind, _, name = owner.partition(" ")
+        key = f"{kind} {lasting(kind, name)}"
+        found[key] = found.get(key, 0) + int(size)
+    return found
 
 
 def grown(before: Baseline, now: Baseline, percent: float = 0.0) -> list[str]:

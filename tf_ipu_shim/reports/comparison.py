@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.reports import reader
+from tf_ipu_shim.reports.owner_names import lasting
 from tf_ipu_shim.reports.placed import placed
 from tf_ipu_shim.reports.profile import Profile
 from tf_ipu_shim.reports.writer import FILE
@@ -69,7 +70,16 @@ class Comparison(NamedTuple):
     line_bytes: list[Change]
 
 
-_COMPARED = ("chip_title", "ipus", "ipus_per_replica", "replicas", "tiles_per_ipu", "sdk", "way")
+_COMPARED = {
+    "chip_title": "chip",
+    "ipus": "IPUs",
+    "ipus_per_replica": "IPUs of a replica",
+    "replicas": "replicas",
+    "tiles_per_ipu": "tiles of an IPU",
+    "sdk": "SDK",
+    "way": "runs on the host by",
+}
+"""Facts that are compared, in words."""
 
 
 def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
@@ -151,7 +161,7 @@ def _differing(before: Profile, after: Profile) -> dict[str, tuple[str, str]]:
     sides = []
     for profile in (before, after):
         facts = _facts(profile)
-        sides.append({name: str(facts[name]) for name in _COMPARED if name in facts})
+        sides.append({words: str(facts[name]) for name, words in _COMPARED.items() if name in facts})
         sides[-1].update((row.name, row.value) for row in profile.options if row.name != "autoReport.directory")
     names = dict.fromkeys([*sides[0], *sides[1]])
     return {
@@ -163,7 +173,7 @@ def _differing(before: Profile, after: Profile) -> dict[str, tuple[str, str]]:
 
 def _lines(profile: Profile) -> dict[str, str]:
     rows = [(row.op or row.name, row.line) for row in profile.programs]
-    rows += [(row.name, row.line) for row in profile.variables]
+    rows += [(lasting(row.kind, row.name), row.line) for row in profile.variables]
     return {name: line for name, line in rows if line}
 
 
@@ -192,7 +202,7 @@ def _bytes_by_owner(profile: Profile) -> dict[str, float]:
         if row.bytes > largest.get(row.ipu, (-1, 0))[0]:
             largest[row.ipu] = (row.bytes, row.step)
     return _sum(
-        (variable.name, variable.bytes)
+        (lasting(variable.kind, variable.name), variable.bytes)
         for variable in profile.variables
         if variable.always or variable.first <= largest.get(variable.ipu, (0, -1))[1] <= variable.last
     )

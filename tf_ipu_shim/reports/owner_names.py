@@ -1,0 +1,24 @@
+"""Names of owners of memory that are the same in another run."""
+
+from __future__ import annotations
+
+import re
+
+_VARIABLES = frozenset({"weight", "optimizer_state", "accumulator"})
+_COUNT = re.compile(r"/\d+$")
+
+
+def lasting(kind: str, name: str) -> str:
+    """A variable's name without the number that TensorFlow 2 puts behind it, which counts all variables of a process.
+
+    With one more variable before it, the same one would else have another name.
+
+    Args:
+        kind: what its memory is for.
+        name: as the memory plan has it.
+
+    Example:
+        >>> lasting("weight", "dense/kernel/3"), lasting("temporary", "while/3")
+        ('dense/kernel', 'while/3')
+    """
+    return _COUNT.sub("", name) if kind in _VARIABLES else name
