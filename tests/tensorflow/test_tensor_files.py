@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.util import deprecation
 from tf_ipu_shim.ipu import dataset_extractor, utils
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 
@@ -171,3 +172,13 @@ def test_a_file_cut_short(tmp_path):
     (tmp_path / "file").write_bytes(content[:-5])
     with pytest.raises(ValueError, match="damaged|middle of an element"):
         list(TensorFile(filename))
+
+
+def test_reading_logs_nothing(tmp_path, monkeypatch):
+    """TensorFlow logs each deprecated call once: what it has logged before counts for nothing here."""
+    logged = []
+    monkeypatch.setattr(deprecation, "_PRINTED_WARNING", {})
+    monkeypatch.setattr(deprecation.logging, "warning", lambda *message: logged.append(message))
+    utils.export_dataset_to_file(numbers(), str(tmp_path / "file"), 2)
+    check(str(tmp_path / "file"), 2, "")
+    assert not logged

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tensorflow.core.framework import tensor_pb2
 from tensorflow.python.framework import dtypes, errors_impl, tensor_util
-from tensorflow.python.lib.io import tf_record
+from tensorflow.python.lib.io import _pywrap_record_io, tf_record
 
 _FORMAT, _VERSION = "ipu tensors", 1
 KINDS = ("dataset", "inputs", "variables")
@@ -147,6 +147,7 @@ class TensorFile:
         if not os.path.exists(self._filename):
             raise FileNotFoundError(f"There is no file {self._filename}.")
         try:
-            yield from tf_record.tf_record_iterator(self._filename)
+            # What `tf_record_iterator` gives, which logs that `tf.data` should be used: that is no way in a graph.
+            yield from _pywrap_record_io.RecordIterator(self._filename, "")
         except (errors_impl.DataLossError, errors_impl.OutOfRangeError) as error:
             raise ValueError(f"{self._filename} is damaged or no file of exported tensors: {error}") from error
