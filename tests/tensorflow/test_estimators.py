@@ -1,5 +1,6 @@
 """`IPUEstimator`, `IPUPipelineEstimator` and their hook, against TensorFlow's own estimator on the CPU."""
 
+import copy
 import glob
 
 import numpy as np
@@ -11,7 +12,10 @@ estimators = pytest.importorskip("tensorflow_estimator")  # TensorFlow has it up
 
 from tensorflow.python import ipu  # noqa: E402  needs the line above
 from tensorflow.python.ipu.ipu_estimator import IPUEstimator, IPUEstimatorSpec  # noqa: E402
+from tensorflow.python.ipu.ipu_pipeline_estimator import IPUPipelineEstimatorSpec  # noqa: E402
 from tensorflow.python.ipu.ipu_run_config import IPURunConfig, RunConfig  # noqa: E402
+
+from tf_ipu_shim.messages.trace_pb2 import IpuTraceEvent  # noqa: E402
 
 X = np.random.default_rng(7).standard_normal((24, 3)).astype(np.float32)
 Y = X @ np.float32([[1], [2], [3]]) + 0.5
@@ -175,6 +179,44 @@ def test_losses_of_a_loop_are_averaged_in_the_summary(tmp_path):
     estimator = of_ipu(tmp_path, 2, counting, run={"save_summary_steps": 1})
     estimator.train(numbers, steps=8)
     assert summaries(tmp_path, "loss") == [0.5, 2.5, 0.5, 2.5]
+
+
+def test_compile_summaries_of_older_sdks(tmp_path, monkeypatch):
+    """The events of the training program, of the kinds that its configuration has."""
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
+    options = ipu.utils.create_ipu_config(profiling=True, use_poplar_text_report=False)
+    options = ipu.utils.auto_select_ipus(options, 1)
+    run = IPURunConfig(4, options, True)
+    assert run.compile_summary and not IPURunConfig(4, options).compile_summary
+    config = RunConfig(ipu_run_config=run, save_summary_steps=1)
+    IPUEstimator(model_fn, str(tmp_path), config).train(dataset, steps=8)
+    kinds = []
+    for file in glob.glob(f"{tmp_path}/*tfevents*"):
+        for event in tf.train.summary_iterator(file):
+            for value in event.summary.value:
+                if value.metadata.plugin_data.plugin_name == "ipu":
+                    kinds += [IpuTraceEvent.FromString(one).type for one in tf.make_ndarray(value.tensor).flat]
+    assert kinds.count(IpuTraceEvent.COMPILE_END) == 1 and IpuTraceEvent.EXECUTE in kinds
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
+    with pytest.raises(NotImplementedError, match="IPURunConfig.compile_summary is deprecated"):
+        IPURunConfig(compile_summary=True)
+
+
+@pytest.mark.parametrize("release", ["1.3", "1.4", "2.1", "2.5", "3.4"])
+def test_copies_of_what_estimators_are_told(release, monkeypatch):
+    """Estimators copy their configuration, whose positional arguments have another order in each of these releases."""
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    options = ipu.config.IPUConfig()
+    options.auto_select_ipus = [1, 2]
+    run = IPURunConfig(4, options, num_shards=2, ordinal=1, prefetch_depth=5)
+    spec = IPUPipelineEstimatorSpec(
+        "train", [abs], 8, optimizer_function=abs, device_mapping=[0], pipeline_schedule=None, inputs=[1.0]
+    )
+    for copied in (copy.copy, copy.deepcopy):
+        assert copied(run)._replace(ipu_options=options) == run
+        assert copied(spec) == spec and copied(spec).pipeline_op_kwargs == {"pipeline_schedule": None, "inputs": [1.0]}
+    made = IPUEstimator(model_fn, config=RunConfig(ipu_run_config=IPURunConfig(4)))
+    assert made.config.ipu_run_config == IPURunConfig(4)
 
 
 def test_replicas_share_the_work(tmp_path):

@@ -9,6 +9,7 @@ from harness import IPU, configure, run_function, run_session
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 
 from tf_ipu_shim import errors, ipu
+from tf_ipu_shim.messages.trace_pb2 import IpuTraceEvent
 
 v1 = tf.compat.v1
 random = np.random.default_rng(0)
@@ -341,6 +342,32 @@ def test_print_tensor(capfd, looped):
 def test_print_tensor_at_once(capfd):
     assert ipu.internal_ops.print_tensor(tf.constant([1, 2]), "pair") is None
     assert capfd.readouterr().err.strip() == "pair: [1 2]"
+
+
+def test_events_in_a_summary_of_older_sdks(graph, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
+    options = ipu.utils.create_ipu_config(profiling=True, use_poplar_text_report=False)
+    ipu.utils.configure_ipu_system(ipu.utils.auto_select_ipus(options, 1))
+    v1 = tf.compat.v1
+    x = v1.placeholder(tf.float32, [3])
+    with scopes.ipu_scope("/device:IPU:0"):
+        (doubled,) = ipu_compiler.compile(lambda x: [2 * x], [x])
+    ipu.summary_ops.ipu_compile_summary("report", [doubled])
+    other = ipu.summary_ops.ipu_compile_summary("other", doubled, collections=["mine"])
+    assert v1.get_collection("mine") == [other]
+
+    def events(text):
+        (value,) = v1.Summary.FromString(text).value
+        assert value.metadata.plugin_data.plugin_name == "ipu"
+        return value.tag, [IpuTraceEvent.FromString(one).type for one in tf.make_ndarray(value.tensor).flat]
+
+    with v1.Session() as session:
+        result, text = session.run([doubled, v1.summary.merge_all()], {x: [1, 2, 3]})
+        assert result.tolist() == [2, 4, 6]
+        tag, kinds = events(text)
+        assert tag == "report" and {IpuTraceEvent.COMPILE_END, IpuTraceEvent.EXECUTE} <= set(kinds)
+        again = events(session.run(other, {x: [1, 2, 3]}))
+    assert again[0] == "other" and set(again[1]) == {IpuTraceEvent.EXECUTE}, "those since they were read"
 
 
 def test_reports_in_summaries_are_gone():

@@ -24,6 +24,7 @@ from tf_ipu_shim.building.estimators.run_config import RunConfig
 from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec
 from tf_ipu_shim.building.estimators.step_hooks import StepRestorer, StopAtStep
 from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.utilities import compile_summaries
 from tf_ipu_shim.configuration import system
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.runtime import devices
@@ -304,7 +305,10 @@ class IPUEstimatorBase(stock.EstimatorV2):
         if features is not None and not isinstance(features, dataset_ops.DatasetV2) and self._is_exporting:
             return self._exported(self._user_spec(features, labels, mode))
         make = {ModeKeys.TRAIN: self._training, ModeKeys.EVAL: self._evaluation, ModeKeys.PREDICT: self._prediction}
-        return make[mode](features)
+        spec = make[mode](features)
+        if self._ipu.compile_summary and mode == ModeKeys.TRAIN:
+            compile_summaries.add("compile_summary", spec.train_op)
+        return spec
 
     _is_exporting = False
 

@@ -134,6 +134,12 @@ class IPUPipelineEstimatorSpec(_Fields):
             pipeline_op_kwargs,
         )
 
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        """Copies are made of named arguments, whose order is not the same in all releases."""
+        named = dict(self._asdict())
+        options = named.pop("pipeline_op_kwargs")
+        return (), {**named, **options}
+
 
 class IPUPipelineEstimator(IPUEstimatorBase):
     """A `tf.estimator.Estimator` whose model is a pipeline over several IPUs.

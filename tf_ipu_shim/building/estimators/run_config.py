@@ -14,6 +14,7 @@ from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.messages import config_pb2
 
 _ONLY_IPU_CONFIG = (2, 2)  # the SDK from which a protobuf is no longer accepted
+_NO_COMPILE_SUMMARY = (2, 4)  # the SDK from which there are none
 
 
 class _Fields(NamedTuple):
@@ -35,12 +36,15 @@ class IPURunConfig(_Fields):
         num_shards: IPUs of each replica.
         ordinal: of the TensorFlow device.
         prefetch_depth: elements that the infeed has ready; the SDK's default where left out.
-        **kwargs: of older SDKs: `compile_summary`, `autosharding`.
+        **kwargs: of older SDKs: `compile_summary` (has what was compiled and run in a summary), `autosharding`.
+
+    Attributes:
+        compile_summary: whether an estimator writes such a summary.
 
     Raises:
         TypeError: `ipu_options` is no `IPUConfig`, or a number is no integer.
         ValueError: a number is out of range, or the options do not select as many IPUs as replicas and shards need.
-        NotImplementedError: `compile_summary` or `autosharding` is asked for.
+        NotImplementedError: `autosharding` is asked for, or `compile_summary` of SDK 2.4 or newer.
 
     Source: `tensorflow.python.ipu.ipu_run_config.IPURunConfig`.
 
@@ -50,6 +54,8 @@ class IPURunConfig(_Fields):
         >>> IPURunConfig(iterations_per_loop=100, ipu_options=options, num_replicas=2).num_replicas
         2
     """
+
+    compile_summary: bool = False
 
     @argument_order(2, "compile_summary num_replicas num_shards autosharding ordinal", until=(2, 0))
     @argument_order(2, "compile_summary num_replicas num_shards ordinal prefetch_depth", since=(2, 1), until=(2, 5))
@@ -64,7 +70,7 @@ class IPURunConfig(_Fields):
         **kwargs: Any,
     ) -> IPURunConfig:
         """Checks that the options select what replicas and shards need."""
-        _check_old_arguments(kwargs)
+        compile_summary = _check_old_arguments(kwargs)
         check_integer("iterations_per_loop", iterations_per_loop)
         for name, value, least in (
             ("num_replicas", num_replicas, 1),
@@ -83,11 +89,19 @@ class IPURunConfig(_Fields):
                 )
         else:
             _check_devices(ipu_options, needed, num_replicas, num_shards, ordinal)
-        return super().__new__(cls, iterations_per_loop, ipu_options, num_replicas, num_shards, ordinal, prefetch_depth)
+        made = super().__new__(cls, iterations_per_loop, ipu_options, num_replicas, num_shards, ordinal, prefetch_depth)
+        made.compile_summary = compile_summary
+        return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        """Copies are made of named arguments, whose order is not the same in all releases."""
+        return (), self._asdict()
 
 
-def _check_old_arguments(arguments: dict[str, Any]) -> None:
-    if arguments.pop("compile_summary", False):
+def _check_old_arguments(arguments: dict[str, Any]) -> bool:
+    """Refuses those that are not there; returns whether compilations are to be in a summary."""
+    compile_summary = bool(arguments.pop("compile_summary", False))
+    if compile_summary and sdk.current() >= _NO_COMPILE_SUMMARY:
         raise NotImplementedError(
             "IPURunConfig.compile_summary is deprecated, is no longer functional and gives nothing. Leave it out, and "
             "look at tf_ipu_shim.memory_report()."
@@ -98,6 +112,7 @@ def _check_old_arguments(arguments: dict[str, Any]) -> None:
         )
     if arguments:
         raise TypeError(f"IPURunConfig takes no argument {sorted(arguments)[0]!r}.")
+    return compile_summary
 
 
 def _check_devices(options: Any, needed: int, replicas: int, shards: int, ordinal: int) -> None:

@@ -6,28 +6,41 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
+from tf_ipu_shim import sdk
+from tf_ipu_shim.building.utilities import compile_summaries
 from tf_ipu_shim.names.refused import refused
 
+_GONE_IN = (2, 4)
 _REASON = (
     "is deprecated, is no longer functional. Use tf_ipu_shim.memory_report(), which takes the place of the PopVision "
     "tools."
 )
 
 
-@refused(_REASON, NotImplementedError)
-def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> None:
-    """Not functional since Graphcore's SDK 2.4.
+def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> Any:
+    """Has what was compiled and run in a summary; it is of SDK 2.3 and older.
+
+    The summary is a tensor of the trace events since they were last read, each a serialised `IpuTraceEvent`: options of
+    the configuration say which events there are.
 
     Args:
         name: of the summary.
-        op_list: ops that must have been compiled.
+        op_list: an op, or several, after which the events are read.
         collections: the graph's collections it goes to.
 
+    Returns:
+        The summary, for a `FileWriter`.
+
     Raises:
-        NotImplementedError: always.
+        NotImplementedError: another SDK is emulated.
 
     Source: `tensorflow.python.ipu.ops.summary_ops.ipu_compile_summary`.
     """
+    if sdk.current() >= _GONE_IN:
+        raise NotImplementedError(
+            f"ipu_compile_summary {_REASON} With --sdk 2.3 or older there are trace events in it."
+        )
+    return compile_summaries.add(name, op_list, collections)
 
 
 @refused(_REASON, NotImplementedError)
