@@ -94,7 +94,6 @@ NOT_READ = {
         ("building.estimators", "IPUPipelineEstimator.__init__.accepted", name): "TensorFlow asks for its name"
         for name in ("features", "labels", "params", "config")
     },
-    ("building.estimators", "IPURunConfig.__new__", "kwargs"): _REFUSED,
     **{
         ("building.gradients", "GradientCaptureContext.__exit__", name): "exceptions go on as they are"
         for name in ("typ", "value", "traceback")
