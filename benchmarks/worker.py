@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import compileall
+import functools
 import importlib
+import importlib.util
 import multiprocessing
 import os
 import pathlib
@@ -27,6 +30,7 @@ class Worker:
     """
 
     def __init__(self, module: str, function: str, environment: Mapping[str, str | None]) -> None:
+        write_bytecode()
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, module, function), daemon=True)
@@ -59,6 +63,14 @@ class Worker:
         if isinstance(answer, BaseException):
             raise answer
         return answer
+
+
+@functools.cache
+def write_bytecode() -> None:
+    """Writes the package's bytecode, which pip leaves: TensorFlow and Keras have theirs, a checkout may have none."""
+    found = importlib.util.find_spec("tf_ipu_shim")
+    for directory in (found.submodule_search_locations or ()) if found is not None else ():
+        compileall.compile_dir(directory, quiet=1)
 
 
 def peak_memory() -> float:

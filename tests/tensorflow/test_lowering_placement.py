@@ -302,6 +302,32 @@ def emitted(*functions):
     return clusters, exchanges, emitter
 
 
+def test_only_the_phases_that_need_a_variable_read_it():
+    function = (
+        Function("f", "x", "W")
+        .op("read", "ReadVariableOp", "W", shard=0)
+        .op("a", "Neg", "x", shard=0)
+        .op("b", "Tanh", "a", shard=1)
+        .op("c", "Mul", "b", "read", shard=0)
+        .op("update", "AssignAddVariableOp", "W", "c", shard=0, after=["read"])
+        .returns("c", "update")
+    )
+    clusters, _, _ = emitted(function)
+    assert clusters == {(0, 0): ["a"], (1, 1): ["b"], (0, 2): ["c", "read", "update"]}
+
+
+def test_a_read_that_is_returned_stays_in_its_phase():
+    function = (
+        Function("f", "x", "W")
+        .op("read", "ReadVariableOp", "W", shard=0)
+        .op("a", "Tanh", "x", shard=1)
+        .op("b", "Mul", "a", "read", shard=0)
+        .returns("b", "read")
+    )
+    clusters, _, _ = emitted(function)
+    assert clusters == {(0, 0): ["read"], (1, 0): ["a"], (0, 1): ["b", "read"]}
+
+
 def test_one_exchange_per_tensor_and_destination():
     function = Function("f", "x").op("a", "Neg", "x", shard=0)
     for name, shard in (("b", 1), ("c", 1), ("d", 2), ("e", 0)):

@@ -144,7 +144,7 @@ class _Uses:
             if self._is_gradient(node):
                 gradients.add(node.name)
                 ends.add(node.name)
-            elif not op_types.output_types(node) and not _assigns(node):
+            elif not op_types.has_outputs(node.op) and not _assigns(node):
                 ends.add(node.name)  # an outfeed, say
         updates = set(reachable(gradients, lambda name: follows.get(name, ())))
         needed = set(reachable(ends, lambda name: feeds.get(name, ())))

@@ -18,7 +18,7 @@ from tf_ipu_shim.lowering.emit_control_flow import run_chunks, run_functions
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions, strip
 from tf_ipu_shim.lowering.location import HOST, SEVERAL, Location
-from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of
+from tf_ipu_shim.lowering.phases import clone_reads, clusters_of, phases_of, read_elsewhere
 from tf_ipu_shim.lowering.placement import Placement
 from tf_ipu_shim.lowering.program import Cluster, Exchange
 from tf_ipu_shim.lowering.replicas import Replica
@@ -136,7 +136,8 @@ class _FunctionEmitter:
             producer = graph.producer(text)
             if producer is not None:
                 self._results_of.setdefault(producer, []).append(text)
-        self._clusters = clusters_of(placement, self._phases)
+        self._left_out = read_elsewhere(graph, placement, self._phases, self._reads)
+        self._clusters = clusters_of(placement, self._phases, self._left_out)
         # Ops that take elements from the host, and wait for no program: no program has an effect without an element.
         # Those of an iteration may be taken by loops within it.
         self._elements = {
@@ -173,6 +174,8 @@ class _FunctionEmitter:
         cluster_of = {node: key for key, nodes in self._clusters.items() for node in nodes}
         emitted: set[tuple[int, int]] = set()
         for node in sorted(self._placement.locations, key=lambda node: (self._phases[node], node.index)):
+            if node in self._left_out:
+                continue
             key = cluster_of.get(node)
             if key is None:
                 self._emit_node(node)

@@ -71,7 +71,11 @@ class ClusterFunction:
         for node in nodes:
             take(node)
         self._members = own.union(clones)
-        self._repeated_reads = [clone for clone in clones if clone in reads]
+        self._place = {clone: place for place, clone in enumerate(clones)}
+        self._repeated_reads: dict[str, list[Node]] = {}  # by variable
+        for clone in clones:
+            if clone in reads:
+                self._repeated_reads.setdefault(clone.inputs[0], []).append(clone)
         for node in nodes:
             for control in node.controls:
                 if control not in self._members and control not in constants:
@@ -167,6 +171,7 @@ class ClusterFunction:
 
     def _reads_before(self, node: Node) -> list[Node]:
         """Repeated reads that must see a variable as it was before this op, which may write to it."""
-        if node in self._repeated_reads or not op_types.is_stateful(node.op):
+        if node in self._place or not op_types.is_stateful(node.op):
             return []
-        return [read for read in self._repeated_reads if read.inputs[0] in node.inputs]
+        reads = {read for text in node.inputs for read in self._repeated_reads.get(text, ())}
+        return sorted(reads, key=self._place.__getitem__)

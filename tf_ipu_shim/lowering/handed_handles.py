@@ -27,6 +27,9 @@ def take_from_their_source(functions: Functions) -> None:
         handed.replace_in(functions[name])
 
 
+_HANDING = vocabulary.IDENTITIES | vocabulary.LOOPS | vocabulary.CALLS | vocabulary.BRANCHES
+
+
 class _Handed:
     """Which results of functions are arguments of theirs."""
 
@@ -60,9 +63,8 @@ class _Handed:
 
     def _source(self, graph: FunctionGraph, text: str) -> str:
         """The tensor that a handle is, as far back as it can be told; other tensors are themselves."""
-        while graph.type_of(text) == op_types.RESOURCE:
-            node = graph.producer(text)
-            if node is None:
+        while (node := graph.producer(text)) is not None and node.op in _HANDING:
+            if graph.type_of(text) != op_types.RESOURCE:
                 return text
             if node.op in vocabulary.IDENTITIES:
                 text = node.inputs[0]

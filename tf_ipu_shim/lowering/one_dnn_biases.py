@@ -162,12 +162,11 @@ def _fused(
 
 
 def _leave_out(function: function_pb2.FunctionDef, gone: set[str], renamed: dict[str, str]) -> None:
-    kept = [node for node in function.node_def if node.name not in gone]
-    for node in kept:
+    for place in reversed([place for place, node in enumerate(function.node_def) if node.name in gone]):
+        del function.node_def[place]
+    for node in function.node_def:
         for index, text in enumerate(node.input):
-            node.input[index] = renamed.get(text, text)
+            if text in renamed:
+                node.input[index] = renamed[text]
     for name, tensor in list(function.ret.items()):
         function.ret[name] = renamed.get(tensor, tensor)
-    kept = [copy_of(node) for node in kept]
-    del function.node_def[:]
-    function.node_def.extend(kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.core.framework import attr_value_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import op_def_registry
@@ -35,6 +35,35 @@ def is_stateful(op: str) -> bool:
     return op_def(op).is_stateful
 
 
+class _Argument(NamedTuple):
+    """An input or output as an op's definition has it; read once, as protobuf's fields take long to read."""
+
+    name: str
+    type: int
+    type_attr: str
+    number_attr: str
+    type_list_attr: str
+
+
+def _arguments(definitions: Any) -> tuple[_Argument, ...]:
+    return tuple(_Argument(*(getattr(one, field) for field in _Argument._fields)) for one in definitions)
+
+
+@functools.cache
+def _inputs(op: str) -> tuple[_Argument, ...]:
+    return _arguments(op_def(op).input_arg)
+
+
+@functools.cache
+def _outputs(op: str) -> tuple[_Argument, ...]:
+    return _arguments(op_def(op).output_arg)
+
+
+def has_outputs(op: str) -> bool:
+    """Whether an op has results, as its definition has it."""
+    return bool(_outputs(op))
+
+
 def output_types(node: node_def_pb2.NodeDef) -> dict[str, list[int]]:
     """The dtypes (`DataType` values) of a node's outputs by the name of the output argument.
 
@@ -44,18 +73,18 @@ def output_types(node: node_def_pb2.NodeDef) -> dict[str, list[int]]:
         >>> output_types(node)
         {'output': [1, 1]}
     """
-    return {argument.name: _argument_types(node, argument) for argument in op_def(node.op).output_arg}
+    return {argument.name: _argument_types(node, argument) for argument in _outputs(node.op)}
 
 
 def input_types(node: node_def_pb2.NodeDef) -> list[int]:
     """The dtypes (`DataType` values) of a node's inputs, in order."""
     types: list[int] = []
-    for argument in op_def(node.op).input_arg:
+    for argument in _inputs(node.op):
         types.extend(_argument_types(node, argument))
     return types
 
 
-def _argument_types(node: node_def_pb2.NodeDef, argument: Any) -> list[int]:
+def _argument_types(node: node_def_pb2.NodeDef, argument: _Argument) -> list[int]:
     if argument.type_list_attr:
         return list(node.attr[argument.type_list_attr].list.type)
     kind = argument.type or node.attr[argument.type_attr].type

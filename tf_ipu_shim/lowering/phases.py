@@ -8,7 +8,7 @@ at the same time wherever no exchange orders them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
@@ -78,6 +78,33 @@ def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, i
     return reads
 
 
+def read_elsewhere(
+    graph: FunctionGraph, placement: Placement, phases: Mapping[Node, int], reads: Mapping[Node, frozenset[int]]
+) -> set[Node]:
+    """The reads that nobody needs in their own phase: all that take them are in programs that repeat them.
+
+    That a function must run a read says nothing: a read has no effect.
+
+    Args:
+        graph: the function.
+        placement: where its ops run.
+        phases: of its nodes.
+        reads: the phases that repeat a read, as `clone_reads` gives them.
+    """
+    locations = placement.locations
+    needed = set(map(graph.producer, graph.returns))
+    return {
+        read
+        for read, repeated in reads.items()
+        if repeated
+        and read not in needed
+        and all(
+            locations.get(user) is locations[read] and (phases[user] in repeated or read not in user.producers)
+            for user in read.users  # who waits for it waits for the programs that repeat it
+        )
+    }
+
+
 def _first_writes(graph: FunctionGraph, phases: dict[Node, int]) -> dict[str, int]:
     """For each variable that an op may write to, the phase of the first one."""
     first: dict[str, int] = {}
@@ -94,10 +121,12 @@ def _is_plain_read(node: Node) -> bool:
     return node.op == READ_VARIABLE and not node.controls and node.producers[0] is None
 
 
-def clusters_of(placement: Placement, phases: dict[Node, int]) -> dict[tuple[int, int], list[Node]]:
-    """The nodes of each XLA program by (IPU, phase), in the order in which the programs can run."""
+def clusters_of(
+    placement: Placement, phases: dict[Node, int], left_out: Container[Node] = ()
+) -> dict[tuple[int, int], list[Node]]:
+    """The nodes of each XLA program by (IPU, phase), in the order in which the programs can run; some are in none."""
     clusters: dict[tuple[int, int], list[Node]] = defaultdict(list)
     for node, location in placement.locations.items():
-        if location.ipu is not None and location.is_in_program:
+        if location.ipu is not None and location.is_in_program and node not in left_out:
             clusters[location.ipu, phases[node]].append(node)
     return {key: clusters[key] for key in sorted(clusters, key=lambda key: (key[1], key[0]))}
