@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from tf_ipu_shim import ipu, sdk
 from tf_ipu_shim.api.ipu.ops import normalization_ops, pipelining_ops
-from tf_ipu_shim.building.ops import rnn_ops
+from tf_ipu_shim.api.poplar.ops import gen_popops_ops
+from tf_ipu_shim.building.ops import cross_replica_ops, rnn_ops
 from tf_ipu_shim.building.optimizers import gradient_accumulation_optimizer as accumulation
 
 
@@ -100,3 +101,14 @@ def test_options_of_reports(release):
     options = ipu.utils.set_report_options(ipu.utils.create_ipu_config(), {"a": "b"}, {"c": "d"}, {"e": "f"})
     assert [(one.option, one.value) for one in options.profiling.graph_options] == [("a", "b"), ("c", "d")]
     assert [(one.option, one.value) for one in options.profiling.execution_options] == [("e", "f")]
+
+
+@pytest.mark.parametrize("release", ["1.4", "2.1", "3.4"])
+def test_what_calls_reordered_functions_itself(release):
+    one, two = tf.constant([1.0, 2.0]), tf.constant([3.0])
+    first, second = ipu.ops.reduce_scatter_op.reduce_scatter([one, two], 1)
+    assert (first.numpy().tolist(), second.numpy().tolist()) == ([1.0, 2.0], [3.0])
+    (scattered,) = gen_popops_ops.ipu_reduce_scatter([one], "COLLECTIVE_OP_MEAN", 1)
+    assert scattered.numpy().tolist() == [1.0, 2.0]
+    assert gen_popops_ops.ipu_cross_replica_sum(one).numpy().tolist() == [1.0, 2.0]
+    assert cross_replica_ops.cross_replica_mean(one).numpy().tolist() == [1.0, 2.0]

@@ -126,6 +126,20 @@ def test_training_as_on_the_cpu(ipus, make, ipus_wanted, count, batch):
     assert isinstance(got[1], list)
 
 
+@pytest.mark.parametrize("release", ["1.4", "2.1"])
+def test_gradients_are_added_up_under_their_own_sdk(ipus, monkeypatch, release):
+    """One weight, whose gradient is 2 in each of four mini-batches."""
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    ipus(1)
+    with strategy().scope():
+        inputs = keras.Input((1,))
+        layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+        old = ipu.keras.Model(inputs, layer(inputs), gradient_accumulation_count=4)
+        old.compile(keras.optimizers.legacy.SGD(0.01), "mse")
+        old.fit(tf.data.Dataset.from_tensors(([[1.0]], [[0.0]])).repeat(4), steps_per_epoch=1, verbose=0)
+        np.testing.assert_allclose(layer.get_weights()[0], [[1 - 0.01 * 4 * 2]], rtol=1e-6)
+
+
 def test_outputs_added_up_on_the_ipu(ipus):
     ipus(2)
     with strategy().scope():

@@ -72,7 +72,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
             if every_n_iter is None and every_n_secs is None
             else basic_session_run_hooks.SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_iter)
         )
-        self._outfeed = IPUOutfeedQueue(logging_mode)
+        self._outfeed = IPUOutfeedQueue(outfeed_mode=logging_mode)
         self._runs = 0
 
     def log(self, tensors: Any) -> Any:

@@ -36,7 +36,7 @@ class Feeds(session_run_hook.SessionRunHook):
                 "input_fn should return (features, labels) as a len 2 tuple. The elements of its dataset are tuples "
                 f"of {len(spec)}."
             )
-        self.infeed = IPUInfeedQueue(dataset, config.ordinal, prefetch_depth=config.prefetch_depth)
+        self.infeed = IPUInfeedQueue(dataset, device_ordinal=config.ordinal, prefetch_depth=config.prefetch_depth)
         self.outfeed = IPUOutfeedQueue(device_ordinal=config.ordinal)
         self._start: Any = None
         self._free: list[Any] = []

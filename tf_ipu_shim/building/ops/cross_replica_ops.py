@@ -65,7 +65,7 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
         raise TypeError(f"cross_replica_mean takes floating-point numbers, not {x.dtype.name}. Cast them with tf.cast.")
     count = _checked(replica_group_size) or plugin.load().ops.ipu_replication_factor()
     # Divided first, as on the IPU: a sum of half-precision values could overflow.
-    return cross_replica_sum(x / math_ops.cast(count, x.dtype), replica_group_size, name)
+    return cross_replica_sum(x / math_ops.cast(count, x.dtype), replica_group_size=replica_group_size, name=name)
 
 
 def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:

@@ -224,7 +224,10 @@ def remember_accumulation(model: Any, count: int, dtype: Any) -> None:
     """
     remember(model, gradient_accumulation_count=count, gradient_accumulation_dtype=dtype)
     remember(model, accumulation_count=count, accumulation_dtype=dtype)
-    model.set_gradient_accumulation_options(count, "sum", **({} if dtype is None else {"dtype": dtype}))
+    # By name: the second argument is another one in releases that have these models.
+    model.set_gradient_accumulation_options(
+        count, gradient_accumulation_reduction_method="sum", **({} if dtype is None else {"dtype": dtype})
+    )
 
 
 IPUModel = keras_packages.class_over(ModelMethods, FUNCTIONAL, "IPUModel", keras2.root(), __name__)

@@ -30,7 +30,9 @@ IpuF8Conv3D = collections.namedtuple("IpuF8Conv3D", ["output", "output_meta"])
 
 def ipu_cross_replica_sum(input: Any, replica_group_size: int = 0, name: Any = None) -> Any:
     """See `cross_replica_ops.cross_replica_sum`; a group size of 0 means all replicas."""
-    return cross_replica_ops.cross_replica_sum(input, replica_group_size or None, name or "IpuCrossReplicaSum")
+    return cross_replica_ops.cross_replica_sum(
+        input, replica_group_size=replica_group_size or None, name=name or "IpuCrossReplicaSum"
+    )
 
 
 def ipu_cross_replica_mean(input: Any, replica_group_size: int = 0, name: Any = None) -> Any:
@@ -52,7 +54,7 @@ def ipu_all_to_all(
 
 def ipu_reduce_scatter(inputs: Any, op: str, replication_factor: int, name: Any = None) -> Any:
     """See `reduce_scatter_op.reduce_scatter`; takes a list and gives one."""
-    return reduce_scatter_op.reduce_scatter(list(inputs), replication_factor, op, name or "IpuReduceScatter")
+    return reduce_scatter_op.reduce_scatter(list(inputs), replication_factor, op=op, name=name or "IpuReduceScatter")
 
 
 def ipu_all_gather_within_replica(inputs: Any, name: Any = None) -> Any:
