@@ -69,12 +69,14 @@ def test_some_variables_decay(graph, by):
 
 
 @pytest.mark.parametrize("use_resource", [False, True])
-def test_rows_without_a_gradient_do_not_decay(graph, use_resource):
+@pytest.mark.parametrize("name", ["adam", "momentum"])
+def test_rows_without_a_gradient_do_not_decay(graph, name, use_resource):
     w = v1.get_variable("w", initializer=BEGIN, use_resource=use_resource)
-    train = opt.AdamWOptimizer(DECAY, 0.01).minimize(tf.reduce_sum(tf.gather(w, [1])))
-    (result,) = trained(train, w, steps=1)
+    optimizer = {"adam": opt.AdamWOptimizer(DECAY, 0.01), "momentum": opt.MomentumWOptimizer(DECAY, 0.2, 0.5)}[name]
+    (result,) = trained(optimizer.minimize(tf.reduce_sum(tf.gather(w, [1, 1]))), w, steps=1)
     expected = BEGIN.copy()
-    expected[1] = adam(BEGIN[1:2], [np.ones([1, 2], np.float32)])
+    row, gradient = BEGIN[1:2], np.full([1, 2], 2, np.float32)  # of two looks at the row
+    expected[1] = adam(row, [gradient]) if name == "adam" else row - DECAY * row - 0.2 * gradient
     np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 

@@ -163,7 +163,8 @@ def _place_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> s
     """Where else these ops may run. Loops and branches, and what they call, run on the IPU alone."""
     inside = {
         name
-        for node in (node for name in functions.reached() for node in functions[name].nodes)
+        for function in functions.reached()
+        for node in functions[function].nodes
         if node.op in vocabulary.LOOPS | vocabulary.BRANCHES
         for called in op_types.called_functions(node.proto)
         for name in functions.reached(called)

@@ -202,17 +202,19 @@ class Placer:
                 f"{self._num_ipus - 1}). {cure}",
             )
 
-    def _marked_for(self, graph: FunctionGraph, node: Node, location: Location) -> tuple[str, Node]:
-        """The first op with a mark, and its function, where an op runs functions."""
-        seen: set[str] = set()
-        waiting = op_types.called_functions(node.proto)
-        while waiting:
-            if (name := waiting.pop(0)) not in seen:
-                seen.add(name)
-                for inner in self._graphs[name].nodes:
-                    if location in self.marks_at(self._graphs[name], inner):
-                        graph, node, waiting = self._graphs[name], inner, op_types.called_functions(inner.proto)
-                        break
+    def _marked_for(
+        self, graph: FunctionGraph, node: Node, location: Location, above: frozenset[str] = frozenset()
+    ) -> tuple[str, Node]:
+        """The first op with a mark, and its function, where an op runs functions, which may be recursive."""
+        marked = (
+            (self._graphs[called], inner)
+            for called in op_types.called_functions(node.proto)
+            if called not in above
+            for inner in self._graphs[called].nodes
+            if location in self.marks_at(self._graphs[called], inner)
+        )
+        for function, inner in marked:
+            return self._marked_for(function, inner, location, above | {function.name})
         return graph.name, node
 
     def _propagate(

@@ -44,16 +44,14 @@ def _hint(ours: str, theirs: str, name: str) -> str:
     module = sys.modules.get(ours)
     known = {public for public in getattr(module, "__all__", None) or dir(module) if not public.startswith("_")}
     known.update(graphcore_names.attributes(theirs))
-    known.update(last for package, _, last in map(_parted, graphcore_names.modules()) if package == theirs)
+    inside = f"{theirs}."
+    modules = (name.removeprefix(inside) for name in graphcore_names.modules() if name.startswith(inside))
+    known.update(name.partition(".")[0] for name in modules)
     elsewhere = _places().get(name)
     if elsewhere and not difflib.get_close_matches(name, known, 1, 0.9):
         return f". {elsewhere} has it."
     nearest = difflib.get_close_matches(name, sorted(known), 1)
     return f". Did you mean {nearest[0]!r}?" if nearest else ""
-
-
-def _parted(module: str) -> tuple[str, str, str]:
-    return module.rpartition(".")
 
 
 @functools.cache

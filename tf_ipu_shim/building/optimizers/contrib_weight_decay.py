@@ -77,13 +77,19 @@ class DecoupledWeightDecayExtension:
         with v1.control_dependencies(self._decayed(var)):
             return super()._resource_apply_dense(grad, var)  # type: ignore[misc]
 
-    def _apply_sparse_shared(self, grad: Any, var: Any, indices: Any, scatter_add: Any) -> Any:
-        """Rows of a variable: those that have a gradient decay, and no others."""
-        waits = []
-        if self._decays(var):
-            waits = [scatter_add(var, indices, -self._part(var) * v1.gather(var, indices))]
-        with v1.control_dependencies(waits):
-            return super()._apply_sparse_shared(grad, var, indices, scatter_add)  # type: ignore[misc]
+    # Of a variable of which some rows have a gradient, these decay, and no others.
+    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+        with v1.control_dependencies(self._decayed_rows(var, grad.indices)):
+            return super()._apply_sparse(grad, var)  # type: ignore[misc]
+
+    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
+        with v1.control_dependencies(self._decayed_rows(var, indices)):
+            return super()._resource_apply_sparse(grad, var, indices)  # type: ignore[misc]
+
+    def _decayed_rows(self, var: Any, indices: Any) -> list[Any]:
+        if not self._decays(var):
+            return []
+        return [v1.scatter_sub(var, indices, self._part(var) * v1.gather(var, indices))]
 
 
 class AdamWOptimizer(DecoupledWeightDecayExtension, v1.train.AdamOptimizer):  # type: ignore[misc]
