@@ -17,6 +17,7 @@ import tensorflow as tf
 import tf_ipu_shim
 from tf_ipu_shim import ipu
 from tf_ipu_shim.building.applications import engines
+from tf_ipu_shim.building.ops import codelet_emulations
 
 SCRIPT = """
 import tensorflow as tf
@@ -35,6 +36,7 @@ def own_process(monkeypatch, tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(codelet_emulations, "_emulations", {})
     before = dict(os.environ)
     yield
     # Not by `mock.patch.dict`: it empties the environment and fills it again. That moves what C's getenv reads, and
