@@ -19,7 +19,7 @@ from tf_ipu_shim.ipu import (
     scopes,
     utils,
 )
-from tf_ipu_shim.ipu.ops import cross_replica_ops, pipelining_ops
+from tf_ipu_shim.ipu.ops import cross_replica_ops, normalization_ops, pipelining_ops
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.accounting import running_order
@@ -125,6 +125,34 @@ def test_liveness_peaks_where_the_memory_plan_does(profiled):
     peak = max(profile.liveness, key=lambda row: row.bytes)
     alive = [row for row in profile.variables if not row.always and row.first <= peak.step <= row.last]
     assert sum(row.bytes for row in alive) == plan.not_always_live_bytes
+
+
+@pytest.mark.parametrize(
+    "norm, groups",
+    [(normalization_ops.group_norm, 4), (normalization_ops.layer_norm, 1), (normalization_ops.instance_norm, 16)],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_norms_keep_their_input_and_statistics_for_the_gradient(profiled, norm, groups):
+    batch, size, channels = 4, 32, 16
+    profiles = profiled()
+
+    def model(x, weights):
+        hidden = tf.tanh(x * v1.get_variable("w", [channels], tf.float16, v1.ones_initializer(), use_resource=True))
+        options = {"groups": groups} if norm is normalization_ops.group_norm else {}
+        normal = norm(hidden, center=False, scale=False, **options)
+        total = tf.reduce_sum(normal * weights)
+        boundary = tf.sin(total, name="boundary")  # all of the forward pass is before it, all of the other behind
+        return tf.gradients(total, [x], grad_ys=[boundary])
+
+    shape = [batch, size, size, channels]
+    run(model, np.ones(shape, np.float16), np.ones(shape, np.float16))
+    (profile,) = profiles()
+    (step,) = {row.step for row in profile.liveness if row.op == "boundary"}
+    alive = [row for row in profile.variables if row.first <= step <= row.last and not row.always]
+    values, statistics = 2 * batch * size * size * channels, 4 * batch * groups
+    # The norm's input in float16, its means and deviations in float32; what is fed, and the boundary's number.
+    assert sorted(row.bytes for row in alive) == sorted([values, statistics, statistics, values, 2])
+    assert {row.name for row in alive if row.bytes == values} == {"Tanh", "placeholder_1"}
 
 
 def test_cycles_of_the_tree_add_up(profiled):

@@ -48,13 +48,30 @@ def test_what_leaves_too_little(program):
         testing.assert_fits(headroom=free + 1e-4)
 
 
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (lambda: testing.assert_fits("much"), "headroom is 'much', and has to be a number: the part of a tile"),
+        (lambda: testing.assert_peak_below("1 MiB"), "limit is '1 MiB', and has to be a number: bytes, such as 500 <<"),
+        (lambda: testing.assert_peak_below(None), "limit is None"),
+        (lambda: testing.assert_peak_below(9, device="/device:IPU:0"), "device is '/device:IPU:0', .* 0 for /device"),
+        (lambda: testing.assert_peak_below(9, ipu="0"), "ipu is '0'"),
+        (lambda: testing.assert_fits(report={}), r"report is {}, and has to be what memory_report\(\) gives"),
+        (lambda: testing.assert_no_growth("f", percent="2 %"), "percent is '2 %'"),
+    ],
+)
+def test_what_is_of_a_wrong_type(program, wrong, message):
+    with pytest.raises(TypeError, match=message):
+        wrong()
+
+
 def test_peak_below(program):
     peak = plans.recorded()[0][1][0].ipus[0].peak_bytes
     assert peak >= BYTES
     testing.assert_peak_below(peak + 1)
     with pytest.raises(AssertionError, match=rf"(?s){peak:,} bytes at .* the limit is {peak:,}:\n +4,096 bytes"):
         testing.assert_peak_below(peak, ipu=0)
-    with pytest.raises(AssertionError, match="No program has run on /device:IPU:0, IPU 1"):
+    with pytest.raises(AssertionError, match=r"run on /device:IPU:0, IPU 1\. Some have on /device:IPU:0, IPU 0\."):
         testing.assert_peak_below(peak, ipu=1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Iterator
 
@@ -25,11 +26,13 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
     Raises:
         AssertionError: a program leaves less, or none has run. It names the largest owners.
         ValueError: there is no such part.
+        TypeError: it is no number.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
         >>> assert_fits(headroom=0.3)
     """
+    _check_number("headroom", headroom, "the part of a tile's memory that is left, such as 0.1")
     if not 0 <= headroom < 1:
         raise ValueError(f"headroom is {headroom!r}, and has to be a part of a tile's memory: 0 for none, below 1.")
     lines = []
@@ -57,15 +60,24 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
 
     Raises:
         AssertionError: a program needs so much, or none has run there. It names the largest owners.
+        TypeError: `limit`, `ipu` or `device` is no number.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])
         >>> assert_peak_below(1000)
     """
+    _check_number("limit", limit, "bytes, such as 500 << 20 for 500 MiB")
+    _check_number("device", device, "which TensorFlow device, such as 0 for /device:IPU:0")
+    if ipu is not None:
+        _check_number("ipu", ipu, "which IPU of the device, such as 0")
     name = f"/device:IPU:{device}"
-    found = [(plan, one) for plan, one in _programs(report) if plan.device == name and (ipu is None or one.ipu == ipu)]
+    programs = list(_programs(report))
+    found = [(plan, one) for plan, one in programs if plan.device == name and (ipu is None or one.ipu == ipu)]
     if not found:
-        raise AssertionError(f"No program has run on {name}{'' if ipu is None else f', IPU {ipu}'}.")
+        where = sorted({f"{plan.device}, IPU {one.ipu}" for plan, one in programs})
+        raise AssertionError(
+            f"No program has run on {name}{'' if ipu is None else f', IPU {ipu}'}. Some have on {'; '.join(where)}."
+        )
     lines = []
     for plan, one in found:
         if one.peak_bytes >= limit:
@@ -92,14 +104,18 @@ def assert_no_growth(
     Raises:
         AssertionError: something grew, which it names by owner; there is no file; no program has run.
         ValueError: the file is no baseline.
+        TypeError: `percent` is no number.
     """
+    _check_number("percent", percent, "by how much a peak may grow, such as 2.5")
     list(_programs(report))
     now = baseline_of(report)
     if write:
         baseline.write(now, path)
         return
     if not os.path.exists(path):
-        raise AssertionError(f"There is no baseline {os.fspath(path)}. Write it, and keep it beside the test.")
+        raise AssertionError(
+            f"There is no baseline {os.fspath(path)}. Write it once with write=True, and keep it beside the test."
+        )
     lines = baseline.grown(baseline.read(path), now, percent)
     if lines:
         raise AssertionError("\n".join([f"More memory than {os.fspath(path)} says:", *lines]))
@@ -116,12 +132,20 @@ def _programs(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, IpuPlan
 
     Raises:
         AssertionError: there are none, so that a test would pass for having run nothing.
+        TypeError: it is no report.
     """
     report = memory_report() if report is None else report
+    if not isinstance(report, MemoryReport):
+        raise TypeError(f"report is {report!r}, and has to be what memory_report() gives.")
     found = [(plan, ipu) for device in report.devices for plan in device.programs for ipu in plan.ipus]
     if not found:
         raise AssertionError("No program has run on IPUs.")
     return iter(found)
+
+
+def _check_number(name: str, value: object, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} is {value!r}, and has to be a number: {what}.")
 
 
 def _largest(ipu: IpuPlan) -> list[str]:
