@@ -55,7 +55,8 @@ try:
 except tf.errors.InternalError as error:
     lines = error.message.splitlines()
     first = next(index for index, line in enumerate(lines) if "Out of memory" in line)
-    print("\n".join(lines[first : first + 10]))
+    last = next(index for index, line in enumerate(lines) if line.startswith("The whole report"))
+    print("\n".join(lines[first : last + 1]))
 
 print("\nTwo layers on each of two IPUs:")
 run(2, [layer * 2 // LAYERS for layer in range(LAYERS)])
