@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+from tf_ipu_shim.reports import reader
+
 SCRIPT = """
 import sys
 import tensorflow.compat.v1 as tf
@@ -46,3 +50,45 @@ def test_a_script_without_tensorflow(python):
     process = python("-m", "tf_ipu_shim.cli", "run", "--memory", python.script("print('plain')"))
     assert (process.returncode, process.stdout) == (0, "plain\n")
     assert "never imported TensorFlow" in process.stderr
+
+
+ASKS_ITSELF = """
+import os, pathlib, tempfile
+import pva
+from tensorflow.python import ipu
+own = tempfile.TemporaryDirectory()
+options = {"autoReport.all": "true", "autoReport.directory": own.name}
+"""
+READS = """
+    session.run(y, {x: [[1, 2, 3], [4, 5, 6]]})
+(file,) = pathlib.Path(own.name).glob("*/profile.pop")
+report = pva.openReport(str(file))
+print(len(report.execution.runs), report.execution.totalCycles.total)
+own.cleanup()
+"""
+
+
+@pytest.mark.parametrize("asks", ["configuration", "environment"])
+def test_a_script_that_reads_profiles_of_its_own_has_them_too(python, asks):
+    if asks == "environment":
+        script = ASKS_ITSELF + "import json\nos.environ['POPLAR_ENGINE_OPTIONS'] = json.dumps(options)\n" + SCRIPT
+    else:
+        options = "config.compilation_poplar_options = options\nconfig.configure_ipu_system()"
+        script = ASKS_ITSELF + SCRIPT.replace("config.configure_ipu_system()", options)
+    script = python.script(script + READS)
+    process = python("-m", "tf_ipu_shim.cli", "run", "--profile", "kept", script)
+    assert process.returncode == 0, process.stderr
+    (line,) = [line for line in process.stderr.splitlines() if line.startswith("Profile: ")]
+    kept = python.directory / line.removeprefix("Profile: ")
+    assert kept.parent.parent == python.directory / "kept"
+    runs, cycles = map(int, process.stdout.splitlines()[-1].split())
+    assert (runs, len(reader.runs(kept))) == (2, 2)
+    facts = {row.name: json.loads(row.value) for row in reader.read(kept).facts}
+    assert 2 * facts["cycles"] == cycles > 0
+
+
+def test_one_directory_has_each_profile_once(python):
+    options = 'config.compilation_poplar_options = {"autoReport.all": "true", "autoReport.directory": "kept"}\n'
+    script = python.script(SCRIPT.replace("config.configure", options + "config.configure"))
+    python.succeeds("-m", "tf_ipu_shim.cli", "run", "--profile", "kept", script)
+    assert len(list((python.directory / "kept").iterdir())) == 1

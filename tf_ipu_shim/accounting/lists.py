@@ -44,9 +44,7 @@ def infer(
     return found
 
 
-def handed_back(
-    node: node_def_pb2.NodeDef, library: Mapping[str, function_pb2.FunctionDef]
-) -> dict[int, int]:
+def handed_back(node: node_def_pb2.NodeDef, library: Mapping[str, function_pb2.FunctionDef]) -> dict[int, int]:
     """What a call, a loop or an identity gives as it got it: numbers of its inputs by those of its results.
 
     Args:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import pathlib
 import sys
 
 from tf_ipu_shim.machine import engine_options
-from tf_ipu_shim.reports import baseline, writer
+from tf_ipu_shim.reports import baseline, settings, writer
 
 _FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg", "--write-baseline": "write_baseline"}
 
@@ -68,14 +67,13 @@ def problem(options: argparse.Namespace) -> str | None:
 def begin(options: argparse.Namespace) -> None:
     """Has the programs of this process write profiles, where that was asked for.
 
-    It says so in `POPLAR_ENGINE_OPTIONS`, whose other options stay as they are.
+    A script that asks for its own profiles has those too, where it wants them.
 
     Args:
         options: as `add_arguments` declares.
     """
     if options.profile:
-        asked = {engine_options.REPORT_ALL: "true", engine_options.REPORT_DIRECTORY: os.path.abspath(options.profile)}
-        os.environ[engine_options.ENVIRONMENT_VARIABLE] = json.dumps({**engine_options.current(), **asked})
+        os.environ[settings.DIRECTORY_VARIABLE] = os.path.abspath(options.profile)
 
 
 def write(options: argparse.Namespace) -> None:

@@ -74,7 +74,7 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
     program_kept = None if content is None else cached_programs.read(key, content)
     if program_kept is not None:
         log.info(f"Executable cache: hit, program {request.name} is loaded from {directory.file_of(key.text)}")
-        if profiles.wanted(device) is not None:
+        if profiles.wanted(device):
             log.info(f"No profile of {request.name} is written: it was not compiled in this process")
         _keep(request, device, program_kept.plan, "hit")
         return program_kept, "hit"

@@ -101,13 +101,13 @@ class _Lowering:
             request = stochastic_rounding.common_only(request)
         self._request = request
         self._asked, self._diagnostics = execution_of(device, is_rounded), Diagnostics(call)
-        self._profile = profiles.wanted(device) if compiles else None
+        self._profile = profiles.wanted(device) if compiles else ()
         self._has_dumps = compiles and dumps.wanted()
         self._has_events = device.options.profiling.enable_ipu_trace_events
         self._plans = (
             memory_plan.enabled()
             or self._asked.way != XLA
-            or self._profile is not None
+            or bool(self._profile)
             or self._has_events
             or self._has_dumps
             or device.connection == PRE_COMPILE  # where nothing runs, the plan tells the shapes of results
@@ -122,7 +122,7 @@ class _Lowering:
             runs = self._with_calls(program)
             return Lowered(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
-        wants_names = self._profile is not None or self._has_events or self._has_dumps or study.active()
+        wants_names = bool(self._profile) or self._has_events or self._has_dumps or study.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
         plan, work, details = memory_plan.plan_memory(
             request, program, device, self._diagnostics.user_line, names, self._lower_as

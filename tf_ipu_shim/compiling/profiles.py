@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tf_ipu_shim import sdk
@@ -19,7 +19,7 @@ from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.reports import collect, writer
 from tf_ipu_shim.reports.profile import Profile
-from tf_ipu_shim.reports.settings import ReportSettings, settings_of
+from tf_ipu_shim.reports.settings import ReportSettings, all_settings
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
 
@@ -36,13 +36,13 @@ class RunLog(NamedTuple):
     runs: int = 0
 
 
-def wanted(device: IpuDevice) -> ReportSettings | None:
-    """What is asked for of the programs of a device; None for nothing."""
-    return settings_of(device.engine_options)
+def wanted(device: IpuDevice) -> tuple[ReportSettings, ...]:
+    """What is asked for of the programs of a device, in each directory that is to have it."""
+    return all_settings(device.engine_options)
 
 
 def written(
-    settings: ReportSettings | None,
+    wanted_settings: Sequence[ReportSettings],
     request: ProgramRequest,
     program: LoweredProgram,
     device: IpuDevice,
@@ -54,7 +54,7 @@ def written(
     An op that XLA runs because no kernel can is no program: the step that it is in is.
 
     Args:
-        settings: what is asked for; None for nothing.
+        wanted_settings: what is asked for; nothing for none.
         request: the traced function.
         program: what it runs as.
         device: where it runs.
@@ -65,29 +65,39 @@ def written(
         Where its runs are to be written down. What cannot be profiled or written runs all the same: a bug of ours is
         a warning, a full disk a line in the log.
     """
-    if settings is None or plan is None or request.single_op or not needs_engine(request, program):
+    if not wanted_settings or plan is None or request.single_op or not needs_engine(request, program):
         return RunLog()
     name = program_name(request.function, request.name)
-    try:
-        made = _profile(name, settings, request, program, device, plan, details)
-    except Exception as error:
-        faults.warn(request, error, "without its cycles")
-        return RunLog()
+    log_of_runs = RunLog()
+    for settings in wanted_settings:
+        try:
+            made = _profile(name, settings, request, program, device, plan, details)
+        except Exception as error:
+            faults.warn(request, error, "without its cycles")
+            break
+        log_of_runs = _write(name, settings, made, log_of_runs)
+    return log_of_runs
+
+
+def _write(name: str, settings: ReportSettings, made: Profile, log_of_runs: RunLog) -> RunLog:
+    """Writes a profile into a folder of its own, whose runs are those of the first such folder."""
     wants_runs = settings.execution and settings.runs > 0
     folder: pathlib.Path | None = None
     try:
         folder = writer.make_folder(settings.directory, name)
         path = writer.write(made, folder)
         runs = (folder / writer.RUNS).absolute()
-        if wants_runs:
+        if wants_runs and log_of_runs.path:
+            runs.symlink_to(log_of_runs.path)  # the plugin writes one file
+        elif wants_runs:
             runs.touch()
     except OSError as error:
         log.info(f"The profile of {name} cannot be written: {error}")
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-        return RunLog()
+        return log_of_runs
     log.info(f"The profile of {name} is written to {path}")
-    return RunLog(str(runs), settings.runs) if wants_runs else RunLog()
+    return RunLog(str(runs), settings.runs) if wants_runs and not log_of_runs.path else log_of_runs
 
 
 def _profile(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine import systems, ways
 from tf_ipu_shim.names import era
+from tf_ipu_shim.reports import settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,11 @@ VARIABLES = (
         default="on",
         what="off: no memory figures, and nothing is refused for its memory; calls: reports have temporaries inside "
         "library calls, too",
+    ),
+    Variable(
+        name=settings.DIRECTORY_VARIABLE,
+        default="none",
+        what="a directory for a profile of each program, beside what engine options ask for; `tf-ipu run --profile` sets it",
     ),
     Variable(
         name="TF_IPU_SHIM_TRACEBACK",

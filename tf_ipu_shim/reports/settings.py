@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Mapping
 
 from tf_ipu_shim.machine import engine_options
 
+DIRECTORY_VARIABLE = "TF_IPU_SHIM_PROFILE"
+"""A directory that gets whole profiles too, whatever the engine options of a script say: `tf-ipu run --profile` sets it."""
 DEFAULT_RUNS = 2
 """Runs of a program that are written down unless the options say otherwise, as Poplar does."""
 
@@ -30,8 +33,33 @@ class ReportSettings:
 
 
 def asked_for(options: Mapping[str, str]) -> bool:
-    """Whether some engine options ask for a report at all."""
-    return any(_wanted(options))
+    """Whether some engine options, or whoever runs the script, ask for a report at all."""
+    return any(_wanted(options)) or bool(os.environ.get(DIRECTORY_VARIABLE))
+
+
+def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
+    """What is asked for from outside, if anything, and then by engine options, unless that is the same directory.
+
+    A script that reads its own profiles finds them where it has asked for them, also when it is run for a profile.
+
+    Args:
+        options: as in `settings_of`.
+
+    Raises:
+        ValueError: as `settings_of` does.
+
+    Example:
+        >>> all_settings({"autoReport.all": "true"})[-1].directory
+        PosixPath('.')
+    """
+    own, directory = settings_of(options), os.environ.get(DIRECTORY_VARIABLE)
+    if not directory:
+        return (own,) if own else ()
+    runs = own.runs if own else DEFAULT_RUNS
+    outside = ReportSettings(pathlib.Path(directory), graph=True, execution=True, runs=runs)
+    if own is None or own.directory.resolve() == outside.directory.resolve():
+        return (outside,)
+    return (outside, own)
 
 
 def settings_of(options: Mapping[str, str]) -> ReportSettings | None:
