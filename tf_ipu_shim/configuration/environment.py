@@ -71,7 +71,8 @@ VARIABLES = (
     Variable(
         name=settings.DIRECTORY_VARIABLE,
         default="none",
-        what="a directory for a profile of each program, beside what engine options ask for; `tf-ipu run --profile` sets it",
+        what="a directory for a profile of each program, beside what engine options ask for: "
+        "`tf-ipu run --profile`",
     ),
     Variable(
         name="TF_IPU_SHIM_TRACEBACK",
