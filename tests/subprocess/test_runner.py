@@ -62,7 +62,13 @@ def test_module_and_directory(python):
     assert python.succeeds(*MODULE, "package", "a") == python.succeeds("package", "a")
 
 
-@pytest.mark.parametrize("spelling", [MODULE, COMMAND], ids=["module", "command"])
+def test_module_takes_commands_where_there_is_no_such_file(python):
+    assert "4 GC200 chips in IPU-M2000s" in python.succeeds(*MODULE, "info", "--system", "pod4")
+    python.script("print('mine')", "info")
+    assert python.succeeds(*MODULE, "info") == "mine\n"
+
+
+@pytest.mark.parametrize("spelling", [MODULE, COMMAND, (*MODULE, "run")], ids=["module", "command", "module_command"])
 def test_options_reach_the_environment(python, spelling):
     names = ("SDK", "SYSTEM", "EXECUTION")
     script = python.script(f"import os, sys; print(*(os.environ['TF_IPU_SHIM_' + n] for n in {names}), sys.argv[1:])")

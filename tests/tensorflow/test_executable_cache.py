@@ -275,6 +275,18 @@ def test_log_lines_say_what_was_found(cache, monkeypatch, ipus, capfd):
     assert all(str(cache / name) in line for line in lines)
 
 
+def test_log_lines_name_the_function_of_the_script(cache, monkeypatch, ipus, capfd):
+    @tf.function(jit_compile=True)
+    def train_step(x):
+        return x @ x
+
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    ipus()
+    with tf.device("/device:IPU:0"):
+        train_step(tf.ones([2, 2]))
+    assert "miss, program train_step was compiled" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     "damage",
     [

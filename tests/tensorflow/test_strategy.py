@@ -1,5 +1,7 @@
 """IPUStrategyV1: placement, `run` and its checks, against the same functions run by TensorFlow on the CPU."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,6 +10,7 @@ from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 from tf_ipu_shim.ipu.scopes import ipu_scope
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.building.strategies import ipu_strategy as building
 from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
@@ -159,7 +162,13 @@ def test_experimental_run_v2_of_old_releases(strategy, monkeypatch):
     with pytest.raises(RuntimeError, match="`experimental_run_v2` has been deleted. Use `run` instead."):
         strategy.experimental_run_v2(function, args=[1.0, 2.0])
     monkeypatch.delenv("TF_IPU_SHIM_SDK")
-    assert float(strategy.experimental_run_v2(function, args=[3.0, 3.0])) == 9
+    building._note_old_name.cache_clear()
+    with mock.patch.object(building.tf_logging, "warning") as warning:
+        for _ in range(2):
+            assert float(strategy.experimental_run_v2(function, args=[3.0, 3.0])) == 9
+    assert [call.args for call in warning.call_args_list] == [
+        ("`experimental_run_v2` is of SDK 2.1 and older; it runs as `run` does.",)
+    ]
     with pytest.raises(ValueError, match=r"IPUStrategy.experimental_run_v2\(fn, \.\.\.\) does not support eager"):
         strategy.experimental_run_v2(lambda x: x, args=[1.0])
 

@@ -15,7 +15,7 @@ from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.compiling.lowered import lowered
 from tf_ipu_shim.lowering import legacy_calls
-from tf_ipu_shim.lowering.diagnostics import call_name
+from tf_ipu_shim.lowering.diagnostics import call_name, program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.messages import program_pb2
@@ -72,10 +72,11 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
     key = cached_programs.key_of(library, request, device)
     content = directory.read(key.text)
     program_kept = None if content is None else cached_programs.read(key, content)
+    shown = program_name(request.function, request.name)
     if program_kept is not None:
-        log.info(f"Executable cache: hit, program {request.name} is loaded from {directory.file_of(key.text)}")
+        log.info(f"Executable cache: hit, program {shown} is loaded from {directory.file_of(key.text)}")
         if profiles.wanted(device):
-            log.info(f"No profile of {request.name} is written: it was not compiled in this process")
+            log.info(f"No profile of {shown} is written: it was not compiled in this process")
         _keep(request, device, program_kept.plan, "hit")
         return program_kept, "hit"
     program = _lowered(library, call, request, device)
@@ -85,7 +86,7 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
     _keep(request, device, program.plan, "miss")
     path = directory.write(key.text, cached_programs.written(key, program))
     kept = f"is kept in {path}" if path is not None else "cannot be kept"
-    log.info(f"Executable cache: miss, program {request.name} was compiled and {kept}")
+    log.info(f"Executable cache: miss, program {shown} was compiled and {kept}")
     # Under the names that a process gives it which finds it: what TensorFlow keeps by name is then the same.
     return cached_programs.named(program, key.functions, key.feeds, key), "miss"
 

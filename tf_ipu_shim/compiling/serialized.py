@@ -18,7 +18,7 @@ from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.compiling import cached_programs
 from tf_ipu_shim.lowering import traced_functions, vocabulary
-from tf_ipu_shim.lowering.diagnostics import shown_name
+from tf_ipu_shim.lowering.diagnostics import program_name, shown_name
 from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.lowering.written_variables import written_arguments
@@ -46,15 +46,16 @@ def write(library: Library, request: ProgramRequest, device: IpuDevice, program:
         return
     folder = pathlib.Path(device.options.serialization_folder)
     key = cached_programs.key_of(library, request, device)
+    shown = program_name(request.function, request.name)
     path = folder / hashlib.sha256(key.text).hexdigest()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _replace(path.with_suffix(".ipu_bin"), cached_programs.written(key, program))
         _replace(path.with_suffix(".json"), json.dumps(streams(request, program.result_shapes), indent=1).encode())
     except OSError as error:
-        log.warning(f"The program {request.name} cannot be written to {folder} (serialization_output_folder): {error}")
+        log.warning(f"The program {shown} cannot be written to {folder} (serialization_output_folder): {error}")
         return
-    log.info(f"The program {request.name} is written to {path}.ipu_bin, and what its streams are to {path}.json")
+    log.info(f"The program {shown} is written to {path}.ipu_bin, and what its streams are to {path}.json")
 
 
 def streams(request: ProgramRequest, result_shapes: Sequence[Sequence[int] | None]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Builds on `distribute_lib.StrategyV1` and `StrategyExtendedV1`; checked on Tenso
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,12 @@ from tf_ipu_shim.building import compiled_functions, scopes, tracing
 from tf_ipu_shim.building.strategies import keras_extensions, strategy_extended
 
 _RUN_SINCE = (2, 2)  # the SDK in which `run` took the place of `experimental_run_v2`
+
+
+@functools.cache
+def _note_old_name() -> None:
+    """Says once which release `experimental_run_v2` is of: scripts call it for every step."""
+    tf_logging.warning("`experimental_run_v2` is of SDK 2.1 and older; it runs as `run` does.")
 
 
 class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions):
@@ -107,9 +114,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
                 "SDKs up to 2.1 have it (TF_IPU_SHIM_SDK=2.1)."
             )
         if not sdk.named():
-            tf_logging.log_first_n(
-                tf_logging.WARN, "`experimental_run_v2` is of SDK 2.1 and older; it runs as `run` does.", 1
-            )
+            _note_old_name()
         return self._run("IPUStrategy.experimental_run_v2", fn, args, kwargs, None)
 
     @property
