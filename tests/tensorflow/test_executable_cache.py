@@ -215,6 +215,19 @@ def test_replicated_programs_run_from_it(cache, lowered, ipus):
     assert len(lowered) == 1
 
 
+def test_replicated_programs_compiled_ahead_of_time_run_from_it(cache, lowered, ipus):
+    config = IPUConfig()
+    config.auto_select_ipus = 2
+    config.device_connection.type = DeviceConnectionType.PRE_COMPILE
+    config.device_connection.version = "ipu2"
+    config.configure_ipu_system()
+    assert not np.any(summed_over_replicas(1))
+    ipus(2)
+    sent = summed_over_replicas(1)
+    np.testing.assert_array_equal(sent[:, 1, 0], np.arange(1, 9).reshape(4, 2).sum(axis=1))
+    assert len(lowered) == 1
+
+
 def test_functions_of_a_strategy_are_found(cache, lowered, ipus):
     ipus()
     strategy = ipu.ipu_strategy.IPUStrategyV1()

@@ -1,17 +1,19 @@
 """`tf-ipu fit`: programs that are compiled and not run, planned for other chips."""
 
 import dataclasses
+import re
 import textwrap
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import ipu_infeed_queue, loops
+from tf_ipu_shim.ipu import config, cross_replica_ops, ipu_infeed_queue, loops, replication_ops
 
 import tf_ipu_shim
 from tf_ipu_shim import fitting, keras2
 from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cli import fit
+from tf_ipu_shim.compiling import lowered as lowering
 from tf_ipu_shim.fitting import stages
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation
@@ -36,6 +38,20 @@ def studied(ipus):
         return found
 
     return run
+
+
+@pytest.fixture
+def emitted(monkeypatch):
+    """How many ops each program has that is lowered, as they come."""
+    numbers, lower = [], lowering.lower
+
+    def counting(*arguments, **options):
+        made = lower(*arguments, **options)
+        numbers.append(sum(len(function.node_def) for function in made.functions))
+        return made
+
+    monkeypatch.setattr(lowering, "lower", counting)
+    return numbers
 
 
 def program(ipu_bytes=4096, items=8.0):
@@ -127,6 +143,68 @@ def test_steps_and_items_of_an_infeed(studied, replicas):
 
     (found,) = studied(run, replicas)
     assert (found.replicas, found.steps, found.items) == (replicas, 5, 5 * 4 * replicas)
+
+
+def trained(replicas):
+    """Trains on so many replicas, each of which knows which one it is, in two XLA programs around a sum."""
+    weight = tf.Variable(tf.ones([8, 8]))
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(tf.ones([4, 8])).repeat())
+
+    def step(total, x):
+        own = tf.cast(replication_ops.replication_index() + 1, tf.float32)
+        gradient = cross_replica_ops.cross_replica_sum(tf.matmul(x, x * own, transpose_a=True))
+        with tf.control_dependencies([weight.assign_sub(gradient / replicas)]):
+            return total + tf.reduce_sum(x @ weight)
+
+    @tf.function(jit_compile=True)
+    def train():
+        return loops.repeat(5, step, [tf.constant(0.0)], infeed)
+
+    with tf.device("/device:IPU:0"):
+        infeed.initializer  # noqa: B018 - it starts the feed
+        return float(train())
+
+
+def figures(plan):
+    """A plan without calls of libraries, which only cycles tell, and without the numbers of variables."""
+    ipus = [dataclasses.asdict(dataclasses.replace(one, library=None)) for one in plan.ipus]
+    variables = [(key[0], size) for key, size in plan.variables.items()]
+    text = re.sub(r"Variable/\d+", "Variable", repr(ipus))
+    return text, variables, plan.exchanges, plan.shard_ipus, plan.coarse
+
+
+def test_replicas_are_planned_as_they_run_and_emitted_once(studied, ipus, emitted):
+    for replicas in (2, 4, 16):
+        results = []
+        (found,) = studied(lambda replicas=replicas, results=results: results.append(trained(replicas)), replicas)
+        assert results == [0.0]
+        ipus(replicas)
+        with IPUStrategyV1().scope():
+            # The gradient of a step is 4 (r + 1) of replica r, averaged, off each of 64 weights that four rows add up.
+            averaged = 4 * (replicas + 1) / 2
+            steps = [4 * 64 * (1 - step * averaged) for step in range(1, 6)]
+            assert trained(replicas) == pytest.approx(sum(steps))
+        (planned,) = tf_ipu_shim.memory_report().devices[0].programs
+        assert found.replicas == replicas and len(found.plan.ipus) == replicas
+        assert figures(found.plan) == figures(planned)
+        devices.reset()
+    studies, runs = emitted[::2], emitted[1::2]
+    assert len(set(studies)) == 1, "what is not run hangs on the number of replicas"
+    assert runs[2] - runs[1] > 3 * studies[0], "each replica that runs has its own ops"
+
+
+def test_a_study_leaves_no_files(studied, monkeypatch, tmp_path):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", f"--executable_cache_path={tmp_path}/cache")
+    options = config.IPUConfig()
+    options.serialization_output_folder = str(tmp_path / "programs")
+
+    def run():
+        options.configure_ipu_system()
+        with tf.device("/device:IPU:0"):
+            multiply(16)[1](tf.ones([8, 16]))
+
+    assert len(studied(run)) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_cycles_and_error_of_element_wise_work():

@@ -20,7 +20,7 @@ from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
-from tf_ipu_shim.runtime import executable_cache, log
+from tf_ipu_shim.runtime import executable_cache, log, study
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
 
 
@@ -43,7 +43,7 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     to_file = message.HasField("application")
     device = device_of(parsed.ordinal, not to_file)
     if to_file:
-        made = lowered(library, call, parsed, device)
+        made = lowered(library, call, parsed, device, runs=False)  # the engine that loads it lowers it anew
         _keep(parsed, device, made.plan)
         path = applications.write(library, parsed, message.application, made.counted, device)
         return cast(bytes, program_pb2.ProgramAnswer(application_file=path).SerializeToString())
@@ -51,7 +51,8 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     program, cache = get(library, call, parsed, device)
     answer = program.answer
     answer.node.name = parsed.name
-    serialized.write(library, parsed, device, program)
+    if _is_kept(device):
+        serialized.write(library, parsed, device, program)
     if program.needs_engine:
         profiling = device.options.profiling
         answer.compilation.CopyFrom(
@@ -63,10 +64,9 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
 
 def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
     """A program from the executable cache, or lowered and kept there; and which of the two, if there is a cache."""
-    # Errors of programs whose ops are checked one by one name the script's lines.
-    directory = None if device.float_checks else executable_cache.current()
+    directory = _cache_of(device)
     if directory is None:
-        program = _lowered(library, call, request, device)
+        program = _lowered(library, call, request, device, runs=_is_kept(device) or not device.compiles_only)
         _keep(request, device, program.plan)
         return program, ""
     key = cached_programs.key_of(library, request, device)
@@ -91,8 +91,18 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
     return cached_programs.named(program, key.functions, key.feeds, key), "miss"
 
 
-def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Program:
-    made = lowered(library, call, request, device)
+def _cache_of(device: IpuDevice) -> executable_cache.Directory | None:
+    """Where programs are kept. Not those whose ops are checked one by one: their errors name the script's lines."""
+    return None if device.float_checks or study.active() else executable_cache.current()
+
+
+def _is_kept(device: IpuDevice) -> bool:
+    """Whether a configuration asks for files of programs besides."""
+    return bool(device.options.serialization_folder) and not study.active()
+
+
+def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice, runs: bool = True) -> Program:
+    made = lowered(library, call, request, device, runs=runs)
     engine = needs_engine(request, made.counted)
     shapes = made.by_xla.result_shapes
     return Program(answer_of(made.runs), made.by_xla.programs, engine, made.plan, made.run_log, made.details, shapes)
@@ -100,12 +110,13 @@ def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuD
 
 def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:
     """A program that is not run here; a process that runs it finds it in the executable cache."""
-    directory, cache, key = None if device.float_checks else executable_cache.current(), "", None
+    directory, cache, key = _cache_of(device), "", None
     if directory is not None:
         key = cached_programs.key_of(library, request, device)
         cache = "miss" if directory.read(key.text) is None else "hit"
     # Lowered also where it is kept: only that tells the shapes of its results.
-    counted, by_xla, runs, plan, *_ = lowered(library, call, request, device, compiles=cache != "hit")
+    is_written = cache == "miss" or _is_kept(device)
+    counted, by_xla, runs, plan, *_ = lowered(library, call, request, device, cache != "hit", is_written)
     engine, shapes = needs_engine(request, counted), by_xla.result_shapes
     program = Program(answer_of(runs), by_xla.programs, engine, plan, result_shapes=shapes)
     if not program.needs_engine:

@@ -66,7 +66,14 @@ class Profiled(NamedTuple):
     details: EventDetails
 
 
-def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice, compiles: bool = True) -> Lowered:
+def lowered(
+    library: Library,
+    call: Call,
+    request: ProgramRequest,
+    device: IpuDevice,
+    compiles: bool = True,
+    runs: bool = True,
+) -> Lowered:
     """Lowers a program, plans its memory, and settles how it runs.
 
     Args:
@@ -75,8 +82,9 @@ def lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDe
         request: the traced function and its arguments.
         device: where it runs.
         compiles: whether Graphcore would compile it now; one that it has in its cache gets no profile.
+        runs: whether it may run, here or where a file of it goes. Else one of its replicas is enough.
     """
-    return _Lowering(library, call, request, device, compiles).run()
+    return _Lowering(library, call, request, device, compiles, runs).run()
 
 
 def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> Profiled:
@@ -93,9 +101,15 @@ def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuD
 
 class _Lowering:
     def __init__(
-        self, library: Library, call: Call, request: ProgramRequest, device: IpuDevice, compiles: bool = True
+        self,
+        library: Library,
+        call: Call,
+        request: ProgramRequest,
+        device: IpuDevice,
+        compiles: bool = True,
+        runs: bool = True,
     ) -> None:
-        self._library, self._call, self._device = library, call, device
+        self._library, self._call, self._device, self._runs = library, call, device, runs
         is_rounded = not request.single_op and stochastic_rounding.is_rounded(request, bool(device.rounding))
         if is_rounded and Rounding.COMMON_ONLY in device.rounding and device.num_ipus > 1:
             request = stochastic_rounding.common_only(request)
@@ -174,7 +188,7 @@ class _Lowering:
 
     def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
         """Lowers another form of the program, which will not run, for so many IPUs."""
-        return lower(self._library, self._call, request, ipus, chunks=False)
+        return lower(self._library, self._call, request, ipus, chunks=False, runs=False)
 
     def _lower(self, chunks: bool) -> LoweredProgram:
         device = self._device
@@ -188,6 +202,7 @@ class _Lowering:
             device.selection_order,
             chunks,
             group_size,
+            self._runs,
         )
 
     def _by_kernels(

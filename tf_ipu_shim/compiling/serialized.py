@@ -32,7 +32,7 @@ _RESULT = "XLA_Retvals"  # what Graphcore's TensorFlow calls a result
 
 
 def write(library: Library, request: ProgramRequest, device: IpuDevice, program: cached_programs.Program) -> None:
-    """Writes a program's files where the configuration asks for them.
+    """Writes a program's files where the configuration says, which asks for them.
 
     Those that cannot be written are a line in the log: the program runs all the same.
 
@@ -42,7 +42,7 @@ def write(library: Library, request: ProgramRequest, device: IpuDevice, program:
         device: where it runs, whose configuration names the directory.
         program: what it was lowered to.
     """
-    if not device.options.serialization_folder or not program.needs_engine:
+    if not program.needs_engine:
         return
     folder = pathlib.Path(device.options.serialization_folder)
     key = cached_programs.key_of(library, request, device)

@@ -58,6 +58,7 @@ def lower(
     order: str = "AUTO",
     chunks: bool = True,
     statistics_group: int = 1,
+    runs: bool = True,
 ) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops.
 
@@ -70,6 +71,7 @@ def lower(
         order: in which order shards take the IPUs, one of `machine.selection.ORDERS`.
         chunks: whether loops may run several iterations in one XLA program.
         statistics_group: replicas that share the statistics of batch normalisation.
+        runs: whether it may run. What is only looked at has the first of its replicas alone: they are all alike.
 
     Raises:
         InvalidArgumentError: XLA cannot compile an op, or calls stand in each other too deep.
@@ -110,13 +112,13 @@ def lower(
         split_loops(functions, placer)
     programs: dict[bytes, function_pb2.FunctionDef] = {}
     emissions = []
-    for replica in all_replicas:
+    for replica in all_replicas if runs else all_replicas[:1]:
         own = replicas.functions_of(functions, replica)
         placement = (placer if own is functions else Placer(own, replica.shards, line_of=line_of)).place(own.entry)
         emissions.append(_emit(call, request, own, placement, replica, programs, plans))
     compiled = [program for emission in emissions for program in emission.emitter.compiled]
     refuse_uncompilable(plugin, Diagnostics(call), functions, compiled)
-    program = _joined(request, emissions)
+    program = _joined(request, emissions, len(all_replicas))
     program.sent = sent
     if functions.with_ops(frozenset({vocabulary.SEND_TO_HOST})):
         step_sends.join_step(program)
@@ -158,8 +160,8 @@ def _emit(
     return _Emission(name, made, traced, emitter, graph, _variable_ipus(graph, placement, replica))
 
 
-def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgram:
-    """The program of all replicas, and the op that runs it."""
+def _joined(request: ProgramRequest, emissions: list[_Emission], count: int) -> LoweredProgram:
+    """The program of so many replicas, and the op that runs those that are emitted."""
     first = emissions[0]
     program = LoweredProgram(
         node_def_pb2.NodeDef(name=request.name, device=_device_of(request)),
@@ -176,7 +178,8 @@ def _joined(request: ProgramRequest, emissions: list[_Emission]) -> LoweredProgr
     program.chunked_loops = first.emitter.chunked_loops
     if planned is not None:
         program.planned_functions, program.planned_clusters = planned.functions, planned.clusters
-    if len(emissions) > 1:
+    program.replicas = count
+    if count > 1:
         _run_replicas(program, request, emissions)
     elif not _run_single_launch(program, first):
         _run_function(program, first.name, request.arg_types, first.graph)
@@ -191,7 +194,7 @@ def _run_function(program: LoweredProgram, name: str, types: Sequence[int], grap
 def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: list[_Emission]) -> None:
     """Has the program's op run the function of each replica, with its own copies of variables, at the same time."""
     first, replica = emissions[0], emissions[0].emitter.replica
-    program.replicas, program.shards, program.first_replica = len(emissions), replica.shards, first.name
+    program.shards, program.first_replica = replica.shards, first.name
     variables = [index for index, ipu in enumerate(first.variable_ipus) if ipu >= 0]
     names = [list(first.graph.arguments)[index] for index in variables]
     called, each = f"{first.name}_replicas", [emission.name for emission in emissions]
