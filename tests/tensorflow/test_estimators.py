@@ -202,6 +202,21 @@ def test_compile_summaries_of_older_sdks(tmp_path, monkeypatch):
         IPURunConfig(compile_summary=True)
 
 
+@pytest.mark.parametrize("release", [None, "2.1", "2.2"])
+def test_options_of_older_sdks(release, monkeypatch):
+    """What `create_ipu_config` gives can only be of SDK 2.1 and older, unless a newer one is asked for."""
+    options = ipu.utils.auto_select_ipus(ipu.utils.create_ipu_config(), 2)
+    if release:
+        monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    if release == "2.2":
+        with pytest.raises(TypeError, match="ipu_options must be an IPUConfig instance. Received IpuOptions"):
+            IPURunConfig(ipu_options=options, num_replicas=2)
+        return
+    assert IPURunConfig(ipu_options=options, num_replicas=2).ipu_options is options
+    with pytest.raises(ValueError, match="`IpuOptions` configured with 2 devices"):
+        IPURunConfig(ipu_options=options)
+
+
 @pytest.mark.parametrize("release", ["1.3", "1.4", "2.1", "2.5", "3.4"])
 def test_copies_of_what_estimators_are_told(release, monkeypatch):
     """Estimators copy their configuration, whose positional arguments have another order in each of these releases."""
