@@ -88,10 +88,18 @@ def test_selection_by_id():
     assert [devices.get(ordinal).physical_ipus for ordinal in range(2)] == [(1,), (5, 7)]
 
 
-@pytest.mark.parametrize("number", [0, 3, 32])
-def test_numbers_that_no_device_has(number):
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (0, "Ask for 1 or more."),
+        (3, "Ask for 4: a program may leave"),
+        (32, "TF_IPU_SHIM_SYSTEM=pod32 has 32 IPUs."),
+        (600, "No system that is simulated has more."),
+    ],
+)
+def test_numbers_that_no_device_has(number, advice):
     with pytest.raises(
-        tf.errors.FailedPreconditionError, match=f"^Unsupported number of IPUs requested.* {number} IPUs"
+        tf.errors.FailedPreconditionError, match=f"^Unsupported number of IPUs requested.* {number} IPUs.*{advice}"
     ):
         configured(auto_select_ipus=number)
     assert devices.configured() is None

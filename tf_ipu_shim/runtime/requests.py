@@ -51,9 +51,23 @@ def _by_count(ordinal: int, num_ipus: int, options: Any, system: systems.System)
             None,
             f"Unsupported number of IPUs requested - could not find an IPU device with {num_ipus} IPUs for the "
             f"TensorFlow virtual device /device:IPU:{ordinal}. Use `tf-ipu info -l` to list the devices of the system: "
-            f"those of {system.name} have {', '.join(map(str, sizes))} IPUs.",
+            f"those of {system.name} have {', '.join(map(str, sizes))} IPUs. {_enough_ipus(num_ipus, sizes, system)}",
         )
     return device
+
+
+def _enough_ipus(wanted: int, sizes: list[int], system: systems.System) -> str:
+    """What to ask for instead, or where there are so many IPUs of this chip."""
+    if wanted < 1:
+        return "Ask for 1 or more."
+    if wanted < sizes[-1]:
+        larger = next(size for size in sizes if size > wanted)
+        return f"Ask for {larger}: a program may leave some of its IPUs unused."
+    others = [one for one in systems.SYSTEMS.values() if one.chip == system.chip and one.num_ipus >= wanted]
+    if not others:
+        return "No system that is simulated has more."
+    least = min(others, key=lambda one: one.num_ipus)
+    return f"Simulate a larger system: {systems.ENVIRONMENT_VARIABLE}={least.name} has {least.num_ipus} IPUs."
 
 
 def _by_id(ordinal: int, index: int, options: Any, system: systems.System) -> IpuDevice:
