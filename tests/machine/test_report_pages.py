@@ -9,10 +9,11 @@ import pytest
 
 from tf_ipu_shim.cli import profile as command
 from tf_ipu_shim.cli import report as run_options
+from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
-from tf_ipu_shim.reports import collect, page, placed, trace, writer
+from tf_ipu_shim.reports import collect, page, placed, settings, trace, writer
 
 CHIP = CHIPS["gc200"]
 ADD = 185  # cycles of 1000 numbers: 32 a tile, three vectors a worker
@@ -100,23 +101,31 @@ def asked(*words):
 
 def test_a_runner_asks_for_profiles_beside_what_is_set(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"debug.trace": "true", "autoReport.all": "false"}')
-    options = asked("--profile", str(tmp_path))
+    monkeypatch.setenv(settings.DIRECTORY_VARIABLE, "")  # is put back after the test
+    options = asked("--profile", str(tmp_path / "kept"))
     assert run_options.problem(options) is None
     run_options.begin(options)
-    assert json.loads(os.environ["POPLAR_ENGINE_OPTIONS"]) == {
-        "debug.trace": "true",
-        "autoReport.all": "true",
-        "autoReport.directory": str(tmp_path),
-    }
+    own = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "own")}
+    runs = {"autoReport.executionProfileProgramRunCount": "7"}
+    asked_for = settings.all_settings({**engine_options.current(), **runs})
+    assert asked_for == (settings.ReportSettings(tmp_path / "kept", graph=True, execution=True, runs=7),)
+    both = settings.all_settings({**own, **runs, "autoReport.outputExecutionProfile": "false"})
+    assert both == (
+        settings.ReportSettings(tmp_path / "kept", graph=True, execution=True, runs=7),
+        settings.ReportSettings(tmp_path / "own", graph=True, execution=False, runs=7),
+    )
+    assert len(settings.all_settings({**own, "autoReport.directory": f"{tmp_path}/own/../kept"})) == 1
+    tmp_path = tmp_path / "kept"
     writer.write(profile(), writer.make_folder(tmp_path, "train"))
     run_options.write(options)
     assert re.fullmatch(r"Profile: .*__train/profile.pop\n", capsys.readouterr().err)
 
 
 def test_without_profiles_nothing_is_set(monkeypatch):
-    monkeypatch.delenv("POPLAR_ENGINE_OPTIONS", raising=False)
+    monkeypatch.delenv(settings.DIRECTORY_VARIABLE, raising=False)
     run_options.begin(asked())
-    assert "POPLAR_ENGINE_OPTIONS" not in os.environ
+    assert settings.DIRECTORY_VARIABLE not in os.environ
+    assert settings.all_settings({}) == ()
 
 
 def test_options_that_cannot_be_read_stop_it_at_once(monkeypatch, tmp_path):

@@ -99,11 +99,19 @@ class PipelineTimetable:
         )
 
     def _slot(self, stage: int, mini_batch: int, backward: bool) -> int:
-        step = 2 * self.stages - 1 - stage if backward else stage
+        return self.first_slot(stage, backward) + self.between * mini_batch
+
+    def first_slot(self, stage: int, backward: bool) -> int:
+        """The slot of a stage's first mini-batch."""
+        return 2 * self.stages - 1 - stage if backward else stage
+
+    @property
+    def between(self) -> int:
+        """Slots from one mini-batch of a stage to the next."""
         directions = 2 if self.training else 1
         if self.schedule == "Sequential":
-            return directions * self.stages * mini_batch + step
-        return (directions if self.schedule == "Interleaved" else 1) * mini_batch + step
+            return directions * self.stages
+        return directions if self.schedule == "Interleaved" else 1
 
 
 def multiple_of(schedule: str, stages: int, training: bool) -> int:

@@ -55,8 +55,7 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
     own, directory = settings_of(options), os.environ.get(DIRECTORY_VARIABLE)
     if not directory:
         return (own,) if own else ()
-    runs = own.runs if own else DEFAULT_RUNS
-    outside = ReportSettings(pathlib.Path(directory), graph=True, execution=True, runs=runs)
+    outside = ReportSettings(pathlib.Path(directory), graph=True, execution=True, runs=_runs(options))
     if own is None or own.directory.resolve() == outside.directory.resolve():
         return (outside,)
     return (outside, own)
@@ -81,10 +80,14 @@ def settings_of(options: Mapping[str, str]) -> ReportSettings | None:
     if not graph and not execution:
         return None
     directory = pathlib.Path(options.get(engine_options.REPORT_DIRECTORY) or ".")
+    return ReportSettings(directory, graph, execution, _runs(options))
+
+
+def _runs(options: Mapping[str, str]) -> int:
     text = options.get(engine_options.REPORT_RUNS, str(DEFAULT_RUNS))
     if not text.isascii() or not text.isdigit():
         raise ValueError(f"{engine_options.REPORT_RUNS} is {text!r}; it must be a number of runs, such as '10'.")
-    return ReportSettings(directory, graph, execution, int(text))
+    return int(text)
 
 
 def _wanted(options: Mapping[str, str]) -> tuple[bool, bool]:

@@ -6,6 +6,8 @@ vertices      cycles of a tile's vertices: PopLibs' published formulas
 products      matrix products and convolutions: a plan over the tiles, and its cycles
 library_calls what products need beside the tensors
 phases        a computation as syncs, exchanges and compute sets of one chip
+entry         a node of the tree below
+io_overlap    copies of feeds with the host, beside what an iteration computes
 timeline      a program as a tree of these, with the time each begins: who waits for whom
 
 `docs/machine_model.md` has the sources, and published figures beside these.
@@ -14,11 +16,12 @@ timeline      a program as a tree of these, with the time each begins: who waits
 from __future__ import annotations
 
 from tf_ipu_shim.machine.cycles.computation import KINDS, Computation, Meeting
+from tf_ipu_shim.machine.cycles.entry import Entry, Slots
 from tf_ipu_shim.machine.cycles.library_calls import largest_call
 from tf_ipu_shim.machine.cycles.phases import ERROR_FACTORS, Phase, phases_of
 from tf_ipu_shim.machine.cycles.planning import Planning, PlanningError
 from tf_ipu_shim.machine.cycles.products import ProductPlan, plan_product
-from tf_ipu_shim.machine.cycles.timeline import Entry, Timeline, timeline_of
+from tf_ipu_shim.machine.cycles.timeline import Timeline, timeline_of
 
 __all__ = [
     "ERROR_FACTORS",
@@ -30,6 +33,7 @@ __all__ = [
     "Planning",
     "PlanningError",
     "ProductPlan",
+    "Slots",
     "Timeline",
     "largest_call",
     "phases_of",

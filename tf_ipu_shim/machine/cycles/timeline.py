@@ -11,43 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles import io_overlap
 from tf_ipu_shim.machine.cycles.computation import Computation, Meeting
+from tf_ipu_shim.machine.cycles.entry import Entry, Slots
+from tf_ipu_shim.machine.cycles.io_overlap import Aside
 from tf_ipu_shim.machine.cycles.phases import Phase, host_cycles, phases_of
 from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
-
-
-@dataclasses.dataclass
-class Entry:
-    """One node of the tree.
-
-    Args:
-        kind: `"step"`: an op; `"sync"`, `"exchange"`, `"compute"`, `"host"`, `"links"`: what an IPU does for one;
-            `"loop"`, `"branch"`, `"part"`: what holds others.
-        name: of the op, or of the compute set or copy in full.
-        ipus: where.
-        start: cycle at which it begins, in the first run of what it is in.
-        cycles: of one run, loops with all their iterations.
-        times: how often a loop runs its parts; 1 for all else.
-        phase: what it does, of a leaf.
-        computation: what it is for.
-        steps: each block that its step is in, with the step's number there; none for parts and phases.
-        children: in the order in which they run.
-        exact: whether the number of iterations is known.
-    """
-
-    kind: str
-    name: str
-    ipus: tuple[int, ...]
-    start: int
-    cycles: int = 0
-    times: float = 1.0
-    phase: Phase | None = None
-    computation: Computation | None = None
-    steps: tuple[tuple[Block, int], ...] = ()
-    children: list[Entry] = dataclasses.field(default_factory=list)
-    exact: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,19 +69,26 @@ def timeline_of(
         >>> timeline_of({0: block}, CHIPS["gc200"], 1).cycles
         185
     """
-    clock = _Clock(chip, num_ipus, replicas)
+    clock = _Clock(blocks, chip, num_ipus, replicas)
     entries, ends, busy = clock.run(blocks, 0)
     return Timeline(entries, max(ends.values(), default=0), busy)
 
 
 class _Clock:
-    def __init__(self, chip: Chip, num_ipus: int, replicas: int) -> None:
+    def __init__(self, blocks: Mapping[int, Block], chip: Chip, num_ipus: int, replicas: int) -> None:
         self._chip = chip
+        self._computing = io_overlap.chips_that_compute(blocks, chip)
+        self._is_alone = len(blocks) == 1
         self._num_ipus = max(num_ipus, 1)
         self._replicas = replicas
 
-    def run(self, blocks: Mapping[int, Block], start: int) -> tuple[list[Entry], dict[int, int], dict[int, float]]:
-        """Runs blocks together: their entries, when each IPU ends, how long each is busy."""
+    def run(
+        self, blocks: Mapping[int, Block], start: int, aside: Aside | None = None
+    ) -> tuple[list[Entry], dict[int, int], dict[int, float]]:
+        """Runs blocks together: their entries, when each IPU ends, how long each is busy.
+
+        Copies of feeds with the host are left to `aside`, where there is one.
+        """
         orders = {ipu: order_of(block) for ipu, block in blocks.items()}
         now = dict.fromkeys(blocks, start)
         busy = dict.fromkeys(blocks, 0.0)
@@ -136,11 +114,12 @@ class _Clock:
                         at[other] += 1
                     ready.extend(other for other in here if other != ipu)
                     continue
-                entry = self._alone(ipu, block, number, now[ipu])
+                entry = self._alone(ipu, block, number, now[ipu], aside)
                 if entry is not None:
                     entries.append(entry)
-                    now[ipu] += entry.cycles
-                    busy[ipu] += entry.cycles
+                    end = entry.start + entry.cycles
+                    busy[ipu] += end - now[ipu]  # it waits for its own copies alone
+                    now[ipu] = end
                 at[ipu] += 1
         if waiting:
             names = sorted(blocks[ipu].steps[number].owner for here in waiting.values() for ipu, number in here.items())
@@ -148,31 +127,37 @@ class _Clock:
         entries.sort(key=lambda entry: (entry.start, entry.ipus))
         return entries, now, busy
 
-    def _alone(self, ipu: int, block: Block, number: int, start: int) -> Entry | None:
+    def _alone(self, ipu: int, block: Block, number: int, start: int, aside: Aside | None) -> Entry | None:
         step = block.steps[number]
         if step.inside and not isinstance(step.work, Computation):  # blocks of one IPU, one after the other
             entries, end = [], start
             for inner in step.inside:
-                inside, ends, _ = self.run({ipu: inner}, end)
+                inside, ends, _ = self.run({ipu: inner}, end, aside)
                 entries.extend(inside)
                 end = ends[ipu]
             return Entry("part", step.owner, (ipu,), start, end - start, steps=((block, number),), children=entries)
         if step.work is None:
             return None
-        phases = self._phases(step.work)
+        phases = self._phases(step.work, ipu)
         if not phases:
             return None
+        if aside is not None:
+            start, phases = aside.left(ipu, block, number, start, phases)
         entry = Entry("step", step.owner, (ipu,), start, computation=step.work, steps=((block, number),))
         for phase in phases:
             name = (step.work.name or step.owner) + phase.name
             entry.children.append(Entry(phase.kind, name, (ipu,), start + entry.cycles, phase.cycles, phase=phase))
             entry.cycles += phase.cycles
+        if aside is not None:
+            aside.ended(entry)
         return entry
 
-    def _phases(self, computation: Computation) -> Sequence[Phase]:
+    def _phases(self, computation: Computation, ipu: int) -> Sequence[Phase]:
         if computation.kind == "collective":
             return self._collective(computation)
-        return phases_of(computation, self._chip)
+        if computation.kind == "feed":
+            return phases_of(computation, self._chip)
+        return phases_of(computation, self._computing.get(ipu, self._chip))
 
     def _collective(self, computation: Computation) -> list[Phase]:
         """A sum over replicas: see `links.sum_seconds`."""
@@ -203,13 +188,15 @@ class _Clock:
             kind, steps[first].owner, tuple(sorted(here)), start, 0, meeting.times, steps=_steps(blocks, here)
         )
         entry.exact = meeting.counted
+        if io_overlap.overlaps(meeting, steps.values(), self._is_alone):
+            return self._beside_feeds(entry, steps, meeting, now, busy)
         each = self._parts_of(entry, steps, start, meeting)
         inside_busy: Mapping[int, float]
         if meeting.branches:  # which one runs is not known: the longest
             entry.cycles, inside_busy = max(each, key=_length, default=(0, {}))
         else:
             once, inside_busy = sum(length for length, _ in each), _sum(inside for _, inside in each)
-            entry.cycles = round(self._loop_cycles(meeting, once, inside_busy))
+            entry.cycles = self._loop_cycles(entry, meeting, once, inside_busy)
         for one in here:
             now[one] = start + entry.cycles
             busy[one] += inside_busy.get(one, 0.0) * (1 if meeting.branches else meeting.times)
@@ -232,21 +219,68 @@ class _Clock:
             begin += 0 if meeting.branches else length
         return each
 
+    def _beside_feeds(
+        self, entry: Entry, steps: Mapping[int, Step], meeting: Meeting, now: dict[int, int], busy: dict[int, float]
+    ) -> Entry:
+        """A loop whose copies of feeds with the host go on beside what its iterations compute."""
+        inner = {ipu: body for ipu, step in steps.items() if (body := io_overlap.body_of(step)) is not None}
+        if meeting.schedule:
+            cycles, inside_busy = self._iteration(entry, inner, entry.start, True, True)
+            lead, last = (io_overlap.host_cycles(inner.values(), self._chip, loads) for loads in (True, False))
+            entry.cycles = self._loop_cycles(entry, meeting, cycles, inside_busy, lead) + lead + last
+            for ipu in steps:
+                now[ipu] = entry.start + entry.cycles
+                busy[ipu] += inside_busy.get(ipu, 0.0) * meeting.times
+            return entry
+        # The first iteration and the last one stand outside of the loop, as Graphcore's compiler has it.
+        ((ipu, block),) = inner.items()
+        entry.kind, entry.times, times = "part", 1.0, int(meeting.times)
+        end = entry.start
+        entry.children, end = io_overlap.copies(block, ipu, end, self._chip, loads=True)
+        end += self._iteration(entry, inner, end, True, False)[0]
+        if times > 2:
+            loop = Entry("loop", entry.name, entry.ipus, end, 0, times - 2)
+            loop.cycles = self._iteration(loop, inner, end, True, True)[0] * (times - 2)
+            entry.children.append(loop)
+            end += loop.cycles
+        end += self._iteration(entry, inner, end, False, True)[0]
+        stores, end = io_overlap.copies(block, ipu, end, self._chip, loads=False)
+        entry.children += stores
+        entry.cycles = end - entry.start
+        now[ipu] = end
+        busy[ipu] += entry.cycles
+        return entry
+
+    def _iteration(
+        self, entry: Entry, inner: Mapping[int, Block], begin: int, loads: bool, stores: bool
+    ) -> tuple[int, dict[int, float]]:
+        """Adds an iteration with its copies beside; gives its length, and how long each IPU is busy in it."""
+        aside = Aside(inner, self._chip, begin, loads, stores)
+        children, ends, busy = self.run(inner, begin, aside)
+        copies, spans = aside.placed()
+        length = max(*ends.values(), *(one.start + one.cycles for one in copies), begin) - begin
+        busy = {ipu: max(cycles, spans[ipu]) for ipu, cycles in busy.items()}
+        children = sorted([*children, *copies], key=lambda one: one.start)
+        entry.children.append(Entry("part", f"{entry.name} 1", entry.ipus, begin, length, children=children))
+        return length, busy
+
     @staticmethod
-    def _loop_cycles(meeting: Meeting, once: int, busy: Mapping[int, float]) -> float:
+    def _loop_cycles(entry: Entry, meeting: Meeting, once: int, busy: Mapping[int, float], lead: int = 0) -> int:
         """All iterations. A pipeline's stages work side by side: a slot lasts as long as its busiest IPU.
 
         Grouped: an IPU does all its stages in a slot, forward and backward. Interleaved: one direction of the two in
         a slot. Sequential: one stage of all at a time, as the program stands.
         """
+        directions = 2 if meeting.training else 1
         if meeting.schedule == "Grouped":
-            slots = meeting.times + (2 * meeting.stages if meeting.training else meeting.stages) - 1
-            return slots * max(busy.values(), default=0.0)
-        if meeting.schedule == "Interleaved":
-            directions = 2 if meeting.training else 1
-            slots = directions * meeting.times + directions * meeting.stages - directions
-            return slots * max(busy.values(), default=0.0) / directions
-        return meeting.times * once
+            count, slot = meeting.times + directions * meeting.stages - 1, max(busy.values(), default=0.0)
+        elif meeting.schedule == "Interleaved":
+            count = directions * (meeting.times + meeting.stages - 1)
+            slot = max(busy.values(), default=0.0) / directions
+        else:
+            return round(meeting.times * once)
+        entry.slots = Slots(meeting.schedule, meeting.stages, meeting.training, slot, lead)
+        return round(count * slot)
 
     def _exchange(
         self,

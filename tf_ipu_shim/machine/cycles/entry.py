@@ -1,0 +1,62 @@
+"""A node of the tree of what IPUs do."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+from tf_ipu_shim.machine.cycles.computation import Computation
+from tf_ipu_shim.machine.cycles.phases import Phase
+from tf_ipu_shim.machine.memory.description import Block
+
+
+class Slots(NamedTuple):
+    """How the mini-batches of a pipeline follow each other.
+
+    Args:
+        schedule: `"Grouped"` or `"Interleaved"`.
+        stages: its forward stages.
+        training: whether it has backward stages.
+        cycles: of a slot, as long as the busiest IPU is at work in it.
+        lead: cycles before the first slot, in which the first elements come from the host.
+    """
+
+    schedule: str
+    stages: int
+    training: bool
+    cycles: float
+    lead: int = 0
+
+
+@dataclasses.dataclass
+class Entry:
+    """One node of the tree.
+
+    Args:
+        kind: `"step"`: an op; `"sync"`, `"exchange"`, `"compute"`, `"host"`, `"links"`: what an IPU does for one;
+            `"loop"`, `"branch"`, `"part"`: what holds others.
+        name: of the op, or of the compute set or copy in full.
+        ipus: where.
+        start: cycle at which it begins, in the first run of what it is in.
+        cycles: of one run, loops with all their iterations.
+        times: how often a loop runs its parts; 1 for all else.
+        phase: what it does, of a leaf.
+        computation: what it is for.
+        steps: each block that its step is in, with the step's number there; none for parts and phases.
+        children: in the order in which they run.
+        exact: whether the number of iterations is known.
+        slots: how the mini-batches of a pipeline's loop follow each other; None for all else, and under Sequential.
+    """
+
+    kind: str
+    name: str
+    ipus: tuple[int, ...]
+    start: int
+    cycles: int = 0
+    times: float = 1.0
+    phase: Phase | None = None
+    computation: Computation | None = None
+    steps: tuple[tuple[Block, int], ...] = ()
+    children: list[Entry] = dataclasses.field(default_factory=list)
+    exact: bool = True
+    slots: Slots | None = None

@@ -1,0 +1,171 @@
+"""Copies of feeds with the host that go on beside what a loop computes, where feeds have tiles of their own.
+
+While an iteration computes, the I/O tiles send what the one before gave, and then receive the element of the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles.computation import Computation, Meeting
+from tf_ipu_shim.machine.cycles.entry import Entry
+from tf_ipu_shim.machine.cycles.phases import Phase, phases_of
+from tf_ipu_shim.machine.memory.description import Block, Step
+
+FEED = "feed"
+HOST = "host"
+
+
+def overlaps(meeting: Meeting, steps: Iterable[Step], is_alone: bool) -> bool:
+    """Whether a loop's copies go on beside its iterations.
+
+    That is published of programs of one IPU and of pipelines under Grouped; it takes two iterations, known to come.
+
+    Args:
+        meeting: of the loop.
+        steps: the loop on each IPU.
+        is_alone: whether the program has one IPU.
+
+    Source: docs/facts.md, section "I/O tiles".
+    """
+    if meeting.branches or not meeting.counted or meeting.times < 2 or meeting.times != int(meeting.times):
+        return False
+    if meeting.schedule != "Grouped" and (meeting.schedule or not is_alone):
+        return False
+    bodies = [body_of(step) for step in steps]
+    return None not in bodies and any(next(_feeds(body), None) for body in bodies if body is not None)
+
+
+def body_of(step: Step) -> Block | None:
+    """What a counted loop runs on an IPU; None where that is not one function beside the condition."""
+    parts = step.work.parts or range(len(step.inside))
+    bodies = [block for part, block in zip(parts, step.inside) if part != step.work.condition]
+    return bodies[0] if len(bodies) == 1 else None
+
+
+def chips_that_compute(blocks: Mapping[int, Block], chip: Chip) -> dict[int, Chip]:
+    """The chip with those tiles alone that compute, for each IPU whose feeds have tiles of their own."""
+    found = {}
+    for ipu, block in blocks.items():
+        tiles = {step.work.sizes[1] for step in _all_steps(block) if _is_feed(step)}
+        if tiles:
+            found[ipu] = chip.with_tiles(chip.tiles - max(tiles))
+    return found
+
+
+def host_cycles(blocks: Iterable[Block], chip: Chip, loads: bool) -> int:
+    """Cycles of an iteration's copies from the host, or to it, on the IPU that has most of them."""
+    return max(sum(cycles for _, _, cycles in _copies(block, chip, loads)) for block in blocks)
+
+
+def copies(block: Block, ipu: int, begin: int, chip: Chip, loads: bool) -> tuple[list[Entry], int]:
+    """The copies of an iteration one after the other, and when they end.
+
+    Args:
+        block: the iteration.
+        ipu: where.
+        begin: cycle at which the first begins.
+        chip: of the IPU.
+        loads: whether those from the host are meant, else those to it.
+    """
+    found = []
+    for within, number, cycles in _copies(block, chip, loads):
+        found.append(_entry(within, number, ipu, begin, chip))
+        begin += cycles
+    return found, begin
+
+
+class Aside:
+    """The copies of one iteration, beside what it computes.
+
+    Args:
+        blocks: the iteration, on each IPU.
+        chip: of all IPUs.
+        begin: cycle at which it begins.
+        loads: whether there is an iteration after it, whose elements come from the host.
+        stores: whether there is one before it, whose results go to the host.
+
+    """
+
+    def __init__(self, blocks: Mapping[int, Block], chip: Chip, begin: int, loads: bool, stores: bool) -> None:
+        self._blocks, self._chip, self._begin = blocks, chip, begin
+        self._loads, self._stores = loads, stores
+        self._sent = {ipu: host_cycles([block], chip, loads=False) if stores else 0 for ipu, block in blocks.items()}
+        self._begins: dict[int, int] = {}
+        self._handed_on: dict[int, int] = {}
+
+    def left(
+        self, ipu: int, block: Block, number: int, start: int, phases: Sequence[Phase]
+    ) -> tuple[int, Sequence[Phase]]:
+        """When a step begins, and what of it is left for the tiles that compute.
+
+        What an iteration gives goes to the I/O tiles when these have sent what the one before gave.
+        """
+        self._begins.setdefault(ipu, start)
+        step = block.steps[number]
+        if not _is_feed(step):
+            return start, phases
+        if step.work.sizes[0] < 0:
+            start = max(start, self._begins[ipu] + self._sent[ipu])
+        return start, [phase for phase in phases if phase.kind != HOST]
+
+    def ended(self, entry: Entry) -> None:
+        """Notes when the I/O tiles have handed on an element."""
+        if entry.computation is not None and entry.computation.kind == FEED and entry.computation.sizes[0] > 0:
+            (ipu,) = entry.ipus
+            self._handed_on[ipu] = entry.start + entry.cycles
+
+    def placed(self) -> tuple[list[Entry], dict[int, int]]:
+        """The copies, and how long each IPU is at work until the end of its own, when all else has run."""
+        entries: list[Entry] = []
+        spans = {}
+        for ipu, block in self._blocks.items():
+            begin = at = self._begins.get(ipu, self._begin)
+            for loads in (one for one in (False, True) if (self._loads if one else self._stores)):
+                at = max(at, self._handed_on.get(ipu, at)) if loads else at
+                found, at = copies(block, ipu, at, self._chip, loads)
+                entries += found
+            spans[ipu] = at - begin
+        return entries, spans
+
+
+def _entry(block: Block, number: int, ipu: int, begin: int, chip: Chip) -> Entry:
+    step = block.steps[number]
+    phase = _host_phase(step.work, chip)
+    name = step.work.name or step.owner
+    made = Entry("step", step.owner, (ipu,), begin, phase.cycles, computation=step.work, steps=((block, number),))
+    made.children = [Entry(HOST, name, (ipu,), begin, phase.cycles, phase=phase)]
+    return made
+
+
+def _copies(block: Block, chip: Chip, loads: bool) -> Iterator[tuple[Block, int, int]]:
+    for within, number in _feeds(block):
+        work = within.steps[number].work
+        if work.sizes[0] and (work.sizes[0] > 0) == loads:
+            yield within, number, _host_phase(work, chip).cycles
+
+
+def _host_phase(work: Computation, chip: Chip) -> Phase:
+    return next(phase for phase in phases_of(work, chip) if phase.kind == HOST)
+
+
+def _feeds(block: Block) -> Iterator[tuple[Block, int]]:
+    """The feeds of an iteration, those in loops and branches of it left out."""
+    for number, step in enumerate(block.steps):
+        if _is_feed(step):
+            yield block, number
+        elif step.inside and step.work is None:
+            for inner in step.inside:
+                yield from _feeds(inner)
+
+
+def _all_steps(block: Block) -> Iterator[Step]:
+    for step in block.steps:
+        yield step
+        for inner in step.inside:
+            yield from _all_steps(inner)
+
+
+def _is_feed(step: Step) -> bool:
+    return isinstance(step.work, Computation) and step.work.kind == FEED
