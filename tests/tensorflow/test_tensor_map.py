@@ -12,6 +12,7 @@ from tf_ipu_shim.ipu import (
     ipu_infeed_queue,
     ipu_outfeed_queue,
     loops,
+    pipelining_ops,
     scopes,
     test_utils,
 )
@@ -188,3 +189,38 @@ def test_a_program_that_is_given_nothing_but_a_feed_is_compiled(configured):
     session.run(infeed.initializer)
     [(_, rows)] = mappings(session, built)
     assert kinds(rows) == ["infeed", "multiply"] and json.dumps(rows[1].shape) == "[128]"
+
+
+@pytest.mark.parametrize("mapping", [[0, 3, 1], [2, 2, 2]])
+def test_forward_stages_of_pipelines_are_functions(configured, mapping):
+    configure, session = configured
+    configure(ipus=4)
+    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.ones([8, 8], "f")).repeat())
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    stages = [lambda x: tf.sin(tf.matmul(x, x)), lambda x: x, lambda x: tf.reduce_sum(tf.cos(x))]
+
+    def train(loss):
+        return pipelining_ops.OptimizerFunctionOutput(v1.train.GradientDescentOptimizer(0.1), loss)
+
+    def model():
+        return pipelining_ops.pipeline(
+            [lambda x: stages[0](x) * v1.get_variable("w", [8, 8], use_resource=True), *stages[1:]],
+            6,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            device_mapping=mapping,
+            optimizer_function=train,
+            name="net",
+        )
+
+    with scopes.ipu_scope("/device:IPU:0"):
+        built = ipu_compiler.compile(model)
+    session.run(infeed.initializer)
+    session.run(v1.global_variables_initializer())
+    found = dict(mappings(session, built))
+    named = [found[f"net_stage_{number}_forward"] for number in range(3)]
+    # The gradient's ops are not in it, products are shared with other stages, and the second makes nothing.
+    assert [kinds(rows) for rows in named] == [["sine", "multiply"], [], ["cosine", "reduce"]]
+    for rows, ipu in zip(named, mapping):
+        assert {tile // TILES for row in rows for tile in row.tile_ids()} <= {ipu}
+    assert not any("_stage_3" in name for name in found)

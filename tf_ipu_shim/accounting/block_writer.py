@@ -54,10 +54,11 @@ class BlockWriter:
         walk: what is known of the whole program, and what is written down of it.
         blocks: what each IPU runs in it.
         function_name: of the function; empty for the program.
+        pipeline: name of the pipeline whose mini-batch it is in; empty for none.
     """
 
-    def __init__(self, walk: Accounts, blocks: dict[int, Block], function_name: str = "") -> None:
-        self.walk, self.function_name = walk, function_name
+    def __init__(self, walk: Accounts, blocks: dict[int, Block], function_name: str = "", pipeline: str = "") -> None:
+        self.walk, self.function_name, self.pipeline = walk, function_name, pipeline
         self.blocks = blocks
         self.bound: dict[int, list[int]] = {}  # values of the walk around this one that are used on each IPU
         self.marks: dict[str, Mark] = {}  # ops of stages that are computed anew

@@ -23,8 +23,8 @@ from tf_ipu_shim.accounting.function_copies import rename
 from tf_ipu_shim.accounting.hlo import HloReader, Mapped
 from tf_ipu_shim.accounting.instructions import is_gradient
 from tf_ipu_shim.accounting.lists import infer
-from tf_ipu_shim.accounting.mapped_tensors import MappedTensors
-from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
+from tf_ipu_shim.accounting.mapped_tensors import MappedTensors, stage_computation
+from tf_ipu_shim.accounting.pipeline_memory import pipelines_in, stages_of
 from tf_ipu_shim.accounting.recomputation import marks_of
 from tf_ipu_shim.accounting.shape_inference import Known, reached
 from tf_ipu_shim.accounting.stand_ins import with_stand_ins
@@ -133,7 +133,7 @@ def _read(
         walk.marks.update(marks_of(library))
     names = walk.walk.names
     instructions = InstructionReader(module, library, names, walk.walk.plannings, ipu) if names is not None else None
-    mapped = None if walk.walk.tensors is None else _mapped(walk, walk.walk.tensors, ipu)
+    mapped = None if walk.walk.tensors is None else _mapped(walk, walk.walk.tensors, ipu, library)
     axes = {value: held.known.axis for value, held in zip(values, fed) if held.known.axis is not None}
     block, sizes = walk.blocks[ipu], walk.walk.sizes
     reader = HloReader(module, block, owner_of, instructions, walk.walk.new_key, mapped, sizes, axes)
@@ -157,8 +157,13 @@ def _read(
     ]
 
 
-def _mapped(walk: BlockWriter, tensors: MappedTensors, ipu: int) -> Mapped:
+def _mapped(walk: BlockWriter, tensors: MappedTensors, ipu: int, library: Sequence[function_pb2.FunctionDef]) -> Mapped:
+    pipelines = [walk.pipeline] if walk.pipeline else [pipeline.name for pipeline in pipelines_in(library)]
+    stages = stages_of(library) if pipelines else {}
+
     def add(instruction: Any, below: str, owner: str, function: str, product: str) -> None:
+        if owner in stages:
+            function = stage_computation(pipelines[0], stages[owner])
         tensors.instruction(instruction, below, owner, ipu, function or walk.function_name, product)
 
     return add

@@ -97,13 +97,13 @@ class FunctionWalk(BlockWriter):
         return results
 
     def _inside(
-        self, function: str, inputs: Sequence[Held], remote: Set[int] = frozenset()
+        self, function: str, inputs: Sequence[Held], remote: Set[int] = frozenset(), pipeline: str = ""
     ) -> tuple[FunctionWalk, list[Held], list[Held]]:
         """Walks through the function of a loop or branch: the walk, its arguments and its results.
 
-        Arguments whose numbers are in `remote` are in remote memory.
+        Arguments whose numbers are in `remote` are in remote memory; `pipeline` is the one whose mini-batch it is.
         """
-        inner = FunctionWalk(self.walk, {}, function)
+        inner = FunctionWalk(self.walk, {}, function, pipeline or self.pipeline)
         arguments = [
             # What a loop carries changes.
             Held(held.known._replace(literal=None), held.variable, False, held.name, {}, (self, held), index in remote)
@@ -126,7 +126,8 @@ class FunctionWalk(BlockWriter):
         }
         trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
         with self.walk.work.repeated(trips, in_chunks, pipeline.count if pipeline is not None else None):
-            body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote)
+            name = pipeline.name if pipeline is not None else ""
+            body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote, name)
             test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
         gives: dict[int, list[int]] = {}
         carried = []

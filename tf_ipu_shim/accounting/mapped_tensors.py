@@ -13,6 +13,20 @@ from tensorflow.python.framework import dtypes
 _KINDS = {"F": "FLOAT", "BF": "BFLOAT", "S": "INT", "U": "UINT", "C": "COMPLEX", "PRED": "BOOL"}
 
 
+def stage_computation(pipeline: str, stage: int) -> str:
+    """The computation that a stage's forward part is.
+
+    Args:
+        pipeline: its name.
+        stage: its number.
+
+    Example:
+        >>> stage_computation("pipeline", 1)
+        'pipeline_stage_1_forward'
+    """
+    return f"{pipeline}_stage_{stage}_forward"
+
+
 class MappedTensor(NamedTuple):
     """A tensor.
 

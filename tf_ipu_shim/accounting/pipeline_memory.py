@@ -78,3 +78,17 @@ def pipelines_in(functions: Iterable[function_pb2.FunctionDef]) -> list[Pipeline
     """The pipelines whose loops are in some functions."""
     loops = (node for function in functions for node in function.node_def if node.op in vocabulary.LOOPS)
     return [found for found in map(PipelineDescription.of, loops) if found is not None]
+
+
+def stages_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, int]:
+    """The forward stage of each op of a stage, by the op's name.
+
+    Args:
+        functions: that the ops are in.
+    """
+    return {
+        node.name: node.attr[vocabulary.STAGE_ATTRIBUTE].i
+        for function in functions
+        for node in function.node_def
+        if vocabulary.STAGE_ATTRIBUTE in node.attr
+    }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.accounting.io_tiles import IoTiles
-from tf_ipu_shim.accounting.mapped_tensors import MappedTensor
+from tf_ipu_shim.accounting.mapped_tensors import MappedTensor, stage_computation
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.chips import Chip
@@ -27,7 +27,8 @@ def tensor_map_of(
 ) -> str:
     """JSON that says on which tiles each tensor of a program is, by the linear mapping.
 
-    Arguments and variables are those of the program itself; what loops, branches and products make belongs to these.
+    Arguments and variables are those of the program itself; what loops, branches, forward stages of pipelines and
+    products make belongs to these.
     `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1 stands for all.
 
     Args:
@@ -40,19 +41,8 @@ def tensor_map_of(
 
     Source: docs/facts.md, section "Profiles": `mappings` of the event COMPILE_END.
     """
-    taking = _takers(program)
-    arguments = request.library[request.function].signature.input_arg
     on_io = io_tiles.used_by(made, chip)
-    rows: dict[str, list[Any]] = {module: []}
-    for number, argument in enumerate(arguments):
-        kind = dtypes.as_dtype(request.variable_types[number] or request.arg_types[number])
-        shape = request.variable_shapes[number] if request.variable_types[number] else request.arg_shapes[number]
-        ipu = program.variable_ipus[number] if program.variable_ipus[number] >= 0 else taking.get(argument.name, 0)
-        name = f"XLA_Args/{request.variable_names[number] or argument.name}"
-        size = max(1, kind.size)
-        where = _tiles(shape, size, ipu, chip, io_tiles.others(chip) if ipu in on_io else chip)
-        inst = f"arg{number}.{number + 1}"
-        rows[module].append([inst, 0, list(shape), kind.name.upper(), 0, 0, math.prod(shape), where, name])
+    rows: dict[str, list[Any]] = {module: _arguments(request, program, chip, io_tiles, on_io)}
     for tensor in made:
         shape, size = tensor.shape, tensor.element_bytes
         if tensor.ipu not in on_io:
@@ -63,12 +53,33 @@ def tensor_map_of(
             where = _tiles(shape, size, tensor.ipu, chip, io_tiles.others(chip))
         row = [tensor.instruction, 0, list(shape), tensor.kind, 0, 0, math.prod(shape), where, tensor.name]
         rows.setdefault(tensor.computation or module, []).append(row)
-    ipus = program.shard_ipus
+    ipus, pipelines = program.shard_ipus, pipelines_in(request.library.values())
     stages = [
         [[ipus[shard] if shard >= 0 else shard for shard in shards] for shards in pipeline.devices]
-        for pipeline in pipelines_in(request.library.values())
+        for pipeline in pipelines
     ]
+    for pipeline in pipelines:  # those that make nothing too
+        for stage in range(pipeline.stages):
+            rows.setdefault(stage_computation(pipeline.name, stage), [])
     return json.dumps({"mappings": rows, "pipelines": stages})
+
+
+def _arguments(
+    request: ProgramRequest, program: LoweredProgram, chip: Chip, io_tiles: IoTiles, on_io: Container[int]
+) -> list[Any]:
+    """Rows of arguments and variables; on IPUs in `on_io` some tiles are set apart."""
+    taking = _takers(program)
+    rows = []
+    for number, argument in enumerate(request.library[request.function].signature.input_arg):
+        kind = dtypes.as_dtype(request.variable_types[number] or request.arg_types[number])
+        shape = request.variable_shapes[number] if request.variable_types[number] else request.arg_shapes[number]
+        ipu = program.variable_ipus[number] if program.variable_ipus[number] >= 0 else taking.get(argument.name, 0)
+        name = f"XLA_Args/{request.variable_names[number] or argument.name}"
+        size = max(1, kind.size)
+        where = _tiles(shape, size, ipu, chip, io_tiles.others(chip) if ipu in on_io else chip)
+        inst = f"arg{number}.{number + 1}"
+        rows.append([inst, 0, list(shape), kind.name.upper(), 0, 0, math.prod(shape), where, name])
+    return rows
 
 
 def _takers(program: LoweredProgram) -> Mapping[str, int]:
