@@ -1,5 +1,7 @@
 """Keras 2 optimizers, bare and wrapped, against the same training on the CPU."""
 
+import contextlib
+
 import harness
 import numpy as np
 import pytest
@@ -428,10 +430,28 @@ def test_first_form_of_loss_scaling_checks():
     np.testing.assert_allclose(optimizer.get_unscaled_gradients([tf.constant([6.0])]), [[2.0]])
 
 
+@pytest.mark.parametrize("release, refused", [("2.1", False), ("2.3", True), ("3.0", True), ("3.1", False)])
+def test_optimizers_that_some_releases_refuse(monkeypatch, release, refused):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    wanted = pytest.raises(NotImplementedError) if refused else contextlib.nullcontext()
+    with wanted as found:
+        old.GradientAccumulationOptimizer(legacy.SGD(0.1), 2)
+    if refused:
+        assert str(found.value).startswith("Cannot use v2 optimizer. Have to use")
+        assert f"SDK {release}" in str(found.value)
+    with wanted as found:
+        old.MapGradientOptimizer(legacy.SGD(0.1), lambda gradient, variable: gradient)
+    if refused:
+        assert str(found.value).startswith("Use MapGradientOptimizerInvertedChaining instead")
+    old.MapGradientOptimizerInvertedChaining(legacy.SGD(0.1), lambda gradient, variable: gradient)
+    optimizers.GradientAccumulationOptimizer(legacy.SGD(0.1), 2)
+
+
 def test_names_of_all_sdks():
     from tensorflow.python.ipu.keras import optimizers as graphcore
 
-    assert graphcore.gradient_accumulate_optimizer.GradientAccumulationOptimizer is (
-        optimizers.GradientAccumulationOptimizer
+    older = graphcore.gradient_accumulate_optimizer.GradientAccumulationOptimizer
+    assert older is graphcore.GradientAccumulationOptimizer and issubclass(
+        older, optimizers.GradientAccumulationOptimizer
     )
     assert graphcore.AutomaticLossScalingOptimizer is old.AutomaticLossScalingOptimizer

@@ -1,11 +1,41 @@
-"""`tensorflow.python.ipu.keras.optimizers.gradient_accumulation_optimizer`; see `keras.ipu.optimizers`.
+"""`tensorflow.python.ipu.keras.optimizers.gradient_accumulation_optimizer`; see `keras.ipu.optimizers`."""
 
-SDK 2.2 to 2.6 refuse to make one, because `Model.set_gradient_accumulation_options` is meant to be used. Here it works
-with all of them, as it does in those before and after.
-"""
+from __future__ import annotations
 
-from tf_ipu_shim.api.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
+from typing import Any
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.api.keras.optimizers import gradient_accumulation_optimizer as keras_optimizers
 from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
 from tf_ipu_shim.building.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizerV2
+
+_REFUSED = ((2, 3), (3, 0))
+
+
+class GradientAccumulationOptimizer(keras_optimizers.GradientAccumulationOptimizer):
+    """The one of `keras.ipu.optimizers` under an older name, which SDK 2.3 to 3.0 have and refuse to make.
+
+    Args:
+        *args: see `keras.ipu.optimizers.GradientAccumulationOptimizer`.
+        **kwargs: as above.
+
+    Raises:
+        NotImplementedError: an SDK from 2.3 to 3.0 is emulated.
+
+    Source: `tensorflow.python.ipu.keras.optimizers.gradient_accumulation_optimizer.GradientAccumulationOptimizer`.
+
+    Example:
+        >>> optimizer = GradientAccumulationOptimizer(tf.keras.optimizers.SGD(0.1), 8)
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        first, last = _REFUSED
+        if first <= sdk.current() <= last:
+            raise NotImplementedError(
+                "Cannot use v2 optimizer. Have to use the model's set_gradient_accumulation_options() instead: SDK "
+                f"{sdk.current()} accumulates gradients of Keras models in no other way."
+            )
+        super().__init__(*args, **kwargs)
+
 
 __all__ = ["GradientAccumulationOptimizer", "GradientAccumulationOptimizerV2", "IpuOptimizer"]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tf_ipu_shim import sdk
 from tf_ipu_shim.building.old_keras.ipu_wrappers import IpuOptimizer
+
+_REFUSED = ((2, 3), (3, 0))
 
 
 class MapGradientOptimizerInvertedChaining(IpuOptimizer):
@@ -57,12 +60,15 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
 
 
 class MapGradientOptimizer(MapGradientOptimizerInvertedChaining):
-    """The same under its name in SDK 2.1. SDK 2.2 to 2.6 refuse to make one; here it works with all of them.
+    """The same under its name in SDK 2.1, which SDK 2.3 to 3.0 have and refuse to make.
 
     Args:
         opt: see `MapGradientOptimizerInvertedChaining`, as all that follow.
         gradient_mapping_function: as above.
         name: as above.
+
+    Raises:
+        NotImplementedError: an SDK from 2.3 to 3.0 is emulated.
 
     Source: `tensorflow.python.ipu.keras.optimizers.map_gradient_optimizer.MapGradientOptimizer`.
 
@@ -74,4 +80,10 @@ class MapGradientOptimizer(MapGradientOptimizerInvertedChaining):
     def __init__(
         self, opt: Any, gradient_mapping_function: Callable[[Any, Any], Any], name: str = "MapGradientOptimizer"
     ) -> None:
+        first, last = _REFUSED
+        if first <= sdk.current() <= last:
+            raise NotImplementedError(
+                "Use MapGradientOptimizerInvertedChaining instead, which takes the same arguments: SDK "
+                f"{sdk.current()} refuses this name."
+            )
         super().__init__(opt, gradient_mapping_function, name)
