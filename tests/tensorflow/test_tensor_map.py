@@ -12,6 +12,7 @@ from tf_ipu_shim.ipu import (
     ipu_infeed_queue,
     ipu_outfeed_queue,
     loops,
+    outlined_function,
     pipelining_ops,
     scopes,
     test_utils,
@@ -224,3 +225,61 @@ def test_forward_stages_of_pipelines_are_functions(configured, mapping):
     for rows, ipu in zip(named, mapping):
         assert {tile // TILES for row in rows for tile in row.tile_ids()} <= {ipu}
     assert not any("_stage_3" in name for name in found)
+
+
+def computations(session, function, shapes):
+    """The functions of a program that is compiled and run now, and the compute sets of its profile."""
+    built, fed = compiled(function, shapes)
+    return {name: kinds(rows) for name, rows in mappings(session, built, fed)}
+
+
+def test_calls_of_outlined_functions_that_do_the_same_are_a_function(configured):
+    configure, session = configured
+    helper = configure()
+
+    @outlined_function
+    def layer(x, bias):
+        return tf.sin(tf.sigmoid(x) + bias)
+
+    def model(a, b, c):
+        return layer(a, a), layer(b, tf.cos(b)), layer(c, c)
+
+    found = computations(session, model, [[64], [64], [32]])
+    # The second has two arguments, the third another shape; a single call is part of what calls it.
+    assert list(found.values()) == [
+        ["sigmoid", "add", "sine", "sigmoid", "cosine", "add", "sine", "sigmoid", "add", "sine"]
+    ]
+    sets = [one.name for one in pva.openReport(helper.find_report()).compilation.computeSets]
+    assert len([name for name in sets if "Nonlinearity" in name]) == 3
+
+
+def test_gradients_of_outlined_functions_are_functions(configured):
+    configure, session = configured
+    helper = configure()
+
+    @outlined_function
+    def layer(x, w):
+        return tf.sigmoid(tf.matmul(x, w) + 1.0)
+
+    def model(a, v, w):
+        y = layer(layer(a, v), w)
+        return tf.gradients(tf.reduce_sum(y * y), [a, v, w])
+
+    found = computations(session, model, [[8, 8]] * 3)
+    assert found["layer"] == ["fusion", "sigmoid"] and found["layer_1, gradient"] == ["sigmoid-grad"]
+    assert [name for name in found if name.startswith("layer") and "/" not in name] == ["layer", "layer_1, gradient"]
+    sets = [one.name for one in pva.openReport(helper.find_report()).compilation.computeSets]
+    assert [name for name in sets if name.endswith("/Nonlinearity")] == ["layer/Sigmoid/sigmoid/Nonlinearity"]
+    assert len([name for name in sets if name.endswith("/NonLinearityGrad")]) == 1
+
+
+def test_calls_with_random_numbers_are_a_function_each(configured):
+    configure, session = configured
+    configure()
+
+    @outlined_function
+    def layer(x):
+        return x * tf.random.uniform([64])
+
+    found = computations(session, lambda a, b: (layer(a), layer(b)), [[64], [64]])
+    assert [rows.count("multiply") for rows in found.values()] == [2]

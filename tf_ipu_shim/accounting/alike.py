@@ -38,20 +38,26 @@ class AlikeComputations:
             random numbers: these are a function each.
         """
         number, place = self._places[instruction.id]
-        content = None if number == self._entry else self._content(number)
+        content = None if number == self._entry else self.content(number)
         return None if content is None else (content, place)
 
-    def _content(self, number: int) -> str | None:
+    def content(self, number: int) -> str | None:
+        """What a computation contains, by its number; None for one with side effects or random numbers."""
         if number not in self._known:
             self._known[number] = self._read(self._computations[number])
         return self._known[number]
 
+    @staticmethod
+    def has_effects(instruction: Any) -> bool:
+        """Whether an instruction does something besides what it gives, or draws random numbers."""
+        return instruction.opcode in _WITH_EFFECTS or instruction.metadata.op_type in DRAWN
+
     def _read(self, computation: Any) -> str | None:
         found = hashlib.sha256()
         for instruction in computation.instructions:
-            if instruction.opcode in _WITH_EFFECTS or instruction.metadata.op_type in DRAWN:
+            if self.has_effects(instruction):
                 return None
-            called = [self._content(number) for number in instruction.called_computation_ids]
+            called = [self.content(number) for number in instruction.called_computation_ids]
             if None in called:
                 return None
             plain = type(instruction)()

@@ -24,6 +24,7 @@ from tf_ipu_shim.accounting.hlo import HloReader, Mapped
 from tf_ipu_shim.accounting.instructions import is_gradient
 from tf_ipu_shim.accounting.lists import infer
 from tf_ipu_shim.accounting.mapped_tensors import MappedTensors, stage_computation
+from tf_ipu_shim.accounting.outlined_calls import Place
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in, stages_of
 from tf_ipu_shim.accounting.recomputation import marks_of
 from tf_ipu_shim.accounting.shape_inference import Known, reached
@@ -161,10 +162,10 @@ def _mapped(walk: BlockWriter, tensors: MappedTensors, ipu: int, library: Sequen
     pipelines = [walk.pipeline] if walk.pipeline else [pipeline.name for pipeline in pipelines_in(library)]
     stages = stages_of(library) if pipelines else {}
 
-    def add(instruction: Any, below: str, owner: str, function: str, product: str) -> None:
+    def add(instruction: Any, below: str, owner: str, function: str, product: str, outlined: Place | None) -> None:
         if owner in stages:
             function = stage_computation(pipelines[0], stages[owner])
-        tensors.instruction(instruction, below, owner, ipu, function or walk.function_name, product)
+        tensors.instruction(instruction, below, owner, ipu, function or walk.function_name, product, outlined)
 
     return add
 

@@ -17,6 +17,7 @@ from tensorflow.core.framework import function_pb2
 from tf_ipu_shim.accounting.alike import AlikeComputations
 from tf_ipu_shim.accounting.fusions import DRAWN, ONE_CALL, Fusion, fusions_in, kernels_in
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
+from tf_ipu_shim.accounting.outlined_calls import Place, calls_in, places
 from tf_ipu_shim.accounting.plannings import Plannings, marks_of
 from tf_ipu_shim.accounting.product_types import INFERENCE, UPDATE, types_of_products
 from tf_ipu_shim.accounting.work import HloWork, convolution_sizes, dot_sizes, elements_of
@@ -94,8 +95,8 @@ class ComputeSetNames:
     """Names of a whole program's compute sets.
 
     Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
-    the name of the first. So have norms, updates that are part of something, kernels that are turned round, and all
-    that is in branches or loops that contain the same. Each IPU has functions of its own.
+    the name of the first. So have norms, updates that are part of something, kernels that are turned round, calls of
+    outlined functions, and all that is in branches or loops that contain the same. Each IPU has functions of its own.
 
     Attributes:
         products: the op and the type of each product, see `product_types`.
@@ -153,12 +154,14 @@ class Context(NamedTuple):
         fusions: what is part of something, see `fusions_in`.
         of_calls: those that stand for an op which is one call.
         key: tells it apart from all others.
+        outlined: those that belong to calls of outlined functions.
     """
 
     by_id: Mapping[int, Any]
     fusions: Mapping[int, Fusion | None]
     of_calls: Collection[int]
     key: object
+    outlined: Mapping[int, Place]
 
 
 class InstructionReader:
@@ -191,7 +194,7 @@ class InstructionReader:
         self._ops = {
             node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
         }
-        self._names = names
+        self._names, self._calls = names, calls_in(functions)
 
     def enter(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> Context:
         """Looks at the instructions of one computation together, when the walk comes to it.
@@ -206,7 +209,7 @@ class InstructionReader:
         fusions = fusions_in(by_id, self._ops, flipped)
         fusions.update(dict.fromkeys(self.counters.intersection(by_id)))
         names.products.extend(types_of_products(by_id, fusions, weights))
-        return Context(by_id, fusions, _of_calls(by_id), object())
+        return Context(by_id, fusions, _of_calls(by_id), object(), places(by_id, self._calls, self._alike))
 
     def computation(self, instruction: Any, context: Context, owner: str) -> Computation | None:
         """What an instruction computes; None for a view, for what is part of another, and for what takes no time.
@@ -234,6 +237,9 @@ class InstructionReader:
         if _is_shared(instruction, kind, fusion):
             shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
             same = (instruction.opcode, below, sizes, size, planning, shapes)
+        elif instruction.id in context.outlined:
+            place = context.outlined[instruction.id]
+            same = (place.content, place.number, below)
         else:
             same = self._alike.place(instruction)
         same = None if same is None else (self._ipu, same)

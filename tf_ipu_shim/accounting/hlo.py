@@ -19,14 +19,16 @@ from tf_ipu_shim.accounting.computations import Context, InstructionReader
 from tf_ipu_shim.accounting.conditionals import Branch, elements_taken, given_of_a_size, hand_on
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.accounting.loop_counters import counters_in
+from tf_ipu_shim.accounting.outlined_calls import Place
 from tf_ipu_shim.accounting.sizes import Sizes
 from tf_ipu_shim.accounting.trees import Tree, flat, is_same, origin, packed
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
-Mapped = Callable[[Any, str, str, str, str], None]
-"""Takes an instruction, what it is called on the IPU, its op, the function it is in, and a product's compute set."""
+Mapped = Callable[[Any, str, str, str, str, Place | None], None]
+"""Takes an instruction, what it is called on the IPU, its op, the function it is in, a product's compute set, and where
+in an outlined function it is."""
 
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
@@ -386,7 +388,7 @@ class HloReader:
         below = self._instructions.called(instruction, self._context, name)
         if below:
             product = work.name if work is not None and work.kind == "product" else ""
-            self._mapped(instruction, below, name, self._function, product)
+            self._mapped(instruction, below, name, self._function, product, self._context.outlined.get(instruction.id))
 
     def _computation(self, instruction: Any, name: str) -> Computation | None:
         if self._instructions is None or self._context is None:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.python.framework import dtypes
 
+from tf_ipu_shim.accounting.outlined_calls import Place
+
 _KINDS = {"F": "FLOAT", "BF": "BFLOAT", "S": "INT", "U": "UINT", "C": "COMPLEX", "PRED": "BOOL"}
 
 
@@ -59,17 +61,34 @@ class MappedTensor(NamedTuple):
 class MappedTensors:
     """The tensors of one program, in the order in which it makes them.
 
-    Products have a computation of their own, which those that are alike share, and are in the map once.
-
-    Attributes:
-        rows: the tensors.
+    Products have a computation of their own, which those that are alike share, and are in the map once. So have
+    outlined functions with several calls.
     """
 
     def __init__(self) -> None:
-        self.rows: list[MappedTensor] = []
+        self._rows: list[MappedTensor] = []
         self._products: set[tuple[int, str]] = set()
+        self._calls: dict[tuple[int, str], dict[str, str]] = {}  # of outlined functions, and what these are in
 
-    def instruction(self, made: Any, below: str, owner: str, ipu: int, computation: str, product: str = "") -> None:
+    @property
+    def rows(self) -> list[MappedTensor]:
+        """The tensors."""
+        single = {}
+        for calls in self._calls.values():
+            if len(calls) == 1:
+                single.update(calls)
+        return [row._replace(computation=single.get(row.computation, row.computation)) for row in self._rows]
+
+    def instruction(
+        self,
+        made: Any,
+        below: str,
+        owner: str,
+        ipu: int,
+        computation: str,
+        product: str = "",
+        outlined: Place | None = None,
+    ) -> None:
         """Adds what an instruction of XLA's form gives.
 
         Args:
@@ -79,11 +98,18 @@ class MappedTensors:
             ipu: that runs it.
             computation: the function that it is in.
             product: for a product, the compute set that those which are alike share.
+            outlined: where it is in an outlined function.
         """
         if product:
             if (ipu, product) in self._products:
                 return
             self._products.add((ipu, product))
+        elif outlined is not None:
+            calls = self._calls.setdefault((ipu, outlined.content), {})
+            calls.setdefault(outlined.call, computation)
+            if outlined.call != next(iter(calls)):
+                return
+            computation = outlined.call
         kind = xla_data_pb2.PrimitiveType.Name(made.shape.element_type)
         letters, bits = re.fullmatch(r"([A-Z]+?)(\d*)(?:[A-Z]\w*)?", kind).groups()  # type: ignore[union-attr]
         size = max(1, int(bits or 8) // 8)
@@ -109,4 +135,4 @@ class MappedTensors:
             self._add(computation, below, tuple(shape), made.name.upper(), max(1, made.size), ipu, owner, is_feed)
 
     def _add(self, computation: str, below: str, *rest: Any) -> None:
-        self.rows.append(MappedTensor(computation, f"{below}.{len(self.rows) + 1}", *rest))
+        self._rows.append(MappedTensor(computation, f"{below}.{len(self._rows) + 1}", *rest))

@@ -1,5 +1,7 @@
 """Gradients that stay on the shard of their forward op, of gradient tapes and of `tf.gradients`.
 
+Those of an outlined function's ops are marked as well: they are a function too, which all calls share.
+
 For tapes it wraps the functions that TensorFlow's tape calls for each op: `execute.record_gradient` when the op is
 made, and `backprop._gradient_function`, registered through `TFE_Py_RegisterGradientFunction`, when its gradient is. The
 second is not told of the op, and is given the op's outputs only if the gradient needs them; so the first hands the mark
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import backprop, context, execute
 from tensorflow.python.ops import gradients_util
@@ -20,6 +23,7 @@ from tf_ipu_shim import patches
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.lowering import vocabulary
 
+_MARKS = "_ipu_marks"  # among the attributes of an op that a tape is told of
 _WHY = "gradients are marked for the shard of their forward op"
 
 
@@ -38,10 +42,10 @@ def enable() -> None:
 
 def _with_mark(stock: Callable[..., Any]) -> Callable[..., Any]:
     def maybe_compile(scope: Any, op: Any, *arguments: Any) -> Any:
-        mark = _mark_of(op.outputs[0]) if op.outputs else None
-        if mark is None:
+        marks = _marks_of(op.outputs[0]) if op.outputs else {}
+        if not marks:
             return stock(scope, op, *arguments)
-        with tracing.attributes({vocabulary.SHARDING_ATTRIBUTE: mark}):
+        with tracing.attributes(marks):
             return stock(scope, op, *arguments)
 
     return maybe_compile
@@ -49,9 +53,9 @@ def _with_mark(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 def _recording(stock: Callable[..., Any]) -> Callable[..., Any]:
     def record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
-        mark = _mark_of(outputs[0]) if outputs and not context.executing_eagerly() else None
-        if mark is not None:
-            attrs = (*(attrs or ()), vocabulary.SHARDING_ATTRIBUTE, mark)
+        marks = _marks_of(outputs[0]) if outputs and not context.executing_eagerly() else {}
+        if marks:
+            attrs = (*(attrs or ()), _MARKS, marks)
         return stock(op_name, inputs, attrs, outputs)
 
     return record_gradient
@@ -62,14 +66,20 @@ def _gradient_function(
 ) -> Any:
     # `runtime/shown_errors` finds the op of which there is no gradient in `outputs`.
     arguments = (num_inputs, inputs, outputs, *arguments)
-    if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == vocabulary.SHARDING_ATTRIBUTE:
-        with tracing.attributes({vocabulary.SHARDING_ATTRIBUTE: attr_tuple[-1]}):
+    if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == _MARKS:
+        with tracing.attributes(attr_tuple[-1]):
             return backprop._gradient_function(op_name, attr_tuple[:-2], *arguments)
     return backprop._gradient_function(op_name, attr_tuple, *arguments)
 
 
-def _mark_of(tensor: Any) -> Any:
+def _marks_of(tensor: Any) -> dict[str, attr_value_pb2.AttrValue]:
+    """Attributes of the gradient of an op."""
     op = getattr(tensor, "op", None) if hasattr(tensor, "graph") else None
-    if op is None or vocabulary.SHARDING_ATTRIBUTE not in op.node_def.attr:
-        return None
-    return op.node_def.attr[vocabulary.SHARDING_ATTRIBUTE]
+    given = {} if op is None else op.node_def.attr
+    marks = {}
+    if vocabulary.SHARDING_ATTRIBUTE in given:
+        marks[vocabulary.SHARDING_ATTRIBUTE] = given[vocabulary.SHARDING_ATTRIBUTE]
+    if vocabulary.OUTLINED_CALL_ATTRIBUTE in given:
+        call = given[vocabulary.OUTLINED_CALL_ATTRIBUTE].s
+        marks[vocabulary.OUTLINED_CALL_ATTRIBUTE] = attr_value_pb2.AttrValue(s=call + b", gradient")
+    return marks

@@ -44,6 +44,8 @@ RESTARTING_ATTRIBUTE = "_ipu_restarts"
 REFUSED_ATTRIBUTE = "_ipu_refused"
 # On an argument of an outlined function: the function's name.
 OUTLINED_ATTRIBUTE = "_ipu_outlined_argument"
+# On an op of an outlined function, or of its gradient: the name of the call.
+OUTLINED_CALL_ATTRIBUTE = "_ipu_outlined_call"
 # On products: options of PopLibs' planner by XLA's instruction, as JSON; and what the script tells XLA by name.
 PLANNING_ATTRIBUTE = "_ipu_planning"
 FRONTEND_ATTRIBUTE = "_XlaFrontendAttributes"

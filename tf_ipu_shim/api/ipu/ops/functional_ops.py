@@ -24,9 +24,10 @@ def outlined_function(
     """Marks a function whose calls share their code on an IPU.
 
     A call computes what the function says, and gradients pass through it. XLA decides here what code is shared; the
-    values do not depend on it. Code that calls share knows no values of arguments: a program with a function that takes
-    a shape, an axis or a permutation as a tensor fails with an InvalidArgumentError. Python's numbers and lists, and
-    tensors that the function takes from around it, may be such.
+    values do not depend on it. In profiles and events, calls that do the same are one function. Code that calls share
+    knows no values of arguments: a program with a function that takes a shape, an axis or a permutation as a tensor
+    fails with an InvalidArgumentError. Python's numbers and lists, and tensors that the function takes from around it,
+    may be such.
 
     Args:
         func: takes and returns tensors. When left out, what comes back is a decorator.
@@ -56,11 +57,13 @@ def outlined_function(
 
     @functools.wraps(called)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with tf.name_scope(scope):
-            given = (args, kwargs)
-            if tracing.in_compilation():
-                given = tf.nest.map_structure(functools.partial(_argument, scope), given)
-            return called(*given[0], **given[1])
+        with tf.name_scope(scope) as made:
+            if not tracing.in_compilation():
+                return called(*args, **kwargs)
+            positional, keywords = tf.nest.map_structure(functools.partial(_argument, scope), (args, kwargs))
+            mark = attr_value_pb2.AttrValue(s=made.rstrip("/").encode())
+            with tracing.attributes({vocabulary.OUTLINED_CALL_ATTRIBUTE: mark}):
+                return called(*positional, **keywords)
 
     return call
 
