@@ -116,6 +116,12 @@ def test_a_program_that_does_not_fit_is_no_error(studied, monkeypatch):
     (found,) = studied(run)
     assert not found.plan.fits
     assert fitting.estimate(found, CHIPS["gc200"]).fits
+    halves = next(one for one in found.plan.savings if one.action.startswith("float16"))
+    assert halves.fits and halves.bytes == pytest.approx(found.plan.peak_bytes / 2, rel=0.01)
+    text = fitting.to_text([found], fitting.systems_for([], ["gc200"], 1))
+    assert re.search(
+        rf"it does not fit\. What would save most on IPU 0.*\n +{halves.bytes:,} bytes  float16.*fits then", text
+    )
 
 
 def test_what_does_not_fit():

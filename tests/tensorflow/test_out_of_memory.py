@@ -1,5 +1,6 @@
 """Programs that do not fit: the exception and its text, and what cures it. The chip is a GC200 with four tiles."""
 
+import json
 import re
 
 import numpy as np
@@ -145,8 +146,13 @@ def test_the_engine_option_lets_it_finish_and_report(configured, monkeypatch, wh
         configured()
     assert run(two_layers, X) == 0
     report = memory_report()
-    assert not report.devices[0].programs[0].fits
-    assert "TOO FULL" in report.to_text()
+    (plan,) = report.devices[0].programs
+    assert not plan.fits
+    text = report.to_text()
+    assert "TOO FULL" in text and f"{plan.program} does not fit. What would save most on IPU 0" in text
+    told = json.loads(report.to_json())["devices"][0]["modelled"]["programs"][0]["savings"]
+    assert told and all(f"{one['bytes']:,} bytes  {one['action']}"[:60] in text for one in told)
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_the_environment_overrides_the_configuration(configured, monkeypatch):

@@ -110,7 +110,7 @@ def plan_memory(
 
     try:
         made, work, details = plan(Walk.run)
-        if not made.fits and not _may_go_on(device):
+        if not made.fits and _tells_savings(device):
             made = _with_savings(request, program, device, made, lower, user_line)
         return made, work, details
     except (NoProgramError, ShapeInferenceError) as error:
@@ -215,6 +215,11 @@ def keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:
     plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
     if not plan.fits and not _may_go_on(device):
         raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current(), request.is_keras))
+
+
+def _tells_savings(device: IpuDevice) -> bool:
+    """Whether what would help is worth planning for: not where compilation profiling alone lets a program go on."""
+    return study.active() or not device.options.profiling.enable_compilation_trace
 
 
 def _may_go_on(device: IpuDevice) -> bool:

@@ -8,6 +8,7 @@ from tf_ipu_shim.fitting import stages
 from tf_ipu_shim.fitting.candidates import smallest
 from tf_ipu_shim.fitting.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, Chip
+from tf_ipu_shim.machine.memory import what_would_help
 from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.study import Studied
 
@@ -73,7 +74,15 @@ def _program(program: Studied, systems: Sequence[System], estimates: Sequence[Es
             for place, number in enumerate(numbers)
         ]
         lines += _table([head, *memory])
-    return [*lines, *_stages(program, estimates), ""]
+    return [*lines, *_help(program), *_stages(program, estimates), ""]
+
+
+def _help(program: Studied) -> list[str]:
+    """What would help a program that does not fit on the chip that it was lowered for."""
+    found = what_would_help(program.plan, program.is_keras)
+    return (
+        [f"  On {program.plan.chip} it does not fit. {found[0]}", *(f"  {line}" for line in found[1:])] if found else []
+    )
 
 
 def _stages(program: Studied, estimates: Sequence[Estimate]) -> list[str]:

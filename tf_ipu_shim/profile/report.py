@@ -175,6 +175,7 @@ def _device_dict(device: DeviceReport) -> dict[str, Any]:
                         {"ipu": ipu, "name": name, "bytes": size} for (ipu, name), size in plan.variables.items()
                     ],
                     "exchanges": {f"{source}->{to}": size for (source, to), size in plan.exchanges.items()},
+                    "savings": [one._asdict() for one in plan.savings],
                     "coarse": dict(plan.coarse),
                     "shard_ipus": [list(ipus) for ipus in plan.shard_ipus],
                     "way": plan.way,

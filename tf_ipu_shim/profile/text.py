@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from tf_ipu_shim.machine.memory import CATEGORIES, CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan
+from tf_ipu_shim.machine.memory import CATEGORIES, CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, what_would_help
 from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, ReportData
 
 WIDTH = 100
@@ -164,11 +164,18 @@ def _programs(device: DeviceReport) -> list[str]:
         lines += ["", "How they run (what is modelled is the same in both ways):"]
         for plan in device.programs:
             text = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}{_CACHE[plan.cache]}"
-            lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+            lines += _wrapped(text, 2)
     for plan in device.programs:
+        if plan.savings:
+            lines += ["", *_wrapped(f"{plan.program} does not fit. {what_would_help(plan)[0]}", 0)]
+            lines += [part for line in what_would_help(plan)[1:] for part in _wrapped(line.strip(), 2)]
         for name, reason in plan.coarse:
             lines += ["", *textwrap.wrap(f"Coarse figure for {name}:", WIDTH), _cut(f"  {reason}", WIDTH)]
     return lines
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2))
 
 
 def _exchanges(device: DeviceReport) -> list[str]:

@@ -70,18 +70,32 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
     others = [ipu.ipu for ipu in plan.ipus if not ipu.fits and ipu is not full]
     if others:
         lines.append(f"Also too full: IPU {', '.join(map(str, others))}.")
-    if plan.savings:
-        lines.append(f"What would save most on IPU {full.ipu}, by a new memory plan for each:")
-        lines += [
-            f"  {one.bytes:>15,} bytes  {one.action}: {'fits then' if one.fits else 'not enough alone'}"
-            for one in plan.savings
-        ]
-    else:
-        lines.append(f"What to try: {'; '.join(_advice(plan, full, is_keras))}.")
+    lines += what_would_help(plan, is_keras)
     lines.append(
         'The whole report: with the engine option "debug.allowOutOfMemory": "true" and tf_ipu_shim.memory_report().'
     )
     return "\n".join(lines)
+
+
+def what_would_help(plan: MemoryPlan, is_keras: bool = False) -> list[str]:
+    """What the script's author can do about a program that does not fit: lines; none where it fits.
+
+    Args:
+        plan: of the program.
+        is_keras: whether a Keras model has made the program.
+    """
+    full = worst(plan)
+    if full is None:
+        return []
+    if not plan.savings:
+        return [f"What to try: {'; '.join(_advice(plan, full, is_keras))}."]
+    return [
+        f"What would save most on IPU {full.ipu}, by a new memory plan for each:",
+        *(
+            f"  {one.bytes:>15,} bytes  {one.action}: {'fits then' if one.fits else 'not enough alone'}"
+            for one in plan.savings
+        ),
+    ]
 
 
 def _advice(plan: MemoryPlan, full: IpuPlan, is_keras: bool) -> list[str]:
