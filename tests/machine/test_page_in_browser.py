@@ -138,3 +138,43 @@ def test_ten_thousand_steps(tmp_path):
     found = looked_at(tmp_path, page.page_of(profile(steps=10_000)), PROFILE)
     assert found["ms"] < 5000
     assert re.match(r"step \d+ of 11,003, ", found["steps"][0])
+
+
+PIPELINE = """
+found.text = document.body.innerText;
+const box = document.getElementById("tracks").getBoundingClientRect();
+const at = (x, y) => { document.getElementById("tracks").dispatchEvent(new MouseEvent("mousemove",
+  {clientX: box.left + x, clientY: box.top + y, bubbles: true})); return text("thing") };
+found.seen = [];
+for (let lane = 0; lane < 2; lane++) { const seen = [];
+  for (let x = 0; x < box.width; x += 1) seen.push(at(x, lane * 50 + 30)); found.seen.push(seen) }
+"""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_pipeline_slot_by_slot(tmp_path, size):
+    blocks, plans = {}, []
+    for ipu in range(2):
+        body, block = Block("body"), Block(f"IPU {ipu}")
+        made = body.add(Value(4, "x", "temporary"))
+        body.run(f"stage {ipu}", (), (made,), work=Computation("elementwise", f"work {ipu}", (4_000_000, 2, 1, 0)))
+        work = Meeting(0, 4, (0,), schedule="Grouped", stages=2)
+        block.run("pipeline", (), (), (body,), True, work)
+        blocks[ipu] = block
+        plans.append(plan_of(ipu, block, CHIP))
+    plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=tuple(plans))
+    facts = {"sdk": "3.4", "way": "xla", "stages": [[1], [0]]}  # the second IPU has the first stage
+    made = collect.profile_of(plan, blocks, timeline_of(blocks, CHIP, 2), CHIP, 2, 1, {}.get, {}, facts)
+    found = looked_at(tmp_path, page.page_of(made), PIPELINE, size)
+    assert found["wide"] <= 0 and "expected between" in found["text"]
+    for lane, ipu in enumerate((1, 0)):
+        seen = found["seen"][lane]
+        slots = [re.search(r"mini-batch (\d) of 4", one) for one in seen]
+        assert [one and int(one[1]) for one in slots[int(0.1 * len(seen)) :: len(seen) // 5]][:5] == (
+            [1, 2, 3, 4, None] if lane == 0 else [None, 1, 2, 3, 4]
+        )
+        assert {one for one in seen if one} == {
+            f"work {ipu} – compute, {number} cycles, mini-batch {batch} of 4"
+            for number in [format(made.programs[2].cycles, ",")]
+            for batch in range(1, 5)
+        }

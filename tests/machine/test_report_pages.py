@@ -55,7 +55,7 @@ def data(text):
 def test_page():
     found = data(page.page_of(profile()))
     assert [(op[0], op[3]) for op in found["ops"]] == [("a", ADD), ("b", 4 * ADD)]
-    assert found["loops"] == [[[0], "loop", ADD, 5 * ADD, 4, 1]]
+    assert found["loops"] == [[[0], "loop", ADD, 5 * ADD, 4, 1, ""]]
     assert found["ipus"][0]["liveness"] == [["a", 4000], ["b", 4000], ["loop", 0]]
     assert found["error"] == pytest.approx([1 / 1.5, 1.5])  # of element-wise work
 

@@ -6,7 +6,16 @@ import numpy as np
 import pva
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes, test_utils
+from tf_ipu_shim.ipu import (
+    config,
+    ipu_compiler,
+    ipu_infeed_queue,
+    ipu_outfeed_queue,
+    loops,
+    scopes,
+    test_utils,
+)
+from tf_ipu_shim.ipu.ops import pipelining_ops
 
 v1 = tf.compat.v1
 X = np.ones([4, 8], np.float32)
@@ -135,3 +144,42 @@ def test_events(helper):
         report.parse_log(assert_len=0)
 
     run(2, events)
+
+
+@pytest.mark.parametrize("shape", [(32, 512), (1024, 256)], ids=["copies", "compute"])
+@pytest.mark.parametrize("pipelined", [False, True], ids=["loop", "pipeline"])
+@pytest.mark.parametrize("tiles", [0, 64])
+def test_copies_beside_compute(own_environment, tiles, pipelined, shape):
+    made = config.IPUConfig()
+    made.auto_select_ipus = 1 + pipelined
+    if tiles:
+        made.io_tiles.num_io_tiles, made.io_tiles.place_ops_on_io_tiles = tiles, True
+    helper = test_utils.ReportHelper()
+    helper.set_autoreport_options(made, output_execution_profile=True)
+    made.configure_ipu_system()
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(np.ones(shape, np.float32)).repeat(8))
+        outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+
+        def stage(x):
+            return tf.matmul(x, x, transpose_b=True)
+
+        def network():
+            if pipelined:
+                stages = [stage, lambda x: tf.reduce_sum(x)]
+                return pipelining_ops.pipeline(stages, 8, infeed_queue=infeed, outfeed_queue=outfeed)
+            return loops.repeat(8, lambda x: outfeed.enqueue(tf.reduce_sum(stage(x))), [], infeed)
+
+        with scopes.ipu_scope("/device:IPU:0"):
+            built = ipu_compiler.compile(network)
+        session.run(infeed.initializer)
+        session.run(built)
+    report = pva.openReport(helper.find_report())
+    if tiles:
+        CASE.assert_compute_io_overlap_percentage(report, 0.6)
+        with pytest.raises(AssertionError, match="not greater than 1"):
+            CASE.assert_compute_io_overlap_percentage(report, 1)
+    else:
+        with pytest.raises(AssertionError, match=r"0\.0 not greater than 0"):
+            CASE.assert_compute_io_overlap_percentage(report, 0)
+    config.reset_ipu_configuration()

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Entry, Phase, Timeline
+from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Entry, Phase, Slots, Timeline
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
 from tf_ipu_shim.machine.memory.liveness import smallest
+from tf_ipu_shim.reports import slots
 from tf_ipu_shim.reports.profile import (
     ComputeSetRow,
     ExchangeRow,
@@ -76,6 +77,7 @@ def profile_of(
         "savings": [{"action": one.action, "bytes": one.bytes, "fits": one.fits} for one in plan.savings],
         "coarse": dict(plan.coarse),
         "error_factors": ERROR_FACTORS,
+        slots.FACT: programs.pipelines,
         **facts,
     }
     return Profile(
@@ -125,11 +127,13 @@ class _Programs:
     Attributes:
         rows: one for each node.
         of_step: the id of the node of a step, by block and number.
+        pipelines: how the mini-batches of each pipeline follow each other, by the id of its loop.
     """
 
     def __init__(self, line_of: LineOf) -> None:
         self.rows: list[ProgramRow] = []
         self.of_step: dict[tuple[int, int], int] = {}
+        self.pipelines: dict[int, Slots] = {}
         self._line_of = line_of
         self._lines: dict[str, str | None] = {}
         self._sets: dict[str, ComputeSetRow] = {}
@@ -137,6 +141,8 @@ class _Programs:
     def add(self, entry: Entry, parent: int, times: float, op: str = "") -> None:
         """Adds a node and what is in it, in a loop that runs so many times."""
         number, phase, computation = len(self.rows), entry.phase, entry.computation
+        if entry.slots is not None:
+            self.pipelines[number] = entry.slots
         for block, step in entry.steps:
             self.of_step[id(block), step] = number
             op = block.steps[step].owner

@@ -17,7 +17,7 @@ const bytes = n => { const units = ["B","KiB","MiB","GiB"]; let at = 0;
   while (n >= 1024 && at < 3) { n /= 1024; at++ } return (at ? n.toFixed(n < 10 ? 2 : 1) : n) + " " + units[at] };
 const made = (tag, text, cls) => { const e = document.createElement(tag); if (text !== undefined) e.textContent = text;
   if (cls) e.className = cls; return e };
-const file = line => line.replace(/^.*[/\\]/, "");
+const file = line => line.replace(/^.*[/\\]/, "").replace(/, in <module>$/, "");
 const spoken = name => name === "fifo" ? "FIFO" : name.replace("_", " ");
 const key = (where, names, colors, words) => names.forEach(name => { const one = made("span"), dot = made("i");
   dot.style.background = colors[name]; one.title = MEANS[name] || ""; one.append(dot, (words || {})[name] || spoken(name)); $(where).append(one) });

@@ -9,8 +9,9 @@ from typing import Any
 
 from tf_ipu_shim.reports.comparison import Comparison
 from tf_ipu_shim.reports.placed import Placed, placed
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import Profile, ProgramRow
 from tf_ipu_shim.reports.reader import Run
+from tf_ipu_shim.reports.slots import FACT, Schedule, holders_of, parts_of, schedules_of
 
 _FILES = pathlib.Path(__file__).parent
 _MOST_RECTANGLES = 20_000
@@ -88,6 +89,44 @@ def _ipu(profile: Profile, number: int) -> dict[str, Any]:
 
 def _execution(profile: Profile) -> dict[str, Any]:
     leaves, loops = placed(profile)
+    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    pipelines = schedules_of(profile.programs, facts)
+    inside = holders_of(profile.programs, pipelines)
+    parts = parts_of(profile.programs, inside)
+    drawn = kept = [one for one in leaves if one.row.id not in inside]
+    if len(kept) > _MOST_RECTANGLES:
+        shortest = sorted((one.end - one.begin for one in kept), reverse=True)[_MOST_RECTANGLES]
+        drawn = [one for one in kept if one.end - one.begin > shortest]
+    return {
+        "ops": _ops(leaves),
+        "drawn": [
+            [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
+        ],
+        "left_out": len(kept) - len(drawn),
+        "pipelines": [_pipeline(parts, pipelines[one.row.id], one) for one in loops if one.row.id in pipelines],
+        "beside": any(row.computation == "feed" for row in profile.programs),
+        "error": _error(profile, leaves),
+        "loops": [
+            [
+                json.loads(one.row.ipus),
+                one.row.name,
+                round(one.begin),
+                round(one.end),
+                one.row.times,
+                one.row.exact,
+                facts.get(FACT, {}).get(str(one.row.id), [""])[0],
+            ]
+            for one in loops
+        ],
+        "sets": [
+            [row.name, row.vertex, row.tiles, row.cycles, row.runs, row.cycles * row.runs]
+            for row in profile.compute_sets
+        ],
+    }
+
+
+def _ops(leaves: Iterable[Placed]) -> list[list[Any]]:
+    """For each op and IPU cycles by kind, bytes that are moved, the most of temporaries."""
     ops: dict[tuple[str, str], list[Any]] = {}
     for one in leaves:
         row = one.row
@@ -99,25 +138,29 @@ def _execution(profile: Profile) -> dict[str, Any]:
         known[at] += row.cycles * one.times
         known[6] += row.bytes * one.times
         known[7] = max(known[7], row.temporary_bytes)
-    drawn = leaves
-    if len(leaves) > _MOST_RECTANGLES:
-        shortest = sorted((one.end - one.begin for one in leaves), reverse=True)[_MOST_RECTANGLES]
-        drawn = [one for one in leaves if one.end - one.begin > shortest]
+    return list(ops.values())
+
+
+def _pipeline(parts: Mapping[int, list[ProgramRow]], schedule: Schedule, loop: Placed) -> dict[str, Any]:
+    """What the page draws slot by slot: parts of turns, with their first slot and when they begin and end in it."""
+    drawn = [
+        [
+            turn.ipu, part.kind, part.name, turn.slot,
+            round(turn.begin + part.start - turn.row.start),
+            round(turn.begin + part.start - turn.row.start + part.cycles),
+        ]
+        for turn in schedule.turns
+        for part in parts.get(turn.row.id, [])
+    ]  # fmt: skip
     return {
-        "ops": list(ops.values()),
-        "drawn": [
-            [json.loads(one.row.ipus), one.row.kind, one.row.name, round(one.begin), round(one.end)] for one in drawn
-        ],
-        "left_out": len(leaves) - len(drawn),
-        "error": _error(profile, leaves),
-        "loops": [
-            [json.loads(one.row.ipus), one.row.name, round(one.begin), round(one.end), one.row.times, one.row.exact]
-            for one in loops
-        ],
-        "sets": [
-            [row.name, row.vertex, row.tiles, row.cycles, row.runs, row.cycles * row.runs]
-            for row in profile.compute_sets
-        ],
+        "begin": loop.begin,
+        "scale": (loop.end - loop.begin) / max(1, loop.row.cycles),
+        "count": schedule.mini_batches,
+        "between": schedule.between,
+        "slots": schedule.slots,
+        "cycles": schedule.cycles,
+        "lead": schedule.lead,
+        "drawn": sorted(drawn, key=lambda part: part[4]),
     }
 
 

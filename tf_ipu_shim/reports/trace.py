@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tf_ipu_shim.reports.placed import Placed, placed
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import Profile, ProgramRow
+from tf_ipu_shim.reports.slots import Schedule, holders_of, parts_of, schedules_of
 
 TRACKS = {
     "compute": "compute",
@@ -16,6 +18,8 @@ TRACKS = {
     "host": "host",
 }
 _LOOPS = "loops"
+_MOST = 100_000
+"""Steps of a pipeline that are drawn slot by slot; of a longer one there is one mini-batch."""
 
 
 def trace_of(profile: Profile) -> dict[str, Any]:
@@ -26,7 +30,7 @@ def trace_of(profile: Profile) -> dict[str, Any]:
 
     Returns:
         What `json.dump` writes to a file. Times are microseconds of the chip's clock; a loop is drawn once, stretched
-        over its iterations.
+        over its iterations, a pipeline slot by slot.
     """
     facts = {row.name: json.loads(row.value) for row in profile.facts}
     scale = 1e6 / facts["clock_hz"]
@@ -38,11 +42,33 @@ def trace_of(profile: Profile) -> dict[str, Any]:
             named = {"ph": "M", "name": "thread_name", "pid": ipu.ipu, "tid": number, "args": {"name": name}}
             events.append(named)
     leaves, loops = placed(profile)
+    pipelines = {
+        loop: one
+        for loop, one in schedules_of(profile.programs, facts).items()
+        if one.mini_batches * len(one.turns) <= _MOST
+    }
+    inside = holders_of(profile.programs, pipelines)
+    leaves = [one for one in leaves if one.row.id not in inside]
+    parts = parts_of(profile.programs, inside)
+    for one in loops:
+        if one.row.id in pipelines:
+            leaves.extend(_in_slots(pipelines[one.row.id], one, parts))
     for one in leaves:
         events.extend(_events(one, tracks.index(TRACKS.get(one.row.kind, "compute")), scale))
     for one in loops:
         events.extend(_events(one, tracks.index(_LOOPS), scale))
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"program": facts["program"]}}
+
+
+def _in_slots(schedule: Schedule, loop: Placed, parts: Mapping[int, list[ProgramRow]]) -> Iterator[Placed]:
+    """What a pipeline runs, each mini-batch in its slots."""
+    scale = (loop.end - loop.begin) / max(1, loop.row.cycles)
+    for slot in range(schedule.slots):
+        for turn, _, begin in schedule.in_slot(slot):
+            for part in parts.get(turn.row.id, ()):
+                begins = loop.begin + scale * (begin + part.start - turn.row.start)
+                row = part._replace(ipus=json.dumps([turn.ipu]))
+                yield Placed(row, begins, begins + scale * part.cycles, loop.times)
 
 
 def _events(one: Placed, track: int, scale: float) -> list[dict[str, Any]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import json
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, overload
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, overload
 
 from tf_ipu_shim.reports.profile import ProgramRow
 from tf_ipu_shim.reports.pva.compilation import Compilation
 from tf_ipu_shim.reports.pva.program import ComputeSet, Program, by_tile
 from tf_ipu_shim.reports.reader import Run
+from tf_ipu_shim.reports.slots import Schedule, schedules_of
 
 
 class Cycles(NamedTuple):
@@ -114,10 +117,13 @@ class Steps(Sequence[Step]):
     Args:
         compilation: whose programs they run.
         rows: of the profile.
+        facts: of it.
     """
 
-    def __init__(self, compilation: Compilation, rows: Sequence[ProgramRow]) -> None:
+    def __init__(self, compilation: Compilation, rows: Sequence[ProgramRow], facts: Mapping[str, Any]) -> None:
         self._compilation = compilation
+        self._schedules = {loop: one.once() for loop, one in schedules_of(rows, facts).items()}
+        self._ends: dict[int, list[int]] = {}
         self._inside: dict[int, list[ProgramRow]] = {}
         for row in rows:
             self._inside.setdefault(row.parent, []).append(row)
@@ -143,9 +149,20 @@ class Steps(Sequence[Step]):
             if not inside:
                 yield from self._leaf(row, later)
                 continue
+            if row.id in self._schedules:
+                for turn, begin in self._turns(self._schedules[row.id]):
+                    yield from self._run([turn], later + row.start + begin - turn.start)
+                continue
             times = int(row.times)
             for iteration in range(times):
                 yield from self._run(inside, later + iteration * row.cycles // max(1, times))
+
+    @staticmethod
+    def _turns(schedule: Schedule) -> Iterator[tuple[ProgramRow, int]]:
+        """What runs in a pipeline, with the cycle at which it begins, from the beginning of the loop."""
+        for slot in range(schedule.slots):
+            for turn, _, begin in schedule.in_slot(slot):
+                yield turn.row, round(begin)
 
     def _leaf(self, row: ProgramRow, later: int) -> Iterator[Step]:
         target = self._compilation.target
@@ -177,10 +194,33 @@ class Steps(Sequence[Step]):
             inside = self._inside.get(row.id)
             if not inside:
                 return list(self._leaf(row, later))[number]
+            if row.id in self._schedules:
+                number, turn, later = self._turn_at(number, self._schedules[row.id], later + row.start)
+                rows = [turn]
+                continue
             times = max(1, int(row.times))
             iteration, number = divmod(number, self._counts[row.id] // times)
             later += iteration * row.cycles // times
             rows = inside
+
+    def _turn_at(self, number: int, schedule: Schedule, begins: int) -> tuple[int, ProgramRow, int]:
+        """The turn that has a step, the step's number in it, and how much later it is than its row says."""
+        ends = self._ends.get(schedule.loop.id)
+        if ends is None:
+            sizes = (
+                sum(self._counts[turn.row.id] for turn, _, _ in schedule.in_slot(slot))
+                for slot in range(schedule.slots)
+            )
+            ends = self._ends[schedule.loop.id] = list(itertools.accumulate(sizes))
+        slot = bisect.bisect_right(ends, number)
+        number -= ends[slot - 1] if slot else 0
+        turns = schedule.in_slot(slot)
+        at = 0
+        while number >= self._counts[turns[at][0].row.id]:
+            number -= self._counts[turns[at][0].row.id]
+            at += 1
+        row, begin = turns[at][0].row, turns[at][2]
+        return number, row, begins + round(begin) - row.start
 
 
 class ExecutionRun(NamedTuple):
@@ -204,14 +244,18 @@ class Execution:
         compilation: of the program.
         rows: of the profile.
         runs: when they were.
-        cycles: of one.
-        name: of the program.
+        facts: of the profile: cycles of a run, the program's name, its pipelines.
     """
 
     def __init__(
-        self, compilation: Compilation, rows: Sequence[ProgramRow], runs: Sequence[Run], cycles: int, name: str
+        self,
+        compilation: Compilation,
+        rows: Sequence[ProgramRow],
+        runs: Sequence[Run],
+        facts: Mapping[str, Any],
     ) -> None:
-        self._steps = Steps(compilation, rows)
+        self._steps = Steps(compilation, rows, facts)
+        cycles, name = int(facts["cycles"]), str(facts["program"])
         self.runs = [ExecutionRun(self._steps, Microseconds(*run), name) for run in runs]
         self.totalCycles = Cycles(cycles * len(runs))
 

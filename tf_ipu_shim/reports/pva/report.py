@@ -73,8 +73,7 @@ class Report(Refusing):
                 "This profile counts no runs. Ask for them with the engine option "
                 '"autoReport.outputExecutionProfile": "true".'
             )
-        rows, facts = self._profile.programs, self.facts
-        return Execution(self.compilation, rows, self._runs, int(facts["cycles"]), str(facts["program"]))
+        return Execution(self.compilation, self._profile.programs, self._runs, self.facts)
 
     @property
     def poplarVersion(self) -> PoplarVersion:

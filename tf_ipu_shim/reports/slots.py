@@ -1,0 +1,173 @@
+"""When the steps of a pipeline run: slot by slot, each for the mini-batch whose turn it is.
+
+A profile has a pipeline's loop as one mini-batch goes through it. Its stages work side by side, each on another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.machine.pipeline_schedule import PipelineTimetable
+from tf_ipu_shim.reports.profile import ProgramRow
+
+FACT = "pipelines"
+"""The fact that has the `machine.cycles.Slots` of each such loop, by the id of its row."""
+
+
+class Turn(NamedTuple):
+    """A step of a mini-batch on one IPU.
+
+    Args:
+        row: of the profile; what is in it goes with it.
+        ipu: where.
+        slot: of the first mini-batch.
+        begin: cycles from the beginning of the slot.
+    """
+
+    row: ProgramRow
+    ipu: int
+    slot: int
+    begin: float
+
+
+class Schedule(NamedTuple):
+    """A pipeline's loop.
+
+    Args:
+        loop: its row.
+        turns: what is in its mini-batch, on each IPU.
+        mini_batches: how many.
+        between: slots from one mini-batch of a stage to the next.
+        slots: how many there are.
+        cycles: of a slot.
+        lead: cycles before the first slot.
+    """
+
+    loop: ProgramRow
+    turns: tuple[Turn, ...]
+    mini_batches: int
+    between: int
+    slots: int
+    cycles: float
+    lead: float
+
+    def in_slot(self, slot: int) -> list[tuple[Turn, int, float]]:
+        """The turns of a slot in the order in which they begin.
+
+        Returns:
+            Each with its mini-batch, and the cycle at which it begins, from the beginning of the loop.
+        """
+        found = []
+        for turn in self.turns:
+            mini_batch, rest = divmod(slot - turn.slot, self.between)
+            if not rest and 0 <= mini_batch < self.mini_batches:
+                found.append((turn, mini_batch, self.lead + slot * self.cycles + turn.begin))
+        return sorted(found, key=lambda one: one[2])
+
+    def once(self) -> Schedule:
+        """The same with each row once, where it begins first: an exchange is one step of two IPUs."""
+        first: dict[int, Turn] = {}
+        for turn in sorted(self.turns, key=lambda turn: (turn.slot, turn.begin)):
+            first.setdefault(turn.row.id, turn)
+        return self._replace(turns=tuple(first.values()))
+
+
+def schedules_of(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> dict[int, Schedule]:
+    """The schedules of a profile's pipelines, by the id of their loop.
+
+    Args:
+        programs: rows of the profile.
+        facts: of the profile, as values.
+
+    Example:
+        >>> schedules_of([], {})
+        {}
+    """
+    found = {}
+    for name, (schedule, stages, training, cycles, lead) in facts.get(FACT, {}).items():
+        loop = programs[int(name)]
+        parts = [row for row in programs if row.parent == loop.id]
+        if len(parts) != 1 or loop.times != int(loop.times):
+            continue
+        # How slots follow each other does not depend on how many mini-batches there are; this many any schedule takes.
+        table = PipelineTimetable(schedule=schedule, stages=stages, mini_batches=2 * stages, training=training)
+        inside = [row for row in programs if row.parent == parts[0].id]
+        turns = [turn for ipu, on_it in _by_ipu(inside).items() for turn in _turns(ipu, on_it, table, facts)]
+        count = int(loop.times)
+        last = max((turn.slot for turn in turns), default=0) + table.between * (count - 1)
+        found[loop.id] = Schedule(loop, tuple(turns), count, table.between, last + 1, cycles, lead)
+    return found
+
+
+def holders_of(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedule]) -> dict[int, int]:
+    """The turn's row that each row of a pipeline is in or is, by ids; other rows are left out.
+
+    Args:
+        programs: rows of the profile, each after the one that it is in.
+        pipelines: as `schedules_of` gives.
+    """
+    turns = {turn.row.id for schedule in pipelines.values() for turn in schedule.turns}
+    found: dict[int, int] = {}
+    for row in programs:
+        if row.id in turns:
+            found[row.id] = row.id
+        elif row.parent in found:
+            found[row.id] = found[row.parent]
+    return found
+
+
+def parts_of(programs: Sequence[ProgramRow], inside: Mapping[int, int]) -> dict[int, list[ProgramRow]]:
+    """What runs in the end in each turn, by the id of the turn's row.
+
+    Args:
+        programs: rows of the profile.
+        inside: as `holders_of` gives.
+    """
+    holders = {row.parent for row in programs}
+    found: dict[int, list[ProgramRow]] = {}
+    for row in programs:
+        if row.id in inside and row.id not in holders:
+            found.setdefault(inside[row.id], []).append(row)
+    return found
+
+
+def _by_ipu(rows: Sequence[ProgramRow]) -> dict[int, list[ProgramRow]]:
+    found: dict[int, list[ProgramRow]] = {}
+    for row in rows:
+        for ipu in json.loads(row.ipus):
+            found.setdefault(ipu, []).append(row)
+    return found
+
+
+def _turns(ipu: int, rows: list[ProgramRow], table: PipelineTimetable, facts: Mapping[str, Any]) -> Iterator[Turn]:
+    """What an IPU does, by its stages: between one and the next it waits for others."""
+    slots = _first_slots(ipu, table, facts)
+    rows.sort(key=lambda row: row.start)
+    cuts = _cuts(rows, len(slots) - 1)
+    before = 0.0
+    for number, (begin, end) in enumerate(zip(cuts, cuts[1:])):
+        first = rows[begin].start if begin < end else 0
+        for row in rows[begin:end]:
+            yield Turn(row, ipu, slots[number], before + row.start - first)
+        if table.schedule == "Grouped" and begin < end:  # all in one slot, one after the other
+            before += max(row.start + row.cycles for row in rows[begin:end]) - first
+
+
+def _first_slots(ipu: int, table: PipelineTimetable, facts: Mapping[str, Any]) -> list[int]:
+    """The first slots of what an IPU does for a mini-batch, forward and then backward."""
+    named = facts.get("stages", [])
+    own = named[ipu] if ipu < len(named) and named[ipu] else [0]
+    slots = [table.first_slot(stage, False) for stage in own]
+    if table.training:  # the last stage goes backward at once, in the same slot
+        slots += [table.first_slot(stage, True) for stage in reversed(own) if stage < table.stages - 1]
+    return slots
+
+
+def _cuts(rows: Sequence[ProgramRow], most: int) -> list[int]:
+    """Where rows in the order of their starts are cut: at the longest waits, at most so many."""
+    ends = list(itertools.accumulate((row.start + row.cycles for row in rows), max))
+    longest = sorted(range(1, len(rows)), key=lambda at: ends[at - 1] - rows[at].start)[:most]
+    return [0, *sorted(at for at in longest if rows[at].start > ends[at - 1]), len(rows)]
