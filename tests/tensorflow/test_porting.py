@@ -50,6 +50,13 @@ def test_what_nobody_has_and_what_is_refused():
     assert missing[0].kind is Kind.REFUSED
 
 
+def test_methods_of_models_are_calls_too():
+    text = CONFIGURED + "model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)\nmodel.fit(x)\n"
+    report = porting.check([porting.Source(FILE, ast.parse(text))])
+    assert (Kind.EMULATED, 4, "Model.set_pipelining_options") in [(one.kind, one.line, one.name) for one in report]
+    assert not any("fit" in one.name for one in report)
+
+
 def test_reasons_are_those_of_the_table_of_options():
     text = CONFIGURED + (
         "c.slices.poplar_options = {}\nc.auto_select_ipus = 2\n"

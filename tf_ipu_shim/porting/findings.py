@@ -77,10 +77,23 @@ def check(sources: Iterable[Source]) -> list[Finding]:
     return sorted(found, key=lambda one: (order.index(one.path), one.line, one.name))
 
 
+@functools.cache
+def _model_methods() -> frozenset[str]:
+    """What a Keras model has under a strategy, and stock Keras has not; methods that the script calls say no more."""
+    # TensorFlow comes when the runner has said what it may log.
+    import tensorflow as tf
+
+    from tf_ipu_shim.building.keras.pipelined_extension import PipelinedExtension
+
+    return frozenset(name for name in {*dir(PipelinedExtension)} - {*dir(tf.keras.Model)} if not name.startswith("_"))
+
+
 def _of_file(source: Source, scan: Scan) -> Iterator[Finding]:
     path = source.path
     for use in scan.uses:
-        if not use.name.startswith("."):
+        if use.name[1:] in _model_methods():
+            yield Finding(Kind.EMULATED, path, use.line, f"Model{use.name}")
+        elif not use.name.startswith("."):
             module, name = _split(use.name)
             if name:
                 verdict = emulated.verdict(module, name)
