@@ -142,7 +142,8 @@ def test_a_call_that_stages_would_leave_out():
             model.set_pipelining_options(4, device_mapping=[0, 0])
             with pytest.raises(RuntimeError, match="The function `call` for the model .* pipelined models"):
                 model.predict(X, batch_size=8)
-        with pytest.raises(RuntimeError, match="The function `call` for the model empty has not been implemented"):
+        unwritten = "The function `call` for the model empty has not been implemented"
+        with pytest.raises(NotImplementedError, match=unwritten):
             compiled(Empty()).fit(X, Y, batch_size=8, verbose=0)
         of_keras = keras.experimental.LinearModel(3, kernel_initializer="ones")  # a class of Keras' own
         compiled(of_keras)

@@ -178,7 +178,7 @@ class ModelExtension(NetworkExtension):
             return
         call = getattr(model.call, "__func__", model.call)  # one that was loaded has an attribute of its own
         if call is keras2.module("engine.training", model_step.package_of(model)).Model.call:
-            raise RuntimeError(
+            raise NotImplementedError(
                 f"The function `call` for the model {model.name} has not been implemented: it says how the model's "
                 "outputs are computed. Define it in the model's class, or make the model of inputs and outputs."
             )
