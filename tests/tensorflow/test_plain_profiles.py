@@ -204,3 +204,15 @@ def test_facts_name_the_way_it_runs(profiles, session):
     session.run(y, {x: X})
     (profile,) = profiles()
     assert next(json.loads(row.value) for row in profile.facts if row.name == "way") == "kernels"
+
+
+@pytest.mark.filterwarnings("error::tf_ipu_shim.errors.AccountingFaultWarning")
+def test_of_a_loop_over_lists_an_iteration_is_counted(profiles, session):
+    with tf.device(IPU):
+        x = v1.placeholder(tf.float32, [5, 4, 8])
+        y = tf.scan(lambda state, value: tf.sin(state * value), x, initializer=tf.zeros([4, 8]))
+    given = np.random.RandomState(0).rand(5, 4, 8).astype(np.float32)
+    np.testing.assert_array_equal(session.run(y, {x: given}), np.zeros_like(given))
+    (profile,) = profiles()
+    computed = [row for row in profile.compute_sets if row.name.endswith(("/Op/Sin", "/Op/Multiply"))]
+    assert [row.runs for row in computed] == [1, 1]

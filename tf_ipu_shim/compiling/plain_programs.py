@@ -54,7 +54,7 @@ def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> b
     ops = message.plain_ops
     nodes = [node for node in ops.graph.node if node.op not in _AROUND and vocabulary.CHIP_ATTRIBUTE not in node.attr]
     around = set(library.uncompilable(graph_pb2.GraphDef(node=nodes).SerializeToString()))
-    inside = [node for node in nodes if node.name not in around]
+    inside = _without_crossing_lists([node for node in nodes if node.name not in around], ops.graph)
     seen = {node.node: node.inputs for node in ops.nodes}
     request = _Program(ops.graph, inside, seen).request(message.ordinal)
     made = None if request is None else _profiled(library, call, request, device)
@@ -63,6 +63,36 @@ def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> b
         answer.compilation.CopyFrom(compilation.describe(request, (), no_variables, profiling, details=made.details))
         profiles.add_to(answer.compilation, made.run_log)
     return cast(bytes, answer.SerializeToString())
+
+
+def _without_crossing_lists(
+    inside: Iterable[node_def_pb2.NodeDef], graph: graph_pb2.GraphDef
+) -> list[node_def_pb2.NodeDef]:
+    """The nodes of a program that neither take lists of tensors from around it nor give any, which XLA has no form for.
+
+    So it is where TensorFlow takes a session's loop apart: the lists go round it.
+    """
+    kept = {node.name: node for node in inside}
+    sources = {node.name: node for node in graph.node}
+    lists = [
+        (tensor[0], node.name)
+        for node in graph.node
+        for tensor in _taken(node)
+        if tensor[0] in kept or node.name in kept
+        if _is_list(sources[tensor[0]], tensor[1])
+    ]
+    left = lists
+    while left:
+        left = [pair for pair in lists if len({*pair} & kept.keys()) == 1]
+        for pair in left:
+            for name in pair:
+                kept.pop(name, None)
+    return list(kept.values())
+
+
+def _is_list(node: node_def_pb2.NodeDef, number: int) -> bool:
+    kinds = [kind for kinds in op_types.output_types(node).values() for kind in kinds]
+    return number < len(kinds) and kinds[number] == types_pb2.DT_VARIANT
 
 
 def _profiled(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> lowered.Profiled | None:
