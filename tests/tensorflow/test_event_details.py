@@ -112,8 +112,8 @@ def test_arguments_are_on_the_tiles_of_their_ipu(configured):
     mappings, _ = compiled(session, built, {a: np.ones(64)})
     (rows,) = mappings.values()
     assert [row[0].split(".")[0] for row in rows] == ["arg0", "arg1", "add"] and rows[1][8] == "XLA_Args/bias"
-    for row in rows:  # 64 numbers of 4 bytes, at least 128 bytes on a tile; the second IPU's tiles begin at 1472
-        assert row[2:7] == [[64], "FLOAT32", 0, 0, 64] and row[7] == [[1472, 32], [1473, 32]]
+    for row in rows:  # 64 numbers of 4 bytes, at least 128 bytes on a tile, from the second on; IPU 1 begins at 1472
+        assert row[2:7] == [[64], "FLOAT32", 0, 0, 64] and row[7] == [[1473, 32], [1474, 32]]
 
 
 def test_variables_come_in_the_order_they_were_made(configured):

@@ -133,7 +133,7 @@ def test_events(helper):
             with pytest.raises(AssertionError):
                 wrong()
         found = report.get_tensor_map()
-        assert len(found.computation_names()) == 2 and found.tile_ids() == {0}  # the program, and its product
+        assert len(found.computation_names()) == 2 and found.tile_ids() == {1}  # the program, and its product
         assert found.tile_ids(found.computation_names()) == found.tile_ids(found.computation_names()[0])
         assert [tensor.num_elements for tensor in found.all_tensors()] == [X.size, 16, 16]
         assert report.get_ml_type_counts() == [1, 0, 0, 0]

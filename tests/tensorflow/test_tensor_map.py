@@ -70,8 +70,17 @@ def test_what_a_program_makes_and_what_is_only_looked_at(configured):
     [(_, rows)] = mappings(session, built, fed)
     assert kinds(rows) == ["add", "reduce"]  # a reshape is where its operand is
     assert [row.shape for row in rows] == [[64], [8]] and rows[0].dtype == "FLOAT32"
-    # 64 numbers of 4 bytes, at least 128 bytes on a tile.
-    assert [(part.tile, part.num_elements) for part in rows[0].tiles] == [(0, 32), (1, 32)]
+    # 64 numbers of 4 bytes, at least 128 bytes on a tile, from the second tile on.
+    assert [(part.tile, part.num_elements) for part in rows[0].tiles] == [(1, 32), (2, 32)]
+
+
+def test_a_tensor_on_all_tiles_is_on_the_first_one_too(configured):
+    configure, session = configured
+    configure()
+    built, fed = compiled(tf.sin, [[32 * TILES - 5]])
+    [(_, rows)] = mappings(session, built, fed)
+    # The last part, which is shorter, is on the first tile.
+    assert [(part.tile, part.num_elements) for part in rows[0].tiles] == [(0, 27)] + [(n, 32) for n in range(1, TILES)]
 
 
 def test_parts_of_one_call_are_no_tensors(configured):

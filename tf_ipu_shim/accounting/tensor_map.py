@@ -92,18 +92,20 @@ def _takers(program: LoweredProgram) -> Mapping[str, int]:
 
 
 def _tiles(shape: Iterable[int], size: int, ipu: int, chip: Chip, computing: Chip) -> list[list[int]]:
-    """Parts of a tensor on the tiles that compute, which are the first ones of the IPU."""
+    """Parts of a tensor on the tiles that compute, which are the first ones of the IPU: from the second of these on."""
     elements = math.prod(shape)
     where = spread(computing, elements, size)
-    return _parts(ipu * chip.tiles, where.tiles, where.most, elements)
+    return _parts(ipu * chip.tiles, computing.tiles, where.tiles, where.most, elements, 1)
 
 
 def _on_io_tiles(shape: Iterable[int], size: int, ipu: int, chip: Chip, io_tiles: IoTiles) -> list[list[int]]:
     """Parts of a tensor on the I/O tiles, which are the last ones of the IPU."""
     elements = math.prod(shape)
     most = io_tiles.elements_on_a_tile(elements, size)
-    return _parts((ipu + 1) * chip.tiles - io_tiles.count, -(-elements // most), most, elements)
+    count = io_tiles.count
+    return _parts((ipu + 1) * chip.tiles - count, count, -(-elements // most), most, elements)
 
 
-def _parts(first: int, count: int, most: int, elements: int) -> list[list[int]]:
-    return [[first + tile, min(most, elements - tile * most)] for tile in range(count)]
+def _parts(first: int, among: int, count: int, most: int, elements: int, begin: int = 0) -> list[list[int]]:
+    """Tiles and how much is on each: `count` of the `among` tiles that `first` is the first of."""
+    return sorted([first + (begin + part) % among, min(most, elements - part * most)] for part in range(count))
