@@ -1,10 +1,13 @@
 """Stand-ins have the shapes of what they stand for, and leave the function alone."""
 
+import pytest
 import tensorflow as tf
 
 from tf_ipu_shim.accounting import compiler_ir
+from tf_ipu_shim.accounting.computations import ComputeSetNames, InstructionReader
 from tf_ipu_shim.accounting.hlo import HloReader
-from tf_ipu_shim.accounting.stand_ins import with_stand_ins
+from tf_ipu_shim.accounting.plannings import Plannings
+from tf_ipu_shim.accounting.stand_ins import leave_out_conversions, with_stand_ins
 from tf_ipu_shim.accounting.work import HloWork
 from tf_ipu_shim.machine.memory import Block, Value, smallest
 
@@ -125,6 +128,26 @@ def test_batch_normalisation_counts_as_the_same_work():
     assert work_of(with_stand_ins(definition)) == work_of(definition)
 
 
-def test_a_profile_has_batch_normalisation_as_it_is():
-    definition = function_of(normalised)
-    assert with_stand_ins(definition, is_profiled=True) is definition
+def profiled(module, definition):
+    """What each step of a program takes, gives and computes."""
+    block = Block("test")
+    argument = block.add(Value(4 * SHAPE[0] * SHAPE[1], "x", "argument"))
+    instructions = InstructionReader(module, [definition], ComputeSetNames(), Plannings(), 0)
+    HloReader(module, block, instructions=instructions).read([argument])
+    values = [block.values[number]._replace(of=()) for step in block.steps for number in (*step.takes, *step.gives)]
+    return [(step.owner, len(step.takes), step.work) for step in block.steps], values
+
+
+def halved(x):
+    image, ones = tf.cast(tf.reshape(x, [2, 2, 2, 3]), tf.float16), tf.ones([3])
+    return ops.FusedBatchNormV3(x=image, scale=ones, offset=ones, mean=ones, variance=ones, is_training=False).y
+
+
+@pytest.mark.parametrize(("function", "converts_nothing"), [(normalised, True), (halved, False)])
+def test_a_profile_has_batch_normalisation_as_it_is(function, converts_nothing):
+    definition = function_of(function)
+    replaced = with_stand_ins(definition, is_profiled=True)
+    form, expected = form_of(replaced), profiled(form_of(definition), definition)
+    assert (profiled(form, definition) != expected) == converts_nothing
+    leave_out_conversions(form)
+    assert profiled(form, definition) == expected

@@ -28,7 +28,7 @@ from tf_ipu_shim.accounting.outlined_calls import Place
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in, stages_of
 from tf_ipu_shim.accounting.recomputation import marks_of
 from tf_ipu_shim.accounting.shape_inference import Known, reached
-from tf_ipu_shim.accounting.stand_ins import with_stand_ins
+from tf_ipu_shim.accounting.stand_ins import leave_out_conversions, with_stand_ins
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.machine.memory import Mode, Value
 
@@ -72,21 +72,27 @@ def _module(
     """XLA's form of a program; a walk that shares them takes it from the one before."""
     name, known = definition.signature.name, walk.walk.modules
     if known is None:
-        return _form(walk, name, library, arguments)
+        return _form(name, library, arguments)
     key = (name, definition.SerializeToString(deterministic=True), tuple(arguments))
     if key not in known:
-        known[key] = _form(walk, name, library, arguments)
+        known[key] = _form(name, library, arguments)
     return known[key]
 
 
 def _form(
-    walk: BlockWriter,
-    name: str,
-    library: Sequence[function_pb2.FunctionDef],
-    arguments: Sequence[compiler_ir.Argument],
+    name: str, library: Sequence[function_pb2.FunctionDef], arguments: Sequence[compiler_ir.Argument]
 ) -> hlo_pb2.HloModuleProto:
-    """The same, alike ops made once; a profile has them as TensorFlow makes them, each by itself."""
-    calling = None if walk.walk.names is not None else with_calls(library)
+    """The same, as if all ops were there as they are written."""
+    module = _quickly_made(name, library, arguments)
+    leave_out_conversions(module)
+    return module
+
+
+def _quickly_made(
+    name: str, library: Sequence[function_pb2.FunctionDef], arguments: Sequence[compiler_ir.Argument]
+) -> hlo_pb2.HloModuleProto:
+    """The same, alike ops made once."""
+    calling = with_calls(library)
     if calling is not None:
         # What XLA refuses, it refuses again, in words that know of no calls.
         with contextlib.suppress(compiler_ir.NoProgramError):
