@@ -216,3 +216,27 @@ def test_of_a_loop_over_lists_an_iteration_is_counted(profiles, session):
     (profile,) = profiles()
     computed = [row for row in profile.compute_sets if row.name.endswith(("/Op/Sin", "/Op/Multiply"))]
     assert [row.runs for row in computed] == [1, 1]
+
+
+def test_an_activation_that_tensorflow_puts_into_a_norm_has_its_own_name(profiles, session):
+    with tf.device(IPU):
+        x = v1.placeholder(tf.float32, [2, 4, 4, 3])
+        scale, offset, mean, variance = (tf.random.uniform([3]) for _ in range(4))
+        y, *_ = v1.nn.fused_batch_norm(x, scale, offset, mean, variance, is_training=False, name="norm")
+        y = tf.nn.relu(y, name="activation")
+    session.run(y, {x: np.ones(x.shape)})
+    (profile,) = profiles()
+    assert [name for name in sets(profile) if "Nonlinearity" in name] == ["activation/relu/Nonlinearity"]
+
+
+def test_norms_of_halves_have_no_casts(profiles, session):
+    with tf.device(IPU):
+        x = v1.placeholder(tf.float16, [2, 4, 4, 3])
+        scale, offset = (v1.get_variable(name, [3], tf.float16, use_resource=True) for name in ("scale", "offset"))
+        y, *_ = v1.nn.fused_batch_norm(x, scale, offset, name="norm")
+        gradients = tf.gradients(tf.sin(y), [x, scale])
+        cast = tf.cast(x, tf.float32, name="own")
+    session.run(v1.global_variables_initializer())
+    session.run([y, *gradients, cast], {x: np.ones(x.shape)})
+    profile = profiles()[-1]
+    assert [name for name in sets(profile) if name.endswith("/Cast")] == ["own/convert.1/Cast"]

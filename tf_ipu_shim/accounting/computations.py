@@ -23,6 +23,7 @@ from tf_ipu_shim.accounting.product_types import INFERENCE, UPDATE, types_of_pro
 from tf_ipu_shim.accounting.work import HloWork, convolution_sizes, dot_sizes, elements_of
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.cycles import Computation, Planning, vertices
+from tf_ipu_shim.names.half_batch_norm import CAST_NAME
 
 # What PopLibs calls element-wise work, where that is not XLA's word in capitals.
 _OPERATIONS = {
@@ -194,6 +195,7 @@ class InstructionReader:
         self._ops = {
             node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
         }
+        self._activations = _activations(functions)
         self._names, self._calls = names, calls_in(functions)
 
     def enter(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> Context:
@@ -243,6 +245,7 @@ class InstructionReader:
         else:
             same = self._alike.place(instruction)
         same = None if same is None else (self._ipu, same)
+        owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
         group = (context.key, fusion.group) if fusion.group else None
         return Computation(kind, self._names.name(fusion.op or owner, below, same, group), sizes, size, planning)
 
@@ -282,6 +285,21 @@ class InstructionReader:
         return Computation("random", made, (elements_of(instruction.shape),), _element_bytes(instruction.shape))
 
 
+def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str]:
+    """The scripts' own names of activations that TensorFlow's rewriting has put into the norm before them.
+
+    An op that hands on what the norm gives has that name.
+    """
+    found: dict[str, str] = {}
+    for function in functions:
+        norms = {node.name for node in function.node_def if node.op == "_FusedBatchNormEx"}
+        for node in function.node_def if norms else ():
+            taken = node.input[0].partition(":")[0] if node.op == "Identity" else ""
+            if taken in norms:
+                found[taken] = node.name
+    return found
+
+
 _NOT_FUSED = Fusion()
 
 
@@ -312,7 +330,9 @@ def _is_of_seed(op: str) -> bool:
 
 def _is_cast_of_norm(instruction: Any) -> bool:
     """Whether XLA on the CPU converts halves for a norm, which on an IPU takes them as they are."""
-    return instruction.opcode == "convert" and instruction.metadata.op_type.startswith("FusedBatchNorm")
+    op = instruction.metadata
+    is_of_norm = op.op_type.startswith(("FusedBatchNorm", "_FusedBatchNorm")) or CAST_NAME in op.op_name
+    return instruction.opcode == "convert" and is_of_norm
 
 
 def _is_shared(instruction: Any, kind: str, fusion: Fusion) -> bool:

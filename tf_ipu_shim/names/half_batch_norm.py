@@ -11,6 +11,9 @@ from typing import Any
 
 from tf_ipu_shim import patches
 
+CAST_NAME = "ipu_norm_cast"
+"""Name of the casts to float32 and back, which an IPU has not: profiles leave them out, gradients included."""
+
 
 def install() -> None:
     """Lets scale, offset, mean and variance be float16."""
@@ -28,11 +31,11 @@ def _of_halves(stock: Callable[..., Any], dtypes: Any, math_ops: Any) -> Callabl
     ) -> Any:
         if getattr(scale, "dtype", None) != dtypes.float16:
             return stock(x, scale, offset, mean, variance, *args, **kwargs)
-        full = [math_ops.cast(value, dtypes.float32) for value in (scale, offset, mean, variance)]
+        full = [math_ops.cast(value, dtypes.float32, CAST_NAME) for value in (scale, offset, mean, variance)]
         made = stock(x, *full, *args, **kwargs)
         return made._replace(
-            batch_mean=math_ops.cast(made.batch_mean, dtypes.float16),
-            batch_variance=math_ops.cast(made.batch_variance, dtypes.float16),
+            batch_mean=math_ops.cast(made.batch_mean, dtypes.float16, CAST_NAME),
+            batch_variance=math_ops.cast(made.batch_variance, dtypes.float16, CAST_NAME),
         )
 
     return fused_batch_norm_v3
