@@ -9,6 +9,7 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 
+from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.profile import memory_report
 
 v1 = tf.compat.v1
@@ -135,6 +136,19 @@ def test_it_is_the_argument_shape_that_decides(configured):
     with pytest.raises(tf.errors.InternalError, match="Out of memory"):
         compiled(tf.ones([2000, 2]))
     assert compiled(tf.ones([10, 2])) == 200
+
+
+def test_what_would_save_most_of_a_large_program_is_left_to_tf_ipu_fit(configured, monkeypatch):
+    monkeypatch.setattr(memory_plan, "_QUICKLY_PLANNED", 3)
+    configured(**{"debug.allowOutOfMemory": "true"})
+    assert run(two_layers, X) == 0
+    report = memory_report()
+    (plan,) = report.devices[0].programs
+    assert not plan.fits and not plan.savings
+    assert f"{plan.program} does not fit. Ask tf-ipu fit what would save most." in report.to_text()
+    configured()
+    with pytest.raises(tf.errors.InternalError, match="What would save most on IPU 0"):
+        run(two_layers, X)
 
 
 @pytest.mark.parametrize("where", ["configuration", "environment"])

@@ -169,6 +169,8 @@ def _programs(device: DeviceReport) -> list[str]:
         if plan.savings:
             lines += ["", *_wrapped(f"{plan.program} does not fit. {what_would_help(plan)[0]}", 0)]
             lines += [part for line in what_would_help(plan)[1:] for part in _wrapped(line.strip(), 2)]
+        elif not plan.fits:
+            lines += ["", *_wrapped(f"{plan.program} does not fit. Ask tf-ipu fit what would save most.", 0)]
         for name, reason in plan.coarse:
             lines += ["", *textwrap.wrap(f"Coarse figure for {name}:", WIDTH), _cut(f"  {reason}", WIDTH)]
     return lines
