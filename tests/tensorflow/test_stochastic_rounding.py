@@ -1,5 +1,6 @@
 """Stochastic rounding of float16: neighbours, means and seeds, worked out by NumPy in float64."""
 
+import contextlib
 import pathlib
 import re
 
@@ -287,6 +288,28 @@ def test_the_scope(esr, compiled):
     np.testing.assert_array_equal(nearest, WIDE.astype(np.float16))
     check(stochastic, WIDE.astype(np.float64))
     assert (unmarked != nearest).any() == (esr is ON)
+
+
+@pytest.mark.parametrize("around", [True, False])
+def test_the_scope_holds_in_programs_loops_and_branches_within(around):
+    rounding(esr=config.StochasticRoundingBehaviour.OFF)
+
+    def halves(x):
+        return tf.cast(x, tf.float16)
+
+    def model(x):
+        with contextlib.nullcontext() if around else scopes.stochastic_rounding(True):
+            zeros = [tf.constant(0), tf.zeros([COUNT], tf.float16)]
+            _, looped = tf.while_loop(lambda i, _: i < 1, lambda i, _: (i + 1, halves(x)), zeros)
+            return looped, tf.cond(x[0] < 1e9, lambda: halves(x), lambda: halves(-x))
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, [COUNT])
+        with scopes.ipu_scope(IPU), scopes.stochastic_rounding(True) if around else contextlib.nullcontext():
+            results = ipu_compiler.compile(model, [fed])
+        for made in session.run(results, {fed: WIDE}):
+            check(made, WIDE.astype(np.float64))
+            assert (made != WIDE.astype(np.float16)).any()
 
 
 # Which programs it concerns

@@ -12,7 +12,9 @@ from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.framework import device_spec, dtypes, ops
+from tensorflow.python.ops import control_flow_v2_func_graphs
 
+from tf_ipu_shim import patches
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.runtime import devices
@@ -188,7 +190,7 @@ def host_part(name: str) -> Iterator[None]:
 
 @contextmanager
 def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: str | None = None) -> Iterator[None]:
-    """Tells the compiler something about the ops made inside.
+    """Tells the compiler something about the ops made inside, those of loops, branches and compiled programs too.
 
     Args:
         attribute_name: what it is about.
@@ -201,6 +203,12 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
         >>> with frontend_attribute("my_attribute", "on"):
         ...     y = tf.nn.relu(tf.constant([-1.0, 2.0]))
     """
+    patches.replace(
+        control_flow_v2_func_graphs.ControlFlowFuncGraph,
+        "__init__",
+        _inheriting,
+        why="what a script tells the compiler of a loop or branch holds for the ops in it",
+    )
     graph = ops.get_default_graph()
     before = _frontend_attributes(graph)
     inside = xla_data_pb2.FrontendAttributes()
@@ -264,6 +272,14 @@ def partials_type(override_type: Any) -> Iterator[None]:
         raise ValueError(f"Only support float16, float32, provided {kind.name}. Give one of the two.")
     with frontend_attribute("PARTIALS_TYPE", xla_data_pb2.PrimitiveType.Name(_PARTIALS[kind])):
         yield
+
+
+def _inheriting(stock: Callable[..., None]) -> Callable[..., None]:
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        stock(self, *args, **kwargs)
+        tracing.inherit_attributes(self)
+
+    return made
 
 
 def _frontend_attributes(graph: Any) -> Any:

@@ -61,6 +61,17 @@ def attributes(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]
         yield
 
 
+def inherit_attributes(graph: Any) -> None:
+    """What the script tells the compiler of ops around a function that becomes part of its program holds inside too.
+
+    Args:
+        graph: of the function, still empty.
+    """
+    told = getattr(graph.outer_graph, "_attr_scope_map", {}).get(vocabulary.FRONTEND_ATTRIBUTE)
+    if told is not None:
+        graph._attr_scope_map[vocabulary.FRONTEND_ATTRIBUTE] = told
+
+
 @contextmanager
 def resource_variables() -> Iterator[None]:
     """Makes resource variables of those created inside: there are no others on an IPU."""
@@ -98,6 +109,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     graph._add_control_dependencies = True
     # TensorFlow's own functions take the caller's device only where it is a Python function.
     graph._device_function_stack = outer._device_function_stack.copy()
+    inherit_attributes(graph)
     # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
     graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
     order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
