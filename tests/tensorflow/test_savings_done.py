@@ -47,6 +47,12 @@ def saving(plan, action):
     return found[0].bytes, found[0].fits
 
 
+def part_of(plan):
+    """The mini-batch that is named."""
+    named = next(one.action for one in plan.savings if one.action.startswith("a mini-batch"))
+    return int(named.split()[3].replace(",", ""))
+
+
 def done(before, after):
     """What the IPU that was fullest needs less, or what the fullest one does where layers have moved."""
     full = max(before.ipus, key=lambda one: one.peak_bytes)
@@ -121,10 +127,10 @@ def recurrent():
 
 
 @pytest.mark.parametrize("model, batch", [(convolutions, 96), (attention, 128), (recurrent, 1024)])
-def test_half_of_the_mini_batch(model, batch):
+def test_a_part_of_the_mini_batch(model, batch):
     before = planned(fitted(model, batch))
-    saved, fits = saving(before, f"a mini-batch of {batch // 2:,} instead of {batch:,}")
-    after = planned(fitted(model, batch // 2))
+    saved, fits = saving(before, f"a mini-batch of .* instead of {batch:,}")
+    after = planned(fitted(model, part_of(before)))
     assert fits == after.fits
     assert saved == pytest.approx(done(before, after), rel=0.01)
 
@@ -138,6 +144,35 @@ def test_half_of_what_is_fed():
     saved, fits = saving(before, "a mini-batch of 2,000 instead of 4,000")
     after = planned(compiled(model, *[np.zeros([2000, 64], "f")] * 2))
     assert (saved, fits) == (done(before, after), after.fits)
+
+
+def test_the_largest_part_of_what_is_fed_that_is_enough():
+    def model(x, y):
+        weights = v1.get_variable("w", [64, 64], use_resource=True)
+        return tf.reduce_mean((tf.matmul(tf.tanh(x @ weights), weights) - y) ** 2, axis=1)
+
+    def with_rows(rows):
+        return planned(compiled(model, *[np.zeros([rows, 64], "f")] * 2))
+
+    before, half, part = with_rows(16000), with_rows(8000), with_rows(4000)
+    assert not half.fits and not part.fits
+    saved, fits = saving(before, "a mini-batch of .* instead of 16,000")
+    assert part_of(before) == 2000
+    after = with_rows(2000)
+    assert (saved, fits) == (done(before, after), after.fits) and fits
+
+
+def test_where_no_part_is_enough_few_are_tried(monkeypatch):
+    tried = []
+    beside = savings.beside
+    monkeypatch.setattr(savings, "beside", lambda *given: tried.append(given[-1]) or beside(*given))
+    wide = np.zeros([64, 1024], "f")
+
+    def model(x):  # the weights alone are too large
+        return x @ v1.get_variable("w", [1024, 1024], use_resource=True)
+
+    assert not any(fits for _, fits in [saving(planned(compiled(model, wide)), "a mini-batch of 32 instead of 64")])
+    assert [action for action in tried if action.startswith("a mini-batch")] == ["a mini-batch of 32 instead of 64"]
 
 
 def perceptron(width=300, count=4):

@@ -111,7 +111,7 @@ class Accounts:
         self._variable_values: dict[tuple[int, int], int] = {}
         self._kinds: list[str] | None = None
         nodes = (node for function in request.library.values() for node in function.node_def)
-        has_infeeds = self.sizes.half_batch and any(node.op in vocabulary.INFEEDS for node in nodes)
+        has_infeeds = self.sizes.cuts_batch and any(node.op in vocabulary.INFEEDS for node in nodes)
         self.fed_samples = 0 if has_infeeds else samples_of(request)
 
     def put_on_io_tiles(self, io_tiles: IoTiles, chip: Chip) -> None:

@@ -222,7 +222,7 @@ class HloReader:
         if self._instructions is not None and trips is not None:
             self._instructions.counters.update(counters_in(body))
         inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
-        while self._halve(flat(initial), axes):  # such as a state, and then a list of states
+        while self._cut(flat(initial), axes):  # such as a state, and then a list of states
             inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
         test, _, _, _ = self._inside(condition, [initial], Mode.BORROWED)
         gives: list[int] = []
@@ -268,7 +268,7 @@ class HloReader:
         walked = [self._inside(body, [given], Mode.BORROWED) for body, given in zip(branches, operands[1:])]
         inside = [inner for inner, _, _, _ in walked]
         gives = self._fresh(instruction.shape, name)
-        self._halve(flat(gives), walked[0][3])
+        self._cut(flat(gives), walked[0][3])
         homes = {index: home for (of, index), home in self._homes_inside.items() if of == instruction.id}
         given = [flat(operand) for operand in operands[1:]]
         hand_on(self._block, flat(gives), given, [Branch(*one[:3]) for one in walked], homes)
@@ -315,16 +315,16 @@ class HloReader:
         inner._block.results = flat(results)
         return inner._block, arguments, results, [inner.axes.get(leaf) for leaf in inner._block.results]
 
-    def _halve(self, numbers: Sequence[int], axes: Sequence[Axis | None]) -> bool:
-        """Has values count half that turn out to have the mini-batch as an axis; whether there are any."""
+    def _cut(self, numbers: Sequence[int], axes: Sequence[Axis | None]) -> bool:
+        """Has values count less that turn out to have the mini-batch as an axis; whether there are any."""
         found = False
-        if not self._sizes.half_batch:
+        if not self._sizes.cuts_batch:
             return found
         for number, axis in zip(numbers, axes):
             value = self._block.values[number]
             if axis is not None and number not in self.axes and value.mode is not Mode.ALWAYS:
                 self.axes[number], found = axis, True
-                self._block.values[number] = value._replace(bytes=-(-value.bytes // 2))
+                self._block.values[number] = value._replace(bytes=-(-value.bytes // self._sizes.batch_parts))
         return found
 
     @staticmethod
@@ -351,10 +351,10 @@ class HloReader:
         kind = shape.element_type
         if kind == xla_data_pb2.TUPLE:
             gives = self._fresh(shape, name)
-            self._halve(flat(gives), self._result_axes(instruction, takes, shapes))
+            self._cut(flat(gives), self._result_axes(instruction, takes, shapes))
             block.run(name, takes, flat(gives), work=self._computation(instruction, name))
             return gives
-        axis = self._result_axes(instruction, takes, shapes)[0] if self._sizes.half_batch else None
+        axis = self._result_axes(instruction, takes, shapes)[0] if self._sizes.cuts_batch else None
         size = self._sizes.of_shape(shape, axis)
         if opcode == "constant":
             return block.add(Value(size, name, "constant", Mode.ALWAYS))
@@ -374,7 +374,7 @@ class HloReader:
         """The mini-batch in each array of what an instruction makes, where that is wanted."""
         is_tuple = instruction.shape.element_type == xla_data_pb2.TUPLE
         parts = instruction.shape.tuple_shapes if is_tuple else [instruction.shape]
-        if not self._sizes.half_batch or len(takes) != len(shapes):
+        if not self._sizes.cuts_batch or len(takes) != len(shapes):
             return [None] * len(parts)
         axes = [self.axes.get(leaf) for leaf in takes]
         if is_tuple:

@@ -60,6 +60,6 @@ class Walk(Accounts):
         if request.arg_types[index] == op_types.RESOURCE:
             return Held(Known(request.variable_types[index], request.variable_shapes[index], True), index)
         shape = request.arg_shapes[index]
-        axis = Axis(0) if self.sizes.half_batch and shape and shape[0] == self.fed_samples else None
+        axis = Axis(0) if self.sizes.cuts_batch and shape and shape[0] == self.fed_samples else None
         known = Known(request.arg_types[index], shape, axis=axis)
         return Held(known, is_fed=True, name=self.library[request.function].signature.input_arg[index].name)

@@ -32,6 +32,7 @@ MOST_INSTRUCTIONS = 20_000
 """Of programs that are planned anew; a larger one would take long to be refused."""
 _MOST_IPUS = 256
 _MOST_CUTS = 3
+_BATCH_PARTS = (2, 4, 8, 16)
 _OFFLOADING = {
     variable_kinds.STATE: "offload_weight_update_variables=True",
     variable_kinds.ACCUMULATOR: "offload_gradient_accumulation_buffers=True",
@@ -83,10 +84,26 @@ def savings(
     now = Change(walk.storage, Sizes(), request, len(plan.ipus))
     found: list[Saving] = []
     for group in _changes(now, plan, walk):
-        planned = [beside(plan, full, plan_with(change), action) for action, change in group]
-        found += [one for one in planned if one.fits][:1] or best(planned, 1)
+        found += _planned(group, plan, full, plan_with)
     cuts = _Cuts(now, plan, walk, line_of)
     return best(found + (list(cuts.as_stages(full)) if cuts.are_to_come else list(cuts.planned(full, plan_with))))
+
+
+def _planned(
+    group: Iterable[tuple[str, Change]], plan: MemoryPlan, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan]
+) -> list[Saving]:
+    """The first of a group that is enough; else the one that saves most.
+
+    A smaller mini-batch cannot save more than twice what half of it saves: where that is not enough, no other is tried.
+    """
+    planned: list[Saving] = []
+    for action, change in group:
+        if planned and change.sizes.cuts_batch and 2 * planned[0].bytes < full.peak_bytes - full.limit_bytes:
+            break
+        planned.append(beside(plan, full, plan_with(change), action))
+        if planned[-1].fits:
+            return planned[-1:]
+    return list(best(planned, 1))
 
 
 def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[tuple[str, Change]]]:
@@ -108,9 +125,11 @@ def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[tup
 def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[tuple[str, Change]]]:
     """Smaller tensors."""
     request, samples = now.request, _samples(now, walk)
-    if samples > 1 and samples % 2 == 0:
-        halved = now._replace(sizes=Sizes(half_batch=True))
-        yield [(f"a mini-batch of {samples // 2:,} instead of {samples:,}", halved)]
+    parts = [parts for parts in _BATCH_PARTS if samples > 1 and samples % parts == 0]
+    yield [
+        (f"a mini-batch of {samples // part:,} instead of {samples:,}", now._replace(sizes=Sizes(batch_parts=part)))
+        for part in parts
+    ]
     if types_pb2.DT_FLOAT in request.variable_types:
         how = 'tf.keras.backend.set_floatx("float16")' if request.is_keras else "of weights and what is fed"
         yield [(f"float16 instead of float32 ({how})", now._replace(sizes=Sizes(half_floats=True)))]
@@ -131,7 +150,7 @@ def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[tupl
         yield f"gradients of 2 mini-batches accumulated{state} ({how}))", now._replace(accumulates=True)
     samples = _samples(now, walk)
     if samples > 1 and samples % 2 == 0:
-        halved = now._replace(accumulates=True, sizes=Sizes(half_batch=True))
+        halved = now._replace(accumulates=True, sizes=Sizes(batch_parts=2))
         yield f"gradients of 2 mini-batches of {samples // 2:,} accumulated{state} ({how}))", halved
 
 

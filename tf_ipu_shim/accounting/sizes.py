@@ -25,23 +25,28 @@ class Sizes:
 
     Args:
         half_floats: whether 32-bit floats count as 16-bit ones.
-        half_batch: whether what has the mini-batch as an axis counts half.
+        batch_parts: of so many parts of what has the mini-batch as an axis one counts.
 
     Example:
         >>> weights = Known(types_pb2.DT_FLOAT, (10, 10))
-        >>> Sizes().of(weights), Sizes(half_floats=True).of(weights), Sizes(half_batch=True).of(weights)
+        >>> Sizes().of(weights), Sizes(half_floats=True).of(weights), Sizes(batch_parts=2).of(weights)
         (400, 200, 400)
-        >>> Sizes(half_batch=True).of(weights._replace(axis=Axis(0)))
-        200
+        >>> Sizes(batch_parts=4).of(weights._replace(axis=Axis(0)))
+        100
     """
 
     half_floats: bool = False
-    half_batch: bool = False
+    batch_parts: int = 1
 
     @property
     def changed(self) -> bool:
         """Whether anything counts otherwise than it is."""
-        return self.half_floats or self.half_batch
+        return self.half_floats or self.cuts_batch
+
+    @property
+    def cuts_batch(self) -> bool:
+        """Whether the mini-batch counts less than it is."""
+        return self.batch_parts > 1
 
     def of(self, known: Known) -> int:
         """Bytes of a tensor; 0 where its shape is not known, and for what has no fixed size."""
@@ -74,4 +79,4 @@ class Sizes:
     def _changed(self, size: int, is_float: bool, axis: Axis | None) -> int:
         if self.half_floats and is_float:
             size = -(-size // 2)
-        return -(-size // 2) if self.half_batch and axis is not None else size
+        return -(-size // self.batch_parts) if axis is not None else size
