@@ -22,6 +22,7 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(cache, "PREBUILT_DIRECTORY", tmp_path / "prebuilt")
+    monkeypatch.setattr(cache, "KEPT_DIRECTORY", tmp_path / "nowhere" / "kept")  # cannot be made
     monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE, raising=False)
     monkeypatch.delenv(compiler.ENVIRONMENT_VARIABLE, raising=False)
 
@@ -119,13 +120,13 @@ def test_broken_cache_file_is_built_anew(source, content):
     assert answer(library) == 42
 
 
-def test_two_processes_at_once_build_once(source, compiler_runs, python):
+def test_two_processes_at_once_build_once(source, compiler_runs, python, tmp_path):
     code = (
         "import sys, pathlib\nfrom tf_ipu_shim.plugin import build\n"
         "tensorflow = build.TensorFlowBuild('9.9.9', 'v9.9.9-0-gabc', ('-std=c++17',), ())\n"
         f"print(build.ensure_built([{str(source)!r}], tensorflow=tensorflow))\n"
     )
-    loud = {"TF_CPP_MIN_LOG_LEVEL": "0"}
+    loud = {"TF_CPP_MIN_LOG_LEVEL": "0", cache.ENVIRONMENT_VARIABLE: str(tmp_path / "cache")}
     with concurrent.futures.ThreadPoolExecutor() as pool:
         processes = list(pool.map(lambda _: python("-c", code, environment=loud), range(3)))
     assert [process.returncode for process in processes] == [0, 0, 0]
@@ -265,6 +266,73 @@ def test_compiler_that_is_asked_for_builds_beside_what_is_shipped(source, compil
     runs = compiler_runs()
     assert built(source) != library
     assert compiler_runs() == 2 * runs
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A checkout in which a library can be kept."""
+    directory = tmp_path / "checkout" / "tf_ipu_shim" / "plugin" / "kept"
+    directory.parent.mkdir(parents=True)
+    (tmp_path / "checkout" / "setup.cfg").touch()
+    monkeypatch.setattr(cache, "KEPT_DIRECTORY", directory)
+    return directory
+
+
+def test_what_was_built_is_found_from_another_home(source, kept, compiler_runs, tmp_path, monkeypatch):
+    library = built(source)
+    runs = compiler_runs()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    found = built(source)
+    assert found == kept / library.name and answer(found) == 42
+    assert compiler_runs() == runs and not (tmp_path / "other").exists()
+    assert stat.S_IMODE(kept.stat().st_mode) == stat.S_IMODE(found.stat().st_mode) == 0o755
+
+
+def test_what_the_cache_has_is_kept_too_and_what_is_of_other_sources_goes(source, kept, compiler_runs, monkeypatch):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(cache, "KEPT_DIRECTORY", kept / "nowhere" / "kept")
+        library = built(source)
+    runs = compiler_runs()
+    assert built(source) == library and [path.name for path in kept.iterdir()] == [library.name]
+    assert compiler_runs() == runs
+    source.write_text(GOOD.replace("42", "43"))
+    other_tensorflow = built(source, tensorflow=dataclasses.replace(TENSORFLOW, version="9.9.10"))
+    newer = built(source)
+    assert {path.name for path in kept.iterdir()} == {newer.name, other_tensorflow.name}
+
+
+def test_a_rebuilt_library_takes_the_place_of_the_kept_one(source, kept):
+    built(source)
+    (library,) = kept.iterdir()
+    library.write_bytes(b"damaged")
+    built(source, rebuild=True)
+    assert cache.is_intact(library)
+
+
+def test_nothing_is_kept_beside_a_directory_that_was_named(source, kept, tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(tmp_path / "named"))
+    assert built(source).parent == tmp_path / "named"
+    assert not kept.exists()
+
+
+def test_a_checkout_that_others_can_write_keeps_nothing(source, kept):
+    kept.parent.chmod(0o777)
+    library = built(source)
+    assert library.parent != kept and not kept.exists()
+
+
+def test_nothing_is_kept_in_an_installed_package(source, kept):
+    """pip would not uninstall it."""
+    (kept.parents[2] / "setup.cfg").unlink()
+    built(source)
+    assert not kept.exists()
+
+
+def test_nothing_is_kept_in_another_users_checkout(source, kept, monkeypatch):
+    owner = kept.parent.stat().st_uid
+    monkeypatch.setattr("os.getuid", lambda: owner + 1)
+    cache.keep(source)
+    assert not kept.exists()
 
 
 def test_rebuild_compiles_again(source, compiler_runs):

@@ -66,7 +66,8 @@ def ensure_built(
     """Returns the plugin's library for the installed TensorFlow, compiling it where no intact one is in the cache.
 
     Two processes that need the library at once build it once; the second waits. A cache file that is cut short or
-    changed is built anew. Where the first place cannot be written, the next is used (see `cache.directories`).
+    changed is built anew. Where the first place cannot be written, the next is used (see `cache.directories`). A copy
+    is kept in a checkout (see `cache.keep`).
 
     Args:
         sources: `.cc` files, and the `.h` files they depend on; those in `plugin/csrc` when left out.
@@ -83,8 +84,15 @@ def ensure_built(
     Example:
         >>> ops = tf.load_op_library(str(ensure_built()))
     """
-    files = _source_files(sources)
-    tensorflow = tensorflow or TensorFlowBuild.installed()
+    library = _found_or_built(_source_files(sources), tensorflow or TensorFlowBuild.installed(), directory, rebuild)
+    if directory is None:
+        cache.keep(library)
+    return library
+
+
+def _found_or_built(
+    files: Sequence[pathlib.Path], tensorflow: TensorFlowBuild, directory: pathlib.Path | None, rebuild: bool
+) -> pathlib.Path:
     command = compiler.find()
     if not rebuild:
         found = _found(tensorflow, files, command)

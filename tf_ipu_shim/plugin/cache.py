@@ -24,6 +24,9 @@ if sys.platform != "win32":
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_CACHE"
 _MARK = b"\ntf_ipu_shim sha256 "
 PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
+"""What the package was installed with."""
+KEPT_DIRECTORY = pathlib.Path(__file__).with_name("kept")
+"""A copy of what was built, in a checkout: an installed package has no files that pip does not know."""
 _FOR_ALL_USERS = 0o755  # of what stands beside the package; the rest is one user's
 
 
@@ -68,7 +71,8 @@ def find_any_compiler(stem: str) -> pathlib.Path | None:
 def _trusted_directories() -> Iterator[pathlib.Path]:
     """Where a library may be loaded from. One beside this package's own code is trusted as that is."""
     yield PREBUILT_DIRECTORY
-    yield from (directory for directory in directories() if not private_files.distrust_of_directory(directory))
+    places = directories() if os.environ.get(ENVIRONMENT_VARIABLE) else [KEPT_DIRECTORY, *directories()]
+    yield from (directory for directory in places if not private_files.distrust_of_directory(directory))
 
 
 def is_intact(path: pathlib.Path) -> bool:
@@ -95,6 +99,35 @@ def publish(library: pathlib.Path, target: pathlib.Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     library.replace(target)
+
+
+def keep(library: pathlib.Path) -> None:
+    """Puts a copy of a library into a checkout, as Python does with bytecode: processes with another `HOME` find it.
+
+    Those of other sources for the same TensorFlow go. Nothing is kept where the checkout is another user's or cannot be
+    written, nor where `TF_IPU_SHIM_CACHE` names the one place to use.
+
+    Args:
+        library: from `find` or `publish`.
+    """
+    if library.parent in (PREBUILT_DIRECTORY, KEPT_DIRECTORY) or os.environ.get(ENVIRONMENT_VARIABLE):
+        return
+    with contextlib.suppress(OSError):
+        package = KEPT_DIRECTORY.parent
+        if not (package.parent.parent / "setup.cfg").is_file():
+            return
+        if package.stat().st_uid != os.getuid() or private_files.distrust_of_directory(package):
+            return
+        KEPT_DIRECTORY.mkdir(exist_ok=True)
+        KEPT_DIRECTORY.chmod(_FOR_ALL_USERS)
+        with tempfile.TemporaryDirectory(dir=KEPT_DIRECTORY) as scratch:
+            copy = shutil.copyfile(library, pathlib.Path(scratch) / library.name)
+            copy.chmod(_FOR_ALL_USERS)
+            copy.replace(KEPT_DIRECTORY / library.name)
+        version = "-".join(library.name.split("-")[:3])
+        for other in KEPT_DIRECTORY.glob(f"{version}-*.so"):
+            if other.name != library.name:
+                other.unlink()
 
 
 def writable_directory(places: Iterable[pathlib.Path]) -> pathlib.Path:
