@@ -64,13 +64,13 @@ class Momentum(v1.train.MomentumOptimizer):
         return super().apply_gradients(pairs, *args, **kwargs)
 
 
-def pipeline(stages=STAGES, count=2 * STAGES, width=WIDTH, layers=1, **options):
+def pipeline(stages=STAGES, count=2 * STAGES, width=WIDTH, layers=1, stage=None, **options):
     """Runs a training pipeline of one layer a stage, or of several that share it; gives what it sent and the weights.
 
-    Several have a checkpoint between them.
+    Several have a checkpoint between them. Or of stages that a function makes by their number.
     """
 
-    def stage(number, x):
+    def layers_of(number, x):
         weight = v1.get_variable(f"w{number}", [width, width], initializer=v1.constant_initializer(0.05))
         for layer in range(layers):
             x = tf.tanh(tf.matmul(x, weight))
@@ -78,13 +78,13 @@ def pipeline(stages=STAGES, count=2 * STAGES, width=WIDTH, layers=1, **options):
                 x = pipelining_ops.recomputation_checkpoint(x)
         return (tf.reduce_sum(x), tf.reduce_max(x)) if number == stages - 1 else x
 
-    def update(loss, _):
+    def update(loss, *_):
         return OptimizerFunctionOutput(Momentum(0.01, 0.9), loss)
 
     def program(infeed, outfeed):
         with v1.variable_scope("", use_resource=True):
             return pipelining_ops.pipeline(
-                [functools.partial(stage, number) for number in range(stages)],
+                [functools.partial(stage or layers_of, number) for number in range(stages)],
                 **{"gradient_accumulation_count": count, **options},
                 infeed_queue=infeed,
                 outfeed_queue=outfeed,

@@ -274,6 +274,33 @@ def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
     assert plan(16, 8) == plan(16, 8, 0.0), "which takes least already"
 
 
+def test_a_stages_options_hold_in_its_loops(environment, tmp_path):
+    def stage(number, x):
+        weight = v1.get_variable(f"w{number}", [16, 16], initializer=v1.ones_initializer())
+        if number:
+            return tf.reduce_sum(tf.matmul(x, weight))
+        return tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, tf.matmul(x, weight)), [0, x])[1]
+
+    def cycles(config=(), **options):
+        folder = tmp_path / "_".join(["reports", *dict(config), *options])
+        engine = {"autoReport.all": "true", "autoReport.directory": str(folder)}
+        environment({**option_runs.COMPILE_ONLY, **dict(config)}, engine=engine)
+        option_runs.pipeline(stages=2, stage=stage, width=16, **options)
+        (made,) = (reader.read(one) for one in folder.iterdir())
+        return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
+
+    def plan(rows, inner, proportion=0.6):
+        return plan_product(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion).cycles
+
+    # A product of the first stage's loop, one of what came in of its backward loop; the same of the other stage.
+    assert cycles() == {plan(8, 16): 4, plan(16, 8): 2}
+    for way in ("forward", "backward"):
+        made = cycles(**{f"{way}_propagation_stages_poplar_options": [STARVED, FREE]})
+        assert made == {plan(8, 16): 3, plan(8, 16, 0.0): 1, plan(16, 8): 2}
+    everywhere = cycles({"matmuls.poplar_options": {"availableMemoryProportion": "0"}})
+    assert everywhere == {plan(8, 16, 0.0): 4, plan(16, 8, 0.0): 2}
+
+
 @pytest.mark.parametrize("way", ["forward", "backward"])
 def test_a_stages_options_that_poplar_would_refuse_fail_the_program(environment, way):
     environment(option_runs.COMPILE_ONLY)

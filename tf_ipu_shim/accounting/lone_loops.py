@@ -17,10 +17,11 @@ from tf_ipu_shim.accounting.accounts import Accounts
 from tf_ipu_shim.accounting.block_writer import VIEWS
 from tf_ipu_shim.accounting.computations import axes_in_turn
 from tf_ipu_shim.accounting.lists import begun, infer
+from tf_ipu_shim.accounting.plannings import Marks, marked
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import op_types, vocabulary
-from tf_ipu_shim.machine.cycles import Computation, Meeting, vertices
+from tf_ipu_shim.machine.cycles import Computation, Meeting, Planning, vertices
 from tf_ipu_shim.machine.memory import Block, Step
 
 _PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2"})
@@ -40,17 +41,20 @@ _FREE = (
 )
 
 
-def iterations(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known]) -> tuple[Block, Meeting]:
+def iterations(
+    walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known], around: Marks | None = None
+) -> tuple[Block, Meeting]:
     """What an iteration of a loop computes, and how often it does.
 
     Args:
         walk: of the program.
         node: the loop.
         given: types and shapes of what it begins with.
+        around: how the products of what it is in are planned.
     """
     body = walk.library[node.attr["body"].func.name]
     block = Block(node.name)
-    _add_function(walk, body, begun(body, given, walk.library), block)
+    _add_function(walk, body, begun(body, given, walk.library), block, marked(node, around or {}))
     trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
     if trips is None:
         trips = _elements_of_lists(body, given)
@@ -67,7 +71,7 @@ def called(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known]) -
         given: types and shapes of its arguments.
     """
     block = Block(node.name)
-    _add_function(walk, walk.library[op_types.called_functions(node)[0]], given, block)
+    _add_function(walk, walk.library[op_types.called_functions(node)[0]], given, block, marked(node, {}))
     return block
 
 
@@ -78,28 +82,33 @@ def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[Known]) -
     return max((listed.room for listed in handled if listed is not None and listed.room is not None), default=None)
 
 
-def _add_function(walk: Accounts, function: function_pb2.FunctionDef, given: Sequence[Known], block: Block) -> None:
+def _add_function(
+    walk: Accounts, function: function_pb2.FunctionDef, given: Sequence[Known], block: Block, around: Marks
+) -> None:
     known = dict(zip((argument.name for argument in function.signature.input_arg), given))
     known.update(infer(function.node_def, known, walk.library))
     for node in function.node_def:
         takes = [known[text] for text in node.input if not text.startswith("^")]
         called = op_types.called_functions(node)
         if node.op in vocabulary.CALLS and called:
-            _add_function(walk, walk.library[called[0]], takes, block)
+            _add_function(walk, walk.library[called[0]], takes, block, marked(node, around))
         elif node.op in vocabulary.LOOPS:
-            inside, meeting = iterations(walk, node, takes)
+            inside, meeting = iterations(walk, node, takes, around)
             block.steps.append(Step(node.name, (), (), (inside,), True, meeting))
         elif node.op not in _FREE:
             outputs = [text for text in known if text.startswith(f"{node.name}:")]
-            work = _computation(node, takes, [known[text] for text in outputs])
+            planning = walk.plannings.of("dot", marked(node, around))
+            work = _computation(node, takes, [known[text] for text in outputs], planning)
             block.steps.append(Step(node.name, (), (), work=work))
 
 
-def _computation(node: node_def_pb2.NodeDef, takes: Sequence[Known], gives: Sequence[Known]) -> Computation:
+def _computation(
+    node: node_def_pb2.NodeDef, takes: Sequence[Known], gives: Sequence[Known], planning: Planning
+) -> Computation:
     size, op = max((_elements(one) for one in gives), default=1), node.op
     bytes_ = max((dtypes.as_dtype(one.type).size or 4 for one in gives if one.type != types_pb2.DT_VARIANT), default=4)
     if op in _PRODUCTS and all(one.shape for one in takes[:2]):
-        return Computation("product", node.name, _product(node.attr, takes), bytes_)
+        return Computation("product", node.name, _product(node.attr, takes), bytes_, planning)
     if op in _SUMS:
         return Computation("reduce", node.name, (_elements(takes[0]), size, *_axes(node, takes)), bytes_)
     if op in _LOOKS_UP:

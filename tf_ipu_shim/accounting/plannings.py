@@ -10,7 +10,7 @@ from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.core.framework import function_pb2, node_def_pb2
 from tensorflow.python.framework import errors
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.machine.cycles import Planning, PlanningError
 from tf_ipu_shim.machine.cycles.planning import PARTIALS
 
@@ -57,22 +57,51 @@ def plannings_of(options: Any) -> Plannings:
         raise errors.InternalError(None, None, str(error)) from None
 
 
-def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, dict[str, dict[str, Any]]]:
-    """What ops are marked with: options by XLA's instruction, by the op's name.
+Marks = dict[str, dict[str, Any]]
+"""What an op is marked with: options by XLA's instruction."""
+
+
+def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
+    """What ops are marked with, by name; what a loop, a branch or a call is marked with holds for the ops in it.
 
     Args:
         functions: that the ops are in, as the script has them.
     """
-    found = {}
-    for function in functions:
+    by_name = {function.signature.name: function for function in functions}
+    found: dict[str, Marks] = {}
+
+    def add(function: function_pb2.FunctionDef, around: Marks) -> None:
         for node in function.node_def:
-            if vocabulary.PLANNING_ATTRIBUTE in node.attr or vocabulary.FRONTEND_ATTRIBUTE in node.attr:
-                found[node.name] = _marks(node)
+            marks = marked(node, around)
+            if marks:
+                found[node.name] = _with(found.get(node.name, {}), marks)
+                for name in op_types.called_functions(node):
+                    if name in by_name:
+                        add(by_name[name], marks)
+
+    for function in by_name.values():
+        add(function, {})
     return found
 
 
-def _marks(node: node_def_pb2.NodeDef) -> dict[str, dict[str, Any]]:
-    marks: dict[str, dict[str, Any]] = {"dot": {}, "convolution": {}}
+def marked(node: node_def_pb2.NodeDef, around: Marks) -> Marks:
+    """What holds for an op: its own marks before those of what it is in.
+
+    Args:
+        node: the op.
+        around: of the loop, branch or call that it is in.
+    """
+    if vocabulary.PLANNING_ATTRIBUTE in node.attr or vocabulary.FRONTEND_ATTRIBUTE in node.attr:
+        return _with(around, _marks(node))
+    return around
+
+
+def _with(marks: Marks, inner: Marks) -> Marks:
+    return {opcode: {**marks.get(opcode, {}), **options} for opcode, options in inner.items()}
+
+
+def _marks(node: node_def_pb2.NodeDef) -> Marks:
+    marks: Marks = {"dot": {}, "convolution": {}}
     if vocabulary.FRONTEND_ATTRIBUTE in node.attr:
         told = dict(xla_data_pb2.FrontendAttributes.FromString(node.attr[vocabulary.FRONTEND_ATTRIBUTE].s).map)
         if told.get("PARTIALS_TYPE") in _PARTIALS:
