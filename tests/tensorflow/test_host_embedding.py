@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -245,6 +247,30 @@ def test_variables_registered_by_an_id():
         ops.ipu_host_embedding_register(table, "mine", 0, "Adam")
     with pytest.raises(ValueError, match="give a resource variable"):
         ops.ipu_host_embedding_register(tf.ones([2, 2]), "mine")
+
+
+def test_a_table_that_a_graph_before_has_named_outlives_that_graph():
+    ops = gen_pop_datastream_ops
+
+    def step():
+        return ops.ipu_device_embedding_lookup([1], "two", TABLE.shape, tf.float32)
+
+    def lookup():
+        with scopes.ipu_scope(IPU):
+            return ipu_compiler.compile(step, [])
+
+    before = tf.Graph()
+    with before.as_default():
+        lookup()
+    with tf.Graph().as_default(), v1.Session() as session:
+        (rows,) = lookup()
+        del before
+        gc.collect()
+        table = v1.get_variable("table", initializer=tf.constant(TABLE), use_resource=True)
+        session.run(v1.global_variables_initializer())
+        session.run(ops.ipu_host_embedding_register(table, "two"))
+        np.testing.assert_array_equal(session.run(rows), TABLE[[1]])
+        session.run(ops.ipu_host_embedding_deregister(table, "two"))
 
 
 @pytest.mark.parametrize("use_resource", [False, True])

@@ -119,9 +119,12 @@ def _known(embedding_id: str) -> str:
 
 
 def _table(embedding_id: str, shape: Any, dtype: Any) -> Any:
-    if embedding_id not in tables and _in_a_session():
-        return _hold(embedding_id, tf.TensorShape(shape), tf.as_dtype(dtype))
-    table = tables[_known(embedding_id)]
+    table = tables.get(embedding_id)
+    # One that another graph holds is held by this graph too: that one may be gone before this one registers it.
+    if (table is None or isinstance(table, HeldTable)) and _in_a_session():
+        table = _hold(embedding_id, tf.TensorShape(shape), tf.as_dtype(dtype))
+    elif table is None:
+        table = tables[_known(embedding_id)]
     _check_form(embedding_id, table, shape, dtype)
     return table
 
