@@ -67,7 +67,7 @@ def ensure_built(
 
     Two processes that need the library at once build it once; the second waits. A cache file that is cut short or
     changed is built anew. Where the first place cannot be written, the next is used (see `cache.directories`). A copy
-    is kept in a checkout (see `cache.keep`).
+    is kept in a checkout (see `cache.keep`), unless a compiler is asked for, as for a sanitizer.
 
     Args:
         sources: `.cc` files, and the `.h` files they depend on; those in `plugin/csrc` when left out.
@@ -85,7 +85,7 @@ def ensure_built(
         >>> ops = tf.load_op_library(str(ensure_built()))
     """
     library = _found_or_built(_source_files(sources), tensorflow or TensorFlowBuild.installed(), directory, rebuild)
-    if directory is None:
+    if directory is None and compiler.ENVIRONMENT_VARIABLE not in os.environ:
         cache.keep(library)
     return library
 
