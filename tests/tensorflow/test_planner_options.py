@@ -274,18 +274,22 @@ def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
     assert plan(16, 8) == plan(16, 8, 0.0), "which takes least already"
 
 
-def test_a_stages_options_hold_in_its_loops(environment, tmp_path):
+@pytest.mark.parametrize("mapping, name", [([0, 1], None), ([0, 0], "inner")], ids=["by themselves", "in a program"])
+def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name):
     def stage(number, x):
         weight = v1.get_variable(f"w{number}", [16, 16], initializer=v1.ones_initializer())
         if number:
             return tf.reduce_sum(tf.matmul(x, weight))
-        return tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, tf.matmul(x, weight)), [0, x])[1]
+        # XLA wants to know how long the lists are that the backward loop takes.
+        return tf.while_loop(
+            lambda i, x: i < 3, lambda i, x: (i + 1, tf.matmul(x, weight, name=name)), [0, x], maximum_iterations=3
+        )[1]
 
     def cycles(config=(), **options):
         folder = tmp_path / "_".join(["reports", *dict(config), *options])
         engine = {"autoReport.all": "true", "autoReport.directory": str(folder)}
         environment({**option_runs.COMPILE_ONLY, **dict(config)}, engine=engine)
-        option_runs.pipeline(stages=2, stage=stage, width=16, **options)
+        option_runs.pipeline(stages=2, stage=stage, width=16, device_mapping=mapping, **options)
         (made,) = (reader.read(one) for one in folder.iterdir())
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 

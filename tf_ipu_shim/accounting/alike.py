@@ -12,6 +12,18 @@ _WITH_EFFECTS = frozenset(
 )
 
 
+_NAMES = ("name", "metadata", "id", "operand_ids", "called_computation_ids", "control_predecessor_ids")
+
+
+def without_names(instruction: Any) -> Any:
+    """A copy that says what an instruction does, and not what it or what it takes is called."""
+    plain = type(instruction)()
+    plain.CopyFrom(instruction)
+    for field in _NAMES:
+        plain.ClearField(field)
+    return plain
+
+
 class AlikeComputations:
     """Tells what a computation contains, whatever it and its ops are called.
 
@@ -60,10 +72,7 @@ class AlikeComputations:
             called = [self.content(number) for number in instruction.called_computation_ids]
             if None in called:
                 return None
-            plain = type(instruction)()
-            plain.CopyFrom(instruction)
-            for field in ("name", "metadata", "id", "called_computation_ids", "control_predecessor_ids"):
-                plain.ClearField(field)
+            plain = without_names(instruction)
             plain.operand_ids[:] = [self._places[operand][1] for operand in instruction.operand_ids]
             found.update(plain.SerializeToString(deterministic=True))
             found.update(repr(called).encode())

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
-from tf_ipu_shim.accounting.alike import AlikeComputations
+from tf_ipu_shim.accounting.alike import AlikeComputations, without_names
 from tf_ipu_shim.lowering import vocabulary
-
-_HASHED_NOT = ("name", "metadata", "id", "operand_ids", "called_computation_ids", "control_predecessor_ids")
 
 
 class Place(NamedTuple):
@@ -101,8 +99,4 @@ def _content(ordered: list[tuple[bytes, Any]], by_id: Mapping[int, Any]) -> str:
 
 
 def _plain(instruction: Any) -> bytes:
-    plain = type(instruction)()
-    plain.CopyFrom(instruction)
-    for field in _HASHED_NOT:
-        plain.ClearField(field)
-    return bytes(plain.SerializeToString(deterministic=True))
+    return bytes(without_names(instruction).SerializeToString(deterministic=True))

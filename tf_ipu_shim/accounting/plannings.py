@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -64,15 +65,18 @@ Marks = dict[str, dict[str, Any]]
 def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
     """What ops are marked with, by name; what a loop, a branch or a call is marked with holds for the ops in it.
 
+    Not for those whose name an op of another function has too, as XLA's form tells ops by their names alone.
+
     Args:
         functions: that the ops are in, as the script has them.
     """
     by_name = {function.signature.name: function for function in functions}
+    names = collections.Counter(node.name for function in by_name.values() for node in function.node_def)
     found: dict[str, Marks] = {}
 
     def add(function: function_pb2.FunctionDef, around: Marks) -> None:
         for node in function.node_def:
-            marks = marked(node, around)
+            marks = marked(node, around if names[node.name] == 1 else {})
             if marks:
                 found[node.name] = _with(found.get(node.name, {}), marks)
                 for name in op_types.called_functions(node):

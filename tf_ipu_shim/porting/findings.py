@@ -79,7 +79,7 @@ def check(sources: Iterable[Source]) -> list[Finding]:
 
 @functools.cache
 def _model_methods() -> frozenset[str]:
-    """What a Keras model has under a strategy, and stock Keras has not; methods that the script calls say no more."""
+    """Methods that a Keras model has under a strategy, and stock Keras has not: they tell a model for IPUs."""
     # TensorFlow comes when the runner has said what it may log.
     import tensorflow as tf
 
@@ -91,7 +91,7 @@ def _model_methods() -> frozenset[str]:
 def _of_file(source: Source, scan: Scan) -> Iterator[Finding]:
     path = source.path
     for use in scan.uses:
-        if use.name[1:] in _model_methods():
+        if use.name.startswith(".") and use.name[1:] in _model_methods():
             yield Finding(Kind.EMULATED, path, use.line, f"Model{use.name}")
         elif not use.name.startswith("."):
             module, name = _split(use.name)

@@ -124,7 +124,7 @@ def _table(embedding_id: str, shape: Any, dtype: Any) -> Any:
     if (table is None or isinstance(table, HeldTable)) and _in_a_session():
         table = _hold(embedding_id, tf.TensorShape(shape), tf.as_dtype(dtype))
     elif table is None:
-        table = tables[_known(embedding_id)]
+        _known(embedding_id)  # it is not, and that says which there are
     _check_form(embedding_id, table, shape, dtype)
     return table
 
