@@ -57,10 +57,6 @@ class Sizes:
         size = shape_bytes(shape)
         return self._changed(size, shape.element_type == xla_data_pb2.F32, axis) if self.changed else size
 
-    def of_variable(self, size: int, kind: int) -> int:
-        """Bytes of a variable, or of an element of it, that has so many, by its `DataType`."""
-        return self._changed(size, kind == types_pb2.DT_FLOAT, None)
-
     def in_flight(self, pipeline: PipelineDescription) -> PipelineDescription:
         """A pipeline, whose mini-batches consist of floats and of what has the mini-batch as an axis."""
         if not self.changed:

@@ -15,7 +15,7 @@ from tf_ipu_shim.machine.cycles import io_overlap
 from tf_ipu_shim.machine.cycles.computation import Computation, Meeting
 from tf_ipu_shim.machine.cycles.entry import Entry, Slots
 from tf_ipu_shim.machine.cycles.io_overlap import Aside
-from tf_ipu_shim.machine.cycles.phases import Phase, host_cycles, phases_of
+from tf_ipu_shim.machine.cycles.phases import Phase, phases_of
 from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
@@ -342,8 +342,3 @@ def _sum(parts: Iterable[Mapping[int, float]]) -> dict[int, float]:
         for ipu, cycles in part.items():
             found[ipu] = found.get(ipu, 0.0) + cycles
     return found
-
-
-def stream_cycles(chip: Chip, to_device: int, to_host: int) -> int:
-    """What the arguments and results of a run take on their way, one after the other."""
-    return host_cycles(chip, to_device) + host_cycles(chip, -to_host)
