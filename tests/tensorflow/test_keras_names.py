@@ -1,6 +1,7 @@
 """Names of Keras 2.6 that scripts of the time use, and mixed precision in the scope of a strategy."""
 
 import contextlib
+import importlib
 
 import numpy as np
 import pytest
@@ -24,6 +25,40 @@ def test_internal_modules_that_were_public():
     from tensorflow.python.keras import utils
 
     assert callable(utils.get_file)
+
+
+@pytest.mark.parametrize("root", ["keras", "tensorflow.python.keras"])
+@pytest.mark.parametrize(
+    "module, name, now",
+    [
+        ("initializers.initializers_v2", "GlorotUniform", "initializers.initializers"),
+        ("layers.convolutional", "Conv", "layers.convolutional.base_conv"),
+        ("layers.pooling", "Pooling2D", "layers.pooling.base_pooling2d"),
+        ("layers.pooling", "MaxPooling2D", "layers.pooling.max_pooling2d"),
+        ("layers.dense_attention", "BaseDenseAttention", "layers.attention.base_dense_attention"),
+        ("engine.base_layer", "InputSpec", "engine.input_spec"),
+        ("engine.compile_utils", "apply_mask", "utils.losses_utils"),
+        ("preprocessing.timeseries", "timeseries_dataset_from_array", "utils.timeseries_dataset"),
+    ],
+)
+def test_names_of_modules_that_were_split(root, module, name, now):
+    assert getattr(importlib.import_module(f"{root}.{module}"), name) is getattr(keras2.module(now), name)
+
+
+def test_names_that_keras_keeps_to_itself_now():
+    import keras as package  # the name scripts use, which is `tf_keras` on TensorFlow 2.21
+
+    assert package.engine.base_layer.Layer is keras.layers.Layer
+    assert package.optimizer_v2.optimizer_v2.OptimizerV2 is keras.optimizers.legacy.Optimizer
+    assert package.saving.hdf5_format.load_weights_from_hdf5_group is not None
+    assert package.backend._preprocess_padding("same") == "SAME"
+    assert package.models._make_new_nodes is keras2.module("models.cloning")._make_new_nodes
+    sizes = importlib.import_module("keras.applications.imagenet_utils").correct_pad(keras.Input((8, 8, 3)), 3)
+    assert sizes == ((0, 1), (0, 1))  # an even size has no row before it
+    recurrent = importlib.import_module("keras.layers.recurrent")
+    assert recurrent._is_multiple_state([1, 2]) and not recurrent._is_multiple_state(1)
+    with pytest.raises(AttributeError, match="module 'keras' has no attribute 'nonsense'"):
+        _ = package.nonsense
 
 
 def test_mixed_precision_with_loss_scaling(ipus):
@@ -147,8 +182,11 @@ def test_experimental_mixed_precision():
     try:
         experimental.set_policy("mixed_float16")
         assert experimental.global_policy().name == keras.layers.Dense(1).dtype_policy.name == "mixed_float16"
+        assert experimental.get_layer_policy(keras.layers.Dense(1)).compute_dtype == "float16"
     finally:
         experimental.set_policy(None)
+    with pytest.raises(ValueError, match="no Keras layer"):
+        experimental.get_layer_policy("dense")
     with pytest.raises(errors.UnsupportedError, match="LossScaleOptimizer"):
         Policy("mixed_float16", loss_scale=128)
     scales = (128, "dynamic", tf.compat.v1.mixed_precision.FixedLossScale(16))

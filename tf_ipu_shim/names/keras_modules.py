@@ -54,10 +54,11 @@ class KerasModule(types.ModuleType):
         return sorted({*super().__dir__(), *(name for target in self._modules() for name in dir(target))})
 
     def _look_up(self, name: str) -> Any:
-        for module in self._modules():
-            found = getattr(module, name, _MISSING)
-            if found is not _MISSING:
-                return found
+        for spelling in dict.fromkeys((name, name.lstrip("_"))):  # helpers that several files use lost their underscore
+            for module in self._modules():
+                found = getattr(module, spelling, _MISSING)
+                if found is not _MISSING:
+                    return found
         return _MISSING
 
     def _modules(self) -> list[types.ModuleType]:

@@ -11,26 +11,32 @@ from __future__ import annotations
 # below that module.
 MOVED = {
     "combinations": "testing_infra.test_combinations",
+    "distribute.sidecar_evaluator": "utils.sidecar_evaluator",
     "engine.network": "engine.functional",
     "engine.topology": "engine.base_layer engine.input_spec engine.input_layer engine.node",  # Keras of its own, to 2.3
+    "initializers.initializers_v2": "initializers.initializers",
     "keras_parameterized": "testing_infra.test_combinations",
-    "layers.advanced_activations": "layers.activation",
-    "layers.convolutional": "layers.convolutional layers.reshaping layers.pooling",
+    "layers.advanced_activations": "layers.activation layers.activation.softmax",
+    "layers.convolutional": "layers.convolutional layers.reshaping layers.pooling layers.convolutional.base_conv "
+    "layers.convolutional.base_separable_conv",
     "layers.convolutional_recurrent": "layers.rnn.base_conv_rnn layers.rnn.base_conv_lstm layers.rnn",
-    "layers.core": "layers.core layers.regularization layers.reshaping",
+    "layers.core": "layers.core layers.regularization layers.reshaping layers.core.tf_op_layer",
     "layers.cudnn_recurrent": "layers.rnn.cudnn_gru layers.rnn.cudnn_lstm layers.rnn.base_cudnn_rnn",
-    "layers.dense_attention": "layers.attention",
+    "layers.dense_attention": "layers.attention layers.attention.base_dense_attention",
     "layers.einsum_dense": "layers.core.einsum_dense",
     "layers.embeddings": "layers.core.embedding",
-    "layers.legacy_rnn.rnn_cell_impl": "layers.rnn.legacy_cells",
+    "layers.legacy_rnn.rnn_cell_impl": "layers.rnn.legacy_cells layers.rnn.legacy_cell_wrappers",
     "layers.legacy_rnn.rnn_cell_wrapper_impl": "layers.rnn.legacy_cell_wrappers",
-    "layers.local": "layers.locally_connected",
+    "layers.local": "layers.locally_connected layers.locally_connected.locally_connected_utils",
     "layers.merge": "layers.merging layers.merging.base_merge",
     "layers.multi_head_attention": "layers.attention.multi_head_attention",
     "layers.noise": "layers.noise layers.regularization",
     "layers.normalization": "layers.normalization layers.normalization.batch_normalization_v1 "
     "layers.normalization.layer_normalization",
     "layers.normalization_v2": "layers.normalization.batch_normalization",
+    "layers.pooling": "layers.pooling layers.pooling.base_pooling1d layers.pooling.base_pooling2d "
+    "layers.pooling.base_pooling3d layers.pooling.base_global_pooling1d layers.pooling.base_global_pooling2d "
+    "layers.pooling.base_global_pooling3d",
     "layers.recurrent": "layers.rnn.lstm_v1 layers.rnn.gru_v1 layers.rnn layers.rnn.dropout_rnn_cell_mixin "
     "layers.rnn.rnn_utils",
     "layers.recurrent_v2": "layers.rnn.lstm layers.rnn.gru layers.rnn.gru_lstm_utils",
@@ -42,6 +48,10 @@ MOVED = {
     "optimizer_v2.utils": "optimizers.utils",
     "optimizer_v2": "optimizers.legacy",
     "premade": "premade_models",
+    "preprocessing.dataset_utils": "utils.dataset_utils",
+    "preprocessing.image_dataset": "utils.image_dataset",
+    "preprocessing.text_dataset": "utils.text_dataset",
+    "preprocessing.timeseries": "utils.timeseries_dataset",
     "saving.hdf5_format": "saving.legacy.hdf5_format",
     "saving.model_config": "saving.legacy.model_config",
     "saving.save": "saving.legacy.save",
@@ -50,6 +60,14 @@ MOVED = {
     "testing_utils": "testing_infra.test_utils",
     "utils.all_utils": "utils",
     "utils.generic_utils": "utils.generic_utils saving.legacy.serialization saving.object_registration",
+}
+# Module of the time that is where it was -> modules that have names which it had too.
+BESIDE = {
+    "engine.base_layer": "engine.input_spec",
+    "engine.base_layer_v1": "engine.input_spec engine.node",
+    "engine.compile_utils": "utils.losses_utils",
+    "legacy_tf_layers.base": "engine.input_spec",
+    "models": "models.cloning",
 }
 # Packages of the time that no package of the same path stands for today.
 PACKAGES = ("layers.legacy_rnn",)

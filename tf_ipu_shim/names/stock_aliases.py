@@ -38,6 +38,8 @@ EMPTY_PACKAGES = (
 MODULES = {
     "ipu_tensorflow_addons.util._dependency_versions": "tf_ipu_shim.names.dependency_versions",
     "tensorflow.tools.graph_transforms": "tf_ipu_shim.building.conversion.graph_transforms",
+    "keras.saving.utils_v1": "tensorflow.python.saved_model.model_utils",
+    "keras.mixed_precision.get_layer_policy": "tf_ipu_shim.building.keras.mixed_precision_of_the_time",
     "keras.mixed_precision.experimental": "tf_ipu_shim.building.keras.mixed_precision_of_the_time",
     "tensorflow.keras.mixed_precision.experimental": "tf_ipu_shim.building.keras.mixed_precision_of_the_time",
     "tensorflow.python.keras.applications": "tensorflow.keras.applications",

@@ -11,5 +11,6 @@ replication                 replicas and their metrics
 construction, import_hook   how models get their extension
 layer_construction          what layers remember when they are made
 saved_options, kept_options what a model was told goes into its configuration, and over to clones and loaded models
-names_of_the_time, optimizers_of_the_time, mixed_precision_of_the_time   names of Keras 2.6, and what they meant
+internal_names              names of Keras 2.6, wherever they are now
+names_of_the_time, optimizers_of_the_time, mixed_precision_of_the_time   what Keras 2.6 did, and its names meant
 """

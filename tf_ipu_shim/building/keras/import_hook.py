@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.building.keras import kept_options, keras3, names_of_the_time, optimizers_of_the_time
+from tf_ipu_shim.building.keras import internal_names, kept_options, keras3, names_of_the_time, optimizers_of_the_time
 from tf_ipu_shim.names import after_loading, era, finder, one_keras, stock_aliases
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
@@ -35,7 +35,8 @@ _NAMES = {
     *_MODELS,
     *kept_options.CLONING,
     *kept_options.LOADING,
-    *names_of_the_time.PUBLIC,
+    *internal_names.PUBLIC,
+    *internal_names.SPLIT,
     *names_of_the_time.INTERNAL,
     *optimizers_of_the_time.PUBLIC,
     keras3.MODULE,
@@ -57,9 +58,10 @@ def install() -> None:
 
 
 def _loaded(name: str, module: Any) -> None:
+    internal_names.loaded(name, module)
     if name in optimizers_of_the_time.PUBLIC:
         optimizers_of_the_time.loaded(module)
-    elif name in names_of_the_time.PUBLIC or name in names_of_the_time.INTERNAL:
+    elif name in names_of_the_time.INTERNAL:
         names_of_the_time.loaded(name, module)
     elif name in kept_options.CLONING or name in kept_options.LOADING:
         kept_options.loaded(name, module)
@@ -67,9 +69,10 @@ def _loaded(name: str, module: Any) -> None:
         if not hasattr(module, "ipu"):
             ours = importlib.import_module(finder.ALIASES["keras.ipu"])
             patches.replace(module, "ipu", lambda _: ours, why="Graphcore's `keras.ipu`")
+        internal_names.root_loaded(module)
     elif name == keras3.MODULE:
         keras3.loaded(module)
-    else:
+    elif name in _MODELS:
         from tf_ipu_shim.building.keras import construction
 
         stock_aliases.install_attributes()  # what the copy in TensorFlow misses of it

@@ -52,6 +52,27 @@ def global_policy() -> Any:
     return keras2.module("mixed_precision.policy").global_policy()
 
 
+def get_layer_policy(layer: Any) -> Any:
+    """The policy that a layer was made with.
+
+    Args:
+        layer: a Keras layer.
+
+    Raises:
+        ValueError: it is no layer.
+
+    Source: `tf.keras.mixed_precision.experimental.get_layer_policy` of TensorFlow 2.1 to 2.6.
+
+    Example:
+        >>> import tensorflow as tf
+        >>> get_layer_policy(tf.keras.layers.Dense(1)).name
+        'float32'
+    """
+    if not isinstance(layer, keras2.module("engine.base_layer").Layer):
+        raise ValueError(f"get_layer_policy(layer): layer is no Keras layer, it is {type(layer).__name__!r}")
+    return layer.dtype_policy
+
+
 def LossScaleOptimizer(optimizer: Any, loss_scale: Any) -> Any:
     """An optimizer whose gradients are those of a larger loss, so that fewer of them are zero in float16.
 

@@ -1,8 +1,6 @@
-"""Names of Keras 2.6 in the Keras 2 that is installed, and what its strategy may do.
+"""What Keras 2.6 did in the Keras 2 that is installed, and what its strategy may do.
 
-Modules of Keras were public then: `keras.losses.losses_utils` is now in `keras.src.losses` alone. In a process that
-uses `ipu` a public module of Keras that lacks a name looks into the internal module of the same name. Checked on
-`keras` 2.15.0 and `tf_keras` 2.21.0.
+Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 """
 
 from __future__ import annotations
@@ -21,22 +19,10 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building.keras import delegation, layer_construction, loss_scale_classes, seeds_of_the_time
-from tf_ipu_shim.names import era, keras_paths, one_keras
+from tf_ipu_shim.names import era
 
-_PARTS = (
-    "activations backend callbacks constraints initializers layers losses metrics mixed_precision models regularizers "
-    "utils"
-)
 _ROOTS = ("keras", "tf_keras")
-# Public modules that look into internal ones: `tf.keras.losses` is a module of `keras.api`.
-PUBLIC = {
-    f"{root}{api}.{part}": f"{root}.src.{part}"
-    for root in _ROOTS
-    for api in ("", ".api._v1.keras", ".api._v2.keras")
-    for part in _PARTS.split()
-}
 _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"
-_EXPERIMENTAL = "mixed_precision.experimental"
 _LAYER, _PENALTIES = "engine.base_layer", "regularizers"
 _BATCH_NORM = "layers.normalization.batch_normalization"
 _BACKEND, _DATA_ADAPTER = "backend", "engine.data_adapter"
@@ -58,17 +44,13 @@ INTERNAL = tuple(
 
 
 def loaded(name: str, module: Any) -> None:
-    """Adds to a module of `PUBLIC` or `INTERNAL` that has been loaded.
+    """Changes a module of `INTERNAL` that has been loaded.
 
     Args:
         name: its name.
         module: the module.
     """
-    if name in PUBLIC:
-        if "__getattr__" not in vars(module):
-            looks_into = _looks_into(module, PUBLIC[name])
-            patches.replace(module, "__getattr__", lambda _: looks_into, why="names that are internal now")
-    elif name.endswith(_LOSS_SCALING):
+    if name.endswith(_LOSS_SCALING):
         patches.replace(module, "strategy_supports_loss_scaling", _with_ours, why="an IPUStrategy has it")
         loss_scale_classes.loaded(module)
     elif name.endswith(_PENALTIES):
@@ -95,26 +77,8 @@ def loaded(name: str, module: Any) -> None:
         _call_as_in_keras(importlib.import_module(f"{name.removesuffix(_SERIALIZATION)}initializers"))
     elif name.endswith(_DATA_ADAPTER):
         patches.replace(module, "expand_1d", lambda _: _expand_1d, why="the name in Keras 2.6")
-    else:
+    elif name.endswith(_POLICY):
         patches.replace(module, "set_policy", lambda _: _set_policy(module), why="the name in Keras 2.6")
-
-
-def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
-    def __getattr__(name: str) -> Any:
-        if not name.startswith("_") and internal.startswith(_ROOTS):
-            path = f"{internal.partition('.src.')[2]}.{name}"
-            if path == _EXPERIMENTAL and era.wanted():
-                return importlib.import_module("tf_ipu_shim.building.keras.mixed_precision_of_the_time")
-            if keras_paths.is_moved(path) and era.wanted():
-                return importlib.import_module(f"{one_keras.NAME}.{path}")
-            found = importlib.import_module(internal) if importlib.util.find_spec(internal) else None  # in Keras 3
-            if hasattr(found, name):
-                return getattr(found, name)
-            if hasattr(found, "__path__") and importlib.util.find_spec(f"{internal}.{name}") is not None:
-                return importlib.import_module(f"{internal}.{name}")
-        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-
-    return __getattr__
 
 
 def _of_tensors(stock: Callable[[Any], None]) -> Callable[[Any], None]:
