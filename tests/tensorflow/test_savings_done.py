@@ -324,6 +324,64 @@ def test_gradients_accumulated(model, batch, optimizer, then):
     assert saved == pytest.approx(done(before, after), rel=0.01)
 
 
+def looped(batch, width=256, accumulated=None, adam=False, **options):
+    """A TensorFlow 1 loop over mini-batches: four dense layers, gradients accumulated where asked for."""
+
+    def body(x):
+        for number in range(4):
+            with v1.variable_scope(f"layer{number}"):
+                weights = v1.get_variable("w", [width, width], use_resource=True)
+                x = tf.nn.relu(x @ weights + v1.get_variable("b", [width], use_resource=True))
+        optimizer = v1.train.AdamOptimizer(0.1) if adam else v1.train.MomentumOptimizer(0.1, 0.9)
+        if accumulated is not None:
+            optimizer = ipu.optimizers.GradientAccumulationOptimizerV2(optimizer, accumulated, **options)
+        return optimizer.minimize(tf.reduce_mean(x**2))
+
+    def run():
+        with tf.Graph().as_default():
+            fed = tf.data.Dataset.from_tensors(np.zeros([batch, width], "f")).repeat()
+            feed = ipu.ipu_infeed_queue.IPUInfeedQueue(fed)
+            with ipu.scopes.ipu_scope("/device:IPU:0"):
+                program = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(8, body, [], feed))
+            with v1.Session() as session:
+                session.run([feed.initializer, v1.global_variables_initializer()])
+                session.run(program)
+
+    return run
+
+
+@pytest.mark.parametrize("batch, parts", [(64, 4), (192, 16)])
+def test_a_part_of_the_mini_batch_of_a_loop(batch, parts):
+    """A gradient begins with a number that is spread over the mini-batch, and is a part of it too."""
+    before = planned(looped(batch))
+    saved, fits = saving(before, f"^a mini-batch of {batch // parts:,} instead of {batch:,}$")
+    after = planned(looped(batch // parts))
+    assert (saved, fits) == (done(before, after), after.fits)
+
+
+def test_a_part_of_the_mini_batch_with_as_many_samples_to_an_update():
+    before = planned(looped(768, accumulated=2))
+    saved, fits = saving(before, "^a mini-batch of 384 instead of 768 with num_mini_batches=4 instead of 2 for the sam")
+    after = planned(looped(384, accumulated=4))
+    assert (saved, fits) == (done(before, after), after.fits)
+
+
+@pytest.mark.parametrize("width, batch, then", [(320, 8, 8), (256, 1024, 512)])
+def test_gradients_accumulated_in_a_loop(width, batch, then):
+    before = planned(looped(batch, width, adam=True))
+    which = f"gradients of 2 mini-batches {f'of {then} ' if then < batch else ''}accumulated, optimizer state in remote"
+    saved, fits = saving(before, rf"^{which} .*\(GradientAccumulationOptimizerV2\(..., num_mini_batches=2, offload_")
+    after = planned(looped(then, width, accumulated=2, adam=True, offload_weight_update_variables=True))
+    assert fits == after.fits and saved > 0
+    assert saved == pytest.approx(done(before, after), rel=0.01)
+
+
+def test_accumulators_are_added_to_where_they_are():
+    """Beside the program without, an accumulator for each weight and nothing else."""
+    plain, accumulated = planned(looped(64)), planned(looped(64, accumulated=2))
+    assert accumulated.peak_bytes - plain.peak_bytes == pytest.approx(4 * 4 * (256 + 1) * 256, abs=256)
+
+
 def test_an_mlp_with_adam_on_one_ipu_gets_three_actions(monkeypatch):
     monkeypatch.setattr(savings, "best", best)
     before = planned(fitted(perceptron(), 4, "adam"))
@@ -344,6 +402,11 @@ def test_a_pipeline_that_is_to_come_is_told_about(model, batch):
     assert action.fits and after.fits
     needed = max(one.peak_bytes for one in before.ipus)
     assert needed - action.bytes == pytest.approx(needed - done(before, after), rel=0.1)
+
+
+def test_layers_that_are_many_are_counted():
+    (action,) = (one.action for one in planned(sharded("0" * 24)).savings if "8 IPUs to a replica" in one.action)
+    assert re.search(r"shards 1 to 7 from MatMul_\d+, MatMul_\d+, MatMul_\d+, MatMul_\d+ and 3 more \(.*\) on$", action)
 
 
 def test_three_actions_are_named(monkeypatch):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework import node_def_pb2
 
+from tf_ipu_shim.accounting.batch_operands import MiniBatch
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.io_tiles import IoTiles
 from tf_ipu_shim.accounting.mapped_tensors import MappedTensors
@@ -108,6 +109,7 @@ class Accounts:
         self.scopes: dict[str, str] = {}
         self.work = ProgramWork()
         self.feeds: list[Feed] = []
+        self._mini_batches: dict[int, MiniBatch] = {}  # by the identity of the block that each has
         self._variable_values: dict[tuple[int, int], int] = {}
         self._kinds: list[str] | None = None
         nodes = (node for function in request.library.values() for node in function.node_def)
@@ -126,6 +128,12 @@ class Accounts:
     def new_key(self) -> int:
         """A number for what several IPUs do together."""
         return next(self._keys)
+
+    def mini_batch_in(self, block: Block) -> MiniBatch | None:
+        """Where the mini-batch is in a block's values; None where sizes don't ask for it."""
+        if not self.sizes.cuts_batch:
+            return None
+        return self._mini_batches.setdefault(id(block), MiniBatch(block, self.sizes.batch_parts))
 
     def place_variables(self) -> None:
         """Writes down all variables, on their IPUs."""

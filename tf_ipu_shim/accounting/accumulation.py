@@ -7,28 +7,36 @@ with activations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 
 
 def trains(block: Block) -> bool:
     """Whether a program has updates that take gradients, in itself or in a loop."""
-    return bool(_Training(block).gradients) or any(trains(inner) for step in block.steps for inner in step.inside)
+    return any(map(trains, _inside(block))) or bool(_Training(block).gradients)
 
 
-def accumulate(block: Block) -> None:
+def accumulate(block: Block, keeps: bool) -> bool:
     """Has a program accumulate its gradients; changes the block.
 
     Args:
         block: all that an IPU runs.
+        keeps: whether accumulators are variables of the program's own, that updates cannot write over.
+
+    Returns:
+        Whether it has any. Where a loop has, what is around that makes no gradients: it may hand numbers to them.
     """
-    for step in block.steps:
-        for inner in step.inside:
-            accumulate(inner)
+    if any([accumulate(inner, keeps) for inner in _inside(block)]):
+        return True
     training = _Training(block)
     if training.gradients:
-        training.write()
+        training.write(keeps)
+    return bool(training.gradients)
+
+
+def _inside(block: Block) -> Iterator[Block]:
+    return (inner for step in block.steps for inner in step.inside)
 
 
 class _Training:
@@ -56,12 +64,22 @@ class _Training:
                 if not is_gradient:
                     yield index
 
-    def _only_for_updates(self) -> list[int]:
-        """Steps that bring what only updates take, such as state from remote memory."""
-        steps = enumerate(self._block.steps)
-        others = {number for index, step in steps if index not in self._updates for number in step.takes}
-        steps = enumerate(self._block.steps)
-        return [index for index, step in steps if step.gives and not step.takes and others.isdisjoint(step.gives)]
+    def _only_for_updates(self) -> set[int]:
+        """Steps that bring what only updates take, such as state from remote memory, and what is made of that alone."""
+        others = set(self._block.results)
+        found: set[int] = set()
+        for index in range(len(self._block.steps) - 1, -1, -1):
+            step = self._block.steps[index]
+            if index not in self._updates:
+                if step.gives and others.isdisjoint(step.gives) and self._behind.isdisjoint(step.gives):
+                    found.add(index)
+                else:
+                    others.update(step.takes)
+        made = {number: index for index, step in enumerate(self._block.steps) for number in step.gives}
+        for index in sorted(found):
+            if not {made[number] for number in self._block.steps[index].takes if number in made} <= found:
+                found.remove(index)
+        return found
 
     def _source(self, number: int) -> int:
         value = self._block.values[number]
@@ -70,7 +88,7 @@ class _Training:
             value = self._block.values[number]
         return number
 
-    def write(self) -> None:
+    def write(self, keeps: bool) -> None:
         """Writes the steps anew: accumulators, the mini-batch, and then all updates."""
         block, steps, borders = self._block, list(self._block.steps), set(self._block.segments)
         block.steps, block.segments, block.liveness = [], [], None
@@ -88,14 +106,48 @@ class _Training:
                 added = Value(given.bytes, given.owner, "accumulator", Mode.IN_PLACE, (left[number], number))
                 done[number] = block.add(added)
                 block.run(f"accumulation of {given.owner}", (number, left.pop(number)), (done[number],))
-        block.begin_segment()
+        block.results += done.values() if keeps else ()
         instead = {number: done[source] for number, source in self.gradients.items() if source in done}
-        for index in sorted(self._updates):
-            step = steps[index]
+        self._write_updates(steps, instead, by_variable=keeps)
+
+    def _write_updates(self, steps: Sequence[Step], instead: Mapping[int, int], by_variable: bool) -> None:
+        """Writes all updates, which take some values instead of others.
+
+        What a condition guards is in the order in which the optimizer updates, variable by variable.
+        """
+        block, last = self._block, ""
+        block.begin_segment()
+        order = self._by_variable(steps) if by_variable else (("", index) for index in sorted(self._updates))
+        for owner, index in order:
+            if owner != last:
+                block.begin_segment()
+            last, step = owner, steps[index]
             for number in step.gives:
                 value = block.values[number]
                 block.values[number] = value._replace(of=tuple(instead.get(one, one) for one in value.of))
             block.steps.append(step._replace(takes=tuple(instead.get(one, one) for one in step.takes)))
+
+    def _by_variable(self, steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
+        """The steps of updates, op by op, each with what it takes of other steps before it."""
+        made = {number: index for index in self._updates for number in steps[index].gives}
+        groups: dict[str, list[int]] = {}
+        for index in sorted(self._updates):
+            if steps[index].takes:
+                groups.setdefault(steps[index].owner, []).append(index)
+        done: set[int] = set()
+        for owner, group in groups.items():
+            waiting = group[::-1]
+            while waiting:
+                index = waiting[-1]
+                before = {made[number] for number in steps[index].takes if number in made} - done
+                if before and index not in done:
+                    waiting += sorted(before, reverse=True)
+                    continue
+                waiting.pop()
+                if index not in done:
+                    done.add(index)
+                    yield owner, index
+        yield from (("", index) for index in sorted(self._updates - done))
 
     def _accumulator(self, source: int) -> int:
         value = self._block.values[source]

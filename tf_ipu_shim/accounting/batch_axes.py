@@ -65,13 +65,23 @@ def _transposed(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) 
 
 
 def _reshaped(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    axis = axes[0]
+    return reshaped_axis(shapes[0], instruction.shape, axes[0])
+
+
+def reshaped_axis(shape: Any, other: Any, axis: Found) -> Found:
+    """The mini-batch within an array, where it is within the same elements in another shape.
+
+    Args:
+        shape: that `axis` is of.
+        other: the other one.
+        axis: the mini-batch; None where there is none.
+    """
     if axis is None:
         return None
-    stride = axis.inner * math.prod(shapes[0].dimensions[axis.number + 1 :])
+    stride = axis.inner * math.prod(shape.dimensions[axis.number + 1 :])
     below = 1
-    for number in range(len(instruction.shape.dimensions) - 1, -1, -1):
-        here = below * instruction.shape.dimensions[number]
+    for number in range(len(other.dimensions) - 1, -1, -1):
+        here = below * other.dimensions[number]
         if below <= stride < here:
             return Axis(number, max(1, stride // below))
         below = here

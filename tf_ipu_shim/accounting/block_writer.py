@@ -9,6 +9,7 @@ from tensorflow.core.framework import node_def_pb2
 
 from tf_ipu_shim.accounting import pipeline_memory
 from tf_ipu_shim.accounting.accounts import Accounts, Feed
+from tf_ipu_shim.accounting.late_loads import put_loads
 from tf_ipu_shim.accounting.recomputation import Mark
 from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.lowering import vocabulary
@@ -147,14 +148,8 @@ class BlockWriter:
             begin: the number of the program's first step.
             loads: steps by the number of the value that they bring.
         """
-        if not loads:
-            return
-        block, waiting = self.blocks[ipu], dict(loads)
-        steps = []
-        for step in block.steps[begin:]:
-            steps += [waiting.pop(number) for number in dict.fromkeys(step.takes) if number in waiting]
-            steps.append(step)
-        block.steps[begin:] = [*waiting.values(), *steps]
+        if loads:
+            put_loads(self.blocks[ipu], begin, loads)
 
     def _is_whole(self, held: Held) -> bool:
         if held.variable >= 0:

@@ -141,21 +141,24 @@ def _read(
     names = walk.walk.names
     instructions = InstructionReader(module, library, names, walk.walk.plannings, ipu) if names is not None else None
     mapped = None if walk.walk.tensors is None else _mapped(walk, walk.walk.tensors, ipu, library)
+    block, sizes, mini_batch = walk.blocks[ipu], walk.walk.sizes, walk.walk.mini_batch_in(walk.blocks[ipu])
     axes = {value: held.known.axis for value, held in zip(values, fed) if held.known.axis is not None}
-    block, sizes = walk.blocks[ipu], walk.walk.sizes
-    reader = HloReader(module, block, owner_of, instructions, walk.walk.new_key, mapped, sizes, axes)
+    if mini_batch is not None:
+        mini_batch.axes.update(axes)
+    reader = HloReader(module, block, owner_of, instructions, walk.walk.new_key, mapped, sizes, mini_batch, loads)
     results, shapes = reader.read(parameters), reader.result_shapes()
     walk.load(ipu, begin, loads)
     if kept_before:
         walk.block(ipu).run("end of the pipeline", kept_before, ())
     outputs, literals = definition.signature.output_arg, reader.result_literals()
+    axes_after = {} if mini_batch is None else mini_batch.axes
     if not len(results) == len(shapes) == len(literals) == len(outputs):
         raise errors.InternalError(
             None, None, f"XLA's program for {function} gives {len(results)} results where {len(outputs)} are taken."
         )
     return [
         _held(
-            Known(output.type, shape, literal=_proto(literal, output.type, shape), axis=reader.axes.get(number)),
+            Known(output.type, shape, literal=_proto(literal, output.type, shape), axis=axes_after.get(number)),
             definition.ret[output.name],
             ipu,
             number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.accounting.instructions import shape_bytes
@@ -80,8 +80,16 @@ def given_of_a_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> li
     return [leaf for leaf in leaves if shape_bytes(by_id[leaf].shape) == size]
 
 
-def elements_taken(computation: Any, needed: Container[int]) -> dict[int, Container[int]]:
-    """For each conditional the elements of its result that something takes; all where it is taken whole."""
+def elements_taken(
+    computation: Any, needed: Container[int], stored: Set[tuple[int, int]] = frozenset()
+) -> dict[int, Container[int]]:
+    """For each conditional the elements of its result that something takes; all where it is taken whole.
+
+    Args:
+        computation: that they are in.
+        needed: its instructions that something needs.
+        stored: elements, with the conditional's number, that are the next values of what is not on the chip.
+    """
     found: dict[int, Container[int]] = {}
     taken: dict[int, set[int]] = {}
     for instruction in computation.instructions:
@@ -94,7 +102,8 @@ def elements_taken(computation: Any, needed: Container[int]) -> dict[int, Contai
             continue
         for number in instruction.operand_ids:
             if number in taken and instruction.opcode == "get-tuple-element":
-                taken[number].add(instruction.tuple_index)
+                if (number, instruction.tuple_index) not in stored:
+                    taken[number].add(instruction.tuple_index)
             elif number in taken:
                 found[number] = _ALL
     return {**taken, **found}

@@ -14,7 +14,8 @@ from typing import Any
 
 from tensorflow.compiler.xla import xla_data_pb2
 
-from tf_ipu_shim.accounting.batch_axes import Axis, axis_as_operands, result_axis
+from tf_ipu_shim.accounting.batch_axes import Axis, axis_as_operands
+from tf_ipu_shim.accounting.batch_operands import MiniBatch
 from tf_ipu_shim.accounting.computations import Context, InstructionReader
 from tf_ipu_shim.accounting.conditionals import Branch, elements_taken, given_of_a_size, hand_on
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
@@ -52,7 +53,8 @@ class HloReader:
         key_of: gives a new number to each loop and branch, then.
         mapped: is told of each tensor that has memory of its own, where a tensor map is wanted.
         sizes: what tensors count.
-        axes: where the mini-batch is in values, by number; what is read is added where sizes want it.
+        mini_batch: follows the mini-batch through the block, where sizes want it.
+        away: values that are brought to the chip for this program: what is written to them is gone from it at once.
     """
 
     def __init__(
@@ -64,10 +66,12 @@ class HloReader:
         key_of: Callable[[], int] = int,
         mapped: Mapped | None = None,
         sizes: Sizes | None = None,
-        axes: dict[int, Axis] | None = None,
+        mini_batch: MiniBatch | None = None,
+        away: Container[int] = (),
     ) -> None:
+        self._away = away
         self._sizes = sizes or Sizes()
-        self.axes = {} if axes is None else axes
+        self._enter(block, mini_batch)
         self._computations = {computation.id: computation for computation in module.computations}
         self._entry = self._computations[module.entry_computation_id]
         # (result, parameter); a program with one result gives it as it is, and not in a tuple.
@@ -75,13 +79,16 @@ class HloReader:
             (entry.output_shape_index[0] if entry.output_shape_index else 0, entry.parameter_number)
             for entry in module.input_output_alias.entries
         ]
-        self._block = block
         self._owner_of = owner_of
         self._instructions = instructions
         self._key_of = key_of
         self._mapped, self._function = mapped, ""
         self._context: Context | None = None
         self._homes_inside: dict[tuple[int, int], int] = {}  # (loop or branch, element of what it gives) to variable
+
+    def _enter(self, block: Block, mini_batch: MiniBatch | None) -> None:
+        self._block, self._mini_batch = block, mini_batch
+        self._axes: dict[int, Axis] = {} if mini_batch is None else mini_batch.axes
 
     def read(self, arguments: Sequence[int]) -> list[int]:
         """Adds all steps.
@@ -169,7 +176,8 @@ class HloReader:
             self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
         made: dict[int, Tree] = {}
         shapes: dict[int, Any] = {}
-        taken = elements_taken(computation, needed)
+        stored = {place for place, home in self._homes_inside.items() if home in self._away}
+        taken = elements_taken(computation, needed, stored)
         summed = _casts_of_sums(computation, needed)
         for instruction in computation.instructions:
             number = instruction.id
@@ -240,7 +248,7 @@ class HloReader:
                 home = self._homes_inside.get((instruction.id, index), -1)
                 value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
             gives.append(block.add(value))
-        self.axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
+        self._axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
         block.run(name, takes, gives, (test, inner), True, self._meeting(instruction, trips))
         return packed(initial, iter(gives))
 
@@ -255,8 +263,8 @@ class HloReader:
             return leaf
         size, owner = values[leaf].bytes, values[leaf].owner
         copy_of = self._block.add(Value(size, name, "temporary"))
-        if leaf in self.axes:
-            self.axes[copy_of] = self.axes[leaf]
+        if leaf in self._axes:
+            self._axes[copy_of] = self._axes[leaf]
         work = Computation("copy", f"Copy_{owner}_to_{name}", (elements,), max(1, size // elements))
         self._block.run(name, (leaf,), (copy_of,), work=work if self._instructions is not None else None)
         return copy_of
@@ -302,18 +310,19 @@ class HloReader:
     ) -> tuple[Block, list[Tree], Tree, list[Axis | None]]:
         """A block of its own for a computation: the block, its arguments, its results, and the mini-batch in these."""
         inner = copy.copy(self)
-        inner._block, inner._homes_inside, inner._function = Block(computation.name), {}, computation.name
-        inner.axes = {}
+        block = Block(computation.name)
+        inner._enter(block, MiniBatch(block, self._sizes.batch_parts) if self._mini_batch is not None else None)
+        inner._homes_inside, inner._function = {}, computation.name
         outer = self._block.values
         arguments: list[Tree] = []
         for tree in given:
             leaves = [inner._block.add(outer[leaf]._replace(mode=mode, of=(), home=-1)) for leaf in flat(tree)]
-            axes = zip(leaves, map(self.axes.get, flat(tree)))
-            inner.axes.update((leaf, axis) for leaf, axis in axes if axis is not None)
+            axes = zip(leaves, map(self._axes.get, flat(tree)))
+            inner._axes.update((leaf, axis) for leaf, axis in axes if axis is not None)
             arguments.append(packed(tree, iter(leaves)))
         results = inner._run(computation, arguments, {})
         inner._block.results = flat(results)
-        return inner._block, arguments, results, [inner.axes.get(leaf) for leaf in inner._block.results]
+        return inner._block, arguments, results, [inner._axes.get(leaf) for leaf in inner._block.results]
 
     def _cut(self, numbers: Sequence[int], axes: Sequence[Axis | None]) -> bool:
         """Has values count less that turn out to have the mini-batch as an axis; whether there are any."""
@@ -322,8 +331,8 @@ class HloReader:
             return found
         for number, axis in zip(numbers, axes):
             value = self._block.values[number]
-            if axis is not None and number not in self.axes and value.mode is not Mode.ALWAYS:
-                self.axes[number], found = axis, True
+            if axis is not None and number not in self._axes and value.mode is not Mode.ALWAYS:
+                self._axes[number], found = axis, True
                 self._block.values[number] = value._replace(bytes=-(-value.bytes // self._sizes.batch_parts))
         return found
 
@@ -351,35 +360,30 @@ class HloReader:
         kind = shape.element_type
         if kind == xla_data_pb2.TUPLE:
             gives = self._fresh(shape, name)
-            self._cut(flat(gives), self._result_axes(instruction, takes, shapes))
+            self._cut(flat(gives), self._axes_in_tuple(instruction, takes, shapes))
             block.run(name, takes, flat(gives), work=self._computation(instruction, name))
             return gives
-        axis = self._result_axes(instruction, takes, shapes)[0] if self._sizes.cuts_batch else None
-        size = self._sizes.of_shape(shape, axis)
+        size = self._sizes.of_shape(shape)
         if opcode == "constant":
             return block.add(Value(size, name, "constant", Mode.ALWAYS))
         is_view = is_part or _is_no_copy(opcode, op_name, shapes, kind)
         mode, of = _memory_of("bitcast" if is_view else opcode, takes)
         category = "gradient" if is_gradient(op_name) else "temporary"
         number = block.add(Value(size, name, category, mode, of, home if mode is Mode.IN_PLACE else -1))
-        if axis is not None:
-            self.axes[number] = axis
+        if self._mini_batch is not None:
+            self._mini_batch.follow(instruction, takes, shapes, number)
         work = None if is_view else self._computation(instruction, name)
         block.run(name, takes, (number,), work=work)
         if mode is not Mode.VIEW:
             self._map(instruction, name, work)
         return number
 
-    def _result_axes(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any]) -> list[Axis | None]:
-        """The mini-batch in each array of what an instruction makes, where that is wanted."""
-        is_tuple = instruction.shape.element_type == xla_data_pb2.TUPLE
-        parts = instruction.shape.tuple_shapes if is_tuple else [instruction.shape]
+    def _axes_in_tuple(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any]) -> list[Axis | None]:
+        """The mini-batch in each array of a tuple that an instruction makes, where that is wanted."""
+        parts = instruction.shape.tuple_shapes
         if not self._sizes.cuts_batch or len(takes) != len(shapes):
             return [None] * len(parts)
-        axes = [self.axes.get(leaf) for leaf in takes]
-        if is_tuple:
-            return [axis_as_operands(part, shapes, axes) for part in parts]
-        return [result_axis(instruction, shapes, axes)]
+        return [axis_as_operands(part, shapes, [self._axes.get(leaf) for leaf in takes]) for part in parts]
 
     def _map(self, instruction: Any, name: str, work: Computation | None) -> None:
         """Tells of a tensor, unless it is only a part of what makes another."""

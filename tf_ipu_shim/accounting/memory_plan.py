@@ -186,7 +186,7 @@ def _with_savings(
         walk = Walk(change.request, changed, change.storage, sizes=change.sizes, modules=modules)
         walk.run()
         for block in walk.blocks.values() if change.accumulates else ():
-            accumulate(block)
+            accumulate(block, keeps=not change.request.is_keras)
         return _plan_of(change.request, changed, device, walk, _no_line)
 
     try:

@@ -15,7 +15,7 @@ from tensorflow.python.framework import errors
 
 from tf_ipu_shim.accounting import variable_kinds
 from tf_ipu_shim.accounting.accounts import Accounts, samples_of
-from tf_ipu_shim.accounting.accumulation import trains
+from tf_ipu_shim.accounting.accumulation_options import how_to_accumulate, may_accumulate, same_update
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.cuts import Cut, Layer, Layers, slots_of
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
@@ -32,6 +32,7 @@ MOST_INSTRUCTIONS = 20_000
 """Of programs that are planned anew; a larger one would take long to be refused."""
 _MOST_IPUS = 256
 _MOST_CUTS = 3
+_MOST_LAYERS = 4  # that are named in one action
 _BATCH_PARTS = (2, 4, 8, 16)
 _OFFLOADING = {
     variable_kinds.STATE: "offload_weight_update_variables=True",
@@ -98,7 +99,7 @@ def _planned(
     """
     planned: list[Saving] = []
     for action, change in group:
-        if planned and change.sizes.cuts_batch and 2 * planned[0].bytes < full.peak_bytes - full.limit_bytes:
+        if planned and change.sizes.batch_parts > 2 and 2 * planned[0].bytes < full.peak_bytes - full.limit_bytes:
             break
         planned.append(beside(plan, full, plan_with(change), action))
         if planned[-1].fits:
@@ -115,8 +116,8 @@ def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[tup
             yield [("recomputation (allow_recompute=True)", _stored(now, recomputes=True))]
         yield list(_waiting(now, training))
     kinds = {kind for ipu in plan.ipus for kind, size in ipu.categories.items() if size}
-    may_accumulate = now.request.is_keras and not training and not _accumulates(now.request.library.values())
-    if may_accumulate and all(map(trains, walk.blocks.values())):
+    accumulates = bool(training) or _accumulates(now.request.library.values())
+    if not accumulates and all(may_accumulate(now.request, block) for block in walk.blocks.values()):
         state = max(ipu.categories[variable_kinds.STATE] for ipu in plan.ipus)
         yield list(_accumulating(now, walk, state >= now.storage.minimum_bytes))
     yield from _of_variables(now, _movable(now.request, bool(training)) & kinds)
@@ -127,7 +128,10 @@ def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[tuple[str, Change]
     request, samples = now.request, _samples(now, walk)
     parts = [parts for parts in _BATCH_PARTS if samples > 1 and samples % parts == 0]
     yield [
-        (f"a mini-batch of {samples // part:,} instead of {samples:,}", now._replace(sizes=Sizes(batch_parts=part)))
+        (
+            f"a mini-batch of {samples // part:,} instead of {samples:,}{same_update(request, part)}",
+            now._replace(sizes=Sizes(batch_parts=part)),
+        )
         for part in parts
     ]
     if types_pb2.DT_FLOAT in request.variable_types:
@@ -142,7 +146,7 @@ def _samples(now: Change, walk: Accounts) -> int:
 
 def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[tuple[str, Change]]:
     """Gradients of two mini-batches accumulated, and optimizer state elsewhere, which accumulation makes possible."""
-    how, state = "model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2", ""
+    how, state = how_to_accumulate(now.request), ""
     if has_state:
         how += f", {_OFFLOADING[variable_kinds.STATE]}"
         state = ", optimizer state in remote memory"
@@ -262,7 +266,7 @@ class _Cuts:
         return best(tried, 1)
 
     def _named(self, count: int, cut: Cut, schedule: str = "") -> str:
-        begins = ", ".join(self._shown(self._layers.all[layer]) for layer in cut.begins[1:])
+        begins = self._shown([self._layers.all[layer] for layer in cut.begins[1:]])
         part = "shard" if self._pipeline is None and not self._is_keras else "stage"
         numbers = f"{part} 1" if count == 2 else f"{part}s 1 to {count - 1}"
         how = "ipu_shard" if part == "shard" else "model.set_pipeline_stage_assignment" if self._is_keras else "stages"
@@ -274,12 +278,14 @@ class _Cuts:
             ipus = f"{count} IPUs to a replica instead of {self._shards} (auto_select_ipus, {how})"
         return f"{ipus}, {numbers} from {begins} on"
 
-    def _shown(self, layer: Layer) -> str:
-        """A layer of Keras by its name, anything else by its first op and the script's line."""
-        if self._is_keras:
-            return layer.name
-        line = self._line_of(layer.first)
-        return f"{layer.first} ({line})" if line else layer.first
+    def _shown(self, layers: Sequence[Layer]) -> str:
+        """Layers of Keras by their names, others by their first op and the script's line; no more than a few."""
+        names = [layer.name if self._is_keras else layer.first for layer in layers[:_MOST_LAYERS]]
+        lines = [None if self._is_keras else self._line_of(layer.first) for layer in layers[:_MOST_LAYERS]]
+        alike = len(set(lines)) == 1 and len(names) > 1
+        shown = ", ".join(name if alike or line is None else f"{name} ({line})" for name, line in zip(names, lines))
+        more = f" and {len(layers) - len(names)} more" if len(layers) > len(names) else ""
+        return f"{shown}{more}" + (f" ({lines[0]})" if alike and lines[0] is not None else "")
 
 
 def _movable(request: ProgramRequest, trains_in_pipeline: bool) -> set[str]:

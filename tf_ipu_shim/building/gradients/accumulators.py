@@ -264,7 +264,8 @@ class Accumulation:
         for gradient, variable in used:
             dtype = accumulator_dtype(self._dtype, variable)
             state = self._state(_key(variable), variable.shape, dtype, variable)
-            with _colocated(gradient):
+            # The sum is read once its gradient is there: it is added to where it is, and not copied before.
+            with _colocated(gradient), ops.control_dependencies([gradient]):
                 before = array_ops.where_v2(math_ops.equal(number, 0), state.zeros(), state.read())
                 total = accumulate(before, math_ops.cast(gradient, dtype), number, self._count, self._method)
                 written.append(state.write(total))

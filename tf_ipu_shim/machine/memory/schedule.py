@@ -57,28 +57,34 @@ def _order_segment(
     block: Block, buffers: Buffers, first: int, last: int, order: list[int], run: Callable[[int, Step], None]
 ) -> None:
     wants, steps = _Wants(block, first, last), block.steps
-    heap = [(buffers.change(steps[i]), i) for i in wants.ready()]
+
+    def change(index: int) -> int:
+        return buffers.change(steps[index]) + wants.bytes_to_bring(index)
+
+    heap = [(change(i), i) for i in wants.ready()]
     heapq.heapify(heap)
     done: set[int] = set()
     while heap:
         index = heapq.heappop(heap)[1]
         if index in done:
             continue
+        better = set[int]()
         for late in wants.brought(index):
             run(len(order), steps[late])
             order.append(late)
+            better |= wants.with_what_is_there(late)
         done.add(index)
         run(len(order), steps[index])
         order.append(index)
-        for other in wants.run(index) - done:
-            heapq.heappush(heap, (buffers.change(steps[other]), other))
+        for other in (better | wants.run(index)) - done:
+            heapq.heappush(heap, (change(other), other))
 
 
 class _Wants:
     """Which steps of a segment wait for values, and which values wait for steps that want them."""
 
     def __init__(self, block: Block, first: int, last: int) -> None:
-        self._steps = block.steps
+        self._steps, self._values = block.steps, block.values
         # By value: the step that brings it, until that has run.
         self._late = self._wanted_late(first, last)
         self._brings = set(self._late.values())
@@ -106,6 +112,17 @@ class _Wants:
     def ready(self) -> list[int]:
         """The steps that wait for nothing."""
         return [index for index, waiting in self._waiting.items() if not waiting and index not in self._brings]
+
+    def bytes_to_bring(self, index: int) -> int:
+        """Of what a step takes and has not been brought."""
+        if not self._late:
+            return 0
+        return sum(self._values[number].bytes for number in set(self._steps[index].takes) & self._late.keys())
+
+    def with_what_is_there(self, late: int) -> set[int]:
+        """The steps, not waiting any more, that take what a step has brought."""
+        users = (index for number in self._steps[late].gives for index in self._users[number])
+        return {index for index in users if not self._waiting[index]}
 
     def brought(self, index: int) -> list[int]:
         """The steps that bring what a step takes and have not run; notes that they run."""
