@@ -14,33 +14,44 @@ CHIP = CHIPS["gc200"].with_tiles(2)
 LIMIT = 2 * 638_976
 
 
-def bytes_of(part, stage, count):
-    slots = 2 * (count - 1 - stage) + 1
-    return sum(layer.kept_bytes + layer.weight_bytes + slots * layer.activation_bytes for layer in part)
+def bytes_of(part, stage, count, recomputes):
+    waiting = 2 * (count - 1 - stage)
+    always = sum(layer.kept_bytes + layer.weight_bytes + layer.activation_bytes for layer in part)
+    return always + waiting * (part[0].input_bytes if recomputes else sum(layer.activation_bytes for layer in part))
 
 
-def by_all_cuts(layers):
+def cycles_of(part, stage, count, recomputes):
+    again = sum(layer.forward_cycles for layer in part) if recomputes and stage < count - 1 else 0
+    return sum(layer.cycles for layer in part) + again
+
+
+def by_all_cuts(layers, recomputes):
     """The number of stages and what the busiest has to do, of the best cut; None where none fits."""
     for count in (2, 4, 8, 16):
         best = None
         for cuts in itertools.combinations(range(1, len(layers)), count - 1):
             parts = [layers[first:end] for first, end in zip((0, *cuts), (*cuts, len(layers)))]
-            if all(bytes_of(part, stage, count) <= LIMIT for stage, part in enumerate(parts)):
-                longest = max(sum(layer.cycles for layer in part) for part in parts)
+            if all(bytes_of(part, stage, count, recomputes) <= LIMIT for stage, part in enumerate(parts)):
+                longest = max(cycles_of(part, stage, count, recomputes) for stage, part in enumerate(parts))
                 best = longest if best is None else min(best, longest)
         if best is not None:
             return count, best
     return None
 
 
+def random_layer(name, rng):
+    forward = rng.randrange(1, 50)
+    kept, weights = rng.randrange(400_000), rng.randrange(100_000)
+    activations, given = rng.randrange(60_000), rng.randrange(60_000)
+    return Layer(name, forward + rng.randrange(1, 100), kept, weights, activations, 0, forward, given)
+
+
+@pytest.mark.parametrize("recomputes", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_of_all_cuts(seed):
+def test_the_best_of_all_cuts(seed, recomputes):
     rng = random.Random(seed)
-    layers = [
-        Layer(str(number), rng.randrange(1, 100), rng.randrange(400_000), rng.randrange(100_000), rng.randrange(60_000))
-        for number in range(rng.randrange(2, 9))
-    ]
-    found, expected = stages.split(layers, CHIP), by_all_cuts(layers)
+    layers = [random_layer(str(number), rng) for number in range(rng.randrange(2, 9))]
+    found, expected = stages.split(layers, CHIP, recomputes=recomputes), by_all_cuts(layers, recomputes)
     assert (found is None) == (expected is None)
     if found is not None:
         assert (len(found.stages), max(found.cycles)) == expected
@@ -105,7 +116,7 @@ def test_a_pipeline_is_cut_into_no_fewer_stages():
 def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
     layers = [Layer(name, 1, 0, 0, 0, ipu) for name, ipu in zip("abcd", now)]
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
-    program = types.SimpleNamespace(blocks={0: None, 1: None})
+    program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False)
     found = stages.better(program, CHIP, fits)
     assert (None if found is None else found.stages) == expected
 
@@ -113,7 +124,7 @@ def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
 def test_the_first_chip_with_a_split_is_taken(monkeypatch):
     layers = [Layer("a", 1, 300 << 20, 0, 0), Layer("b", 1, 400 << 20, 0, 0)]  # more than the 304 MiB of a GC2
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
-    program = types.SimpleNamespace(blocks={0: None})
+    program = types.SimpleNamespace(blocks={0: None}, recomputes=False)
     estimates = [types.SimpleNamespace(chip=CHIPS[name], fits=True) for name in ("gc2", "gc200")]
     lines = text._stages(program, estimates)
     assert lines[0] == "  As a pipeline of 2 stages on gc200, cycles balanced (Keras):"

@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 import tensorflow as tf
+from harness import configure_for_plans
 from tf_ipu_shim.ipu import config, cross_replica_ops, ipu_infeed_queue, loops, replication_ops
 
 import tf_ipu_shim
@@ -25,11 +26,14 @@ from tf_ipu_shim.runtime import devices, study
 def studied(ipus):
     """Runs a function under a study, on so many IPUs; gives the programs."""
 
-    def run(function, count=1):
+    def run(function, count=1, recompute=False):
         study.begin()
         try:
             devices.reset()
-            ipus(count)
+            if recompute:
+                configure_for_plans(count, recompute)
+            else:
+                ipus(count)
             with IPUStrategyV1().scope():
                 function()
         finally:
@@ -318,6 +322,41 @@ def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
     assert [layer.ipu for layer in stages.layers_of(uneven, chip)] == [0, 1, 1, 1, 1]
     assert len(even.blocks) == 2 and stages.better(even, chip, fits=True) is None
     assert fitting.estimate(even, chip).cycles < 0.8 * fitting.estimate(uneven, chip).cycles
+
+
+def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
+    """They run their forward pass twice, and keep what comes into them."""
+    keras = keras2.public()
+
+    def steps_of(begins):
+        def run():
+            layers = [keras.layers.Dense(512 + place, "relu", name=f"layer{place}") for place in range(16)]
+            model = keras.Sequential([keras.Input([512]), *layers])
+            assignments = model.get_pipeline_stage_assignment()
+            for number, assignment in enumerate(assignments):
+                assignment.pipeline_stage = int(number >= begins)
+            model.set_pipeline_stage_assignment(assignments)
+            model.set_pipelining_options(gradient_accumulation_steps_per_replica=8)
+            model.compile("sgd", "mse", steps_per_execution=8)
+            x, y = np.zeros([2048, 512], np.float32), np.zeros([2048, 527], np.float32)
+            model.fit(x, y, batch_size=256, verbose=0)
+
+        return max(studied(run, 2, recompute=True), key=lambda one: one.steps)
+
+    chip, even = CHIPS["gc200"], steps_of(8)
+    layers = stages.layers_of(even, chip)
+    assert [layer.input_bytes for layer in layers] == [0, *(256 * 4 * (512 + place) for place in range(15))]
+    assert all(0 < layer.forward_cycles < 0.6 * layer.cycles for layer in layers)
+    found = stages.better(even, chip, fits=True)
+    assert [len(part) for part in found.stages] == [7, 9]
+    assert stages.to_text(found, chip)[0].endswith("cycles balanced, with recomputation (Keras):")
+    better = steps_of(7)
+    assert stages.better(better, chip, fits=True) is None
+    assert fitting.estimate(better, chip).cycles < fitting.estimate(even, chip).cycles
+    for layer, other in zip(layers, stages.layers_of(better, chip)):
+        assert layer.cycles == pytest.approx(other.cycles, rel=0.05)
+    for stage, full in enumerate(found.bytes):
+        assert full == pytest.approx(better.plan.ipus[stage].peak_bytes, rel=0.35)
 
 
 def pasted(lines):

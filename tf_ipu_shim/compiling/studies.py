@@ -50,5 +50,6 @@ def add(
             steps,
             items * replicas,
             request.is_keras,
+            device.options.speed_size_config.allow_recompute,
         )
     )

@@ -8,16 +8,19 @@ and is left out, as its weights' sizes balance it much as its products do.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tf_ipu_shim.accounting.trees import origin
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import Entry, timeline_of
-from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.runtime.study import Studied
 
 _GRADIENTS = ("gradient_tape/", "gradients/")
+_FORWARD = ("temporary", "activation", "exchange")
 _STAGES = (2, 4, 8, 16)
 _WORTH = 0.95
 """A pipeline is cut anew where its busiest stage has at most this part of its work left."""
@@ -28,11 +31,13 @@ class Layer(NamedTuple):
 
     Args:
         name: of the layer.
-        cycles: of its forward and backward work in a run.
+        cycles: of its forward and backward work in a run, without what recomputation runs again.
         kept_bytes: its weights and their optimizer state.
         weight_bytes: its weights, of which a pipeline accumulates the gradients.
         activation_bytes: what the backward pass needs of it for one mini-batch.
         ipu: where it is now.
+        forward_cycles: of its forward work alone.
+        input_bytes: what comes from layers before it, to it or to one behind it, for one mini-batch.
     """
 
     name: str
@@ -41,6 +46,8 @@ class Layer(NamedTuple):
     weight_bytes: int
     activation_bytes: int
     ipu: int = 0
+    forward_cycles: float = 0.0
+    input_bytes: int = 0
 
 
 class Split(NamedTuple):
@@ -50,11 +57,38 @@ class Split(NamedTuple):
         stages: names, in the order of the model.
         cycles: of each stage.
         bytes: of each stage, with the FIFOs of a Grouped schedule.
+        recomputes: whether all stages but the last run their forward pass twice, and keep what comes into them.
     """
 
     stages: tuple[tuple[str, ...], ...]
     cycles: tuple[float, ...]
     bytes: tuple[int, ...]
+    recomputes: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Stage:
+    """A stage's place in a pipeline."""
+
+    number: int
+    count: int
+    recomputes: bool
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether its forward pass runs twice."""
+        return self.recomputes and self.number < self.count - 1
+
+    def cycles(self, layer: Layer) -> float:
+        """What it has to do for one layer."""
+        return layer.cycles + (layer.forward_cycles if self.runs_again else 0.0)
+
+    def bytes(self, part: Sequence[Layer]) -> int:
+        """Weights, optimizer state, accumulated gradients, and what is kept of the mini-batches that are in it."""
+        waiting = 2 * (self.count - 1 - self.number)
+        work = sum(layer.activation_bytes for layer in part)
+        each = part[0].input_bytes if self.runs_again else work
+        return sum(layer.kept_bytes + layer.weight_bytes for layer in part) + work + waiting * each
 
 
 def layers_of(program: Studied, chip: Chip) -> list[Layer]:
@@ -80,17 +114,64 @@ def layers_of(program: Studied, chip: Chip) -> list[Layer]:
     ops = list(_ops(timeline_of(program.blocks, chip, program.ipus).entries, 1.0))
     for name, _ in ops:
         names.see(name)
-    cycles: dict[str, float] = collections.defaultdict(float)
-    for name, each in ops:
-        cycles[names.layer_of(name)] += each
+    cycles, forward = _cycles(ops, names)
     activations: dict[str, int] = collections.Counter()
-    for block in program.blocks.values():
-        for value in _values(block):
+    for block in _all(program.blocks.values()):
+        for value in block.values:
             if value.kind == "activation":
                 activations[names.layer_of(value.owner)] += value.bytes
+    inputs = _inputs(program.blocks.values(), names)
     return [
-        Layer(name, cycles[name], kept[name], weights[name], activations[name], places[name]) for name in names.order
+        Layer(
+            name, cycles[name], kept[name], weights[name], activations[name], places[name], forward[name], inputs[place]
+        )
+        for place, name in enumerate(names.order)
     ]
+
+
+def _cycles(ops: Iterable[tuple[str, float]], names: _Names) -> tuple[dict[str, float], dict[str, float]]:
+    """What each layer takes, forward and backward, and forward alone; without what recomputation runs again."""
+    whole: dict[str, float] = collections.defaultdict(float)
+    forward: dict[str, float] = collections.defaultdict(float)
+    seen: set[str] = set()
+    for name, each in ops:
+        if not name.startswith(_GRADIENTS):
+            if name in seen:
+                continue
+            seen.add(name)
+            forward[names.layer_of(name)] += each
+        whole[names.layer_of(name)] += each
+    return whole, forward
+
+
+def _inputs(blocks: Iterable[Block], names: _Names) -> list[int]:
+    """For each layer the bytes of the forward pass that come to it, or to one behind it, from layers before it."""
+    places = {name: place for place, name in enumerate(names.order)}
+    last: dict[tuple[str, int], int] = {}  # by op and bytes of a value: the last layer that takes it
+    made: dict[tuple[str, int], int] = {}
+    for block in _all(blocks):
+        for step in block.steps:
+            user = places.get(names.layer_of(step.owner))
+            if user is None or step.owner.startswith(_GRADIENTS):
+                continue
+            for number in step.takes:
+                value = block.values[origin(block, number)]
+                maker = None if value.owner.startswith(_GRADIENTS) else places.get(names.layer_of(value.owner))
+                if maker is not None and maker < user and value.kind in _FORWARD:
+                    key = value.owner, value.bytes
+                    made[key] = maker
+                    last[key] = max(user, last.get(key, 0))
+    found = [0] * len(places)
+    for key, end in last.items():
+        for place in range(made[key] + 1, end + 1):
+            found[place] += key[1]
+    return found
+
+
+def _all(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        yield from _all(inner for step in block.steps for inner in step.inside)
 
 
 class _Names:
@@ -147,24 +228,18 @@ def _ops(entries: Iterable[Entry], times: float) -> Iterator[tuple[str, float]]:
     for entry in entries:
         if entry.computation is None:
             yield from _ops(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
-        else:
+        elif entry.computation.kind != "exchange":  # which goes where the stages meet
             yield entry.name, times * entry.cycles
 
 
-def _values(block: Block) -> Iterator[Value]:
-    yield from block.values
-    for step in block.steps:
-        for inner in step.inside:
-            yield from _values(inner)
-
-
-def split(layers: Sequence[Layer], chip: Chip, least: int = 2) -> Split | None:
+def split(layers: Sequence[Layer], chip: Chip, least: int = 2, recomputes: bool = False) -> Split | None:
     """The split into the fewest stages that fit, whose busiest stage has least to do; None where none fits.
 
     Args:
         layers: in order.
         chip: whose memory counts.
         least: stages that it has at least.
+        recomputes: whether its stages recompute.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -173,7 +248,7 @@ def split(layers: Sequence[Layer], chip: Chip, least: int = 2) -> Split | None:
         (('a',), ('b', 'c', 'd'))
     """
     for count in sorted({least, *(count for count in _STAGES if count > least)}):
-        found = _into(layers, count, chip.total_bytes) if count <= len(layers) else None
+        found = _into(layers, count, chip.total_bytes, recomputes) if count <= len(layers) else None
         if found is not None:
             return found
     return None
@@ -188,35 +263,37 @@ def better(program: Studied, chip: Chip, fits: bool) -> Split | None:
         fits: whether the program fits on it as it is: a pipeline that does not is cut anew in any case.
     """
     layers = layers_of(program, chip)
-    found = split(layers, chip, max(2, len(program.blocks)))
+    found = split(layers, chip, max(2, len(program.blocks)), program.recomputes)
     if found is None or len(program.blocks) == 1 or not fits:
         return found
     now: dict[int, float] = collections.defaultdict(float)
     for layer in layers:
-        now[layer.ipu] += layer.cycles
+        now[layer.ipu] += _Stage(layer.ipu, len(program.blocks), program.recomputes).cycles(layer)
     return found if max(found.cycles) <= _WORTH * max(now.values()) else None
 
 
-def _into(layers: Sequence[Layer], count: int, limit: int) -> Split | None:
+def _into(layers: Sequence[Layer], count: int, limit: int, recomputes: bool) -> Split | None:
     """The layers in so many stages, the busiest of which has the least to do; None where no cut fits."""
-    cuts = _cuts(layers, count, limit)
+    places = [_Stage(number, count, recomputes) for number in range(count)]
+    cuts = _cuts(layers, places, limit)
     if cuts is None:
         return None
     parts = [layers[first:end] for first, end in zip(cuts, cuts[1:])]
     return Split(
         tuple(tuple(layer.name for layer in part) for part in parts),
-        tuple(sum(layer.cycles for layer in part) for part in parts),
-        tuple(_bytes(part, stage, count) for stage, part in enumerate(parts)),
+        tuple(sum(map(stage.cycles, part)) for stage, part in zip(places, parts)),
+        tuple(stage.bytes(part) for stage, part in zip(places, parts)),
+        recomputes,
     )
 
 
-def _cuts(layers: Sequence[Layer], count: int, limit: int) -> list[int] | None:
+def _cuts(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int) -> list[int] | None:
     """Where stages begin, and the last one ends. Dynamic programming over the first layers in the first stages."""
     total = len(layers)
     least = [0.0, *[math.inf] * total]  # that the busiest stage has to do, by the number of layers
     begins: list[list[int]] = []  # of the last stage, by stage and number of layers
-    for stage in range(count):
-        least, begin = _with_a_stage(layers, stage, count, limit, least)
+    for stage in stages:
+        least, begin = _with_a_stage(layers, stage, limit, least)
         begins.append(begin)
     if least[total] == math.inf:
         return None
@@ -227,16 +304,16 @@ def _cuts(layers: Sequence[Layer], count: int, limit: int) -> list[int] | None:
 
 
 def _with_a_stage(
-    layers: Sequence[Layer], stage: int, count: int, limit: int, before: Sequence[float]
+    layers: Sequence[Layer], stage: _Stage, limit: int, before: Sequence[float]
 ) -> tuple[list[float], list[int]]:
     """What the busiest of one more stage has to do, and where the new one begins, by the number of layers."""
     total = len(layers)
     least, begin = [math.inf] * (total + 1), [0] * (total + 1)
-    for first in range(stage, total):
+    for first in range(stage.number, total):
         cycles = 0.0
         for end in range(first + 1, total + 1):
-            cycles += layers[end - 1].cycles
-            if _bytes(layers[first:end], stage, count) > limit:
+            cycles += stage.cycles(layers[end - 1])
+            if stage.bytes(layers[first:end]) > limit:
                 break
             longest = max(before[first], cycles)
             if longest < least[end]:
@@ -244,16 +321,11 @@ def _with_a_stage(
     return least, begin
 
 
-def _bytes(part: Sequence[Layer], stage: int, count: int) -> int:
-    """Weights, optimizer state, accumulated gradients, and activations of the mini-batches that are in the stage."""
-    slots = 2 * (count - 1 - stage) + 1
-    return sum(layer.kept_bytes + layer.weight_bytes + slots * layer.activation_bytes for layer in part)
-
-
 def to_text(found: Split, chip: Chip) -> list[str]:
     """Lines: what each stage has to do on a chip, and the script's lines that make it so."""
     longest = max(found.cycles)
-    lines = [f"  As a pipeline of {len(found.stages)} stages on {chip.name}, cycles balanced (Keras):"]
+    how = ", with recomputation" if found.recomputes else ""
+    lines = [f"  As a pipeline of {len(found.stages)} stages on {chip.name}, cycles balanced{how} (Keras):"]
     for stage, (cycles, size) in enumerate(zip(found.cycles, found.bytes)):
         lines.append(f"    stage {stage}: {100 * cycles / (longest or 1):.0f} % of the busiest, about {size:,} bytes")
     starts = {layers[0]: stage for stage, layers in enumerate(found.stages)}

@@ -27,6 +27,7 @@ class Studied:
         items: how many samples all replicas take in a run, by the first axis of what they are fed; 0 where they are fed
             nothing that has one.
         is_keras: whether a Keras model has made it.
+        recomputes: whether its configuration asks for recomputation.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Studied:
     steps: float
     items: float
     is_keras: bool = False
+    recomputes: bool = False
 
 
 _lock = threading.Lock()
