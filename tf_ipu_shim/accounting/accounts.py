@@ -44,13 +44,15 @@ class Feed(NamedTuple):
     Args:
         block: what the IPU runs, the copy among it.
         ipu: of the copy.
-        copy: what it moves.
+        bytes: of the element.
+        copy: what it moves, where cycles are wanted.
         name: of what makes the tensor.
     """
 
     block: Block
     ipu: int
-    copy: Computation
+    bytes: int
+    copy: Computation | None
     name: str
 
 
@@ -76,7 +78,7 @@ class Accounts:
         scopes: for an op's name the traced function that it is in.
         library: all functions by name.
         work: what it computes.
-        feeds: copies of elements of infeeds and outfeeds, where cycles are wanted.
+        feeds: copies of elements of infeeds and outfeeds.
         fed_samples: of the mini-batch, where it is an argument; 0 where it comes from an infeed.
     """
 
@@ -118,9 +120,13 @@ class Accounts:
 
     def put_on_io_tiles(self, io_tiles: IoTiles, chip: Chip) -> None:
         """Has what is on I/O tiles go from there to the tiles that compute, or come from these."""
-        used = io_tiles.used_by(self.tensors.rows, chip) if self.tensors is not None else ()
+        used = io_tiles.used_by(((feed.ipu, feed.bytes) for feed in self.feeds), chip)
         for feed in self.feeds:
-            if feed.ipu in used:
+            if feed.ipu not in used:
+                continue
+            self.blocks[feed.ipu].io_tiles = io_tiles.count
+            self.blocks[feed.ipu].add(Value(feed.bytes, f"{feed.name} (I/O tiles)", "argument", Mode.ALWAYS))
+            if feed.copy is not None:
                 copy = io_tiles.copy(feed.copy, feed.name)
                 steps = feed.block.steps
                 steps[:] = [step._replace(work=copy) if step.work is feed.copy else step for step in steps]

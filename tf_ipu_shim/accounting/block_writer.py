@@ -100,8 +100,7 @@ class BlockWriter:
             self.map_tensor("inter-ipu-copy", held, ipu)
             return
         self.map_tensor("infeed", held, ipu, True)
-        if work is not None:
-            self.walk.feeds.append(Feed(self.blocks[ipu], ipu, work, held.name))
+        self.walk.feeds.append(Feed(self.blocks[ipu], ipu, self.walk.sizes.of(held.known), work, held.name))
 
     def map_tensor(self, below: str, held: Held, ipu: int, is_feed: bool = False, owner: str = "") -> None:
         """Has a tensor outside XLA programs in the tensor map, where one is wanted.

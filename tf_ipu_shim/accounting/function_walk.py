@@ -247,8 +247,8 @@ class FunctionWalk(BlockWriter):
                 self.block(ipu).run(name, (held.at[ipu],), (), work=work)
                 if node.op == vocabulary.OUTFEED_ENQUEUE:
                     self.map_tensor("outfeed", held, ipu, True, node.name)
-                    if work is not None:
-                        self.walk.feeds.append(Feed(self.blocks[ipu], ipu, work, held.name))
+                    size = self.walk.sizes.of(held.known)
+                    self.walk.feeds.append(Feed(self.blocks[ipu], ipu, size, work, held.name))
         return results
 
     def _on_ipu(self, node: node_def_pb2.NodeDef, inputs: Sequence[Held], results: Sequence[Held]) -> None:

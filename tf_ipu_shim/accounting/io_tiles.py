@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from tf_ipu_shim.accounting.mapped_tensors import MappedTensor
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import Computation
 
@@ -28,12 +27,16 @@ class IoTiles:
     count: int = 0
     proportion: float = 0.9
 
-    def used_by(self, tensors: Iterable[MappedTensor], chip: Chip) -> frozenset[int]:
-        """The IPUs whose feeds lie on I/O tiles; not those whose feeds are too large for these."""
+    def used_by(self, feeds: Iterable[tuple[int, int]], chip: Chip) -> frozenset[int]:
+        """The IPUs whose feeds lie on I/O tiles; not those whose feeds are too large for these.
+
+        Args:
+            feeds: the IPU and the bytes of each element.
+            chip: of all IPUs.
+        """
         sizes: dict[int, int] = {}
-        for tensor in tensors if 0 < self.count < chip.tiles else ():
-            if tensor.is_feed:
-                sizes[tensor.ipu] = sizes.get(tensor.ipu, 0) + tensor.bytes
+        for ipu, size in feeds if 0 < self.count < chip.tiles else ():
+            sizes[ipu] = sizes.get(ipu, 0) + size
         limit = self.proportion * self.count * chip.bytes_per_tile
         return frozenset(ipu for ipu, size in sizes.items() if size <= limit)
 

@@ -187,6 +187,7 @@ def _with_savings(
         walk.run()
         for block in walk.blocks.values() if change.accumulates else ():
             accumulate(block, keeps=not change.request.is_keras)
+        walk.put_on_io_tiles(io_tiles_of(device.options), device.chip)
         return _plan_of(change.request, changed, device, walk, _no_line)
 
     try:

@@ -41,7 +41,7 @@ def tensor_map_of(
 
     Source: docs/facts.md, section "Profiles": `mappings` of the event COMPILE_END.
     """
-    on_io = io_tiles.used_by(made, chip)
+    on_io = io_tiles.used_by(((tensor.ipu, tensor.bytes) for tensor in made if tensor.is_feed), chip)
     rows: dict[str, list[Any]] = {module: _arguments(request, program, chip, io_tiles, on_io)}
     for tensor in made:
         shape, size = tensor.shape, tensor.element_bytes

@@ -76,6 +76,7 @@ def profile_of(
         "fits": plan.fits,
         "savings": [{"action": one.action, "bytes": one.bytes, "fits": one.fits} for one in plan.savings],
         "coarse": dict(plan.coarse),
+        "io_tiles": {str(ipu): block.io_tiles for ipu, block in sorted(blocks.items()) if block.io_tiles},
         "error_factors": ERROR_FACTORS,
         slots.FACT: programs.pipelines,
         **facts,

@@ -43,6 +43,11 @@ class Value(NamedTuple):
     of: tuple[int, ...] = ()
     home: int = -1
 
+    @property
+    def is_on_io_tiles(self) -> bool:
+        """Whether it is an element of a feed that has tiles of its own: there is memory for it at every step."""
+        return self.mode is Mode.ALWAYS and self.kind == "argument"
+
 
 class Step(NamedTuple):
     """What an IPU does at a time.
@@ -78,6 +83,7 @@ class Block:
         steps: in an order in which they can run.
         segments: numbers of steps before which all earlier ones must have run, ascending.
         results: numbers of the values that are needed when the block ends.
+        io_tiles: how many tiles of the IPU are set apart for elements of feeds, and for nothing else; the last ones.
         liveness: what `liveness.live` found about it, once that is known: a `Liveness`.
 
     Example:
@@ -94,6 +100,7 @@ class Block:
         self.steps: list[Step] = []
         self.segments: list[int] = []
         self.results: list[int] = []
+        self.io_tiles = 0
         self.liveness: Any = None
 
     def add(self, value: Value) -> int:

@@ -88,7 +88,7 @@ class IpuPlan:
 
     Args:
         ipu: the shard.
-        always_live_bytes: variables and constants: there at every step.
+        always_live_bytes: variables, constants, and elements of feeds on I/O tiles: there at every step.
         not_always_live_bytes: the rest at the largest step.
         largest_step: the op that runs then.
         categories: bytes at that step by category; their sum is `peak_bytes`.
@@ -258,8 +258,12 @@ def plan_of(
     """
     found = smallest(block)
     alive = [*found.always, *found.at_peak]
-    tiles = Tiles(chip.tiles)
-    tiles.place(value.bytes for value in alive)
+    on_tiles = Tiles.filled(
+        chip.tiles,
+        (value.bytes for value in alive if not value.is_on_io_tiles),
+        block.io_tiles,
+        (value.bytes for value in alive if value.is_on_io_tiles),
+    )
     return IpuPlan(
         ipu=ipu,
         always_live_bytes=sum(value.bytes for value in found.always),
@@ -267,7 +271,7 @@ def plan_of(
         largest_step=found.peak_step,
         categories=_by_category(alive),
         owners=_largest(alive, line_of or _no_line),
-        tile_runs=tuple((size, len(list(run))) for size, run in itertools.groupby(tiles.bytes())),
+        tile_runs=tuple((size, len(list(run))) for size, run in itertools.groupby(on_tiles)),
         bytes_per_tile=chip.bytes_per_tile,
         remote=dict(remote or {}),
     )

@@ -49,6 +49,25 @@ class Tiles:
                 self._add((self._next + full) % self._tiles, 1, rest)
             self._next = (self._next + full + (rest > 0)) % self._tiles
 
+    @staticmethod
+    def filled(tiles: int, sizes: Iterable[int], io_tiles: int = 0, fed: Iterable[int] = ()) -> list[int]:
+        """Bytes on each tile of an IPU of which the last tiles may be set apart for elements of feeds.
+
+        Args:
+            tiles: of the IPU.
+            sizes: of tensors, in order.
+            io_tiles: that are set apart.
+            fed: sizes of what is on these.
+
+        Example:
+            >>> Tiles.filled(4, [256, 256], io_tiles=2, fed=[128])
+            [256, 256, 128, 0]
+        """
+        computing, apart = Tiles(tiles - io_tiles), Tiles(max(1, io_tiles))
+        computing.place(sizes)
+        apart.place(fed)
+        return computing.bytes() + (apart.bytes() if io_tiles else [])
+
     def _add(self, first: int, count: int, size: int) -> None:
         """`size` bytes on each of `count` tiles, round the end; `count` is at most the number of tiles."""
         end = first + count

@@ -41,6 +41,7 @@ class Compilation(Refusing):
 
     def __init__(self, profile: Profile, facts: dict[str, Any]) -> None:
         self._profile = profile
+        self._io_tiles: dict[str, int] = facts.get("io_tiles", {})
         self.target = target_of(facts)
         self.graph = Graph(len(profile.compute_sets), sum(row.vertices for row in profile.compute_sets))
 
@@ -83,10 +84,12 @@ class Compilation(Refusing):
         return [tile for ipu in self.ipus for tile in ipu.tiles]
 
     def _tiles(self, ipu: IpuRow) -> list[Tile]:
-        spread, limit = Tiles(self.target.tilesPerIpu), self.target.bytesPerTile
-        spread.place(row.bytes for row in self._profile.variables if row.always and row.ipu == ipu.ipu)
-        totals = json.loads(ipu.tile_bytes)
-        return [Tile(TileMemory(always, total, limit)) for always, total in zip(spread.bytes(), totals)]
+        always = [row for row in self._profile.variables if row.always and row.ipu == ipu.ipu]
+        fed = [row.bytes for row in always if row.kind == "argument"]  # the only ones that are always there
+        sizes = (row.bytes for row in always if row.kind != "argument")
+        spread = Tiles.filled(self.target.tilesPerIpu, sizes, self._io_tiles.get(str(ipu.ipu), 0), fed)
+        limit, totals = self.target.bytesPerTile, json.loads(ipu.tile_bytes)
+        return [Tile(TileMemory(here, total, limit)) for here, total in zip(spread, totals)]
 
     @functools.cached_property
     def livenessProgramSteps(self) -> list[LivenessStep]:
