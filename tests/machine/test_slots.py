@@ -107,16 +107,16 @@ def test_each_stage_is_in_its_slot(schedule, training):
 @pytest.mark.parametrize(("schedule", "training"), WAYS)
 def test_no_ipu_does_two_things_at_once(schedule, training):
     _, found = schedule_of(profile_of(schedule, training))
-    if schedule == "Interleaved" and training:
-        pytest.skip("a slot of the model is half of the busiest IPU's work, and no direction may fit into it")
     busy = collections.defaultdict(list)
     for slot in range(found.slots):
         for turn, _, begin in found.in_slot(slot):
             busy[turn.ipu].append((begin, begin + turn.row.cycles))
     for intervals in busy.values():
         intervals.sort()
-        assert all(end <= begin for (_, end), (begin, _) in zip(intervals, intervals[1:]))
-        assert intervals[-1][1] <= found.loop.cycles
+        assert all(end <= begin + 1e-6 for (_, end), (begin, _) in zip(intervals, intervals[1:]))
+        # A slot of an interleaved pipeline is half of what an IPU does for a mini-batch: the last one may take longer.
+        longer = found.cycles if schedule == "Interleaved" and training else 0
+        assert intervals[-1][1] <= found.loop.cycles + longer
 
 
 @pytest.mark.parametrize(("schedule", "training"), WAYS)

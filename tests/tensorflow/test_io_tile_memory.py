@@ -1,13 +1,13 @@
-"""The memory of programs whose feeds have tiles of their own: those are full of nothing else, and the others are fewer."""
+"""The memory of programs whose feeds have tiles of their own: nothing else is on these, and the others are fewer."""
 
 import contextlib
 import math
 
 import numpy as np
+import pva
 import pytest
 import tensorflow as tf
 
-import pva
 from tf_ipu_shim import ipu, memory_report
 
 v1 = tf.compat.v1

@@ -23,11 +23,12 @@ from tf_ipu_shim.ipu.ops import cross_replica_ops, normalization_ops, pipelining
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.accounting import running_order
+from tf_ipu_shim.compiling import profiles
 from tf_ipu_shim.compiling import profiles as profiles_module
 from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, phases_of
+from tf_ipu_shim.machine.cycles import Computation, phases_of, timeline_of
 from tf_ipu_shim.profile import memory_report
 from tf_ipu_shim.reports import reader
 
@@ -371,6 +372,19 @@ def test_a_program_that_poplar_would_not_compile_has_no_profile(profiled, tmp_pa
     profiled()
     run(lambda x: x + 1, np.int32(2))
     assert not (tmp_path / "reports").exists()
+
+
+def test_a_profile_for_two_directories_is_made_once(profiled, tmp_path, monkeypatch):
+    """Each has what it asked for."""
+    made = []
+    monkeypatch.setattr(profiles, "timeline_of", lambda *given, **named: made.append(1) or timeline_of(*given, **named))
+    monkeypatch.setenv("TF_IPU_SHIM_PROFILE", str(tmp_path / "outside"))
+    own = profiled(**{"autoReport.outputGraphProfile": "false"})
+    run(dense, X)
+    (inside,), (outside,) = own(), [reader.read(folder) for folder in (tmp_path / "outside").iterdir()]
+    assert made == [1]
+    assert inside.programs == outside.programs and inside.facts == outside.facts
+    assert not inside.variables and not inside.liveness and outside.variables and outside.liveness
 
 
 def test_a_program_that_does_not_fit_has_a_profile(environment, tmp_path):

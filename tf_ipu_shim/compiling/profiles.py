@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pathlib
 import shutil
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.reports import collect, writer
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import PairRow, Profile
 from tf_ipu_shim.reports.settings import ReportSettings, all_settings
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
@@ -69,14 +70,21 @@ def written(
         return RunLog()
     name = program_name(request.function, request.name)
     log_of_runs = RunLog()
+    try:
+        made = _profile(name, request, program, device, plan, details)
+    except Exception as error:
+        faults.warn(request, error, "without its cycles")
+        return log_of_runs
     for settings in wanted_settings:
-        try:
-            made = _profile(name, settings, request, program, device, plan, details)
-        except Exception as error:
-            faults.warn(request, error, "without its cycles")
-            break
-        log_of_runs = _write(name, settings, made, log_of_runs)
+        log_of_runs = _write(name, settings, _as_wanted(made, settings), log_of_runs)
     return log_of_runs
+
+
+def _as_wanted(made: Profile, settings: ReportSettings) -> Profile:
+    """A profile with what one directory is to have of it."""
+    facts = [*made.facts, PairRow("execution", json.dumps(settings.execution))]
+    made = made._replace(facts=facts)
+    return made if settings.graph else made._replace(variables=[], liveness=[])
 
 
 def _write(name: str, settings: ReportSettings, made: Profile, log_of_runs: RunLog) -> RunLog:
@@ -102,7 +110,6 @@ def _write(name: str, settings: ReportSettings, made: Profile, log_of_runs: RunL
 
 def _profile(
     name: str,
-    settings: ReportSettings,
     request: ProgramRequest,
     program: LoweredProgram,
     device: IpuDevice,
@@ -110,7 +117,7 @@ def _profile(
     details: Details,
 ) -> Profile:
     timeline = timeline_of(details.blocks, device.chip, device.num_ipus, replicas=program.replicas)
-    made = collect.profile_of(
+    return collect.profile_of(
         dataclasses.replace(plan, program=name, device=device.name),
         details.blocks,
         timeline,
@@ -124,12 +131,10 @@ def _profile(
             "op": request.name,
             "function": request.function,
             "is_model": device.on_model,
-            "execution": settings.execution,
             "way": plan.way,
             "stages": _stages(request, program, len(plan.ipus)),
         },
     )
-    return made if settings.graph else made._replace(variables=[], liveness=[])
 
 
 def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list[list[int]]:

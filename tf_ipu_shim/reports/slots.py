@@ -95,7 +95,7 @@ def schedules_of(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> di
         # How slots follow each other does not depend on how many mini-batches there are; this many any schedule takes.
         table = PipelineTimetable(schedule=schedule, stages=stages, mini_batches=2 * stages, training=training)
         inside = [row for row in programs if row.parent == parts[0].id]
-        turns = [turn for ipu, on_it in _by_ipu(inside).items() for turn in _turns(ipu, on_it, table, facts)]
+        turns = [turn for ipu, on_it in _by_ipu(inside).items() for turn in _turns(ipu, on_it, table, facts, cycles)]
         count = int(loop.times)
         last = max((turn.slot for turn in turns), default=0) + table.between * (count - 1)
         found[loop.id] = Schedule(loop, tuple(turns), count, table.between, last + 1, cycles, lead)
@@ -142,11 +142,17 @@ def _by_ipu(rows: Sequence[ProgramRow]) -> dict[int, list[ProgramRow]]:
     return found
 
 
-def _turns(ipu: int, rows: list[ProgramRow], table: PipelineTimetable, facts: Mapping[str, Any]) -> Iterator[Turn]:
+def _turns(
+    ipu: int, rows: list[ProgramRow], table: PipelineTimetable, facts: Mapping[str, Any], cycles: float
+) -> Iterator[Turn]:
     """What an IPU does, by its stages: between one and the next it waits for others."""
     slots = _first_slots(ipu, table, facts)
     rows.sort(key=lambda row: row.start)
     cuts = _cuts(rows, len(slots) - 1)
+    if table.schedule == "Interleaved":
+        groups = [rows[begin:end] for begin, end in zip(cuts, cuts[1:])]
+        yield from _one_after_the_other(ipu, list(zip(slots, groups)), table.between, cycles)
+        return
     before = 0.0
     for number, (begin, end) in enumerate(zip(cuts, cuts[1:])):
         first = rows[begin].start if begin < end else 0
@@ -154,6 +160,38 @@ def _turns(ipu: int, rows: list[ProgramRow], table: PipelineTimetable, facts: Ma
             yield Turn(row, ipu, slots[number], before + row.start - first)
         if table.schedule == "Grouped" and begin < end:  # all in one slot, one after the other
             before += max(row.start + row.cycles for row in rows[begin:end]) - first
+
+
+def _one_after_the_other(
+    ipu: int, groups: Sequence[tuple[int, list[ProgramRow]]], between: int, cycles: float
+) -> Iterator[Turn]:
+    """What an IPU does in slots that are as long as half of what the busiest IPU does for a mini-batch.
+
+    One direction may take longer than a slot, and the other less: what comes next begins where it ends. Between one
+    mini-batch and the next there is time for all of it.
+    """
+    groups = [(slot, group) for slot, group in groups if group]
+    starts: dict[int, list[float]] = {
+        number: [row.start - group[0].start for row in group] for number, (_, group) in enumerate(groups)
+    }
+    if sum(_length(group, starts[number]) for number, (_, group) in enumerate(groups)) > between * cycles:
+        for number, (_, group) in enumerate(groups):  # without the times that it waits for others
+            starts[number] = [0.0, *itertools.accumulate(float(row.cycles) for row in group[:-1])]
+    order = sorted(range(len(groups)), key=lambda number: groups[number][0] % between)
+    begins = dict.fromkeys(order, 0.0)
+    free = 0.0
+    for again in range(len(groups) + 1):  # until it is the same from one mini-batch to the next
+        for number in order:
+            here = (groups[number][0] % between + again * between) * cycles
+            begins[number] = max(0.0, free - here)
+            free = here + begins[number] + _length(groups[number][1], starts[number])
+    for number, (slot, group) in enumerate(groups):
+        for row, start in zip(group, starts[number]):
+            yield Turn(row, ipu, slot, begins[number] + start)
+
+
+def _length(rows: Sequence[ProgramRow], starts: Sequence[float]) -> float:
+    return max((start + row.cycles for row, start in zip(rows, starts)), default=0.0)
 
 
 def _first_slots(ipu: int, table: PipelineTimetable, facts: Mapping[str, Any]) -> list[int]:
