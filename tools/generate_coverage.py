@@ -82,7 +82,7 @@ def page() -> str:
 
 def era() -> list[str]:
     """The names around a script that TensorFlow, Keras and the SDK of its time had, from the tables that serve them."""
-    from tf_ipu_shim.names import contrib, keras_paths, removed_names, stock_aliases
+    from tf_ipu_shim.names import contrib, keras_paths, removed_names, stock_moves
 
     lines = [
         "\n## The era around a script\n",
@@ -113,7 +113,7 @@ def era() -> list[str]:
         "| `horovod.tensorflow` | SDK 1.2-3.4 | collectives, optimizers and hooks over the processes of a job |",
     ]
     lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]
-    lines += [f"| `{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in stock_aliases.MODULES.items()]
+    lines += [f"| `{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in stock_moves.MODULES.items()]
     for module in contrib.TABLE:
         names = ", ".join(f"`{name}`" for name in contrib.places(module))
         lines.append(f"| `{contrib.NAME}.{module}` | 1.15 | {names} |")

@@ -285,19 +285,19 @@ def test_moved_tensorflow_names(python):
             import tf_ipu_shim
             from tensorflow.python import ipu
             import tensorflow as tf
-            from tf_ipu_shim.names import stock_aliases
+            from tf_ipu_shim.names import stock_aliases, stock_moves
 
-            for name in (*stock_aliases.MODULES, *stock_aliases.EMPTY_PACKAGES):
+            for name in (*stock_moves.MODULES, *stock_moves.EMPTY_PACKAGES):
                 if name.startswith("ipu_tensorflow_addons."):
                     continue  # of a checkout of the addons: test_addons_from_their_sources_alone
                 module = importlib.import_module(name)
                 # Below `tensorflow.python.keras` all is Keras', once `ipu` is imported: test_one_keras.
-                if name not in stock_aliases.EMPTY_PACKAGES and not name.startswith("tensorflow.python.keras."):
+                if name not in stock_moves.EMPTY_PACKAGES and not name.startswith("tensorflow.python.keras."):
                     assert module is importlib.import_module(stock_aliases.find(name)), name
-            for names in stock_aliases._TOP_LEVEL.values():
+            for names in stock_moves.TOP_LEVEL.values():
                 for name in names.split():
                     exec(f"from tensorflow.python import {name}")
-            for module, attributes in stock_aliases._ATTRIBUTES.items():
+            for module, attributes in stock_moves.ATTRIBUTES.items():
                 for name in attributes:
                     assert getattr(importlib.import_module(f"tensorflow.python.{module}"), name) is not None
 
@@ -305,6 +305,15 @@ def test_moved_tensorflow_names(python):
             assert dtypes.float32 is tf.float32
             from tensorflow.python.ops import control_flow_ops
             assert control_flow_ops.while_loop is tf.compat.v1.while_loop
+            from tensorflow.python.framework import ops
+            assert ops.convert_to_tensor_or_indexed_slices(1.5).numpy() == 1.5
+            from tensorflow.python.data.ops import dataset_ops
+            assert isinstance(tf.data.Dataset.range(3).map(lambda x: x), dataset_ops.MapDataset)
+            from tensorflow.python.data.experimental.ops.optimization_options import OptimizationOptions
+            assert isinstance(tf.data.Options().experimental_optimization, OptimizationOptions)
+            from tensorflow.python.ops.variable_scope import variable
+            with tf.Graph().as_default():
+                assert variable(1.0, use_resource=True).shape == ()
             from tensorflow.python.keras.datasets import mnist
             assert mnist.load_data is tf.keras.datasets.mnist.load_data
             import keras.engine.training as training

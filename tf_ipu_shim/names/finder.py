@@ -20,6 +20,7 @@ from tf_ipu_shim.names import (
     removed_names,
     scripts_for_ipus,
     stock_aliases,
+    stock_moves,
     variables_of_the_time,
 )
 
@@ -59,7 +60,7 @@ _OF_OTHERS = ("horovod",)
 _OPTIMIZERS = "optimizer_v2"
 _IMPORTING = ("importlib.", "_frozen_importlib", "tf_ipu_shim.")
 # Packages that stock TensorFlow lacks and that hold nothing but names served here.
-EMPTY_PACKAGES = ("tensorflow.compiler.plugin", *stock_aliases.EMPTY_PACKAGES)
+EMPTY_PACKAGES = ("tensorflow.compiler.plugin", *stock_moves.EMPTY_PACKAGES)
 
 
 def own_name(fullname: str) -> str | None:
