@@ -26,7 +26,8 @@ def batches(remainder=True, size=8):
 @pytest.mark.parametrize(
     ("data", "options", "match"),
     [
-        ((X, Y), {"batch_size": 12}, "has a partial batch: 4 samples"),
+        ((X, Y), {"batch_size": 12}, "partial batch: 4 samples are left over where batch_size is 12. .* that divides"),
+        ((X[:8], Y[:8]), {}, "partial batch: 8 samples .* batch_size is 32, which it is unless you give one"),
         ((X, Y), {"batch_size": 16, "steps_per_epoch": 3}, r"`steps_per_execution` \(2\) must be a divisor .* \(3\)"),
         ((X, Y), {"batch_size": 16, "steps_per_epoch": 6}, "at least 6 batches .* only generate 4"),
         ((batches(),), {"steps_per_epoch": 6, "epochs": 2}, r"at least 12 batches .* only generate 8"),

@@ -110,11 +110,12 @@ class IPUDataHandler:
             model=model,
         )
         if self._adapter.has_partial_batch():
+            size = self._adapter.batch_size()
+            default = "" if batch_size is not None else ", which it is unless you give one"
             raise ValueError(
-                "The provided set of data has a partial batch: "
-                f"{self._adapter.partial_batch_size()} samples are left over. A compiled program takes batches of one "
-                "size only: give a multiple of the batch size of samples, or a tf.data.Dataset batched with "
-                "drop_remainder=True."
+                f"The provided set of data has a partial batch: {self._adapter.partial_batch_size()} samples are left "
+                f"over where batch_size is {size}{default}. A compiled program takes batches of one size only: give a "
+                "batch_size that divides the number of samples, or a tf.data.Dataset batched with drop_remainder=True."
             )
         self._dataset = self._adapter.get_dataset()
         if class_weight:
