@@ -121,11 +121,12 @@ def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
     assert (None if found is None else found.stages) == expected
 
 
-def test_the_first_chip_with_a_split_is_taken(monkeypatch):
+@pytest.mark.parametrize("title, taken", [("GC2 (Mk1)", "gc200"), (CHIPS["bow"].title, "bow")])
+def test_the_chip_that_was_lowered_for_comes_first_and_then_the_first_with_a_split(monkeypatch, title, taken):
     layers = [Layer("a", 1, 300 << 20, 0, 0), Layer("b", 1, 400 << 20, 0, 0)]  # more than the 304 MiB of a GC2
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
-    program = types.SimpleNamespace(blocks={0: None}, recomputes=False)
-    estimates = [types.SimpleNamespace(chip=CHIPS[name], fits=True) for name in ("gc2", "gc200")]
+    program = types.SimpleNamespace(blocks={0: None}, recomputes=False, plan=types.SimpleNamespace(chip=title))
+    estimates = [types.SimpleNamespace(chip=CHIPS[name], fits=True) for name in ("gc2", "gc200", "bow")]
     lines = text._stages(program, estimates)
-    assert lines[0] == "  As a pipeline of 2 stages on gc200, cycles balanced (Keras):"
+    assert lines[0] == f"  As a pipeline of 2 stages on {taken}, cycles balanced (Keras):"
     assert "    begins = {'a': 0, 'b': 1}" in lines

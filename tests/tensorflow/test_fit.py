@@ -274,6 +274,12 @@ def test_the_command(python):
     assert python(*options, "--chips", "gc3", script).returncode == 2
 
 
+def test_a_script_that_fails_before_it_has_a_program(python):
+    done = python("-m", "tf_ipu_shim", "fit", python.script("from tensorflow.python import ipu\nraise SystemExit(3)\n"))
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.splitlines()[-1] == "The script ended with status 3 before a program was compiled for IPUs."
+
+
 def test_the_stages_that_are_printed_can_be_pasted(studied):
     keras = keras2.public()
     models = []

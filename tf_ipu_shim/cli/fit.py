@@ -6,9 +6,14 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tf_ipu_shim.cli import runner
 from tf_ipu_shim.machine import systems, ways
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.runtime.study import Studied
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     if status == 2 and not programs:
         return status
-    found = fitting.systems_for(arguments.on, arguments.chips, max((one.ipus for one in programs), default=1))
+    if status and not programs:
+        print(f"The script ended with status {status} before a program was compiled for IPUs.", file=sys.stderr)
+        return 1
+    most = max((one.ipus for one in programs), default=1)
+    return _told(programs, fitting.systems_for(arguments.on, arguments.chips, most), status)
+
+
+def _told(programs: Sequence[Studied], found: Sequence[systems.System], status: int) -> int:
+    """Prints what was found of a script's programs on some systems; returns the status to end with."""
+    from tf_ipu_shim import fitting
+
     print(fitting.to_text(programs, found))
     if status:
         print(f"The script ended with status {status}: programs after that are not here.", file=sys.stderr)

@@ -86,8 +86,9 @@ def _help(program: Studied) -> list[str]:
 
 
 def _stages(program: Studied, estimates: Sequence[Estimate]) -> list[str]:
-    """The split for the first of the chips that has one."""
-    for chip, fits in {one.chip: one.fits for one in estimates}.items():
+    """The split for the first of the chips that has one: that which the program was lowered for, and then the others."""
+    chips = sorted({one.chip: one.fits for one in estimates}.items(), key=lambda one: one[0].title != program.plan.chip)
+    for chip, fits in chips:
         found = stages.better(program, chip, fits)
         if found is not None:
             return stages.to_text(found, chip)
