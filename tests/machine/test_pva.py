@@ -30,7 +30,12 @@ def block():
 
 @pytest.fixture
 def report(tmp_path):
-    blocks = {0: block()}
+    return opened(block(), tmp_path)
+
+
+def opened(made, tmp_path):
+    """The report of a program of one IPU."""
+    blocks = {0: made}
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, blocks[0], CHIP),))
     facts = {"sdk": "3.4", "is_model": True}
     profile = collect.profile_of(
@@ -47,6 +52,24 @@ def test_target(report):
     assert target.totalMemory == target.bytesPerIPU == target.memoryPerReplica == 4 * 638_976
     assert target.type is pva.Target.Type.IpuModel and target.architecture is pva.IPU.Architecture.Ipu2
     assert report.poplarVersion[1:4] == (3, 4, 0)
+
+
+def test_categories_of_tiles(tmp_path):
+    """A variable has 200 bytes on each of the four tiles, a constant 128, 128 and 8 on the first three."""
+    made = Block("IPU 0")
+    made.add(Value(800, "w", "weight", Mode.ALWAYS))
+    made.add(Value(264, "c", "constant", Mode.ALWAYS))
+    made.run("x", (), (made.add(Value(400, "x", "temporary")),))
+    memory = [tile.memory for tile in opened(made, tmp_path).compilation.tiles]
+    assert [one.category.constant.total for one in memory] == [128, 128, 8, 0]
+    assert [one.alwaysLiveBytes for one in memory] == [328, 328, 208, 200]
+    for name in ("vertexCode", "controlCode", "internalExchangeCode", "vertexInstanceState"):
+        with pytest.raises(UnsupportedError, match=f"pva's Categories.{name} is not emulated: the code of programs"):
+            getattr(memory[0].category, name)
+    with pytest.raises(UnsupportedError, match="CategoryMemory.interleaved is not emulated: in which memory elements"):
+        assert memory[0].category.constant.interleaved
+    with pytest.raises(AttributeError, match="no attribute 'constants'"):
+        assert memory[0].category.constants
 
 
 def test_memory(report):
@@ -113,7 +136,7 @@ def test_execution(report):
 
 def test_what_is_not_there_is_refused(report):
     with pytest.raises(UnsupportedError, match="code of programs is not modelled"):
-        assert report.compilation.tiles[0].memory.category
+        assert report.compilation.tiles[0].memory.vertices
     with pytest.raises(UnsupportedError, match="OperationAnalysis is not emulated"):
         pva.OperationAnalysis(report)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -86,7 +86,7 @@ def _help(program: Studied) -> list[str]:
 
 
 def _stages(program: Studied, estimates: Sequence[Estimate]) -> list[str]:
-    """The split for the first of the chips that has one: that which the program was lowered for, and then the others."""
+    """The split for the first of the chips that has one; the chip that the program was lowered for comes first."""
     chips = sorted({one.chip: one.fits for one in estimates}.items(), key=lambda one: one[0].title != program.plan.chip)
     for chip, fits in chips:
         found = stages.better(program, chip, fits)

@@ -36,16 +36,16 @@ class Tiles:
         self._changes = [0] * (tiles + 1)  # differences from tile to tile, so that a tensor costs a constant time
         self._next = 0
 
-    def place(self, sizes: Iterable[int]) -> None:
-        """Adds tensors of so many bytes, in this order."""
+    def place(self, sizes: Iterable[int], counts: bool = True) -> None:
+        """Adds tensors of so many bytes, in this order; where they don't count, they only take their places."""
         for size in sizes:
             if size <= 0:
                 continue
             share = -(-size // self._tiles)
             piece = max(MINIMUM_BYTES_PER_TILE, -(-share // GRAIN_BYTES) * GRAIN_BYTES)
             full, rest = divmod(size, piece)
-            self._add(self._next, full, piece)
-            if rest:
+            if counts:
+                self._add(self._next, full, piece)
                 self._add((self._next + full) % self._tiles, 1, rest)
             self._next = (self._next + full + (rest > 0)) % self._tiles
 

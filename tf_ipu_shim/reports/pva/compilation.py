@@ -86,10 +86,15 @@ class Compilation(Refusing):
     def _tiles(self, ipu: IpuRow) -> list[Tile]:
         always = [row for row in self._profile.variables if row.always and row.ipu == ipu.ipu]
         fed = [row.bytes for row in always if row.kind == "argument"]  # the only ones that are always there
-        sizes = (row.bytes for row in always if row.kind != "argument")
-        spread = Tiles.filled(self.target.tilesPerIpu, sizes, self._io_tiles.get(str(ipu.ipu), 0), fed)
-        limit, totals = self.target.bytesPerTile, json.loads(ipu.tile_bytes)
-        return [Tile(TileMemory(here, total, limit)) for here, total in zip(spread, totals)]
+        others = [row for row in always if row.kind != "argument"]
+        io_tiles = self._io_tiles.get(str(ipu.ipu), 0)
+        spread = Tiles.filled(self.target.tilesPerIpu, (row.bytes for row in others), io_tiles, fed)
+        constants = Tiles(self.target.tilesPerIpu - io_tiles)
+        for row in others:
+            constants.place([row.bytes], counts=row.kind == "constant")
+        figures = zip(spread, json.loads(ipu.tile_bytes), [*constants.bytes(), *[0] * io_tiles])
+        limit = self.target.bytesPerTile
+        return [Tile(TileMemory(here, total, limit, constant)) for here, total, constant in figures]
 
     @functools.cached_property
     def livenessProgramSteps(self) -> list[LivenessStep]:

@@ -17,6 +17,40 @@ class Bytes(NamedTuple):
     excludingGaps: int
 
 
+class CategoryMemory(Refusing):
+    """What one of libpva's categories has on a tile.
+
+    Args:
+        total: bytes.
+    """
+
+    refused = dict.fromkeys(
+        ("nonInterleaved", "interleaved", "overflowed"), "in which memory elements of a tile bytes are is not modelled"
+    )
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+
+
+class Categories(Refusing):
+    """The memory of one tile by libpva's categories, of which the profile has the constants alone.
+
+    Args:
+        constants: bytes of constants that are there.
+    """
+
+    refused = dict.fromkeys(
+        (
+            "vertexCode vertexInstanceState vertexFieldData vectorListDescriptor copyDescriptor controlCode "
+            "internalExchangeCode globalExchangeCode hostExchangeCode"
+        ).split(),
+        NO_CODE,
+    )
+
+    def __init__(self, constants: int) -> None:
+        self.constant = CategoryMemory(constants)
+
+
 class TileMemory(Refusing):
     """The memory of one tile.
 
@@ -24,14 +58,13 @@ class TileMemory(Refusing):
         always: bytes that are there at every step.
         total: bytes at the largest step of its IPU.
         limit: that it has.
+        constants: bytes of constants that are there.
     """
 
-    refused = {
-        "category": f"of libpva's categories most are code; {NO_CODE}. The profile's own are in report.categories",
-        "vertices": NO_CODE,
-    }
+    refused = {"vertices": NO_CODE}
 
-    def __init__(self, always: int, total: int, limit: int) -> None:
+    def __init__(self, always: int, total: int, limit: int, constants: int = 0) -> None:
+        self.category = Categories(constants)
         self.alwaysLiveBytes = always
         self.notAlwaysLiveBytes = total - always
         self.total = Bytes(total, total)
