@@ -291,6 +291,32 @@ def test_what_is_done_to_a_variable_is_done_in_order():
             assert (before == step).all() and (after == step + 1).all()
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_loop_goes_on_when_a_value_comes_late_that_it_only_hands_on(nested):
+    def add(count, y, kept):
+        return count + 1, y + 1.0, kept
+
+    def add_twice(count, y, kept):
+        _, y, _ = tf.while_loop(lambda count, *_: count < 2, add, (0, y, kept))
+        return count + 1, y, kept
+
+    def model(x):
+        late = x
+        for _ in range(30):
+            late = tf.matmul(late, x)
+        start = (0, tf.zeros([2]), late)
+        _, y, kept = tf.while_loop(lambda count, *_: count < 3, add_twice if nested else add, start)
+        return y, kept
+
+    configure(1)
+    unit = np.eye(256, dtype=np.float32)
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, unit.shape)
+        y, kept = session.run(compiled(model, x), {x: unit})
+    np.testing.assert_array_equal(y, [6.0, 6.0] if nested else [3.0, 3.0])
+    np.testing.assert_array_equal(kept, unit)
+
+
 def test_an_error_of_a_kernel_leaves_the_next_run_alone():
     configure(1)
     with tf.Graph().as_default(), v1.Session() as session:

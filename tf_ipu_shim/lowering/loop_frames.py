@@ -11,6 +11,7 @@ before must run have run: that is how side effects follow each other.
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -78,7 +79,33 @@ class _Framing:
             made.ret[result] = self._settled(text)
         for name, waited in function.control_ret.items():
             made.control_ret[name] = self._settled(f"^{waited}")[1:]
+        self._leave_out_idle_entries()
         return made
+
+    def _leave_out_idle_entries(self) -> None:
+        """Leaves out values that enter a frame where nobody takes them.
+
+        TensorFlow's executor looks whether an iteration has ended, and begins the next one, each time that an op of it
+        has run. An iteration has not ended before all values have entered. Where the last of these leads to no op,
+        nobody looks again: the loop has no results, and that is no error.
+        """
+        made = self._made
+        users = collections.Counter(_op_of(text.lstrip("^")) for node in made.node_def for text in node.input)
+        entries = {node.name: node for node in made.node_def if node.op == "Enter"}
+        idle = [name for name in entries if not users[name]]
+        left_out = set(idle)
+        while idle:
+            for text in entries[idle.pop()].input:
+                source = _op_of(text.lstrip("^"))
+                users[source] -= 1
+                if source in entries and not users[source]:
+                    idle.append(source)
+                    left_out.add(source)
+        if not left_out:
+            return
+        kept = [node for node in made.node_def if node.name not in left_out]
+        del made.node_def[:]
+        made.node_def.extend(kept)
 
     def place(self, nodes: Iterable[node_def_pb2.NodeDef], returned: Iterable[str]) -> None:
         """Adds ops, and for loops among them those that they become.

@@ -1,5 +1,6 @@
 // What TensorFlow's own code orders between threads, told to ThreadSanitizer: its wheels are built without. Mutexes of
-// nsync, and closures that go to a thread pool, are not seen otherwise, and all that is handed over by them is a race.
+// nsync, closures that go to a thread pool, and counts of references, are not seen otherwise, and all that is handed
+// over by them is a race.
 // Loaded before TensorFlow (see `make tsan`), whose libraries then call these. For TensorFlow 2.15.1.
 #include <dlfcn.h>
 
@@ -106,3 +107,31 @@ void ThreadPool::Schedule(std::function<void()> closure) {
 
 }  // namespace thread
 }  // namespace tsl
+
+namespace tensorflow {
+
+class Tensor {
+ public:
+  ~Tensor();
+  void* data() const;
+  bool RefCountIsOne() const;
+};
+
+// Counts a reference down (`RefCounted::Unref`: fetch_sub, acq_rel). This is how a kernel's operands go when it has ended.
+Tensor::~Tensor() {
+  static auto* const stock = Stock<void(Tensor*)>("_ZN10tensorflow6TensorD1Ev");
+  static auto* const memory = Stock<void*(const Tensor*)>("_ZNK10tensorflow6Tensor4dataEv");
+  if (void* const held = memory(this)) __tsan_release(held);
+  stock(this);
+}
+
+// Asks the count (load, acquire). Whoever is told that it has the only one writes where others have read.
+bool Tensor::RefCountIsOne() const {
+  static auto* const stock = Stock<bool(const Tensor*)>("_ZNK10tensorflow6Tensor13RefCountIsOneEv");
+  static auto* const memory = Stock<void*(const Tensor*)>("_ZNK10tensorflow6Tensor4dataEv");
+  const bool alone = stock(this);
+  if (alone) __tsan_acquire(memory(this));
+  return alone;
+}
+
+}  // namespace tensorflow
