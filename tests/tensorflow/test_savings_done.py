@@ -342,7 +342,7 @@ def looped(batch, width=256, accumulated=None, adam=False, **options):
             fed = tf.data.Dataset.from_tensors(np.zeros([batch, width], "f")).repeat()
             feed = ipu.ipu_infeed_queue.IPUInfeedQueue(fed)
             with ipu.scopes.ipu_scope("/device:IPU:0"):
-                program = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(8, body, [], feed))
+                program = ipu.ipu_compiler.compile(lambda: ipu.loops.repeat(16, body, [], feed))
             with v1.Session() as session:
                 session.run([feed.initializer, v1.global_variables_initializer()])
                 session.run(program)
@@ -366,12 +366,12 @@ def test_a_part_of_the_mini_batch_with_as_many_samples_to_an_update():
     assert (saved, fits) == (done(before, after), after.fits)
 
 
-@pytest.mark.parametrize("width, batch, then", [(320, 8, 8), (256, 1024, 512)])
-def test_gradients_accumulated_in_a_loop(width, batch, then):
+@pytest.mark.parametrize("width, batch, count, then", [(320, 8, 2, 8), (256, 192, 4, 48), (256, 1024, 16, 64)])
+def test_gradients_accumulated_in_a_loop(width, batch, count, then):
     before = planned(looped(batch, width, adam=True))
-    which = f"gradients of 2 mini-batches {f'of {then} ' if then < batch else ''}accumulated, optimizer state in remote"
-    saved, fits = saving(before, rf"^{which} .*\(GradientAccumulationOptimizerV2\(..., num_mini_batches=2, offload_")
-    after = planned(looped(then, width, accumulated=2, adam=True, offload_weight_update_variables=True))
+    which = f"gradients of {count} mini-batches {f'of {then} ' if then < batch else ''}accumulated, optimizer state in"
+    saved, fits = saving(before, rf"^{which} .*\(GradientAccumulationOptimizerV2\(..., num_mini_batches={count}, offl")
+    after = planned(looped(then, width, accumulated=count, adam=True, offload_weight_update_variables=True))
     assert fits == after.fits and saved > 0
     assert saved == pytest.approx(done(before, after), rel=0.01)
 

@@ -58,14 +58,15 @@ def may_accumulate(request: ProgramRequest, block: Block) -> bool:
     return any(trains(inner) for step in block.steps if step.loops for inner in step.inside)
 
 
-def how_to_accumulate(request: ProgramRequest) -> str:
-    """What to write in the script to accumulate the gradients of two mini-batches, as far as further options.
+def how_to_accumulate(request: ProgramRequest, count: int) -> str:
+    """What to write in the script to accumulate the gradients of several mini-batches, as far as further options.
 
     Args:
         request: a program that trains and does not accumulate.
+        count: mini-batches to an update.
     """
     if request.is_keras:
-        return f"model.set_gradient_accumulation_options({_KERAS}=2"
+        return f"model.set_gradient_accumulation_options({_KERAS}={count}"
     nodes = (node.op for function in request.library.values() for node in function.node_def)
     kind = "CrossReplicaGradientAccumulation" if vocabulary.CROSS_REPLICA_SUM in nodes else "GradientAccumulation"
-    return f"{kind}OptimizerV2(..., num_mini_batches=2"
+    return f"{kind}OptimizerV2(..., num_mini_batches={count}"

@@ -98,10 +98,12 @@ def _planned(
     A smaller mini-batch cannot save more than twice what half of it saves: where that is not enough, no other is tried.
     """
     planned: list[Saving] = []
+    half: Saving | None = None
     for action, change in group:
-        if planned and change.sizes.batch_parts > 2 and 2 * planned[0].bytes < full.peak_bytes - full.limit_bytes:
+        if half is not None and 2 * half.bytes < full.peak_bytes - full.limit_bytes:
             break
         planned.append(beside(plan, full, plan_with(change), action))
+        half = planned[-1] if change.sizes.batch_parts == 2 else half
         if planned[-1].fits:
             return planned[-1:]
     return list(best(planned, 1))
@@ -126,13 +128,12 @@ def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[tup
 def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[tuple[str, Change]]]:
     """Smaller tensors."""
     request, samples = now.request, _samples(now, walk)
-    parts = [parts for parts in _BATCH_PARTS if samples > 1 and samples % parts == 0]
     yield [
         (
             f"a mini-batch of {samples // part:,} instead of {samples:,}{same_update(request, part)}",
             now._replace(sizes=Sizes(batch_parts=part)),
         )
-        for part in parts
+        for part in _parts(samples)
     ]
     if types_pb2.DT_FLOAT in request.variable_types:
         how = 'tf.keras.backend.set_floatx("float16")' if request.is_keras else "of weights and what is fed"
@@ -144,18 +145,28 @@ def _samples(now: Change, walk: Accounts) -> int:
     return round(max((items / steps for steps, items in walk.work.feeds.values()), default=samples_of(now.request)))
 
 
+def _parts(samples: int) -> list[int]:
+    """The numbers that a mini-batch is divided by."""
+    return [parts for parts in _BATCH_PARTS if samples > 1 and samples % parts == 0]
+
+
 def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[tuple[str, Change]]:
-    """Gradients of two mini-batches accumulated, and optimizer state elsewhere, which accumulation makes possible."""
-    how, state = how_to_accumulate(now.request), ""
+    """Gradients of several mini-batches accumulated, and optimizer state elsewhere, which accumulation makes possible.
+
+    First of two mini-batches as they are, then of parts of one, which make the same update.
+    """
+    state, option = "", ""
     if has_state:
-        how += f", {_OFFLOADING[variable_kinds.STATE]}"
+        option = f", {_OFFLOADING[variable_kinds.STATE]}"
         state = ", optimizer state in remote memory"
         now = _stored(now, offloaded=now.storage.offloaded | {variable_kinds.STATE})
-        yield f"gradients of 2 mini-batches accumulated{state} ({how}))", now._replace(accumulates=True)
+        how = how_to_accumulate(now.request, 2)
+        yield f"gradients of 2 mini-batches accumulated{state} ({how}{option}))", now._replace(accumulates=True)
     samples = _samples(now, walk)
-    if samples > 1 and samples % 2 == 0:
-        halved = now._replace(accumulates=True, sizes=Sizes(batch_parts=2))
-        yield f"gradients of 2 mini-batches of {samples // 2:,} accumulated{state} ({how}))", halved
+    for part in _parts(samples):
+        named = f"gradients of {part} mini-batches of {samples // part:,} accumulated{state}"
+        smaller = now._replace(accumulates=True, sizes=Sizes(batch_parts=part))
+        yield f"{named} ({how_to_accumulate(now.request, part)}{option}))", smaller
 
 
 def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[tuple[str, Change]]]:
