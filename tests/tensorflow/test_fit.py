@@ -11,7 +11,7 @@ from harness import configure_for_plans
 from tf_ipu_shim.ipu import config, cross_replica_ops, ipu_infeed_queue, loops, replication_ops
 
 import tf_ipu_shim
-from tf_ipu_shim import fitting, keras2
+from tf_ipu_shim import fitting, ipu, keras2
 from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cli import fit
 from tf_ipu_shim.compiling import lowered as lowering
@@ -20,6 +20,8 @@ from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value
 from tf_ipu_shim.runtime import devices, study
+
+v1 = tf.compat.v1
 
 
 @pytest.fixture
@@ -363,6 +365,36 @@ def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
         assert layer.cycles == pytest.approx(other.cycles, rel=0.05)
     for stage, full in enumerate(found.bytes):
         assert full == pytest.approx(better.plan.ipus[stage].peak_bytes, rel=0.35)
+
+
+@pytest.mark.parametrize("outline", [ipu.outlined_function, tf.function, lambda function: function])
+def test_gradients_of_results_that_nothing_takes_cost_nothing(studied, outline):
+    """They are zeros, which the gradient of a called function takes: a number that is spread, and added to nothing."""
+
+    def planned(results):
+        def layer(x, weights):
+            first = tf.nn.relu(x @ weights)
+            return (tf.tanh(first), first)[:results]
+
+        def training(x):
+            for number in range(3):
+                x = outline(layer)(x, v1.get_variable(f"w{number}", [64, 64], use_resource=True))[0]
+            return v1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(x**2))
+
+        def run():
+            with tf.Graph().as_default(), v1.Session() as session:
+                fed = v1.placeholder(tf.float32, [32, 64])
+                with ipu.scopes.ipu_scope("/device:IPU:0"):
+                    program = ipu.ipu_compiler.compile(training, [fed])
+                session.run(v1.global_variables_initializer())
+                session.run(program, {fed: np.zeros([32, 64], np.float32)})
+
+        made = max(studied(run), key=lambda one: one.plan.peak_bytes)
+        assert not made.plan.coarse
+        return made.plan.peak_bytes, fitting.estimate(made, CHIPS["gc200"]).cycles
+
+    (most, cycles), (least, alike) = planned(2), planned(1)
+    assert cycles == alike and 0 <= most - least <= 3 * 4  # one zero for each call
 
 
 def pasted(lines):
