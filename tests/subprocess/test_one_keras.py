@@ -134,7 +134,10 @@ def test_tensorflow_1(python):
             from tensorflow.python.keras.layers import Dense
             from tensorflow.python import ipu, keras
             from tensorflow_core.python.keras.backend import unique_object_name
+            import tensorflow_core._api.v1.compat.v1 as of_the_time
+            from tensorflow._api.v1 import data
 
+            assert of_the_time.placeholder is tf.placeholder and data.Dataset is tf.data.Dataset
             assert Dense is tf.keras.layers.Dense and keras.Sequential is tf.keras.Sequential
             assert keras.layers.BatchNormalization is tf.keras.layers.BatchNormalization
             assert unique_object_name("one") == "one_1"

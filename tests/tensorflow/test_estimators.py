@@ -399,6 +399,52 @@ def test_pipeline_estimator(tmp_path):
     np.testing.assert_allclose(found, X @ weight + bias, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("release", "counting", "mini_batches"),
+    [
+        ("2.0", {}, 32),
+        ("1.4", {}, 32),
+        ("2.0", {"count_gradient_accumulation_as_iterations": True}, 8),
+        ("2.1", {}, 8),
+        ("3.4", {"count_gradient_accumulation_as_iterations": True}, 8),
+    ],
+)
+def test_steps_of_older_sdks_are_updates(release, counting, mini_batches, tmp_path, monkeypatch):
+    """Each update takes 4 mini-batches; every stage counts those that come by."""
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+
+    def counting_fn(mode, params):
+        spec = pipeline_fn(mode, params)
+        options = {name: getattr(spec, name) for name in ("optimizer_function", "eval_metrics_fn")}
+        stages = spec.computational_stages
+        return IPUPipelineEstimatorSpec(mode, stages, gradient_accumulation_count=4, **options, **counting)
+
+    taken = []
+
+    def counted():
+        def note(x, y):
+            taken.append(len(x))
+            return x
+
+        return dataset().map(lambda x, y: (tf.ensure_shape(tf.numpy_function(note, [x, y], x.dtype), x.shape), y))
+
+    options = ipu.config.IPUConfig()
+    options.auto_select_ipus = 2
+    run = IPURunConfig(iterations_per_loop=4, num_shards=2, ipu_options=options, prefetch_depth=1)
+    estimator = ipu.ipu_pipeline_estimator.IPUPipelineEstimator(
+        counting_fn, str(tmp_path), RunConfig(ipu_run_config=run), params={"rate": 0.05 / 4}
+    )
+    estimator.train(counted, steps=8)
+    assert estimator.get_variable_value("global_step") == 8
+    assert mini_batches <= len(taken) < mini_batches + 8  # some are fetched ahead
+    weight, bias = np.zeros([3, 1], np.float32), np.zeros([1], np.float32)
+    for update in range(mini_batches // 4):
+        rows = np.arange(update * 8, update * 8 + 8) % 24
+        error = X[rows] @ weight + bias - Y[rows]
+        weight, bias = weight - 0.05 * 2 * X[rows].T @ error / 8, bias - 0.05 * 2 * error.mean(0)
+    np.testing.assert_allclose(estimator.get_variable_value("weight"), weight, rtol=1e-4, atol=1e-6)
+
+
 def test_logging_hook(tmp_path, caplog):
     hook = ipu.ipu_session_run_hooks.IPULoggingTensorHook(
         every_n_iter=1,
@@ -460,6 +506,11 @@ def test_two_sets_of_fetches_run_one_program():
             lambda: ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec("infer", [], 4, nonsense=1),
             TypeError,
             "takes no argument 'nonsense', and pipelining_ops.pipeline",
+        ),
+        (
+            lambda: IPUPipelineEstimatorSpec("infer", [], 4, count_gradient_accumulation_as_iterations=False),
+            ValueError,
+            "iterations_per_loop counts mini-batches under SDK 3.4.*run with --sdk 2.0",
         ),
         (lambda: IPURunConfig(autosharding=True), NotImplementedError, "ipu_shard"),
         (lambda: of_ipu("x", train_batch_size=0), ValueError, r"train_batch_size \(got 0\) must be positive"),

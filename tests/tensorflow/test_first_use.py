@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def asked(monkeypatch):
     calls = []
 
     def attached(request):
-        calls.append(driver_pb2.DeviceQuestion.FromString(request).ordinal)
+        calls.append(driver_pb2.UseQuestion.FromString(request).ordinal)
         return driver.HANDLERS["attach"](request)
 
     plugin.load().set_handlers({**driver.HANDLERS, "attach": attached})
@@ -96,10 +97,10 @@ def test_many_threads_attach_once(asked, monkeypatch, capsys):
         thread.start()
     for thread in threads:
         thread.join()
-    assert results == [[-1, -2]] * 8 and 1 <= len(asked) <= 8
+    assert results == [[-1, -2]] * 8 and 1 <= len(asked) <= 16
     assert capsys.readouterr().err.count("attached to 1 IPU") == 1
     plain_op()
-    assert len(asked) <= 8
+    assert len(asked) <= 16
 
 
 def test_what_fails_is_tried_again(monkeypatch):
@@ -116,10 +117,22 @@ def test_a_session_asks_too(asked):
     configured(ipus=2, type=DeviceConnectionType.ON_DEMAND)
     with tf.Graph().as_default(), v1.Session() as session:
         with tf.device(IPU):
-            negated = -v1.placeholder_with_default([1.0], [1])
-        assert session.run(negated) == [-1]
-        session.run(negated)
-    assert asked == [0]
+            fed = v1.placeholder(tf.float32, [1])
+            negated = -fed
+        assert session.run(negated, {fed: [1.0]}) == [-1]
+        session.run(negated, {fed: [1.0]})
+    assert asked == [0, 0], "for what is fed, and to attach"
+
+
+def test_data_need_no_ipus(asked):
+    """A device on demand is attached to by what computes on it."""
+    configured(type=DeviceConnectionType.ON_DEMAND)
+    with tf.device(IPU):
+        variable = tf.Variable([1.0, 2.0])
+        assert tf.identity(variable).numpy().tolist() == [1, 2]
+        assert asked == [0] and attach.in_use(systems.current()) == {}
+        assert (variable * 2).numpy().tolist() == [2, 4]
+        assert asked == [0, 0] and sorted(attach.in_use(systems.current())) == [0]
 
 
 def compiled(function, *shapes):
@@ -154,6 +167,45 @@ def test_never_compiles_programs_and_runs_none():
             with pytest.raises(tf.errors.InvalidArgumentError, match=COMPILE_ONLY):
                 session.run(product, {fed: np.ones([2, 2])})
     assert (library.programs_compiled(0), library.programs_run(0)) == (1, 0)
+
+
+COMPILED = re.compile(r"Compiled program \S+ for /device:IPU:0 in (\d+\.\d\d) s$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("execution", ["kernels", "xla"])
+@pytest.mark.parametrize(
+    ("connection", "lines"),
+    [("ALWAYS", ["attached", "Compiled"]), ("ON_DEMAND", ["Compiled", "attached"]), ("NEVER", ["Compiled"])],
+)
+def test_the_log_says_when_a_program_was_compiled(connection, lines, execution, monkeypatch, capfd):
+    """By kernels when it is lowered, which needs no IPUs; by XLA when it first runs, and so after an attachment."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", execution)
+    configured(type=DeviceConnectionType[connection], version="ipu2" if connection == "NEVER" else "")
+    with tf.Graph().as_default(), v1.Session() as session:
+        (product,), (fed,) = compiled(lambda x: tf.matmul(x, x), [2, 2])
+        start = time.monotonic()
+        for _ in range(2):
+            try:
+                session.run(product, {fed: np.ones([2, 2])})
+            except tf.errors.InvalidArgumentError:
+                assert connection == "NEVER"
+        taken = time.monotonic() - start
+    logged = capfd.readouterr().err
+    found = re.findall(r"attached|Compiled(?= )", logged)
+    assert found == (sorted(lines, reverse=True) if execution == "xla" else lines)
+    (seconds,) = COMPILED.findall(logged)
+    assert 0 <= float(seconds) <= taken + 0.01
+
+
+def test_a_quiet_log_says_nothing_of_programs(monkeypatch, capfd):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+    configured()
+    with tf.Graph().as_default(), v1.Session() as session:
+        (product,), (fed,) = compiled(lambda x: tf.matmul(x, x), [2, 2])
+        session.run(product, {fed: np.ones([2, 2])})
+    assert "Compiled" not in capfd.readouterr().err
 
 
 def test_never_runs_what_needs_no_engine():

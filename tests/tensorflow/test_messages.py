@@ -228,7 +228,7 @@ def test_a_question_that_cannot_be_read_is_an_error():
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"\x08\x03", "field use of tf_ipu_shim.DeviceUse cannot be read"),
+        (b"\x08\x04", "field use of tf_ipu_shim.DeviceUse cannot be read"),
         (b"\x08", "field use of tf_ipu_shim.DeviceUse cannot be read"),
         (b"1", "tf_ipu_shim.DeviceUse has no field 6"),
         (None, "TypeError"),

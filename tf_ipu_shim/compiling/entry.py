@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -14,14 +16,14 @@ from tf_ipu_shim.compiling import applications, cached_programs, compilation, pl
 from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.compiling.lowered import lowered
-from tf_ipu_shim.lowering import legacy_calls
+from tf_ipu_shim.lowering import legacy_calls, vocabulary
 from tf_ipu_shim.lowering.diagnostics import call_name, program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import executable_cache, log, study
-from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
+from tf_ipu_shim.runtime.device import ON_DEMAND, PRE_COMPILE, IpuDevice
 
 
 def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], call: Call, request: bytes) -> bytes:
@@ -39,9 +41,12 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     message = _read(request)
     if message.HasField("plain_ops"):
         return plain_programs.profiled(library, call, message, device_of(message.ordinal, True))
+    start = time.monotonic()
     parsed = _parsed(message)
     to_file = message.HasField("application")
-    device = device_of(parsed.ordinal, not to_file)
+    device = device_of(parsed.ordinal, False)
+    if not to_file and device.connection != ON_DEMAND:  # which attaches when the program, compiled, is to run
+        device.attach()
     if to_file:
         made = lowered(library, call, parsed, device, runs=False)  # the engine that loads it lowers it anew
         _keep(parsed, device, made.plan)
@@ -59,7 +64,21 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
             compilation.describe(parsed, program.launches, answer.variable_chips, profiling, cache, program.details)
         )
         profiles.add_to(answer.compilation, program.run_log)
+        if cache != "hit":
+            _log(parsed, device, answer, time.monotonic() - start)
     return cast(bytes, answer.SerializeToString())
+
+
+def _log(request: ProgramRequest, device: IpuDevice, answer: Any, seconds: float) -> None:
+    """Says that a program was compiled, and how long it took; where XLA is to compile it, has the plugin say so."""
+    if not log.enabled():
+        return
+    line = f"Compiled program {program_name(request.function, request.name)} for {device.name}"
+    nodes = itertools.chain([answer.node], *(function.node_def for function in answer.functions))
+    if not device.compiles_only and any(node.op == vocabulary.LAUNCH for node in nodes):
+        answer.compilation.log_line = log.text(line)
+    else:
+        log.info(f"{line} in {seconds:.2f} s")
 
 
 def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice) -> tuple[Program, str]:

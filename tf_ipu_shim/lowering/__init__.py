@@ -9,6 +9,7 @@ carried_waits   has ops on the host wait themselves for what their operands wait
 accumulated     gives loops the sums of gradients that they accumulate (accumulated_gradients)
 handed_handles  has ops take variables from their source, not from a loop or call that hands them back
 known_results   makes constants of what calls, branches and lists give and is known beforehand (known_values)
+resizing        writes gradients of pictures resized by nearest pixels as products (op_functions)
 samplers        writes samplers of classes and shuffles as ops that XLA has (candidate_samplers, shuffles, op_functions)
 randomness      gives random ops seeds that start from the device's
 synthetic       puts made-up data in the place of feeds and seeds where the flags ask for them

@@ -27,6 +27,7 @@ from tf_ipu_shim.lowering import (
     pipelines,
     randomness,
     replicas,
+    resizing,
     sent_elements,
     shared_statistics,
     shuffles,
@@ -95,6 +96,7 @@ def lower(
     known_results.make_constants(functions)
     narrow_casts.wrap_around(functions)
     unlike_kernels.write_as_kernels_have_it(functions)
+    resizing.replace(functions)
     candidate_samplers.replace(functions)
     shuffles.replace(functions)
     randomness.add_seeds(functions, request.ordinal)

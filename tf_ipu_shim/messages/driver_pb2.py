@@ -23,11 +23,17 @@ globals().update(
           int32 ordinal = 1;                       // of the TensorFlow device
         }
 
+        message UseQuestion {
+          int32 ordinal = 1;                       // of the TensorFlow device
+          bool attach = 2;                         // whether it is to run what needs IPUs
+        }
+
         message DeviceUse {
           enum Use {
             RUNS = 0;                              // attached
             GIVES_ZEROS = 1;                       // PRE_COMPILE: programs are compiled, and results are zero
             COMPILES_ONLY = 2;                     // NEVER: programs are compiled, and running one is an error
+            UNATTACHED = 3;                        // ON_DEMAND: attaches when it is to run what needs IPUs
           }
           Use use = 1;
         }

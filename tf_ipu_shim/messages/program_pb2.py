@@ -92,6 +92,7 @@ message Compilation {
   ProgramEvents events = 4;                // where they are wanted
   bytes run_log = 5;                       // file that gets a line for each run; empty for none
   int64 logged_runs = 6;                   // how many runs get one, at most
+  string log_line = 7;                     // of the driver's log when XLA has compiled it, without time; or empty
 }
 
 // What a run would send to an outfeed.

@@ -28,7 +28,10 @@ MODULES = {
     "tensorflow.python.data.experimental.ops.optimization_options": "tensorflow.python.data.ops.options",
     "tensorflow.python.data.experimental.ops.threading_options": "tensorflow.python.data.ops.options",
     "tensorflow.pywrap_tensorflow": "tensorflow.python.pywrap_tensorflow",
-    "tensorflow_core": "tensorflow",  # what the modules of TensorFlow 1.15 and 2.0 called themselves
+    # What the modules of TensorFlow 1.15 and 2.0 called themselves; its API of version 1 is the compatible one.
+    "tensorflow_core._api.v1": "tensorflow._api.v2.compat.v1",
+    "tensorflow._api.v1": "tensorflow._api.v2.compat.v1",
+    "tensorflow_core": "tensorflow",
     "tensorflow.python.training.device_util": "tensorflow.python.distribute.device_util",
     "tensorflow.python.training.distribute": "tensorflow.python.distribute.distribute_lib",
     "tensorflow.python.training.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",

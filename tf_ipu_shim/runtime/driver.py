@@ -12,7 +12,7 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.messages import config_pb2, driver_pb2
 from tf_ipu_shim.runtime import devices, seed
-from tf_ipu_shim.runtime.device import NEVER, PRE_COMPILE
+from tf_ipu_shim.runtime.device import NEVER, ON_DEMAND, PRE_COMPILE
 
 if TYPE_CHECKING:
     from tf_ipu_shim.plugin.library import Library
@@ -31,9 +31,12 @@ def install(library: Library) -> None:
 
 
 def _attach(request: Any) -> Any:
-    device = devices.get(request.ordinal)
+    device = devices.get(request.ordinal, attach=False)
+    if request.attach or device.connection != ON_DEMAND:
+        device.attach()
     uses = driver_pb2.DeviceUse
-    return uses(use={PRE_COMPILE: uses.GIVES_ZEROS, NEVER: uses.COMPILES_ONLY}.get(device.connection, uses.RUNS))
+    running = uses.RUNS if device.attached else uses.UNATTACHED
+    return uses(use={PRE_COMPILE: uses.GIVES_ZEROS, NEVER: uses.COMPILES_ONLY}.get(device.connection, running))
 
 
 def _configure(request: Any) -> Any:
@@ -136,7 +139,7 @@ start_application: Callable[[Any], Any] | None = None
 """Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `building.applications` says how."""
 
 HANDLERS: dict[str, Handler] = {
-    "attach": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceUse, _attach),
+    "attach": Handler(driver_pb2.UseQuestion, driver_pb2.DeviceUse, _attach),
     "configure": Handler(driver_pb2.ConfigureOrder, driver_pb2.Nothing, _configure),
     "reset_devices": Handler(driver_pb2.Nothing, driver_pb2.Nothing, _reset_devices),
     "reset_seed": Handler(driver_pb2.SeedOrder, driver_pb2.Nothing, _reset_seed),

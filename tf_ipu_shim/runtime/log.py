@@ -43,11 +43,28 @@ def enabled(silent_from: int = 1) -> bool:
     return log_level.enabled(silent_from)
 
 
+def text(message: str) -> str:
+    """A line of the driver's as the plugin writes it, which adds the time: its source and the message.
+
+    Returns:
+        An empty text where information is not logged.
+
+    Example:
+        >>> text("Compiled program step for /device:IPU:0")
+        'tensorflow/compiler/plugin/poplar/driver/poplar_executor.cc:1619] Compiled program step for /device:IPU:0'
+    """
+    return f"{_source(None)}] {message}" if enabled() else ""
+
+
+def _source(source: tuple[str, int] | None) -> str:
+    file, line = source or (_EXECUTOR_UNTIL_2_4 if sdk.current() <= (2, 4) else _EXECUTOR)
+    return f"{file}:{line}"
+
+
 def _write(severity: str, message: str, source: tuple[str, int] | None = None) -> None:
     if sys.stderr is not None:
-        file, line = source or (_EXECUTOR_UNTIL_2_4 if sdk.current() <= (2, 4) else _EXECUTOR)
         now = datetime.datetime.now().isoformat(sep=" ", timespec="microseconds")
-        sys.stderr.write(f"{now}: {severity} {file}:{line}] {message}\n")
+        sys.stderr.write(f"{now}: {severity} {_source(source)}] {message}\n")
         sys.stderr.flush()
 
 

@@ -14,6 +14,7 @@ from tensorflow.python.util import function_utils, nest
 from tensorflow_estimator.python.estimator import model_fn as stock_specs
 from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 
+from tf_ipu_shim import sdk
 from tf_ipu_shim.building import ipu_compiler, scopes
 from tf_ipu_shim.building.estimators import metrics
 from tf_ipu_shim.building.estimators.base import PROGRAM_NAMES, IPUEstimatorBase
@@ -23,10 +24,13 @@ from tf_ipu_shim.building.pipelines import pipelining_ops
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
+_COUNTED_UPDATES = (2, 0)  # the last SDK whose estimators could count updates as steps
+
 _Fields: Any = collections.namedtuple(
     "_Fields",
     "mode computational_stages gradient_accumulation_count eval_metrics_fn optimizer_function device_mapping "
-    "loss_accumulator_dtype training_hooks evaluation_hooks prediction_hooks reduction_method pipeline_op_kwargs",
+    "loss_accumulator_dtype training_hooks evaluation_hooks prediction_hooks reduction_method "
+    "count_gradient_accumulation_as_iterations pipeline_op_kwargs",
 )
 
 
@@ -48,11 +52,14 @@ class IPUPipelineEstimatorSpec(_Fields):
         prediction_hooks: for prediction.
         reduction_method: how the gradients of mini-batches become one.
         pipeline_depth: what SDKs up to 2.0 called `gradient_accumulation_count`.
+        count_gradient_accumulation_as_iterations: whether steps and `iterations_per_loop` are mini-batches, as they
+            always are from SDK 2.1 on. Left out under SDKs up to 2.0, they are updates.
         **pipeline_op_kwargs: further arguments of `pipelining_ops.pipeline`.
 
     Raises:
         TypeError: an argument is none of the pipeline's either, or the count is no integer.
-        ValueError: what the mode needs is missing, or `accumulate_outfeed` is given.
+        ValueError: what the mode needs is missing, `accumulate_outfeed` is given, or updates are to be counted under
+            SDK 2.1 or later.
 
     Source: `tensorflow.python.ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec`.
 
@@ -92,9 +99,19 @@ class IPUPipelineEstimatorSpec(_Fields):
         prediction_hooks: Sequence[Any] | None = None,
         reduction_method: Any = GradientAccumulationReductionMethod.SUM,
         pipeline_depth: int | None = None,
+        count_gradient_accumulation_as_iterations: bool | None = None,
         **pipeline_op_kwargs: Any,
     ) -> IPUPipelineEstimatorSpec:
         """Checks that the mode has what it needs."""
+        counts_updates_too = sdk.current() <= _COUNTED_UPDATES
+        if count_gradient_accumulation_as_iterations is None:
+            count_gradient_accumulation_as_iterations = not counts_updates_too
+        elif not count_gradient_accumulation_as_iterations and not counts_updates_too:
+            raise ValueError(
+                f"iterations_per_loop counts mini-batches under SDK {sdk.current()}, and "
+                "count_gradient_accumulation_as_iterations=False asks for updates, as SDKs up to 2.0 counted. Leave it "
+                "out and multiply steps and iterations_per_loop by gradient_accumulation_count, or run with --sdk 2.0."
+            )
         count: Any = gradient_accumulation_count or pipeline_depth
         missing = [("gradient_accumulation_count", not count, "")]
         if mode == ModeKeys.TRAIN:
@@ -131,6 +148,7 @@ class IPUPipelineEstimatorSpec(_Fields):
             evaluation_hooks,
             prediction_hooks,
             reduction_method,
+            bool(count_gradient_accumulation_as_iterations),
             pipeline_op_kwargs,
         )
 
@@ -145,7 +163,8 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     """A `tf.estimator.Estimator` whose model is a pipeline over several IPUs.
 
     A step is a mini-batch: a loop of `iterations_per_loop` steps makes `iterations_per_loop /
-    gradient_accumulation_count` updates.
+    gradient_accumulation_count` updates. Under SDKs up to 2.0 a step is an update, unless the specification has
+    `count_gradient_accumulation_as_iterations`.
 
     Args:
         model_fn: takes `mode`, and `params` and `config` if it wants them; returns an `IPUPipelineEstimatorSpec`.
@@ -188,6 +207,8 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     def _check_spec(self, spec: Any) -> None:
         if not isinstance(spec, IPUPipelineEstimatorSpec):
             raise ValueError(f"model_fn must return IPUPipelineEstimatorSpec, not {type(spec).__name__}.")
+        if not spec.count_gradient_accumulation_as_iterations:
+            return
         if self._ipu.iterations_per_loop % spec.gradient_accumulation_count:
             raise ValueError(
                 f"IPURunConfig.iterations_per_loop ({self._ipu.iterations_per_loop}) must be a multiple of "
@@ -235,13 +256,16 @@ class IPUPipelineEstimator(IPUEstimatorBase):
             spec = self._stages(mode)
             specs.append(spec)
             training = mode == ModeKeys.TRAIN
+            repeats = self._ipu.iterations_per_loop
+            if spec.count_gradient_accumulation_as_iterations:
+                repeats //= spec.gradient_accumulation_count
             options = dict(spec.pipeline_op_kwargs)
             if training:
                 options.update(optimizer_function=spec.optimizer_function, outfeed_loss=True)
             return pipelining_ops.pipeline(
                 computational_stages=spec.computational_stages,
                 gradient_accumulation_count=spec.gradient_accumulation_count,
-                repeat_count=self._ipu.iterations_per_loop // spec.gradient_accumulation_count,
+                repeat_count=repeats,
                 infeed_queue=feeds.infeed,
                 outfeed_queue=feeds.outfeed,
                 device_mapping=spec.device_mapping,

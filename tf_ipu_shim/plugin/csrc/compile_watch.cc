@@ -1,5 +1,7 @@
 #include "compile_watch.h"
 
+#include <cstdio>
+#include <ctime>
 #include <exception>
 
 #include "trace.h"
@@ -17,6 +19,18 @@ WatchedLaunches& Watched() {
   return *watched;
 }
 
+// As TensorFlow's log writes it.
+std::string LogTime() {
+  const int64_t now = NowMicros();
+  const std::time_t seconds = now / 1000000;
+  std::tm local = {};
+  char text[64];
+  if (localtime_r(&seconds, &local) == nullptr) return "";
+  const size_t length = std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local);
+  std::snprintf(text + length, sizeof(text) - length, ".%06d", static_cast<int>(now % 1000000));
+  return text;
+}
+
 thread_local LaunchScope* running_launch = nullptr;  // that is not known to be compiled yet
 
 }  // namespace
@@ -24,8 +38,8 @@ thread_local LaunchScope* running_launch = nullptr;  // that is not known to be 
 std::atomic<int> compile_watches{0};
 
 std::shared_ptr<CompileWatch> CompileWatch::Begin(const std::string& module, const std::vector<std::string>& launches,
-                                                  bool show_bar, int64_t start_micros) {
-  std::shared_ptr<CompileWatch> watch(new CompileWatch(module, show_bar, start_micros));
+                                                  bool show_bar, const std::string& log_line, int64_t start_micros) {
+  std::shared_ptr<CompileWatch> watch(new CompileWatch(module, show_bar, log_line, start_micros));
   for (const std::string& launch : launches) watch->compiled_[launch] = false;
   watch->end_micros_ = NowMicros();
   {
@@ -79,6 +93,13 @@ void CompileWatch::LaunchCompiled(const std::string& function) {
     bar_->Finish();
     bar_.reset();
   }
+}
+
+void CompileWatch::Log() {
+  if (log_line_.empty()) return;
+  const int64_t taken = end_micros() - start_micros_;
+  // In one call, so that lines of other threads are not mixed with it.
+  std::fprintf(stderr, "%s: I %s in %.2f s\n", LogTime().c_str(), log_line_.c_str(), static_cast<double>(taken) / 1e6);
 }
 
 int64_t CompileWatch::end_micros() {

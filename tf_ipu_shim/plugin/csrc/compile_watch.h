@@ -21,14 +21,17 @@ extern std::atomic<int> compile_watches;
 // From the lowering of a program to the end of its first run.
 class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
  public:
-  // `launches`: the functions that the program's XLA launches run, each in one program only.
+  // `launches`: the functions that the program's XLA launches run, each in one program only. `log_line`: written with
+  // the time that all took, when they are compiled; empty for none.
   static std::shared_ptr<CompileWatch> Begin(const std::string& module, const std::vector<std::string>& launches,
-                                             bool show_bar, int64_t start_micros);
+                                             bool show_bar, const std::string& log_line, int64_t start_micros);
   ~CompileWatch();
 
   // Around the run. When it ends, all that will be compiled is: a branch that was not taken is not waited for.
   void ShowBar();
   void EndBar(bool succeeded);
+  // After the first run that succeeds.
+  void Log();
 
   void LaunchCompiled(const std::string& function);
 
@@ -37,11 +40,12 @@ class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
   int64_t end_micros();
 
  private:
-  CompileWatch(const std::string& module, bool show_bar, int64_t start_micros)
-      : module_(module), start_micros_(start_micros), show_bar_(show_bar) {}
+  CompileWatch(const std::string& module, bool show_bar, const std::string& log_line, int64_t start_micros)
+      : module_(module), log_line_(log_line), start_micros_(start_micros), show_bar_(show_bar) {}
   int Done() const;  // steps: the lowering, and each launch
 
   const std::string module_;
+  const std::string log_line_;
   const int64_t start_micros_;
   std::mutex mutex_;
   std::map<std::string, bool> compiled_;  // by function

@@ -241,9 +241,8 @@ bool IpuDevice::IsInterruptible() const { return ordinal_ < kMaxConfiguredDevice
 bool IpuDevice::IsInterrupted() const { return IsInterruptible() && Interrupted(); }
 
 Status IpuDevice::CheckUse(const OpKernel& kernel, Use* use) const {
-  TF_RETURN_IF_ERROR(UseOf(ordinal_, use));
-  if (*use == Use::kRun) return OkStatus();
   const bool exempt = NeedsNoEngine(kernel);
+  TF_RETURN_IF_ERROR(UseOf(ordinal_, !exempt, use));
   if (*use == Use::kCompileOnly && !exempt) return CompileOnlyError(kernel);
   if (exempt) *use = Use::kRun;
   return OkStatus();

@@ -20,7 +20,7 @@ struct Wire<Use> {
     int32_t number;
     if (!Wire<int32_t>::Read(from, &number, problem)) return false;
     *value = static_cast<Use>(number);
-    return number >= static_cast<int32_t>(Use::kRun) && number <= static_cast<int32_t>(Use::kCompileOnly);
+    return number >= static_cast<int32_t>(Use::kRun) && number <= static_cast<int32_t>(Use::kUnattached);
   }
   static bool Append(Use value, std::string* bytes) {
     return Wire<int32_t>::Append(static_cast<int32_t>(value), bytes);
@@ -41,6 +41,18 @@ struct DeviceQuestion {
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
     visit(1, "ordinal", self.ordinal);
+  }
+};
+
+struct UseQuestion {
+  static constexpr char kName[] = "tf_ipu_shim.UseQuestion";
+  int32_t ordinal = 0;
+  bool attach = false;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "ordinal", self.ordinal);
+    visit(2, "attach", self.attach);
   }
 };
 
@@ -170,7 +182,7 @@ struct DriverCall {
   using Answer = Answered;
 };
 
-struct AttachCall : DriverCall<DeviceQuestion, DeviceUse> {
+struct AttachCall : DriverCall<UseQuestion, DeviceUse> {
   static constexpr char kHandler[] = "attach";
 };
 struct ConfigureCall : DriverCall<ConfigureOrder, Nothing> {

@@ -31,7 +31,7 @@ bool IsOfDatasets(const tensorflow::OpKernel& kernel) {
 
 std::atomic<int64_t> known_uses[kMaxDevices] = {};  // of epoch 0, which never is
 
-tensorflow::Status UseOf(int ordinal, Use* use) {
+tensorflow::Status UseOf(int ordinal, bool attach, Use* use) {
   if (!HasPythonFunction()) {  // the plugin alone, without configurations
     *use = Use::kRun;
     return tensorflow::OkStatus();
@@ -42,9 +42,9 @@ tensorflow::Status UseOf(int ordinal, Use* use) {
     // Making the default device begins an epoch, and so does another thread that configures meanwhile: what was
     // answered in an older one is asked again.
     const int64_t epoch = CurrentEpoch(ordinal);
-    if (Known(ordinal, epoch, use)) return tensorflow::OkStatus();
+    if (Known(ordinal, epoch, use) && !(attach && *use == Use::kUnattached)) return tensorflow::OkStatus();
     DeviceUse answer;
-    TF_RETURN_IF_ERROR(CallPython<AttachCall>({ordinal}, &answer));
+    TF_RETURN_IF_ERROR(CallPython<AttachCall>({ordinal, attach}, &answer));
     if (CurrentEpoch(ordinal) != epoch) continue;
     known_uses[ordinal].store(epoch << kUseBits | static_cast<int64_t>(answer.use), std::memory_order_release);
   }

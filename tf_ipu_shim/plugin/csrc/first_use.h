@@ -16,6 +16,7 @@ enum class Use : int64_t {
   kRun = 0,          // attached
   kZeros = 1,        // connection type PRE_COMPILE: programs are compiled, and results are zero
   kCompileOnly = 2,  // connection type NEVER: programs are compiled, and running one is an error
+  kUnattached = 3,   // connection type ON_DEMAND: attaches when it is to run what needs IPUs
 };
 
 // For each device its `Use` in the lowest two bits, below the epoch in which it was asked for.
@@ -26,8 +27,9 @@ inline bool RunsFreely(int ordinal) {
   return known_uses[ordinal].load(std::memory_order_acquire) == CurrentEpoch(ordinal) * 4;
 }
 
-// Asks Python, until it has answered, once for each device and epoch. An error is not kept: the next op tries again.
-tensorflow::Status UseOf(int ordinal, Use* use);
+// Asks Python, until it has answered, once for each device and epoch, and once more to `attach` an unattached device. An
+// error is not kept: the next op tries again.
+tensorflow::Status UseOf(int ordinal, bool attach, Use* use);
 
 // Whether results on the device are known to be zeros; asks nobody, and so attaches to nothing.
 bool GivesZeros(int ordinal);

@@ -1,7 +1,6 @@
 // Lines of TensorFlow's log that every run with XLA would have, and that nobody can act on.
 #include "log_noise.h"
 
-#include <cstdlib>
 #include <string>
 
 #include "absl/base/call_once.h"
@@ -16,11 +15,10 @@ extern absl::once_flag compilation_announced __asm__(
 namespace tf_ipu_shim {
 namespace {
 
-// "Compiled cluster using XLA!" is information that goes past TF_CPP_MIN_LOG_LEVEL on 2.15.1.
+// "Compiled cluster using XLA!", once a process, goes past TF_CPP_MIN_LOG_LEVEL on 2.15.1. The driver's log has a line
+// for each program, also for those that XLA does not compile.
 void DoNotAnnounceCompilation() {
-  const char* const level = std::getenv("TF_CPP_MIN_LOG_LEVEL");
-  if (level == nullptr || level[0] < '1' || level[0] > '3' || &compilation_announced == nullptr) return;
-  absl::call_once(compilation_announced, [] {});
+  if (&compilation_announced != nullptr) absl::call_once(compilation_announced, [] {});
 }
 
 }  // namespace

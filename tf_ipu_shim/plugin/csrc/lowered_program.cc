@@ -85,9 +85,9 @@ void LoweredProgram::TakeCompilation(CompilationMessage compilation, int64_t sta
     RecordEvent(events_->compile_begin, start_micros);
   }
   run_log_.Take(&compilation);
-  if (compilation.progress_bar || events_ != nullptr) {
-    first_run_ =
-        CompileWatch::Begin(compilation.module, compilation.launches, compilation.progress_bar, start_micros);
+  if (compilation.progress_bar || events_ != nullptr || !compilation.log_line.empty()) {
+    first_run_ = CompileWatch::Begin(compilation.module, compilation.launches, compilation.progress_bar,
+                                     compilation.log_line, start_micros);
     ran_ = false;
   }
 }
@@ -203,7 +203,9 @@ void LoweredProgram::AfterRun(OpKernelContext* context, const IpuDevice& device,
   if (succeeded && replicas_ != nullptr) replicas_->Keep(context);
   if (first_run != nullptr) {
     first_run->EndBar(succeeded);
-    if (!succeeded) {  // such as a variable without a value: the next run is the first
+    if (succeeded) {
+      first_run->Log();
+    } else {  // such as a variable without a value: the next run is the first
       first_run_ = first_run;
       ran_ = false;
     }

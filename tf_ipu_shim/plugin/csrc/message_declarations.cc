@@ -47,7 +47,7 @@ const char* ipu_message_fields() {
   static const auto* const lines =
       new std::string(ListAll<VariableMessage, ArgumentMessage, NodeInputs, PlainOpsMessage, ProgramRequest, ReplicaVariable, TransferEvents,
                               ProgramEvents, CompilationMessage, SentElements, ProgramAnswer, NodeNames, FrameMessage, StackMessage, CompileEndTime, TraceEventTime,
-                              Nothing, DeviceQuestion, DeviceUse, DeviceSize, SeedOrder, SyntheticQuestion, YesOrNo,
+                              Nothing, DeviceQuestion, UseQuestion, DeviceUse, DeviceSize, SeedOrder, SyntheticQuestion, YesOrNo,
                               ConfigureOrder, Configurations, ApplicationArgument, ApplicationMessage, ApplicationStart,
                               ApplicationTensor, ApplicationStarted>());
   return lines->c_str();

@@ -167,6 +167,7 @@ struct CompilationMessage {
   std::optional<ProgramEvents> events;
   ByteString run_log;
   int64_t logged_runs = 0;
+  std::string log_line;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -176,6 +177,7 @@ struct CompilationMessage {
     visit(4, "events", self.events);
     visit(5, "run_log", self.run_log);
     visit(6, "logged_runs", self.logged_runs);
+    visit(7, "log_line", self.log_line);
   }
 };
 

@@ -77,7 +77,7 @@ class IpuProgramOp : public AsyncOpKernel {
     }
     if (!RunsFreely(device->ordinal()) && program->compiles()) {
       Use use = Use::kRun;
-      OP_REQUIRES_OK_ASYNC(context, UseOf(device->ordinal(), &use), done);
+      OP_REQUIRES_OK_ASYNC(context, UseOf(device->ordinal(), true, &use), done);
       OP_REQUIRES_ASYNC(context, use != Use::kCompileOnly, CompileOnlyError(*this), done);
       if (use == Use::kZeros) {
         OP_REQUIRES_OK_ASYNC(context, GiveZeros(context, *program), done);

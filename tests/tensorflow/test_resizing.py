@@ -1,0 +1,84 @@
+"""Gradients of pictures resized by their nearest pixels: stock TensorFlow's on the CPU, and sums by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU, configure
+from tf_ipu_shim.ipu import config
+
+OPTIONS = [
+    {"align_corners": False, "half_pixel_centers": False},
+    {"align_corners": True, "half_pixel_centers": False},
+    {"align_corners": False, "half_pixel_centers": True},
+]
+
+
+@pytest.fixture(autouse=True, params=["xla", "kernels"])
+def way(request, own_environment, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
+    configure()
+    yield
+    config.reset_ipu_configuration()
+
+
+def gradient_of_all(gradients, size, options):
+    return [tf.raw_ops.ResizeNearestNeighborGrad(grads=one, size=size, **options) for one in gradients]
+
+
+@pytest.mark.parametrize("kind", [tf.float32, tf.float64])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_sizes_that_tensorflow_is_asked_for(options, kind):
+    """Larger, smaller, odd, one pixel; whole numbers, which are added up exactly in any order."""
+    random = np.random.default_rng(3)
+    made = [random.integers(-9, 9, [2, rows, columns, 3]) for rows, columns in itertools.product([1, 4, 9], [2, 7])]
+    gradients = [tf.constant(one, kind) for one in made]
+    for size in ([2, 2], [1, 5], [7, 3]):
+        with tf.device("CPU"):
+            expected = gradient_of_all(gradients, size, options)
+        with tf.device(IPU):
+            found = tf.function(gradient_of_all, jit_compile=True)(gradients, size, options)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", [tf.float16, tf.bfloat16])
+def test_sums_of_16_bits_are_rounded_once(kind):
+    """Four of 0.5 beside 256: each sum of 16 bits by itself would lose bfloat16's."""
+    gradient = np.zeros([1, 2, 4, 1], np.float32)
+    gradient[0, :, :2, 0] = [[256, 0.5], [0.5, 1]]
+
+    def function(g):
+        return tf.raw_ops.ResizeNearestNeighborGrad(grads=tf.cast(g, kind), size=[1, 2])
+
+    with tf.device(IPU):
+        found = tf.function(function, jit_compile=True)(tf.constant(gradient))
+    assert found.dtype == kind
+    np.testing.assert_array_equal(tf.cast(found, tf.float32), [[[[258], [0]]]])
+
+
+def test_upsampling_in_a_loop():
+    """By hand: each pixel is taken four times, its gradient is four times the weight."""
+
+    def function(x, weight):
+        def step(i, total):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                loss = tf.reduce_sum(tf.keras.layers.UpSampling2D()(x) * weight)
+            return i + 1, total + tape.gradient(loss, x)
+
+        return tf.while_loop(lambda i, total: i < 3, step, [0, tf.zeros_like(x)])[1]
+
+    with tf.device(IPU):
+        found = tf.function(function, jit_compile=True)(tf.ones([1, 2, 3, 1]), tf.constant(2.0))
+    np.testing.assert_array_equal(found, np.full([1, 2, 3, 1], 3 * 4 * 2.0))
+
+
+def test_gradients_of_integers_are_refused():
+    def function(g):
+        made = tf.raw_ops.ResizeNearestNeighborGrad(grads=tf.cast(g, tf.int32), size=[1, 2])
+        return tf.cast(made, tf.float32)
+
+    with tf.device(IPU), pytest.raises(tf.errors.InvalidArgumentError, match="ResizeNearestNeighborGrad.*made at"):
+        tf.function(function, jit_compile=True)(tf.zeros([1, 2, 4, 1]))
