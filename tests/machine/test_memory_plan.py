@@ -113,3 +113,16 @@ def test_a_plan_is_kept_whole():
     [ipu] = made.ipus
     made = dataclasses.replace(made, ipus=(dataclasses.replace(ipu, code=CODE, library=LibraryCall("c", *range(6))),))
     assert from_text(to_text(made)) == made
+
+
+@pytest.mark.parametrize("fed, fits", [(2 * TILE, True), (2 * TILE + 1, False)])
+def test_feeds_that_do_not_fit_on_their_tiles_of_another_chip_lie_with_all_else(fed, fits):
+    chip, plain, apart = CHIPS["gc200"].with_tiles(8), block_of(100_000, 200_000), block_of(100_000, 200_000)
+    apart.io_tiles = 2
+    apart.add(Value(fed, "element", "argument", Mode.ALWAYS))
+    found, alike = plan_of(0, apart, chip), plan_of(0, plain, chip)
+    if fits:
+        assert found.always_live_bytes == 100_000 + fed and found.tile_bytes[-2:] == (TILE, TILE)
+        assert sum(found.tile_bytes[:-2]) == 300_000
+    else:
+        assert found == alike

@@ -257,16 +257,16 @@ def plan_of(
         True
     """
     found = smallest(block)
-    alive = [*found.always, *found.at_peak]
-    on_tiles = Tiles.filled(
-        chip.tiles,
-        (value.bytes for value in alive if not value.is_on_io_tiles),
-        block.io_tiles,
-        (value.bytes for value in alive if value.is_on_io_tiles),
-    )
+    fed = [value.bytes for value in found.always if value.is_on_io_tiles]
+    # On a chip with smaller tiles feeds may not fit on those that are set apart, and lie with all else.
+    io_tiles = block.io_tiles if sum(fed) <= block.io_tiles * chip.bytes_per_tile else 0
+    always = [value for value in found.always if io_tiles or not value.is_on_io_tiles]
+    alive = [*always, *found.at_peak]
+    sizes = (value.bytes for value in alive if not value.is_on_io_tiles)
+    on_tiles = Tiles.filled(chip.tiles, sizes, io_tiles, fed)
     return IpuPlan(
         ipu=ipu,
-        always_live_bytes=sum(value.bytes for value in found.always),
+        always_live_bytes=sum(value.bytes for value in always),
         not_always_live_bytes=found.peak_bytes,
         largest_step=found.peak_step,
         categories=_by_category(alive),
