@@ -121,6 +121,15 @@ def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
     assert (None if found is None else found.stages) == expected
 
 
+def test_a_pipeline_that_fits_gets_no_more_stages(monkeypatch):
+    layers = [Layer(name, 1, 0, LIMIT // 2, LIMIT // 16, ipu) for name, ipu in zip("abcd", (0, 1, 1, 1))]
+    monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
+    program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False)
+    assert len(stages.split(layers, CHIP, 2).stages) == 4
+    assert stages.better(program, CHIP, fits=True) is None
+    assert len(stages.better(program, CHIP, fits=False).stages) == 4
+
+
 @pytest.mark.parametrize("title, taken", [("GC2 (Mk1)", "gc200"), (CHIPS["bow"].title, "bow")])
 def test_the_chip_that_was_lowered_for_comes_first_and_then_the_first_with_a_split(monkeypatch, title, taken):
     layers = [Layer("a", 1, 300 << 20, 0, 0), Layer("b", 1, 400 << 20, 0, 0)]  # more than the 304 MiB of a GC2

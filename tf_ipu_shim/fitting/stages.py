@@ -118,7 +118,7 @@ def layers_of(program: Studied, chip: Chip) -> list[Layer]:
     activations: dict[str, int] = collections.Counter()
     for block in _all(program.blocks.values()):
         for value in block.values:
-            if value.kind == "activation":
+            if value.kind == "activation" and value.mode is not Mode.VIEW:
                 activations[names.layer_of(value.owner)] += value.bytes
     inputs = _inputs(program.blocks.values(), names)
     return [
@@ -266,6 +266,8 @@ def better(program: Studied, chip: Chip, fits: bool) -> Split | None:
     found = split(layers, chip, max(2, len(program.blocks)), program.recomputes)
     if found is None or len(program.blocks) == 1 or not fits:
         return found
+    if len(found.stages) > len(program.blocks):  # it fits, and no more IPUs are asked for
+        return None
     now: dict[int, float] = collections.defaultdict(float)
     for layer in layers:
         now[layer.ipu] += _Stage(layer.ipu, len(program.blocks), program.recomputes).cycles(layer)
