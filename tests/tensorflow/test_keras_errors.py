@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 from keras_models import X, Y, compiled, functional, keras, sequential, strategy, subclassed
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import ipu, keras2
+from tf_ipu_shim.building.keras import polling_thread
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 
@@ -314,3 +315,29 @@ def test_targets_may_be_missing_where_a_model_adds_its_loss():
         assert not np.allclose(before, trained.get_weights()[0])
         with pytest.raises(ValueError, match="Target data is missing"):
             model(False).fit(X[:16], batch_size=8, verbose=0)
+
+
+@pytest.mark.parametrize(("asynchronous", "method"), [(False, "dequeue"), (True, "start"), (True, "join")])
+def test_what_ctrl_c_left_is_not_the_next_call_s(monkeypatch, asynchronous, method):
+    """Ctrl-C before results are taken, and while the thread that takes them is started or waited for."""
+    owner = polling_thread.PollingThread if asynchronous else ipu.ipu_outfeed_queue.IPUOutfeedQueue
+    with strategy().scope():
+        model = compiled(sequential(), steps_per_execution=4)
+        model.set_asynchronous_callbacks(asynchronous)
+
+        def results():
+            return model.predict(X, batch_size=8), model.evaluate(X, Y, batch_size=8, verbose=0)
+
+        def interrupted(self):
+            monkeypatch.undo()
+            if method == "start":
+                self.start()
+            raise KeyboardInterrupt
+
+        expected = results()
+        for call in (lambda: model.predict(X * 2.0, batch_size=8), lambda: model.evaluate(X * 2.0, Y, batch_size=8)):
+            monkeypatch.setattr(owner, method, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                call()
+            for one, other in zip(results(), expected):
+                np.testing.assert_allclose(one, other, rtol=1e-5)

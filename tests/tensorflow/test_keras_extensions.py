@@ -3,6 +3,7 @@
 import functools
 import types
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from keras_models import (
@@ -102,3 +103,30 @@ def test_a_pipelined_subclass(ipus):
         model.set_pipelining_options(4, gradient_accumulation_reduction_method="mean")
         got = trained(model)
     assert_same(got, on_the_cpu(subclassed, 32))
+
+
+@pytest.mark.parametrize("clip", [{"clipvalue": 0.001}, slowly({"clipnorm": 0.01}), slowly({"global_clipnorm": 0.01})])
+def test_gradients_of_embeddings_are_clipped_as_rows_of_the_table(ipus, clip):
+    """Not each lookup of a row by itself, as stock Keras does where there is no strategy."""
+
+    class Dense(keras.optimizers.SGD):
+        def apply_gradients(self, grads_and_vars, *args, **kwargs):
+            pairs = [(tf.convert_to_tensor(gradient), variable) for gradient, variable in grads_and_vars]
+            return super().apply_gradients(pairs, *args, **kwargs)
+
+    words = np.random.RandomState(0).randint(0, 5, (16, 3)).astype(np.int32)
+    wanted = np.random.RandomState(1).rand(16, 2).astype(np.float32)
+
+    def weights(optimizer):
+        keras.utils.set_random_seed(1)
+        layers = [keras.layers.Embedding(5, 4), keras.layers.Flatten(), keras.layers.Dense(2)]
+        model = keras.Sequential([keras.Input((3,), dtype="int32"), *layers])
+        model.compile(optimizer(0.5, **clip), "mse")
+        model.fit(words, wanted, batch_size=8, epochs=2, shuffle=False, verbose=0)
+        return model.get_weights()
+
+    ipus(1)
+    with strategy().scope():
+        got = weights(keras.optimizers.SGD)
+    for one, other in zip(got, weights(Dense)):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)

@@ -63,7 +63,8 @@ class Execution:
         if self._asynchronous:
             return self._polled(first, begin, end, polling_thread.PollingThread)
         begin(first)
-        self._run()
+        self._forget()
+        self._program()
         last = nest.map_structure(lambda value: value.numpy(), self._unpack(self._outfeed.dequeue()))
         logs = self.metrics(last)
         end(first + self._steps - 1, logs)
@@ -80,7 +81,8 @@ class Execution:
         if self._asynchronous:
             return self._polled(first, begin, end, polling_thread.PollingThreadPredict)
         begin(first)
-        self._run()
+        self._forget()
+        self._program()
         outputs = merge_into_batch_dimension(self._unpack(self._outfeed.dequeue()), self._replicas)
         outputs = nest.map_structure(lambda value: value.numpy(), outputs)
         end(first + self._steps - 1, {"outputs": outputs})
@@ -94,13 +96,9 @@ class Execution:
         """
         return nest.map_structure(plain, reduce_metrics(values, self._replicas, self._reduction))
 
-    def _run(self) -> None:
-        """Runs the program. What one that failed has sent is not the next one's."""
-        try:
-            self._program()
-        except BaseException:
-            plugin.load().delete_outfeed(self._outfeed._id)
-            raise
+    def _forget(self) -> None:
+        """Forgets what an execution has sent and nobody took: it failed, or Ctrl-C came then."""
+        plugin.load().delete_outfeed(self._outfeed._id)
 
     def _polled(self, first: int, begin: Any, end: Any, kind: type) -> Any:
         thread = kind(
@@ -111,14 +109,16 @@ class Execution:
             lambda step, results: end(first + step, results),
         )
         thread.convert, thread.unpack = self.metrics, self._unpack
-        thread.start()
+        self._forget()
         try:
-            self._run()
-        except BaseException:
-            thread.cancel()
-            raise
-        finally:
+            thread.start()
+            self._program()
             thread.join()
+        except BaseException:  # Ctrl-C too, which may come while the thread is started or waited for
+            thread.cancel()
+            if thread.is_alive():
+                thread.join()
+            raise
         return thread.get_result()
 
 
