@@ -42,6 +42,8 @@ from keras import backend
 from keras.engine import training
 from keras.layers import Dense
 from keras.layers.core import Dropout
+from keras import testing_utils
+from keras.optimizer_v2 import adam
 """
 
 
@@ -53,6 +55,7 @@ from keras.ipu import PipelineStage
 from tf_ipu_shim import keras2
 assert Dense is keras.layers.Dense is tf.keras.layers.Dense and Dropout is tf.keras.layers.Dropout
 assert backend.epsilon is tf.keras.backend.epsilon
+assert testing_utils is keras2.module("testing_infra.test_utils") and adam.Adam is tf.keras.optimizers.Adam
 assert training is keras2.module("engine.training") and keras.ipu is tf.keras.ipu
 with ipu.ipu_strategy.IPUStrategy().scope():
     print(isinstance(keras.Sequential([Dense(2, input_shape=(3,))]), tf.keras.Model))

@@ -132,7 +132,16 @@ def test_contrib_of_tensorflow_1(python):
             from tensorflow.python import ipu
             from tf_ipu_shim.names import contrib as table
 
+            from tensorflow.contrib.ipu import popnn_rnn, utils
+            from tensorflow.contrib.ipu.python import ipu_compiler, popnn_normalization
+            from tensorflow.contrib.ipu.python.ops import ipu_scope
+            from tensorflow.contrib.ipu.python.sharding import propagate_sharding
+
             assert contrib is again is tf.contrib is tf.compat.v1.contrib
+            assert contrib.ipu is ipu and ipu_compiler is ipu.ipu_compiler and utils is ipu.utils
+            assert ipu_scope is contrib.ipu.ops.ipu_scope is ipu.scopes.ipu_scope
+            assert popnn_rnn is ipu.rnn_ops and popnn_normalization.group_norm is ipu.normalization_ops.group_norm
+            assert propagate_sharding is ipu.sharding.propagate_sharding
             assert ops is ipu.ops and tf.python.ipu is ipu and not hasattr(tf.compat.v1, "nonsense")
             for module in table.TABLE:
                 for name, place in table.places(module).items():

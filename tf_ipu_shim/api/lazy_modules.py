@@ -21,7 +21,7 @@ def lazy(
     Args:
         package: its `__name__`.
         modules: its modules that are attributes of it; a mapping where some are in packages below it: the path of each.
-        names: attributes that are names of its modules: which module each is in.
+        names: attributes that are names of its modules: which module each is in, `.module` for one beside the package.
 
     Example:
         >>> __getattr__, __dir__ = lazy(__name__, ["dropout"], {"Dropout": "dropout"})
@@ -33,7 +33,7 @@ def lazy(
         if name not in paths and name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            found = importlib.import_module(f"{package}.{places.get(name) or paths[name]}")
+            found = importlib.import_module(f".{places.get(name) or paths[name]}", package)
         except errors.MissingModuleError as error:
             raise refused(error) from error
         if name in places:

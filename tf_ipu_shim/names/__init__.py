@@ -31,7 +31,7 @@ FIRST_PREFIXES = (
     "tensorflow.python.keras.datasets.",
     "tensorflow.python.keras.preprocessing.",
 )
-LAST_RESORT_PREFIXES = ("tensorflow.", "tensorflow_core", "keras.", "ipu_tensorflow_addons", "horovod")
+LAST_RESORT_PREFIXES = ("tensorflow.", "tensorflow_core", "keras.", "tf_keras.", "ipu_tensorflow_addons", "horovod")
 
 
 class NamesFinder:

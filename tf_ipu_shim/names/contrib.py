@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names import missing
+from tf_ipu_shim.names import contrib_ipu, missing
 
 NAME = "tensorflow.contrib"
 _V1 = "tensorflow.compat.v1"
@@ -126,6 +126,8 @@ class ContribModule(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         below = f"{self._path}.{name}".strip(".")
+        if below == "ipu":
+            return importlib.import_module(contrib_ipu.NAME)
         place = places(self._path).get(name)
         if place is not None and _is_there(place):
             return getattr(importlib.import_module(place), name)

@@ -14,6 +14,7 @@ from tf_ipu_shim import errors, patches
 from tf_ipu_shim.names import (
     after_loading,
     contrib,
+    contrib_ipu,
     era,
     keras_paths,
     missing,
@@ -102,7 +103,7 @@ def find_own(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
     parent = fullname.rpartition(".")[0]
     if getattr(sys.modules.get(parent), "__name__", parent) != parent:
         # The parent is an alias. Python would find the file in its directory and execute it a second time.
-        return _find_moved(fullname)
+        return _find_moved(fullname) or _find_in_contrib(fullname)
     return None
 
 
@@ -154,11 +155,7 @@ def _is_imported() -> bool:
 def _find_in_contrib(fullname: str) -> ModuleSpec | None:
     if not fullname.startswith((contrib.NAME + ".", contrib.NAME)) or not is_for_ipus():
         return None
-    ipu = f"{contrib.NAME}.ipu"
-    if fullname == ipu or fullname.startswith(ipu + "."):  # where it was before SDK 1.0
-        target = _find_spec("tensorflow.python.ipu" + fullname[len(ipu) :])
-        return alias_spec(fullname, target) if target else None
-    moved = contrib.moved(fullname)
+    moved = contrib_ipu.find(fullname) or contrib.moved(fullname)
     if moved is not None:
         target = _find_spec(moved)
         return alias_spec(fullname, target) if target else None
@@ -172,8 +169,10 @@ def _find_in_contrib(fullname: str) -> ModuleSpec | None:
 
 def _find_in_keras(fullname: str) -> ModuleSpec | None:
     """A module that Keras of TensorFlow 2.6 and before had under this name. Keras 3 has other modules of its own."""
-    path = fullname.removeprefix("keras.")
-    if path == fullname or path.partition(".")[0] in ("src", "api"):
+    package, _, path = fullname.partition(".")
+    # `from keras import NAME` asks for `tf_keras.NAME` where `keras` is that.
+    is_keras = package == "keras" or (package == "tf_keras" and sys.modules.get("keras") is sys.modules.get(package))
+    if not is_keras or not path or path.partition(".")[0] in ("src", "api"):
         return None
     from tf_ipu_shim.names import keras_modules  # it imports `tf_ipu_shim.keras2`, for which this file is asked
 

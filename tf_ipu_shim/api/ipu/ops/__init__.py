@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops`. Its modules load when asked for."""
+"""`tensorflow.python.ipu.ops`. Its modules load when asked for, and the scopes that were here before SDK 1.0."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 
@@ -11,4 +11,5 @@ MODULES = (
     "slicing_ops_grad statistics_ops summary_ops within_replica_ops within_replica_ops_grad"
 ).split()
 
-__getattr__, __dir__ = lazy(__name__, MODULES)
+_SCOPES = "ipu_jit_scope ipu_scope ipu_shard".split()
+__getattr__, __dir__ = lazy(__name__, MODULES, dict.fromkeys(_SCOPES, ".scopes"))

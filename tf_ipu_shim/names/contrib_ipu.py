@@ -1,0 +1,27 @@
+"""`tensorflow.contrib.ipu`, where Graphcore's package was before SDK 1.0, as far as published scripts use it."""
+
+from __future__ import annotations
+
+NAME = "tensorflow.contrib.ipu"
+_TODAY = "tensorflow.python.ipu"
+_FILES = f"{NAME}.python"  # the modules were in this package, and in the one above it too
+_RENAMED = {"popnn_normalization": "ops.normalization_ops", "popnn_rnn": "ops.rnn_ops"}
+
+
+def find(fullname: str) -> str | None:
+    """Where a module of that time is in Graphcore's package today; None for another one.
+
+    Args:
+        fullname: of the module.
+
+    Example:
+        >>> find("tensorflow.contrib.ipu.python.ipu_compiler"), find("tensorflow.contrib.ipu.popnn_rnn")
+        ('tensorflow.python.ipu.ipu_compiler', 'tensorflow.python.ipu.ops.rnn_ops')
+    """
+    if fullname in (NAME, _FILES):
+        return _TODAY
+    package, _, name = fullname.rpartition(".")
+    below = fullname.removeprefix(f"{_FILES}.").removeprefix(f"{NAME}.")
+    if below == fullname:
+        return None
+    return f"{_TODAY}.{_RENAMED.get(name, below) if package in (NAME, _FILES) else below}"
