@@ -1,12 +1,18 @@
 """Gradients of pictures resized by their nearest pixels: stock TensorFlow's on the CPU, and sums by hand."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
 from tf_ipu_shim.ipu import config
+
+import tf_ipu_shim
+from tf_ipu_shim import ipu
+from tf_ipu_shim.compiling import lowered
+from tf_ipu_shim.lowering import kernels
 
 OPTIONS = [
     {"align_corners": False, "half_pixel_centers": False},
@@ -73,6 +79,46 @@ def test_upsampling_in_a_loop():
     with tf.device(IPU):
         found = tf.function(function, jit_compile=True)(tf.ones([1, 2, 3, 1]), tf.constant(2.0))
     np.testing.assert_array_equal(found, np.full([1, 2, 3, 1], 3 * 4 * 2.0))
+
+
+def enlarged_twice(picture, weights):
+    """Two shards, each with gradients of its own."""
+    with ipu.scopes.ipu_shard(0):
+        first = tf.raw_ops.ResizeNearestNeighborGrad(grads=picture * weights, size=[4, 2])
+    with ipu.scopes.ipu_shard(1):
+        return tf.raw_ops.ResizeNearestNeighborGrad(grads=first + 1.0, size=[2, 2])
+
+
+def test_by_kernels_tensorflow_s_own_runs_and_memory_is_the_same(monkeypatch):
+    ran = []
+
+    def by_kernels(*arguments, **options):
+        ran.append(kernels.by_kernels(*arguments, **options))
+        return ran[-1]
+
+    monkeypatch.setattr(lowered, "by_kernels", by_kernels)
+    values = np.random.default_rng(4).standard_normal([2, 2, 8, 6, 3], np.float32)
+    with tf.device("CPU"):
+        first = tf.raw_ops.ResizeNearestNeighborGrad(grads=tf.constant(values[0] * values[1]), size=[4, 2])
+        expected = tf.raw_ops.ResizeNearestNeighborGrad(grads=first + 1.0, size=[2, 2])
+    planned = []
+    for way in ("xla", "kernels"):
+        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
+        configure(2)
+        with tf.device(IPU):
+            found = tf.function(enlarged_twice, jit_compile=True)(*map(tf.constant, values))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+        (device,) = json.loads(tf_ipu_shim.memory_report().to_json())["devices"]
+        (program,) = device["modelled"]["programs"]
+        assert program.pop("way") == way
+        del program["way_reason"]
+        planned.append(program)
+        config.reset_ipu_configuration()
+    assert planned[0] == planned[1]
+    (program,) = ran
+    run = [function for function in program.functions if function.signature.name not in program.traced]
+    ops = [node.op for function in run for node in function.node_def]
+    assert ops.count("ResizeNearestNeighborGrad") == 2 and "Einsum" not in ops
 
 
 def test_gradients_of_integers_are_refused():

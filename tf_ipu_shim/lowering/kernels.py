@@ -19,7 +19,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import calls, op_types, vocabulary
+from tf_ipu_shim.lowering import calls, op_functions, op_types, vocabulary
 from tf_ipu_shim.lowering.assertions import ASSERT, Describe, asserting_functions
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -189,6 +189,8 @@ class _Copies:
         scope = self._traced.get(function.signature.name, function.signature.name)
         if not self._refuses:
             _bring_into_range(copy)
+        for node in copy.node_def:
+            op_functions.put_back(node)
         parts = {**with_biases(copy), **pooled_by_one_dnn(copy)}
         for node in copy.node_def:
             settle_mark(node, self._is_replicated)

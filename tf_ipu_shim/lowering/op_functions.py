@@ -25,12 +25,14 @@ class Replacement(NamedTuple):
         outputs: what it gives, `DataType` by name: those of the op's outputs that a program can take.
         build: makes the ops that compute the outputs of the inputs.
         finish: changes an op that was made where TensorFlow's Python cannot make it so.
+        has_kernel: whether by kernels the op itself runs. Its one output is `output`; `inputs` are all its own.
     """
 
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
     build: Callable[..., Sequence[Any]]
     finish: Callable[[node_def_pb2.NodeDef], None] = lambda node: None
+    has_kernel: bool = False
 
 
 # For an op what stands for it; None where it stays.
@@ -50,6 +52,20 @@ def replace(functions: Functions, wanted: frozenset[str], rule: Rule) -> None:
         if not graph.ops.isdisjoint(wanted):
             found = {node: rule(node) for node in graph.nodes if node.op in wanted}
             _replace_in(functions, graph, {node: made for node, made in found.items() if made is not None})
+
+
+def put_back(node: node_def_pb2.NodeDef) -> None:
+    """Puts an op that has a kernel in the place of the call that stands for it, if a node is such a call.
+
+    Args:
+        node: changed; what it takes, its place and its order among other ops stay.
+    """
+    if vocabulary.STANDS_FOR_ATTRIBUTE in node.attr:
+        op = node_def_pb2.NodeDef.FromString(node.attr[vocabulary.STANDS_FOR_ATTRIBUTE].s)
+        node.op = op.op
+        node.ClearField("attr")
+        for name, value in op.attr.items():
+            node.attr[name].CopyFrom(value)
 
 
 def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node, Replacement]) -> None:
@@ -82,6 +98,8 @@ def _call(node: node_def_pb2.NodeDef, replacement: Replacement, function: str) -
     for name, value in node.attr.items():
         if name.startswith("_") and name != "_output_shapes":
             made.attr[name].CopyFrom(value)
+    if replacement.has_kernel:
+        made.attr[vocabulary.STANDS_FOR_ATTRIBUTE].s = node.SerializeToString()
     calls.make_call(made, replacement.inputs.values(), replacement.outputs.values(), function)
     return made
 

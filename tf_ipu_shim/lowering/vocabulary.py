@@ -24,6 +24,8 @@ PRIVATE_ATTRIBUTES = (
     COLOCATION_ATTRIBUTE,
     "_XlaMustCompile",  # on calls of `tf.function(jit_compile=True)`, which TensorFlow would compile once more
 )
+# On a call that stands for an op which TensorFlow has a kernel for: that op, as a serialised `NodeDef`.
+STANDS_FOR_ATTRIBUTE = "_ipu_stands_for"
 # On the loop over mini-batches: their number, and what it has to be a multiple of.
 PIPELINE_COUNT_ATTRIBUTE = "_ipu_pipeline_count"
 # On the same loop: a `pipelines.PipelineDescription` as JSON.

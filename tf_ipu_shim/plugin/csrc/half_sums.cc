@@ -33,6 +33,7 @@ const std::set<std::string>& Sums() {
                                                      "MatMul",
                                                      "Mean",
                                                      "Prod",
+                                                     "ResizeNearestNeighborGrad",
                                                      "Sum"};
   return *ops;
 }
