@@ -76,6 +76,21 @@ def test_an_op_that_xla_cannot_compile_is_named():
     assert "outside_compilation_scope" in message
 
 
+def test_the_gradient_of_a_loop_in_one_branch():
+    """Stock XLA refuses it too: the other branch has no lists of what the loop's iterations had."""
+
+    def model(x, taken):
+        def loop():
+            return tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, tf.sin(y)), (0, x), maximum_iterations=3)[1]
+
+        return tf.gradients(tf.cond(taken, loop, lambda: x), x)
+
+    result = compile_(model, tf.constant([2.0]), tf.constant(True))
+    message = r"FakeParam(.|\n)*, in model\nThey stand for the lists in which a loop .* Put the loop outside of tf.cond"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        run(result)
+
+
 @pytest.mark.parametrize("wrap", [lambda body: body, tf.function, lambda body: tf.function(tf.function(body))])
 def test_what_a_loop_runs_is_not_sent_to_a_scope_that_is_refused_there(wrap):
     def body(x):

@@ -42,6 +42,14 @@ _ROWS_ADVICE = (
     "rows of a variable up with ipu.ops.embedding_ops.embedding_lookup."
 )
 
+# What a branch gives for lists of tensors that the other one makes. No XLA has a form for one of lists.
+_FAKE = "FakeParam"
+_FAKE_ADVICE = (
+    "They stand for the lists in which a loop in one branch keeps what its gradient needs, in the branch that has no "
+    "such loop. Put the loop outside of tf.cond and choose between results with tf.where, or give the branch a "
+    "gradient of its own with tf.custom_gradient."
+)
+
 
 class Diagnostics:
     """Finds source lines while a program is lowered.
@@ -174,6 +182,8 @@ def _place_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> s
 
 def _advice(functions: Functions, refused: Sequence[tuple[str, Any]]) -> str:
     """What to do instead of ops that cannot be compiled. Some work on numbers too, and were given texts."""
+    if all(node.op == _FAKE for _, node in refused):
+        return _FAKE_ADVICE
     of_texts = any(value.type == types_pb2.DT_STRING for _, node in refused for value in node.attr.values())
     printing = any(node.op in _PRINTING for _, node in refused)
     return (
