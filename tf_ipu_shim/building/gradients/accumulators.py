@@ -57,12 +57,13 @@ def accumulate(total: Any, gradient: Any, number: Any, count: int, method: Reduc
         return total * (index * scale) + gradient * scale
 
 
-def accumulator_dtype(chosen: Any, variable: Any) -> Any:
+def accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype") -> Any:
     """The type in which a variable's gradients are accumulated.
 
     Args:
         chosen: None for the variable's own, a type, or a function from the variable to one.
         variable: that is trained.
+        argument: what messages call `chosen`.
 
     Raises:
         TypeError: it is none of these.
@@ -72,20 +73,55 @@ def accumulator_dtype(chosen: Any, variable: Any) -> Any:
         >>> accumulator_dtype(lambda variable: tf.float32, tf.Variable(1.0, dtype=tf.float16))
         tf.float32
     """
-    if chosen is None:
-        return variable.dtype.base_dtype
-    try:
-        dtype = dtypes.as_dtype(chosen)
-    except TypeError:
-        if not callable(chosen):
-            raise
-        dtype = dtypes.as_dtype(chosen(variable))
-    if not dtype.is_floating:
+    dtype = _chosen_dtype(chosen, variable, argument)
+    if not dtype.is_floating and chosen is not None:
         raise ValueError(
             f"Gradients of {getattr(variable, 'name', 'a variable')} cannot be accumulated in {dtype.name}: they have "
-            "fractions. Give a floating-point type."
+            f"fractions. Give {argument} a floating-point type."
         )
     return dtype
+
+
+def sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
+    """The type in which values of a tensor are added up; one that counts may be added up in integers.
+
+    Args:
+        chosen: None for the tensor's own, a type, or a function from the tensor to one.
+        tensor: a result of each mini-batch.
+        argument: what messages call `chosen`.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: it holds no fractions, and the tensor does.
+
+    Example:
+        >>> sum_dtype(lambda tensor: tensor.dtype, tf.constant([3, 4]), "accumulate_outfeed_dtype")
+        tf.int32
+    """
+    dtype = _chosen_dtype(chosen, tensor, argument)
+    if tensor.dtype.is_floating and not dtype.is_floating:
+        raise ValueError(
+            f"An output of {tensor.dtype.name} cannot be added up in {dtype.name}: it has fractions. Give {argument} a "
+            "floating-point type, or a function from tensor to type."
+        )
+    return dtype
+
+
+def _chosen_dtype(chosen: Any, value: Any, argument: str) -> Any:
+    if chosen is None:
+        return value.dtype.base_dtype
+    try:
+        return dtypes.as_dtype(chosen)
+    except TypeError:
+        given = chosen(value) if callable(chosen) else chosen
+    try:
+        return dtypes.as_dtype(given)
+    except TypeError:
+        what = f"is a function that returned {given!r}" if callable(chosen) else f"is {given!r}"
+        raise TypeError(
+            f"{argument} {what}, which TensorFlow cannot convert to a type. Give a tf.DType, or a function that "
+            "returns one."
+        ) from None
 
 
 @dataclasses.dataclass

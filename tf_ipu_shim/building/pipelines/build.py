@@ -60,7 +60,10 @@ def _parts(arguments: PipelineArguments, step: PipelineStep) -> list[_Part]:
     return [
         _Part(
             step.gradients,
-            [accumulators.accumulator_dtype(arguments.accumulator_dtype, variable) for variable in step.variables],
+            [
+                accumulators.accumulator_dtype(arguments.accumulator_dtype, variable, "gradient_accumulation_dtype")
+                for variable in step.variables
+            ],
             arguments.reduction_method,
         ),
         _Part(
@@ -70,7 +73,10 @@ def _parts(arguments: PipelineArguments, step: PipelineStep) -> list[_Part]:
         ),
         _Part(
             sent,
-            [accumulators.accumulator_dtype(arguments.accumulate_outfeed_dtype, tensor) for tensor in sent],
+            [
+                accumulators.sum_dtype(arguments.accumulate_outfeed_dtype, tensor, "accumulate_outfeed_dtype")
+                for tensor in sent
+            ],
             None
             if arguments.accumulate_outfeed is AccumulatedOutfeed.LAST
             else GradientAccumulationReductionMethod.SUM,
