@@ -46,14 +46,11 @@ def enabled(silent_from: int = 1) -> bool:
 def text(message: str) -> str:
     """A line of the driver's as the plugin writes it, which adds the time: its source and the message.
 
-    Returns:
-        An empty text where information is not logged.
-
     Example:
         >>> text("Compiled program step for /device:IPU:0")
         'tensorflow/compiler/plugin/poplar/driver/poplar_executor.cc:1619] Compiled program step for /device:IPU:0'
     """
-    return f"{_source(None)}] {message}" if enabled() else ""
+    return f"{_source(None)}] {message}"
 
 
 def _source(source: tuple[str, int] | None) -> str:
