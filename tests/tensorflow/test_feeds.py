@@ -333,6 +333,19 @@ def test_queues_are_used_once(graph):
         compiled(lambda: [outfeed.enqueue(tf.constant(1.0)), outfeed.enqueue(tf.constant(2.0))])
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda value: IPUInfeedQueue(numbers(1), optimise_latency=value),
+        lambda value: IPUOutfeedQueue(optimise_latency=value),
+    ],
+)
+def test_optimise_latency_is_a_switch(graph, make):
+    make(True)
+    with pytest.raises(TypeError, match="optimise_latency must be True or False, not 'False'"):
+        make("False")
+
+
 def test_arguments_of_older_sdks(graph, ipus):
     """The name came before the device then, the mode after the name, and replicas were counted by hand."""
     ipus([1, 2])

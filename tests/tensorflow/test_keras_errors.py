@@ -207,6 +207,10 @@ def test_a_model_from_outside_has_no_extensions():
         ("gradient_accumulation", {"experimental_normalize_gradients": True}, ValueError, "Found `experimental_norm"),
         ("gradient_accumulation", {"nonsense": True}, TypeError, "takes no argument 'nonsense'"),
         ("gradient_accumulation", {"gradient_accumulation_reduction_method": "x"}, ValueError, "Cannot parse x as"),
+        ("gradient_accumulation", {"use_v2_gradient_accumulation_optimizer": "no"}, TypeError, "use_v2_.* not .no"),
+        ("gradient_accumulation", {"offload_weight_update_variables": "False"}, TypeError, "offload_weight_.* 'False'"),
+        ("gradient_accumulation", {"replicated_optimizer_state_sharding": 2}, TypeError, "replicated_opt.* not 2"),
+        ("pipelining", {"accumulate_outfeed": "False"}, TypeError, "accumulate_outfeed must be True or False"),
         ("pipelining", {"gradient_accumulation_steps_per_replica": -1}, ValueError, "positive integer"),
         ("pipelining", {"device_mapping": 1}, ValueError, "`device_mapping` to be a list of integers"),
         ("pipelining", {"device_mapping": ["0"]}, ValueError, "`device_mapping` to be a list of integers"),
@@ -243,6 +247,11 @@ def test_wrong_options(method, options, error, match):
     with strategy().scope():
         with pytest.raises(error, match=match):
             getattr(sequential(), f"set_{method}_options")(**options)
+
+
+def test_asynchronous_is_a_switch():
+    with strategy().scope(), pytest.raises(TypeError, match="asynchronous must be True or False, not 'no'"):
+        sequential().set_asynchronous_callbacks("no")
 
 
 def test_queue_options_reach_the_queues(monkeypatch):

@@ -444,6 +444,11 @@ def test_wrong_options_are_refused():
         wrap(CONTROL[0](), 2, offload_weight_update_variables=False, replicated_optimizer_state_sharding=True)
     with pytest.raises(ValueError, match="Cannot parse"):
         wrap(CONTROL[0](), 2, reduction_method="median")
+    with pytest.raises(TypeError, match="num_mini_batches must be a positive number, not '2'"):
+        wrap(CONTROL[0](), "2")
+    for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding"):
+        with pytest.raises(TypeError, match=f"{name} must be True or False, not 'no'"):
+            wrap(CONTROL[0](), 2, **{name: "no"})
     with pytest.raises(ValueError, match=r"Should use optimizer in keras.ipu.optimizers \(in the"):
         optimizers.CrossReplicaOptimizer(tf.keras.optimizers.legacy.SGD(0.1))
     with pytest.raises(TypeError, match="a function of a gradient and its variable, not 0.5"):

@@ -44,6 +44,31 @@ def test_results_do_not_depend_on_where_things_are_kept():
     check_training(run(two_layers(gradient_accumulation_count=4, **options)), trained_by_hand(4))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {name: "False"}
+        for name in (
+            "outfeed_loss",
+            "accumulate_outfeed",
+            "gradient_accumulation_for_captured_grads",
+            "offload_weight_update_variables",
+            "replicated_optimizer_state_sharding",
+            "offload_activations",
+            "offload_gradient_accumulation_buffers",
+            "replicated_weight_sharding",
+            "offload_weights",
+        )
+    ]
+    + [{"outfeed_mask": mask} for mask in (True, "10", {"loss": True}, [0, 2])],
+    ids=str,
+)
+def test_switches_that_are_none_are_refused_by_name(options):
+    (name,) = options
+    with pytest.raises(TypeError, match=f"{name} must be .*True or False"):
+        run(two_layers(gradient_accumulation_count=4, **options))
+
+
 def test_a_stage_on_an_ipu_that_is_not_there_names_the_mapping():
     expected = "of pipeline stage 1 is placed on shard 3 at .*, in <lambda>, .* with the pipeline's device_mapping"
     with pytest.raises(tf.errors.InternalError, match=expected):

@@ -11,6 +11,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops, gen_dataset_ops
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.building import switches
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names, infeed_queue_spec
 from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.configuration.arguments import note_arguments
@@ -65,6 +66,7 @@ class IPUInfeedQueue:
         prefetch_depth = kwargs.pop("data_to_prefetch", prefetch_depth)
         if kwargs:
             raise TypeError(f"IPUInfeedQueue takes no argument {sorted(kwargs)[0]!r}.")
+        switches.check("optimise_latency", optimise_latency)
         note_arguments("IPUInfeedQueue", optimise_latency=optimise_latency, replication_factor=replication_factor)
         self._device_ordinal = feed_arguments.device_ordinal(device_ordinal)
         self._prefetch_depth = feed_arguments.prefetch_depth(prefetch_depth)

@@ -10,7 +10,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building import tracing
+from tf_ipu_shim.building import switches, tracing
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.machine import flags
@@ -51,7 +51,7 @@ class IPUOutfeedQueue:
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
 
     Raises:
-        TypeError: `buffer_depth` is no integer.
+        TypeError: `buffer_depth` is no integer, or `optimise_latency` no switch.
         ValueError: an argument is out of range.
 
     Source: `tensorflow.python.ipu.ipu_outfeed_queue.IPUOutfeedQueue`.
@@ -94,6 +94,7 @@ class IPUOutfeedQueue:
         feed_arguments.check_integer("buffer_depth", buffer_depth)
         if buffer_depth <= 0:
             raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
+        switches.check("optimise_latency", optimise_latency)
         note_arguments(
             "IPUOutfeedQueue",
             optimise_latency=optimise_latency,

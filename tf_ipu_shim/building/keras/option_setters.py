@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tf_ipu_shim.building import switches
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras import options
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
@@ -33,6 +34,7 @@ class OptionSetters:
             **gradient_accumulation_optimizer_kwargs: `dtype` of the accumulators; others say where state is kept.
 
         Raises:
+            TypeError: a switch is neither True nor False.
             ValueError: an argument is out of range, or is set elsewhere.
         """
         gradient_accumulation_reduction_method = options.old_normalising(
@@ -40,6 +42,7 @@ class OptionSetters:
         )
         options.check_steps(gradient_accumulation_steps_per_replica)
         options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
+        switches.check("use_v2_gradient_accumulation_optimizer", use_v2_gradient_accumulation_optimizer)
         further = gradient_accumulation_optimizer_kwargs
         note_arguments(
             "Model.set_gradient_accumulation_options",
@@ -74,6 +77,7 @@ class OptionSetters:
             **pipelining_kwargs: of `ipu.ops.pipelining_ops.pipeline`.
 
         Raises:
+            TypeError: a switch is neither True nor False.
             ValueError: an argument is out of range, or is set elsewhere.
         """
         gradient_accumulation_reduction_method = options.old_normalising(
@@ -82,6 +86,7 @@ class OptionSetters:
         options.check_steps(gradient_accumulation_steps_per_replica)
         options.check_device_mapping(device_mapping)
         options.check_pipelining_kwargs(pipelining_kwargs)
+        switches.check("accumulate_outfeed", accumulate_outfeed)
         GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
         self._set(
             pipelining_steps=gradient_accumulation_steps_per_replica,
@@ -121,7 +126,11 @@ class OptionSetters:
         Args:
             asynchronous: if not, they are called once an execution, when it is over; so too where
                 `accumulate_outfeed` is set.
+
+        Raises:
+            TypeError: it is neither True nor False.
         """
+        switches.check("asynchronous", asynchronous)
         self._ipu.options.asynchronous_callbacks = asynchronous  # takes no other program
 
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:

@@ -81,7 +81,8 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
     """Checks what the accumulating optimizer is to be given.
 
     Raises:
-        TypeError: it is no dictionary, or has a key that the optimizer does not take.
+        TypeError: it is no dictionary, has a key that the optimizer does not take, or a switch that is neither True nor
+            False.
         ValueError: a key is set elsewhere, or optimizer state is to be sharded but not offloaded.
     """
     name = "gradient_accumulation_optimizer_kwargs"
@@ -104,8 +105,9 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
                 f"The gradient accumulation optimizer takes no argument {key!r}. It takes "
                 f"{', '.join(_ACCUMULATOR_OPTIONS)}."
             )
-    if kwargs.get("replicated_optimizer_state_sharding"):
-        check_options(1, kwargs.get("offload_weight_update_variables"), True)
+    check_options(
+        1, kwargs.get("offload_weight_update_variables"), kwargs.get("replicated_optimizer_state_sharding")
+    )
 
 
 def check_device_mapping(mapping: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tf_ipu_shim.building import switches
 from tf_ipu_shim.building.gradients.accumulators import Accumulation
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.optimizers.cross_replica_optimizer import CrossReplicaOptimizer
@@ -22,8 +23,13 @@ def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
         sharding: whether replicas each keep a part of the optimizer state; None where possible.
 
     Raises:
+        TypeError: the number is none, or a switch is neither True nor False.
         ValueError: a number below one, or state that is to be sharded but not offloaded.
     """
+    if isinstance(num_mini_batches, (str, bytes)) or num_mini_batches is None:
+        raise TypeError(f"num_mini_batches must be a positive number, not {num_mini_batches!r}.")
+    switches.check("offload_weight_update_variables", offload)
+    switches.check("replicated_optimizer_state_sharding", sharding)
     if num_mini_batches < 1 or num_mini_batches != int(num_mini_batches):
         raise ValueError(
             f"num_mini_batches must be a positive number. It is {num_mini_batches}; give an integer of 1 or more."

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tf_ipu_shim.building import loop_counts
+from tf_ipu_shim.building import loop_counts, switches
 from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
@@ -18,6 +18,15 @@ from tf_ipu_shim.building.pipelines.options import PipelineSchedule, PipelineSta
 from tf_ipu_shim.configuration.types import members
 
 ALL_IPUS = -1  # in a device mapping
+_SWITCHES = (
+    "outfeed_loss",
+    "offload_weight_update_variables",
+    "replicated_optimizer_state_sharding",
+    "offload_activations",
+    "offload_gradient_accumulation_buffers",
+    "replicated_weight_sharding",
+    "offload_weights",
+)
 
 
 class AccumulatedOutfeed(enum.Enum):
@@ -49,7 +58,7 @@ class PipelineArguments:
     reduction_method: GradientAccumulationReductionMethod
     accumulates_captured: bool
     offload_weight_update_variables: bool | None
-    replicated_optimizer_state_sharding: bool
+    replicated_optimizer_state_sharding: bool | None
     offload_activations: bool | None
     offload_gradient_accumulation_buffers: bool | None
     replicated_weight_sharding: bool | None
@@ -103,6 +112,7 @@ class PipelineArguments:
             raise TypeError("outfeed_queue is not an instance of ipu_outfeed_queue.IPUOutfeedQueue.")
         if len(self.stages) < 2:
             raise ValueError(f"Pipeline requires at least two computational stages; {len(self.stages)} given.")
+        self._check_switches()
         self._check_mapping()
         self._check_outfeed()
         self._check_sharding()
@@ -203,6 +213,19 @@ class PipelineArguments:
                     f"Each stage must be mapped to an IPU: the entry of stage {number} in device_mapping is {ipus!r}. "
                     "Give the number of an IPU of the replica, or -1 for all IPUs."
                 )
+
+    def _check_switches(self) -> None:
+        for name in _SWITCHES:
+            switches.check(name, getattr(self, name))
+        switches.check("gradient_accumulation_for_captured_grads", self.accumulates_captured)
+        if self.accumulate_outfeed is not AccumulatedOutfeed.LAST:
+            switches.check("accumulate_outfeed", self.accumulate_outfeed)
+        if self.outfeed_mask is not None and not isinstance(self.outfeed_mask, (list, tuple)):
+            raise TypeError(
+                f"outfeed_mask must be a list or a tuple with True or False for each output, not {self.outfeed_mask!r}."
+            )
+        for masked in self.outfeed_mask or ():
+            switches.check("Each entry of outfeed_mask", masked)
 
     def _check_sharding(self) -> None:
         offload = self.offload_weight_update_variables

@@ -167,7 +167,7 @@ def _mark(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str
         offload_gradient_accumulation_buffers=arguments.offload_gradient_accumulation_buffers,
         offload_weight_update_variables=arguments.offload_weight_update_variables,
         offload_weights=arguments.offload_weights,
-        replicated_optimizer_state_sharding=arguments.replicated_optimizer_state_sharding,
+        replicated_optimizer_state_sharding=bool(arguments.replicated_optimizer_state_sharding),
         replicated_weight_sharding=arguments.replicated_weight_sharding,
     )
     loop._set_attr(vocabulary.PIPELINE_ATTRIBUTE, attr_value_pb2.AttrValue(s=description.to_json().encode()))

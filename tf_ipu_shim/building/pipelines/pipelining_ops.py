@@ -176,7 +176,7 @@ def pipeline(
         reduction_method=GradientAccumulationReductionMethod.parse(reduction_method),
         accumulates_captured=gradient_accumulation_for_captured_grads,
         offload_weight_update_variables=offload_weight_update_variables,
-        replicated_optimizer_state_sharding=bool(replicated_optimizer_state_sharding),
+        replicated_optimizer_state_sharding=replicated_optimizer_state_sharding,
         offload_activations=offload_activations,
         offload_gradient_accumulation_buffers=offload_gradient_accumulation_buffers,
         replicated_weight_sharding=replicated_weight_sharding,

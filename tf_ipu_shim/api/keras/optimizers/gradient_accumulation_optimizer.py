@@ -48,7 +48,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         reduction_method: Any = GradientAccumulationReductionMethod.SUM,
         name: str = "GradientAccumulationOptimizer",
     ) -> None:
-        if num_mini_batches < 1:
+        if isinstance(num_mini_batches, int) and num_mini_batches < 1:
             raise ValueError(f"num_mini_batches must be >= 1. It is {num_mini_batches}.")
         check_options(num_mini_batches, offload_weight_update_variables, replicated_optimizer_state_sharding)
         super().__init__(opt, name=name)
