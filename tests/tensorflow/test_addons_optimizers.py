@@ -1,5 +1,7 @@
 """Optimizers of the addons against Keras's own on the CPU, and LAMB against NumPy."""
 
+import itertools
+
 import harness
 import numpy as np
 import pytest
@@ -157,6 +159,18 @@ def test_configuration(kind):
 def test_wrong_use_is_refused():
     with pytest.raises(ValueError, match="Must provide a list of two elements"):
         optimizers.LAMBIpuOptimizer(optimizer_compute_precisions=(tf.float32,))
+    slots = {
+        optimizers.AdamIpuOptimizer: ("m_dtype", "v_dtype", "vhat_dtype"),
+        optimizers.LAMBIpuOptimizer: ("m_dtype", "v_dtype"),
+        optimizers.SGDIpuOptimizer: ("momentum_accum_dtype",),
+    }
+    for kind, names in slots.items():
+        for name, wrong in itertools.product(names, (tf.int32, "many", 3)):
+            with pytest.raises(TypeError, match=f"^{name} must be a floating-point type"):
+                kind(**{name: wrong})
+        for wrong in (tf.float32, (), ("many", "float32"), [tf.int8, tf.int8]):
+            with pytest.raises(TypeError, match="optimizer_compute_precisions must be"):
+                kind(optimizer_compute_precisions=wrong)
 
 
 def test_slots_of_any_type():

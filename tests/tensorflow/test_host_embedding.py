@@ -201,6 +201,13 @@ def test_arguments_are_checked():
         embedding_ops.create_host_embedding("t", [6], tf.float32)
     with pytest.raises(ValueError, match="type string: use float16 or float32"):
         embedding_ops.create_host_embedding("t", [6, 2], tf.string)
+    for rate in ("0.1", None, True):
+        with pytest.raises(TypeError, match="learning_rate of a host embedding's optimizer must be a number"):
+            embedding_ops.HostEmbeddingOptimizerSpec(rate)
+    with pytest.raises(TypeError, match="accumulation_factor must be an integer, not 1.5"):
+        embedding_ops.HostEmbeddingSGDGAOptimizerSpec(0.1, 1.5)
+    with pytest.raises(ValueError, match="accumulation_factor must be at least 1, but -2 was given"):
+        embedding_ops.HostEmbeddingSGDGAOptimizerSpec(0.1, -2)
     table = embedding_ops.HostEmbedding("t", variable)
     with pytest.raises(NotImplementedError, match="HostEmbedding.__call__ is not supported. Please use the"):
         table()

@@ -298,6 +298,9 @@ def test_wrong_assignments_of_sequential_models():
         refused("first layer in a pipelined sequential", lambda s: [sequential_kind(s[0].layer, 1), *s[1:]])
         refused("third has been assigned to pipeline stage 3", lambda s: [*s[:2], sequential_kind(s[2].layer, 3), s[3]])
         refused("has been assigned to pipeline stage 0", lambda s: [*s[:3], sequential_kind(s[3].layer, 0)])
+        for stage in ("3", 3.0):
+            change = lambda s, stage=stage: [*s[:3], sequential_kind(s[3].layer, stage)]  # noqa: E731
+            refused(f"`pipeline_stage` of layer .* must be an integer, not {stage!r}", change, TypeError)
 
 
 def test_the_word_of_older_releases_for_how_many_assignments_there_are(monkeypatch):
@@ -310,12 +313,12 @@ def test_the_word_of_older_releases_for_how_many_assignments_there_are(monkeypat
 
 
 def test_wrong_assignments_of_functional_models():
-    def refused(match, change):
+    def refused(match, change, error=ValueError):
         model = functional()
         stages = model.get_pipeline_stage_assignment()
         for one, stage in zip(stages, [0, 0, 1, 1, 1]):
             one.pipeline_stage = stage
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(error, match=match):
             model.set_pipeline_stage_assignment(change(stages))
 
     def staged(*numbers):
@@ -332,6 +335,8 @@ def test_wrong_assignments_of_functional_models():
         refused("assignment for layer first in .* must be an instance", lambda stages: [1, *stages[1:]])
         refused("order of `pipeline_stage_assignment` does not match", lambda stages: stages[::-1])
         refused("Layer first with node_index 0 has not", staged(None, 0, 1, 1, 1))
+        for stage in ("1", 1.0):
+            refused(f"must be an integer, not {stage!r}", staged(0, 0, 1, 1, stage), TypeError)
         refused("Layer second in pipeline stage 0 has a dependency", staged(1, 0, 1, 1, 1))
         model = compiled(functional())
         stages = staged(0, 0, 2, 2, 2)(model.get_pipeline_stage_assignment())
@@ -353,6 +358,9 @@ def test_wrong_scopes():
     with strategy().scope():
         with pytest.raises(ValueError, match="-1 is not a valid pipeline stage"), PipelineStage(-1):
             pass
+        for stage in ("0", 0.0, None):
+            with pytest.raises(TypeError, match=f"`stage` of PipelineStage must be .* {stage!r}"), PipelineStage(stage):
+                pass
         with pytest.raises(RuntimeError, match="must not be nested"), PipelineStage(0), PipelineStage(1):
             pass
         with PipelineStage(0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,6 +34,20 @@ def check_list(assignments: Any, expected: int) -> None:
             f"The {what} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the number of "
             f"layers in the graph ({expected}). A layer counts as often as it is called."
         )
+
+
+def check_stage(layer: str, stage: Any) -> None:
+    """Checks the number of a layer's stage.
+
+    Args:
+        layer: its name.
+        stage: what it was assigned to; None where it was not.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    if stage is not None and not isinstance(stage, numbers.Integral):
+        raise TypeError(f"`pipeline_stage` of layer {layer} must be an integer, not {stage!r}.")
 
 
 def print_summary(

@@ -33,6 +33,7 @@ class NetworkExtension(PipelinedExtension):
             pipeline_stage_assignment: one for each call, in the order in which they were got.
 
         Raises:
+            TypeError: a stage is no integer.
             ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
         """
         network = self._network()
@@ -79,6 +80,7 @@ class NetworkExtension(PipelinedExtension):
     def _steps(self, network: networks.Network, stages: list[Any] | None) -> list[Any]:
         steps = networks.steps_of_network(network, (), stages, lambda _: None)
         for step in steps:
+            checks.check_stage(step.name, step.stage)
             if step.assignment is not None and step.stage is None:
                 raise ValueError(
                     f"Layer {step.name} with node_index {step.assignment.node_index} has not been assigned a pipeline "

@@ -9,6 +9,7 @@ from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, patches
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.keras import layer_construction
 from tf_ipu_shim.building.keras.layer_construction import ATTRIBUTE
 
@@ -20,6 +21,7 @@ class PipelineStage:
         stage: its number, from 0.
 
     Raises:
+        TypeError: it is no integer.
         ValueError: the number is negative.
         RuntimeError: outside the scope of an `IPUStrategy`, or inside another stage.
 
@@ -38,6 +40,7 @@ class PipelineStage:
     def __enter__(self) -> PipelineStage:
         from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 
+        check_integer("`stage` of PipelineStage", self._stage)
         if self._stage < 0:
             raise ValueError(f"{self._stage} is not a valid pipeline stage. Stages are numbered from 0.")
         if not isinstance(distribute_lib.get_strategy(), IPUStrategyV1):

@@ -63,6 +63,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
             pipeline_stage_assignment: one for each layer, in their order; the stage's number alone will do.
 
         Raises:
+            TypeError: a stage is no integer.
             ValueError: they do not go with the layers, or a stage is skipped.
         """
         model: Any = self
@@ -142,6 +143,7 @@ def _check(model: Any, assignments: Any) -> None:
 
 
 def _check_follows(one: Any, previous: int, first: bool) -> int:
+    checks.check_stage(one.layer.name, one.pipeline_stage)
     if one.pipeline_stage is None:
         raise ValueError(f"Layer {one.layer.name} has not been assigned a pipeline stage. Give every layer one.")
     if first and one.pipeline_stage != 0:

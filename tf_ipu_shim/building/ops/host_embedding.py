@@ -11,6 +11,7 @@ import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import gen_resource_variable_ops
 
 from tf_ipu_shim.building import host_ops
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.lowering import synthetic
 from tf_ipu_shim.machine import flags
@@ -29,6 +30,9 @@ class HostEmbeddingOptimizerSpec:
         learning_rate: what gradients are multiplied with.
         optimizer_name: of the optimizer; recorded.
 
+    Raises:
+        TypeError: the learning rate is no number.
+
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingOptimizerSpec`.
 
     Example:
@@ -38,6 +42,11 @@ class HostEmbeddingOptimizerSpec:
 
     def __init__(self, learning_rate: float, optimizer_name: str | None = None) -> None:
         note_arguments("HostEmbedding", optimizer_name=optimizer_name)
+        if isinstance(learning_rate, (bool, str)) or not hasattr(learning_rate, "__float__"):
+            raise TypeError(
+                f"learning_rate of a host embedding's optimizer must be a number, not {learning_rate!r}: the host "
+                "multiplies gradients with it."
+            )
         self._learning_rate = learning_rate
 
     def get_learning_rate(self) -> float:
@@ -102,6 +111,10 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         learning_rate: what the sums are multiplied with.
         accumulation_factor: how many gradients make an update.
 
+    Raises:
+        TypeError: the learning rate is no number, or the factor no integer.
+        ValueError: the factor is below 1.
+
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingSGDGAOptimizerSpec`.
 
     Example:
@@ -111,6 +124,9 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
 
     def __init__(self, learning_rate: float, accumulation_factor: int) -> None:
         super().__init__(learning_rate)
+        check_integer("accumulation_factor", accumulation_factor)
+        if accumulation_factor < 1:
+            raise ValueError(f"accumulation_factor must be at least 1, but {accumulation_factor} was given.")
         self._accumulation_factor = accumulation_factor
 
     def get_accumulation_factor(self) -> int:

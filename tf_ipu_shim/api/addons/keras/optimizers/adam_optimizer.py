@@ -7,7 +7,12 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import IpuOptimizerBase, unknown_slot, update_slot
+from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
+    IpuOptimizerBase,
+    check_dtype,
+    unknown_slot,
+    update_slot,
+)
 
 _Adam: Any = keras2.public().optimizers.legacy.Adam
 
@@ -27,6 +32,9 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         vhat_dtype: of the largest second moment; the variable's by default.
         debiasing: whether moments are corrected for their start at zero.
         **kwargs: of `IpuOptimizerBase`.
+
+    Raises:
+        TypeError: a type is none, or holds no fractions.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.adam_optimizer.AdamIpuOptimizer`.
 
@@ -59,6 +67,8 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
             name=name,
             **kwargs,
         )
+        for slot, dtype in (("m_dtype", m_dtype), ("v_dtype", v_dtype), ("vhat_dtype", vhat_dtype)):
+            check_dtype(slot, dtype)
         self.m_dtype = m_dtype
         self.v_dtype = v_dtype
         self.vhat_dtype = vhat_dtype

@@ -24,6 +24,9 @@ class IpuOptimizerBase(OptimizerV2):
         outline_apply_gradients_kwargs: accepted and recorded, as above.
         **kwargs: of Keras's base class.
 
+    Raises:
+        TypeError: there is no type to compute in, or it is no floating-point type.
+
     Source: `ipu_tensorflow_addons.keras.optimizers.ipu_optimizer_base.IpuOptimizerBase`.
 
     Example:
@@ -46,6 +49,13 @@ class IpuOptimizerBase(OptimizerV2):
             outline_apply_gradients=outline_apply_gradients,
             outline_apply_gradients_kwargs=outline_apply_gradients_kwargs or None,
         )
+        if not isinstance(optimizer_compute_precisions, (list, tuple)) or not optimizer_compute_precisions:
+            raise TypeError(
+                "optimizer_compute_precisions must be a list or a tuple of types, not "
+                f"{optimizer_compute_precisions!r}."
+            )
+        for dtype in optimizer_compute_precisions:
+            check_dtype("Each of optimizer_compute_precisions", dtype)
         self.opt_dtypes = tuple(optimizer_compute_precisions)
         self.outline_apply_gradients = outline_apply_gradients
         self.outline_apply_gradients_kwargs = dict(outline_apply_gradients_kwargs or {})
@@ -152,6 +162,26 @@ def update_slot(slot: Any, value: Any) -> Any:
     """
     with tf.control_dependencies([slot.assign(tf.cast(value, slot.dtype), read_value=False)]):
         return tf.identity(value)
+
+
+def check_dtype(name: str, dtype: Any) -> None:
+    """Refuses types that no slot, and no arithmetic, of an optimizer can have.
+
+    Args:
+        name: of the argument.
+        dtype: a type; None for the variable's.
+
+    Raises:
+        TypeError: it is no type, or one without fractions.
+    """
+    if dtype is None:
+        return
+    try:
+        is_floating = not isinstance(dtype, int) and tf.as_dtype(dtype).is_floating
+    except TypeError:
+        is_floating = False
+    if not is_floating:
+        raise TypeError(f"{name} must be a floating-point type, such as tf.float32, not {dtype!r}.")
 
 
 def unknown_slot(slot_name: str, known: str) -> AssertionError:

@@ -8,7 +8,12 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import IpuOptimizerBase, unknown_slot, update_slot
+from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
+    IpuOptimizerBase,
+    check_dtype,
+    unknown_slot,
+    update_slot,
+)
 
 
 class LAMBIpuOptimizer(IpuOptimizerBase):
@@ -32,6 +37,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         **kwargs: of `IpuOptimizerBase`.
 
     Raises:
+        TypeError: a type is none, or holds no fractions.
         ValueError: not two types are given.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.lamb_optimizer.LAMBIpuOptimizer`.
@@ -63,6 +69,8 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
                 "Must provide a list of two elements for optimizer_compute_precisions: for the moments, and for the "
                 f"norms and the step. It has {len(self.opt_dtypes)}."
             )
+        check_dtype("m_dtype", m_dtype)
+        check_dtype("v_dtype", v_dtype)
         self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
         self._set_hyper("decay", self._initial_decay)
         self._set_hyper("beta_1", beta_1)

@@ -7,7 +7,12 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import IpuOptimizerBase, unknown_slot, update_slot
+from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
+    IpuOptimizerBase,
+    check_dtype,
+    unknown_slot,
+    update_slot,
+)
 
 _SGD: Any = keras2.public().optimizers.legacy.SGD
 
@@ -22,6 +27,9 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         name: of the operations.
         momentum_accum_dtype: of the momentum; the variable's by default.
         **kwargs: of `IpuOptimizerBase`.
+
+    Raises:
+        TypeError: a type is none, or holds no fractions.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.sgd_optimizer.SGDIpuOptimizer`.
 
@@ -41,6 +49,7 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate=learning_rate, momentum=momentum, nesterov=nesterov, name=name, **kwargs)
+        check_dtype("momentum_accum_dtype", momentum_accum_dtype)
         self.momentum_accum_dtype = momentum_accum_dtype
 
     def get_slot_dtype(self, var: Any, slot_name: str) -> Any:
