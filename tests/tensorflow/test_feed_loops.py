@@ -218,6 +218,13 @@ def test_wrong_loops(graph, body, inputs, error, text):
         compiled(lambda: ipu.loops.while_loop(lambda *_: False, body, inputs))
 
 
+def test_what_is_no_function(graph):
+    with pytest.raises(TypeError, match="The body of an IPU loop must be a function, not 3"):
+        compiled(lambda: ipu.loops.repeat(2, 3, [1.0]))
+    with pytest.raises(TypeError, match="The condition of an IPU loop must be a function, not True"):
+        compiled(lambda: ipu.loops.while_loop(True, lambda x: x, [1.0]))
+
+
 def test_a_wrong_condition(graph):
     with pytest.raises(TypeError, match="condition function cannot be called"):
         compiled(lambda: ipu.loops.while_loop(lambda: True, lambda x: x, [1.0]))

@@ -115,6 +115,7 @@ def test_what_is_counted_is_added_up_in_integers():
     [
         (tf.int32, ValueError, "output of float16 cannot be added up in int32.*accumulate_outfeed_dtype"),
         ("many", TypeError, "accumulate_outfeed_dtype is 'many', which"),
+        (None, ValueError, "accumulate_outfeed adds up .* booleans have no sums.*accumulate_outfeed_dtype"),
         (lambda tensor: None, TypeError, "accumulate_outfeed_dtype is a function that returned None"),
     ],
 )

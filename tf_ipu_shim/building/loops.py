@@ -56,7 +56,8 @@ def repeat(
         The values after the last iteration: a list, one tensor, or an operation where there are none.
 
     Raises:
-        TypeError: `body` does not take as many arguments, or changes a value's type, or `n` holds no integers.
+        TypeError: `body` is no function, does not take as many arguments, or changes a value's type, or `n` holds no
+            integers.
         ValueError: `body` returns operations before tensors or changes a value's shape, or `n` is no scalar, or more
             than an int32 can count.
 
@@ -100,8 +101,8 @@ def while_loop(
         As `repeat`.
 
     Raises:
-        TypeError: `body` or `condition` does not take as many arguments, `body` changes a value's type, `condition`
-            returns no boolean, or the bound is no integer.
+        TypeError: `body` or `condition` is no function or does not take as many arguments, `body` changes a value's
+            type, `condition` returns no boolean, or the bound is no integer.
         ValueError: `body` returns operations before tensors or changes a value's shape, `condition` returns no scalar,
             or the bound is more than an int32 can count.
 
@@ -231,6 +232,8 @@ def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _check_arguments(what: str, function: Callable[..., Any], given: int, infeed_queue: IPUInfeedQueue | None) -> None:
+    if not callable(function):
+        raise TypeError(f"The {what} of an IPU loop must be a function, not {function!r}.")
     keywords: dict[str, Any] = {}
     total = given
     if infeed_queue is not None:

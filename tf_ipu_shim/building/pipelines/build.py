@@ -73,16 +73,23 @@ def _parts(arguments: PipelineArguments, step: PipelineStep) -> list[_Part]:
         ),
         _Part(
             sent,
-            [
-                accumulators.sum_dtype(arguments.accumulate_outfeed_dtype, tensor, "accumulate_outfeed_dtype")
-                for tensor in sent
-            ],
+            [_sum_dtype(arguments, tensor) for tensor in sent],
             None
             if arguments.accumulate_outfeed is AccumulatedOutfeed.LAST
             else GradientAccumulationReductionMethod.SUM,
         ),
         _Part(kept, [value.dtype for value in kept], None),
     ]
+
+
+def _sum_dtype(arguments: PipelineArguments, tensor: Any) -> Any:
+    dtype = accumulators.sum_dtype(arguments.accumulate_outfeed_dtype, tensor, "accumulate_outfeed_dtype")
+    if dtype == dtypes.bool and arguments.accumulate_outfeed is not AccumulatedOutfeed.LAST:
+        raise ValueError(
+            "accumulate_outfeed adds up what the last stage returns, and booleans have no sums. Cast them there, as in "
+            "tf.cast(x, tf.int32), or give accumulate_outfeed_dtype a function from tensor to type."
+        )
+    return dtype
 
 
 def _mini_batches(step: PipelineStep, parts: Sequence[_Part], count: Any) -> tuple[Any, list[list[Any]]]:
