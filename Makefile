@@ -108,6 +108,7 @@ lint: style generated $(TYPES)
 
 style: $(BIN)/.ready
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
 
 $(TYPES): types-%: $(BIN)/.ready
 	$(BIN)/mypy --python-version $*

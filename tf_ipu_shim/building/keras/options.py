@@ -105,9 +105,7 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
                 f"The gradient accumulation optimizer takes no argument {key!r}. It takes "
                 f"{', '.join(_ACCUMULATOR_OPTIONS)}."
             )
-    check_options(
-        1, kwargs.get("offload_weight_update_variables"), kwargs.get("replicated_optimizer_state_sharding")
-    )
+    check_options(1, kwargs.get("offload_weight_update_variables"), kwargs.get("replicated_optimizer_state_sharding"))
 
 
 def check_device_mapping(mapping: Any) -> None:
