@@ -333,8 +333,10 @@ def _looked_at(node):
         yield node.attr
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value  # of getattr
+    says = isinstance(node, ast.Call) and called(node).lstrip("_").startswith(CHECKS)  # the name of what it checks
     for child in ast.iter_child_nodes(node):
-        yield from _looked_at(child)
+        if not (says and isinstance(child, ast.Constant)):
+            yield from _looked_at(child)
 
 
 OF_OTHERS = {

@@ -180,17 +180,10 @@ class _Copies:
 
     def _copy(self, function: function_pb2.FunctionDef, name: str, chip: int) -> function_pb2.FunctionDef:
         function = without_idle_ops(function)
-        copy = function_pb2.FunctionDef()
-        copy.CopyFrom(function)
-        copy.signature.name = name
-        for attribute in [key for key in copy.attr if key.startswith(_ELSEWHERE)]:
-            del copy.attr[attribute]
         orders = _orders(function, self._asserting)
         scope = self._traced.get(function.signature.name, function.signature.name)
-        if not self._refuses:
-            _bring_into_range(copy)
-        for node in copy.node_def:
-            op_functions.put_back(node)
+        copy = self._with_ops_of_kernels(function)
+        copy.signature.name = name
         parts = {**with_biases(copy), **pooled_by_one_dnn(copy)}
         for node in copy.node_def:
             settle_mark(node, self._is_replicated)
@@ -207,6 +200,18 @@ class _Copies:
                 self._launch(node)
             present = set(node.input)
             node.input.extend(text for text in orders.get(node.name, ()) if text not in present)
+        return copy
+
+    def _with_ops_of_kernels(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+        """A copy whose ops have kernels, which take what XLA takes where these must not refuse it."""
+        copy = function_pb2.FunctionDef()
+        copy.CopyFrom(function)
+        for attribute in [key for key in copy.attr if key.startswith(_ELSEWHERE)]:
+            del copy.attr[attribute]
+        if not self._refuses:
+            _bring_into_range(copy)
+        for node in copy.node_def:
+            op_functions.put_back(node)
         return copy
 
     def _launch(self, node: node_def_pb2.NodeDef) -> None:

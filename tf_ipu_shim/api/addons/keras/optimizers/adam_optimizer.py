@@ -67,8 +67,9 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
             name=name,
             **kwargs,
         )
-        for slot, dtype in (("m_dtype", m_dtype), ("v_dtype", v_dtype), ("vhat_dtype", vhat_dtype)):
-            check_dtype(slot, dtype)
+        check_dtype("m_dtype", m_dtype)
+        check_dtype("v_dtype", v_dtype)
+        check_dtype("vhat_dtype", vhat_dtype)
         self.m_dtype = m_dtype
         self.v_dtype = v_dtype
         self.vhat_dtype = vhat_dtype
