@@ -348,6 +348,7 @@ OF_OTHERS = {
     ("BufferDataset.__init__", "input_dataset"): "handed to the dataset, too",
     ("BufferDataset.__init__", "buffer_size"): "handed to the dataset, too",
     ("MapGradientOptimizerInvertedChaining.__init__", "gradient_mapping_function"): "a property",
+    ("OptimizerFunctionOutput.__init__", "tape"): "a property",
     ("DeviceExtended.__init__", "ipu_device"): "TensorFlow's strategies read it",
     ("RuntimeContext.__init__", "executable_file"): "printed",
     ("RunConfig.__init__", "master"): "TensorFlow's estimators read it",
