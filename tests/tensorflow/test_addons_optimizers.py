@@ -171,6 +171,20 @@ def test_wrong_use_is_refused():
         for wrong in (tf.float32, (), ("many", "float32"), [tf.int8, tf.int8]):
             with pytest.raises(TypeError, match="optimizer_compute_precisions must be"):
                 kind(optimizer_compute_precisions=wrong)
+        with pytest.raises(TypeError, match="outline_apply_gradients_kwargs must be a dictionary .* not 3"):
+            kind(outline_apply_gradients_kwargs=3)
+        with pytest.raises(TypeError, match="outline_apply_gradients must be True or False, not 'yes'"):
+            kind(outline_apply_gradients="yes")
+    for kind in (optimizers.AdamIpuOptimizer, optimizers.LAMBIpuOptimizer):
+        with pytest.raises(TypeError, match="debiasing must be True or False, not 'no'"):
+            kind(debiasing="no")
+    for wrong in ("1.0", True, [1.0]):
+        with pytest.raises(TypeError, match="weight_norm_clip must be a number"):
+            optimizers.LAMBIpuOptimizer(weight_norm_clip=wrong)
+    for kind in (optimizers.AdamIpuOptimizer, optimizers.SGDIpuOptimizer):
+        kind(optimizer_compute_precisions=("float32", tf.float32))
+        with pytest.raises(ValueError, match="Optimizer computes its whole update in one type: .* float32, float16"):
+            kind(optimizer_compute_precisions=(tf.float32, tf.float16))
 
 
 def test_slots_of_any_type():

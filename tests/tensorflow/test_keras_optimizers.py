@@ -332,6 +332,26 @@ def test_loss_scaling_checks(options, message):
 
 
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"update_frequency": 2.5}, "update_frequency must be an integer, not 2.5"),
+        ({"update_frequency": True}, "update_frequency must be an integer, not True"),
+        ({"captured_grads_only": "no"}, "captured_grads_only must be True or False, not 'no'"),
+        ({"accumulate_statistics_over_update_period": 2}, "accumulate_.* must be True or False, not 2"),
+    ]
+    + [
+        ({name: "2"}, f"{name} must be a number, not '2'")
+        for name in "increase_factor initial_loss_scaling_factor max_loss_scaling_factor ratio_threshold lpf_alpha "
+        "histogram_bin_edge".split()
+    ],
+    ids=str,
+)
+def test_loss_scaling_takes_numbers_and_switches(options, message):
+    with pytest.raises(TypeError, match=message):
+        optimizers.ALSOptimizer(legacy.SGD(0.1), **options)
+
+
+@pytest.mark.parametrize(
     "name",
     "histogram normalized_histogram loss_scaling_factor previous_loss_scaling_factor update_counter "
     "decrease_factor".split(),

@@ -1,8 +1,11 @@
 """Pipeline stages of Keras models: scopes, assignments, models in models, and what is wrong with them."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from ipu_tensorflow_addons.keras.optimizers import SGDIpuOptimizer
 from keras_models import (
     X,
     Y,
@@ -214,6 +217,23 @@ def test_options_of_the_pipeline():
     stock.set_weights(weights)
     expected = stock.evaluate(X, Y, batch_size=8, verbose=0)[0]  # as without accumulating what is sent
     np.testing.assert_allclose([before[0], history["loss"][0]], expected, rtol=1e-4)
+
+
+def test_gradients_are_accumulated_in_halves_by_optimizers_that_take_them():
+    """An update of gradients that float16 holds exactly, by the addons' optimizer; Keras' own is named."""
+    with strategy().scope():
+        for optimizer in (keras.optimizers.SGD, keras.optimizers.legacy.Adam):
+            model = compiled(functional([0, 0, 1, 1]), optimizer, steps_per_execution=8)
+            model.set_pipelining_options(8, gradient_accumulation_dtype=tf.float16)
+            with pytest.raises(TypeError, match="accumulated in float16, and (SGD|Adam) takes none .*first/kernel"):
+                model.fit(X, Y, batch_size=8, verbose=0)
+        model = compiled(functional([0, 0, 1, 1]), functools.partial(SGDIpuOptimizer, 0.1), steps_per_execution=8)
+        model.set_pipelining_options(
+            8, gradient_accumulation_reduction_method="mean", gradient_accumulation_dtype=tf.float16
+        )
+        got = trained(model)[3]
+    for one, other in zip(got, on_the_cpu(functional, 64)[3]):
+        np.testing.assert_allclose(one, other, atol=1e-3)
 
 
 def test_dtypes_of_what_is_sent_by_the_names_of_tensors():

@@ -233,6 +233,11 @@ def test_embedding_lookup_takes_both_orders_of_arguments():
         lookup(table, [1], serialization_factor=0)
     with pytest.raises(ValueError, match="takes rows of a table"):
         ipu.embedding_ops.embedding_lookup(tf.constant(1.0), [0])
+    for wrong in ([1.0], [True], ["one"]):
+        with pytest.raises(TypeError, match="takes the numbers of rows, and ids is a (float32|bool|string)"):
+            lookup(table, wrong)
+    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+        np.testing.assert_array_equal(lookup(tf.range(4.0)[:, None], np.array([2, 0], dtype)), [[2.0], [0.0]])
     with tf.Graph().as_default():
         assert lookup(tf.ones([6, 3]), [1], "rows", 2).op.name.startswith("rows/")
 

@@ -1,6 +1,7 @@
 """Gradients and outfeeds of several mini-batches: types, counts, masks; against NumPy."""
 
 import numpy as np
+import pipelines_by_hand
 import pytest
 import tensorflow as tf
 from pipelines_by_hand import (
@@ -143,6 +144,14 @@ def test_types_that_are_none():
     for options in ({"gradient_accumulation_dtype": object()}, {"gradient_accumulation_dtype": lambda _: object()}):
         with tf.Graph().as_default(), pytest.raises(TypeError, match="gradient_accumulation_dtype is .*cannot convert"):
             run(two_layers(gradient_accumulation_count=4, **options))
+
+
+@pytest.mark.parametrize("kind", [v1.train.GradientDescentOptimizer, v1.train.AdamOptimizer])
+def test_an_optimizer_that_takes_no_gradients_of_the_accumulators_type_is_named(kind, monkeypatch):
+    monkeypatch.setattr(pipelines_by_hand, "GRADIENT_DESCENT", kind)
+    message = f"accumulated in float16, and {kind.__name__} takes none of that type for weights of float32 .first:0"
+    with tf.Graph().as_default(), pytest.raises(TypeError, match=message):
+        run(two_layers(gradient_accumulation_count=4, gradient_accumulation_dtype=tf.float16))
 
 
 def test_batch_serialization_runs_that_many_mini_batches_at_a_time():

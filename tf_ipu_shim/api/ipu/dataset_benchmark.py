@@ -64,8 +64,9 @@ def dataset_benchmark(
     note_arguments("dataset_benchmark", apply_debug_options=apply_debug_options, apply_options=apply_options)
     if not isinstance(dataset, dataset_ops.DatasetV2):
         raise TypeError(f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}.")
+    number_of_epochs = check_integer("number_of_epochs", number_of_epochs)
+    elements_per_epochs = check_integer("elements_per_epochs", elements_per_epochs)
     for name, value in (("number_of_epochs", number_of_epochs), ("elements_per_epochs", elements_per_epochs)):
-        check_integer(name, value)
         if value < 1:
             raise ValueError(f"{name} must be at least 1. It is {value}.")
     for shape in structure.get_flat_tensor_shapes(dataset.element_spec):

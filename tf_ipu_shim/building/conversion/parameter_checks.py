@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 _GELU_LISTS = ("nodes", "node_as_gelu_input", "node_use_gelu_output")
@@ -16,9 +17,9 @@ def check(params: Any) -> None:
         TypeError: an argument that is a list, a dictionary or a number of batches is something else.
         ValueError: another argument is something else.
     """
-    if not isinstance(params.num_ipus, int) or params.num_ipus <= 0:
+    if not isinstance(params.num_ipus, numbers.Integral) or params.num_ipus <= 0:
         raise ValueError(f"num_ipus should be an integer, and greater than 0, not {params.num_ipus!r}.")
-    if not isinstance(params.batch_per_step, int):
+    if not isinstance(params.batch_per_step, numbers.Integral):
         raise TypeError(f"batch_per_step should be an integer, not {params.batch_per_step!r}.")
     if params.batch_per_step < 0:
         raise ValueError(f"batch_per_step should be at least 0, not {params.batch_per_step}.")

@@ -383,7 +383,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
 def _share_of(name: str, size: Any, strategy: Any, replicas: int) -> int:
     processes = 1 if strategy is None else workers.number_of(strategy)
-    check_integer(name, size)
+    size = check_integer(name, size)
     if size < 1:
         raise ValueError(f"{name} (got {size}) must be positive.")
     if size % (processes * replicas):

@@ -72,13 +72,15 @@ class IPURunConfig(_Fields):
     ) -> IPURunConfig:
         """Checks that the options select what replicas and shards need."""
         compile_summary = _check_old_arguments(kwargs)
-        check_integer("iterations_per_loop", iterations_per_loop)
+        iterations_per_loop = check_integer("iterations_per_loop", iterations_per_loop)
+        num_replicas = check_integer("num_replicas", num_replicas)
+        num_shards = check_integer("num_shards", num_shards)
+        ordinal = check_integer("ordinal", ordinal)
         for name, value, least in (
             ("num_replicas", num_replicas, 1),
             ("num_shards", num_shards, 1),
             ("ordinal", ordinal, 0),
         ):
-            check_integer(name, value)
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, but {value} was given.")
         needed = num_replicas * num_shards

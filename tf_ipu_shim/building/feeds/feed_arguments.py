@@ -74,11 +74,11 @@ def device_ordinal(value: Any) -> int:
         if not distribute_lib.has_strategy() or sdk.current() < _STRATEGY_DECIDES:
             return 0
         return int(getattr(distribute_lib.get_strategy(), "_device_ordinal", 0))
-    if not isinstance(value, int) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ValueError(f"Device ordinal must be an integer, not {value!r}.")
     if value < 0:
         raise ValueError(f"Device ordinal must be >= 0, not {value}.")
-    return value
+    return int(value)
 
 
 def prefetch_depth(value: int | None) -> int:
@@ -96,7 +96,7 @@ def prefetch_depth(value: int | None) -> int:
     """
     if value is None:
         return 3 if sdk.current() >= _DEEPER_PREFETCH else 1
-    check_integer("prefetch_depth", value)
+    value = check_integer("prefetch_depth", value)
     if value == 0 and sdk.current() >= _DEEPER_PREFETCH:
         return 3
     if value <= 0:
@@ -106,21 +106,26 @@ def prefetch_depth(value: int | None) -> int:
     return value
 
 
-def check_integer(name: str, value: Any) -> None:
+def check_integer(name: str, value: Any) -> int:
     """Refuses numbers that count nothing.
 
     Args:
         name: of the argument.
         value: of any type.
 
+    Returns:
+        Python's integer, where scripts give NumPy's.
+
     Raises:
         TypeError: it is no integer.
 
     Example:
-        >>> check_integer("buffer_depth", 3)
+        >>> check_integer("buffer_depth", np.int64(3))
+        3
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, not {value!r}.")
+    return int(value)
 
 
 def element_structure(dataset: Any) -> Any:

@@ -91,7 +91,7 @@ class IPUOutfeedQueue:
                 "Expected `outfeed_mode` value to be of `ipu_outfeed_queue.IPUOutfeedMode` type, not "
                 f"{outfeed_mode!r}. Use IPUOutfeedMode.ALL or IPUOutfeedMode.LAST."
             )
-        feed_arguments.check_integer("buffer_depth", buffer_depth)
+        buffer_depth = feed_arguments.check_integer("buffer_depth", buffer_depth)
         if buffer_depth <= 0:
             raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
         switches.check("optimise_latency", optimise_latency)

@@ -85,7 +85,7 @@ class IPUDataHandler:
         if steps_per_epoch == 0:
             raise ValueError("`steps_per_epoch` (or `steps`) is 0. Give a positive number, or leave it out.")
         if batch_size is not None:
-            check_integer("batch_size", batch_size)
+            batch_size = check_integer("batch_size", batch_size)
             if batch_size < 1:
                 raise ValueError(f"batch_size is {batch_size}. Give a positive number, or leave it out.")
         self._initial_epoch, self._epochs = initial_epoch, epochs

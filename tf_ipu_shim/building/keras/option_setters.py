@@ -40,7 +40,7 @@ class OptionSetters:
         gradient_accumulation_reduction_method = options.old_normalising(
             gradient_accumulation_optimizer_kwargs, gradient_accumulation_reduction_method
         )
-        options.check_steps(gradient_accumulation_steps_per_replica)
+        steps = options.checked_steps(gradient_accumulation_steps_per_replica)
         options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
         switches.check("use_v2_gradient_accumulation_optimizer", use_v2_gradient_accumulation_optimizer)
         further = gradient_accumulation_optimizer_kwargs
@@ -52,7 +52,7 @@ class OptionSetters:
         )
         GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
         self._set(
-            accumulation_steps=gradient_accumulation_steps_per_replica,
+            accumulation_steps=steps,
             accumulation_reduction=gradient_accumulation_reduction_method,
             accumulation_kwargs=dict(gradient_accumulation_optimizer_kwargs),
             use_v2_accumulation=use_v2_gradient_accumulation_optimizer,
@@ -83,14 +83,14 @@ class OptionSetters:
         gradient_accumulation_reduction_method = options.old_normalising(
             pipelining_kwargs, gradient_accumulation_reduction_method
         )
-        options.check_steps(gradient_accumulation_steps_per_replica)
-        options.check_device_mapping(device_mapping)
+        steps = options.checked_steps(gradient_accumulation_steps_per_replica)
+        mapping = options.checked_device_mapping(device_mapping)
         options.check_pipelining_kwargs(pipelining_kwargs)
         switches.check("accumulate_outfeed", accumulate_outfeed)
         GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
         self._set(
-            pipelining_steps=gradient_accumulation_steps_per_replica,
-            device_mapping=device_mapping,
+            pipelining_steps=steps,
+            device_mapping=mapping,
             accumulate_outfeed=accumulate_outfeed,
             pipelining_reduction=gradient_accumulation_reduction_method,
             pipelining_kwargs=dict(pipelining_kwargs),

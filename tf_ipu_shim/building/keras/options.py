@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -65,16 +66,26 @@ class ModelOptions:
     metric_reduction: Any = "NONE"
 
 
-def check_steps(steps: Any) -> None:
-    """Checks a number of mini-batches to accumulate.
+def checked_steps(steps: Any) -> int | None:
+    """A number of mini-batches to accumulate.
+
+    Args:
+        steps: an integer of any type, or None.
 
     Raises:
         ValueError: it is no positive integer.
     """
-    if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool) or steps < 1):
+    if steps is None:
+        return None
+    if not _is_integer(steps) or steps < 1:
         raise ValueError(
             f"Expected `gradient_accumulation_steps_per_replica` to be a positive integer, but got {steps!r} instead."
         )
+    return int(steps)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def check_accumulation_kwargs(kwargs: Any) -> None:
@@ -108,14 +119,20 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
     check_options(1, kwargs.get("offload_weight_update_variables"), kwargs.get("replicated_optimizer_state_sharding"))
 
 
-def check_device_mapping(mapping: Any) -> None:
-    """Checks the IPU of each stage.
+def checked_device_mapping(mapping: Any) -> list[int] | None:
+    """The IPU of each stage.
+
+    Args:
+        mapping: a list of integers of any type, or None.
 
     Raises:
         ValueError: it is no list of integers.
     """
-    if mapping is not None and (not isinstance(mapping, list) or not all(isinstance(ipu, int) for ipu in mapping)):
+    if mapping is None:
+        return None
+    if not isinstance(mapping, list) or not all(_is_integer(ipu) for ipu in mapping):
         raise ValueError(f"Expected `device_mapping` to be a list of integers, but got {mapping!r} instead.")
+    return [int(ipu) for ipu in mapping]
 
 
 def check_pipelining_kwargs(kwargs: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ class PipelineStage:
     def __enter__(self) -> PipelineStage:
         from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 
-        check_integer("`stage` of PipelineStage", self._stage)
+        self._stage = check_integer("`stage` of PipelineStage", self._stage)
         if self._stage < 0:
             raise ValueError(f"{self._stage} is not a valid pipeline stage. Stages are numbered from 0.")
         if not isinstance(distribute_lib.get_strategy(), IPUStrategyV1):
@@ -77,6 +78,16 @@ class _LayerAssignment:
     def layer(self) -> Any:
         """The layer."""
         return self._layer
+
+    @property
+    def pipeline_stage(self) -> int | None:
+        """The stage's number: Python's integer where scripts give NumPy's, as it is saved with the model."""
+        return self._pipeline_stage
+
+    @pipeline_stage.setter
+    def pipeline_stage(self, stage: int | None) -> None:
+        # What is no integer is refused where the stages are set, with the layer's name.
+        self._pipeline_stage = int(stage) if isinstance(stage, numbers.Integral) else stage
 
     @property
     def is_nested_model(self) -> bool:

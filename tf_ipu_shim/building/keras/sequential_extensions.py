@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from tensorflow.python.util import nest
@@ -69,7 +70,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         model: Any = self
         if isinstance(pipeline_stage_assignment, list) and len(pipeline_stage_assignment) == len(model.layers):
             pipeline_stage_assignment = [
-                SequentialLayerPipelineStageAssignment(layer, stage) if isinstance(stage, int) else stage
+                SequentialLayerPipelineStageAssignment(layer, stage) if isinstance(stage, numbers.Integral) else stage
                 for layer, stage in zip(model.layers, pipeline_stage_assignment)
             ]
         _check(self, pipeline_stage_assignment)

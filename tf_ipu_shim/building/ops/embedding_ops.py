@@ -41,7 +41,7 @@ def embedding_lookup(
         Shape [*ids.shape, *params.shape[1:]].
 
     Raises:
-        TypeError: the factor is no whole number.
+        TypeError: the ids are no integers, or the factor is no whole number.
         ValueError: it is below 1 or does not divide the table's first dimension, or there is no table.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.embedding_lookup`.
@@ -61,7 +61,7 @@ def embedding_lookup(
         one_hot_threshold=one_hot_threshold,
         min_encoding_size=min_encoding_size,
     )
-    table, rows = tf.convert_to_tensor(params), tf.convert_to_tensor(ids)
+    table, rows = tf.convert_to_tensor(params), _row_numbers(ids)
     serialization_factor = whole(serialization_factor)
     if not table.shape.rank:
         raise ValueError(f"embedding_lookup takes rows of a table, but params has the shape {table.shape}.")
@@ -81,3 +81,14 @@ def embedding_lookup(
 
     with tf.name_scope(name or "embedding_lookup"):
         return lookup(table)
+
+
+def _row_numbers(ids: Any) -> tf.Tensor:
+    rows = tf.convert_to_tensor(ids)
+    if not rows.dtype.is_integer:
+        raise TypeError(
+            f"embedding_lookup takes the numbers of rows, and ids is a {rows.dtype.name}. Give integers, or cast it: "
+            "tf.cast(ids, tf.int32)."
+        )
+    taken = rows.dtype in (tf.int16, tf.int32, tf.int64)  # by tf.gather
+    return rows if taken else tf.cast(rows, tf.int32 if rows.dtype.size < 4 else tf.int64)

@@ -124,7 +124,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
 
     def __init__(self, learning_rate: float, accumulation_factor: int) -> None:
         super().__init__(learning_rate)
-        check_integer("accumulation_factor", accumulation_factor)
+        accumulation_factor = check_integer("accumulation_factor", accumulation_factor)
         if accumulation_factor < 1:
             raise ValueError(f"accumulation_factor must be at least 1, but {accumulation_factor} was given.")
         self._accumulation_factor = accumulation_factor

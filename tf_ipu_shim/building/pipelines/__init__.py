@@ -2,6 +2,7 @@
 
     options            schedules, recomputation modes and checkpoints, options of a stage
     optimizer_output   what an optimizer function returns
+    update_types       whether it takes gradients of the type that they are accumulated in
     arguments          checks
     step               one mini-batch, traced
     footprint          what its stages take and keep

@@ -131,8 +131,8 @@ class PipelineArguments:
             self.repeat_count = loop_counts.checked_int32("repeat_count", self.repeat_count)
 
     def _check_schedule(self) -> None:
-        iterations = self.batch_serialization_iterations
-        check_integer("batch_serialization_iterations", iterations)
+        iterations = check_integer("batch_serialization_iterations", self.batch_serialization_iterations)
+        self.batch_serialization_iterations = iterations
         if iterations != 1 and self.reduction_method is not GradientAccumulationReductionMethod.SUM:
             raise ValueError("batch_serialization_iterations != 1 is only supported when reduction_method is SUM.")
         if iterations < 1:

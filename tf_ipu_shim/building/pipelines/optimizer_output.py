@@ -13,6 +13,7 @@ from tensorflow.python.training import optimizer as optimizer_v1
 
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.building.gradients import backprop as ipu_backprop
+from tf_ipu_shim.building.pipelines import update_types
 
 
 class OptimizerFunctionOutput:
@@ -273,8 +274,12 @@ class OptimizerFunctionOutput:
         Args:
             gradients: pairs of reduced gradient and variable.
             captured: gradients by tag, for an optimizer that wants them.
+
+        Raises:
+            TypeError: the optimizer does not take gradients of the type that they are accumulated in.
         """
         further = dict(self.apply_gradients_kwargs)
         if captured and getattr(self._opt, "supports_captured_grads", False):
             further["captured_grads"] = captured
-        return self._opt.apply_gradients(gradients, *self.apply_gradients_args, **further)
+        with update_types.taken_by(self._opt, gradients):
+            return self._opt.apply_gradients(gradients, *self.apply_gradients_args, **further)

@@ -119,7 +119,7 @@ def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
         [1.0]
     """
     here = job.current()
-    check_integer("root_rank", root)
+    root = check_integer("root_rank", root)
     if not 0 <= root < here.size:
         raise ValueError(f"root_rank must be from 0 to {here.size - 1}, the ranks of this job, but {root} was given.")
 

@@ -43,7 +43,7 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
     """
     if not isinstance(dataset, dataset_ops.DatasetV2):
         raise TypeError(f"Expected `dataset` to be tf.data.Dataset, but it is a {type(dataset).__name__}.")
-    check_integer("num_elements", num_elements)
+    num_elements = check_integer("num_elements", num_elements)
     if num_elements < 1:
         raise ValueError(f"num_elements must be at least 1. It is {num_elements}.")
     check_filename(filename)

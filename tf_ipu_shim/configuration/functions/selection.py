@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,9 +32,9 @@ def auto_select_ipus(opts: Any, num_ipus: int | Sequence[int]) -> Any:
         2
     """
     _refuse_second(opts)
-    if not isinstance(num_ipus, (int, list, tuple)) or isinstance(num_ipus, bool):
+    if not isinstance(num_ipus, (numbers.Integral, list, tuple)) or isinstance(num_ipus, bool):
         raise Exception(f"`num_ipus` must be an integer, list or tuple; received {num_ipus!r}.")
-    for number in [num_ipus] if isinstance(num_ipus, int) else num_ipus:
+    for number in [num_ipus] if isinstance(num_ipus, numbers.Integral) else num_ipus:
         translate.set_number(opts.device_config.add(), "auto_count", number, "`num_ipus`")
     return opts
 

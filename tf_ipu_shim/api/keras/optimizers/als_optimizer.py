@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,8 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.api.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
+from tf_ipu_shim.building import switches
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.gradients import loss_scaling
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
@@ -43,7 +46,13 @@ def _further(aggregate: bool) -> dict[str, Any]:
     return {} if aggregate else {"experimental_aggregate_gradients": False}
 
 
+def _check_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, not {value!r}.")
+
+
 def _check_power_of_two(name: str, value: Any) -> None:
+    _check_number(name, value)
     if value <= 0 or math.frexp(value)[0] != 0.5:
         raise ValueError(f"{name} must be a power of two. It is {value}.")
 
@@ -69,7 +78,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
         name: of the operations.
 
     Raises:
-        TypeError: `opt` is no Keras 2 optimizer.
+        TypeError: `opt` is no Keras 2 optimizer, or an argument has no such value.
         ValueError: a number is out of range, or they do not go together.
 
     Source: `keras.ipu.optimizers.als_optimizer.ALSOptimizer`.
@@ -103,6 +112,10 @@ class ALSOptimizer(_OptimizerV2Wrapper):
                 "ALSOptimizer has been used to wrap an optimizer that scales the loss by itself, "
                 f"{type(opt).__name__}. Use it without {type(self).__name__}."
             )
+        switches.check("accumulate_statistics_over_update_period", accumulate_statistics_over_update_period)
+        switches.check("captured_grads_only", captured_grads_only)
+        _check_number("lpf_alpha", lpf_alpha)
+        _check_number("histogram_bin_edge", histogram_bin_edge)
         self._maximum: float | None = None
         self.increase_factor = increase_factor
         self.initial_loss_scaling_factor = initial_loss_scaling_factor
@@ -261,6 +274,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
 
     @update_frequency.setter
     def update_frequency(self, value: int) -> None:
+        value = check_integer("update_frequency", value)
         if value <= 0:
             raise ValueError(f"update_frequency must be nonzero and positive. It is {value}.")
         self._update_frequency = value
@@ -318,6 +332,7 @@ class ALSOptimizer(_OptimizerV2Wrapper):
 
     @ratio_threshold.setter
     def ratio_threshold(self, value: float) -> None:
+        _check_number("ratio_threshold", value)
         if not 0.0 < value < 1.0:
             raise ValueError(f"ratio_threshold must be greater than zero and less than one. It is {value}.")
         self._ratio_threshold = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import tensorflow.compat.v2 as tf
@@ -240,9 +241,9 @@ class LayerNormalization(GroupNormalization):
             trainable=trainable,
             **kwargs,
         )
-        if not isinstance(axis, (int, list, tuple)):
+        if not isinstance(axis, (numbers.Integral, list, tuple)):
             raise ValueError(f"Expected an int or a list/tuple of ints for the argument 'axis', but received {axis!r}.")
-        self.axis: Any = axis if isinstance(axis, int) else list(axis)
+        self.axis: Any = int(axis) if isinstance(axis, numbers.Integral) else list(axis)
         self.beta_regularizer = _keras.regularizers.get(beta_regularizer)
         self.gamma_regularizer = _keras.regularizers.get(gamma_regularizer)
         self.beta_constraint = _keras.constraints.get(beta_constraint)

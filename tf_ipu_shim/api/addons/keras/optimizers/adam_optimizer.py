@@ -10,9 +10,11 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
     IpuOptimizerBase,
     check_dtype,
+    check_one_precision,
     unknown_slot,
     update_slot,
 )
+from tf_ipu_shim.building import switches
 
 _Adam: Any = keras2.public().optimizers.legacy.Adam
 
@@ -34,7 +36,8 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         **kwargs: of `IpuOptimizerBase`.
 
     Raises:
-        TypeError: a type is none, or holds no fractions.
+        TypeError: a type is none, or holds no fractions; a switch is neither True nor False.
+        ValueError: there is a second type to compute in.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.adam_optimizer.AdamIpuOptimizer`.
 
@@ -70,6 +73,8 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         check_dtype("m_dtype", m_dtype)
         check_dtype("v_dtype", v_dtype)
         check_dtype("vhat_dtype", vhat_dtype)
+        switches.check("debiasing", debiasing)
+        check_one_precision(self)
         self.m_dtype = m_dtype
         self.v_dtype = v_dtype
         self.vhat_dtype = vhat_dtype

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
+from tf_ipu_shim.building import switches
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
@@ -25,7 +26,7 @@ class IpuOptimizerBase(OptimizerV2):
         **kwargs: of Keras's base class.
 
     Raises:
-        TypeError: there is no type to compute in, or it is no floating-point type.
+        TypeError: there is no type to compute in, it is no floating-point type, or another argument has no such value.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.ipu_optimizer_base.IpuOptimizerBase`.
 
@@ -49,6 +50,12 @@ class IpuOptimizerBase(OptimizerV2):
             outline_apply_gradients=outline_apply_gradients,
             outline_apply_gradients_kwargs=outline_apply_gradients_kwargs or None,
         )
+        switches.check("outline_apply_gradients", outline_apply_gradients)
+        if outline_apply_gradients_kwargs is not None and not isinstance(outline_apply_gradients_kwargs, Mapping):
+            raise TypeError(
+                "outline_apply_gradients_kwargs must be a dictionary of arguments of outlined_function, not "
+                f"{outline_apply_gradients_kwargs!r}."
+            )
         if not isinstance(optimizer_compute_precisions, (list, tuple)) or not optimizer_compute_precisions:
             raise TypeError(
                 "optimizer_compute_precisions must be a list or a tuple of types, not "
@@ -182,6 +189,20 @@ def check_dtype(name: str, dtype: Any) -> None:
         is_floating = False
     if not is_floating:
         raise TypeError(f"{name} must be a floating-point type, such as tf.float32, not {dtype!r}.")
+
+
+def check_one_precision(optimizer: IpuOptimizerBase) -> None:
+    """Refuses a second type to compute in, which an optimizer has no use for.
+
+    Raises:
+        ValueError: there is another type after the first.
+    """
+    first, *others = (tf.as_dtype(dtype) for dtype in optimizer.opt_dtypes)
+    if any(other != first for other in others):
+        raise ValueError(
+            f"{type(optimizer).__name__} computes its whole update in one type: optimizer_compute_precisions has "
+            f"{', '.join(dtype.name for dtype in (first, *others))}. Give the first of them alone."
+        )
 
 
 def unknown_slot(slot_name: str, known: str) -> AssertionError:

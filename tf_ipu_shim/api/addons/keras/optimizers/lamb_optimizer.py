@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
     unknown_slot,
     update_slot,
 )
+from tf_ipu_shim.building import switches
 
 
 class LAMBIpuOptimizer(IpuOptimizerBase):
@@ -37,7 +39,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         **kwargs: of `IpuOptimizerBase`.
 
     Raises:
-        TypeError: a type is none, or holds no fractions.
+        TypeError: a type is none, or holds no fractions; another argument has no such value.
         ValueError: not two types are given.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.lamb_optimizer.LAMBIpuOptimizer`.
@@ -71,6 +73,8 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
             )
         check_dtype("m_dtype", m_dtype)
         check_dtype("v_dtype", v_dtype)
+        switches.check("debiasing", debiasing)
+        _check_norm(weight_norm_clip)
         self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
         self._set_hyper("decay", self._initial_decay)
         self._set_hyper("beta_1", beta_1)
@@ -144,6 +148,12 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
             "v_dtype": self.v_dtype,
             "weight_norm_clip": self.weight_norm_clip,
         }
+
+
+def _check_norm(norm: Any) -> None:
+    is_number = isinstance(norm, numbers.Real) and not isinstance(norm, bool)
+    if norm is not None and not is_number and not tf.is_tensor(norm):
+        raise TypeError(f"weight_norm_clip must be a number, the largest norm that counts, or None, not {norm!r}.")
 
 
 def _is_one_of(var: Any, patterns: Sequence[str] | None) -> bool:

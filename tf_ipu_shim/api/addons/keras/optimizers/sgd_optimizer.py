@@ -10,6 +10,7 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.api.addons.keras.optimizers.ipu_optimizer_base import (
     IpuOptimizerBase,
     check_dtype,
+    check_one_precision,
     unknown_slot,
     update_slot,
 )
@@ -30,6 +31,7 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
 
     Raises:
         TypeError: a type is none, or holds no fractions.
+        ValueError: there is a second type to compute in.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.sgd_optimizer.SGDIpuOptimizer`.
 
@@ -50,6 +52,7 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
     ) -> None:
         super().__init__(learning_rate=learning_rate, momentum=momentum, nesterov=nesterov, name=name, **kwargs)
         check_dtype("momentum_accum_dtype", momentum_accum_dtype)
+        check_one_precision(self)
         self.momentum_accum_dtype = momentum_accum_dtype
 
     def get_slot_dtype(self, var: Any, slot_name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.auto_pipeline import AutoPipeline
@@ -78,5 +79,5 @@ def _check(param: Any, signature_key: str) -> None:
             f"batch_per_step={param.batch_per_step} ({where}) is a loop over batches in an application for the "
             "embedded runtime. Give embedded_runtime_save_config too, or leave batch_per_step out."
         )
-    if not isinstance(param.batch_size, int) or param.batch_size < 1:
+    if not isinstance(param.batch_size, numbers.Integral) or param.batch_size < 1:
         raise ValueError(f"batch_size ({where}) should be an integer, and greater than 0, not {param.batch_size!r}.")

@@ -1,0 +1,53 @@
+"""Types of a pipeline's update: an optimizer has to take gradients of the type that they are accumulated in."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import handle_data_util
+
+_UPDATES = ("ResourceApply", "ResourceSparseApply")
+
+
+@contextlib.contextmanager
+def taken_by(optimizer: Any, gradients: Sequence[tuple[Any, Any]]) -> Iterator[None]:
+    """While it is entered an optimizer applies gradients.
+
+    Args:
+        optimizer: of TensorFlow 1 or of Keras.
+        gradients: pairs of gradient and variable.
+
+    Raises:
+        TypeError: the optimizer's ops do not take a gradient's type for its variable. XLA would say so when the
+            program is compiled, or nothing, without a name.
+    """
+    name = type(getattr(optimizer, "_keras_optimizer", optimizer)).__name__  # of a model, which a pipeline's stands for
+    mixed = [(g.dtype.base_dtype, v) for g, v in gradients if g.dtype.base_dtype != v.dtype.base_dtype]
+    graph = ops.get_default_graph()
+    before = len(graph.get_operations()) if mixed else 0
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not mixed:
+            raise
+        raise _refused(name, *mixed[0]) from error
+    if mixed and any(_is_mixed(operation) for operation in graph.get_operations()[before:]):
+        raise _refused(name, *mixed[0])
+
+
+def _is_mixed(operation: Any) -> bool:
+    if not operation.type.startswith(_UPDATES):
+        return False
+    known = handle_data_util.get_resource_handle_data(operation.inputs[0]).shape_and_type
+    return bool(known) and known[0].dtype != operation.get_attr("T").as_datatype_enum
+
+
+def _refused(name: str, dtype: Any, variable: Any) -> TypeError:
+    return TypeError(
+        f"gradient_accumulation_dtype has gradients accumulated in {dtype.name}, and {name} takes "
+        f"none of that type for weights of {variable.dtype.base_dtype.name} ({variable.name}). Leave it out, or give "
+        "an optimizer that casts them, such as AdamIpuOptimizer and SGDIpuOptimizer of ipu_tensorflow_addons."
+    )
