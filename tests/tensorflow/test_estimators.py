@@ -202,13 +202,13 @@ def test_compile_summaries_of_older_sdks(tmp_path, monkeypatch):
         IPURunConfig(compile_summary=True)
 
 
-@pytest.mark.parametrize("release", [None, "2.1", "2.2"])
+@pytest.mark.parametrize("release", [None, "2.1", "2.3", "2.4"])
 def test_options_of_older_sdks(release, monkeypatch):
-    """What `create_ipu_config` gives can only be of SDK 2.1 and older, unless a newer one is asked for."""
+    """What `create_ipu_config` gives can only be of SDK 2.3 and older, unless a newer one is asked for."""
     options = ipu.utils.auto_select_ipus(ipu.utils.create_ipu_config(), 2)
     if release:
         monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
-    if release == "2.2":
+    if release == "2.4":
         with pytest.raises(TypeError, match="ipu_options must be an IPUConfig instance. Received IpuOptions"):
             IPURunConfig(ipu_options=options, num_replicas=2)
         return

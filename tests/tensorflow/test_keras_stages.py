@@ -143,6 +143,38 @@ def test_a_subclass_that_was_built_is_assigned():
     assert_same(got, on_the_cpu(subclassed, 32))
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_the_call_of_a_subclass_may_need_to_be_told_whether_it_trains(named):
+    """As `Model.build` of Keras allows; layers act by it, whether the model hands it on or not."""
+
+    class Noisy(keras.layers.Layer):
+        def call(self, x, training=None):
+            return keras.backend.in_train_phase(x * 2.0, x, training)
+
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first = keras.layers.Dense(8, activation="relu")
+            self.middle = Noisy()
+            self.last = keras.layers.Dense(3)
+
+        def call(self, x, training):
+            x = self.first(x)
+            return self.last(self.middle(x, training=training) if named else self.middle(x))
+
+    def make():
+        keras.utils.set_random_seed(1)
+        return Own()
+
+    expected = trained(compiled(make()), 32)
+    with strategy().scope():
+        model = pipelined(make())
+        model.build((8, 6))
+        assign(model, [0, 0, 1])
+        got = trained(model)
+    assert_same(got, expected)
+
+
 def test_a_subclass_within_a_model_has_stages_of_its_own():
     class Inner(keras.Model):
         def __init__(self, stages):

@@ -13,7 +13,7 @@ from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.tree import IPUConfig
 from tf_ipu_shim.messages import config_pb2
 
-_ONLY_IPU_CONFIG = (2, 2)  # the SDK from which a protobuf is no longer accepted, where the user has named it
+_ONLY_IPU_CONFIG = (2, 4)  # the SDK from which a protobuf is no longer accepted, where the user has named it
 _NO_COMPILE_SUMMARY = (2, 4)  # the SDK from which there are none
 
 
@@ -32,7 +32,7 @@ class IPURunConfig(_Fields):
     Args:
         iterations_per_loop: steps that a program runs before it returns to Python; hooks see no others.
         ipu_options: an `IPUConfig`, which the estimator applies; one IPU where left out. What `create_ipu_config` of
-            SDK 2.1 and older gives is taken too, unless a newer SDK is named.
+            SDK 2.3 and older gives is taken too, unless a newer SDK is named.
         num_replicas: how often the model runs side by side.
         num_shards: IPUs of each replica.
         ordinal: of the TensorFlow device.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from tensorflow.python.autograph.core import ag_ctx
@@ -206,7 +207,7 @@ class ModelExtension(NetworkExtension):
         else:
             inputs = _map_shapes(lambda shape: make(batch_shape=shape), shapes)
         with model_step.in_call(model, inputs, None):
-            outputs = autograph.tf_convert(model.call, ag_ctx.control_status_ctx())(inputs)
+            outputs = autograph.tf_convert(model.call, ag_ctx.control_status_ctx())(inputs, **_needed(model.call))
         self._ipu.network = networks.network_of(package, inputs, outputs)
 
     def _check_known(self, what: str) -> None:
@@ -216,6 +217,12 @@ class ModelExtension(NetworkExtension):
                 f"Cannot {what} pipeline stage assignments for model `{model.name}` which has not been built yet: its "
                 "layers are not known. Call model.build(input_shape) first."
             )
+
+
+def _needed(call: Any) -> dict[str, Any]:
+    """What a model's `call` has to be given besides its inputs: layers ask the call's context whether it trains."""
+    training = inspect.signature(call).parameters.get("training")
+    return {} if training is None or training.default is not training.empty else {"training": None}
 
 
 def _shapes(tensors: Any) -> Any:
