@@ -70,7 +70,9 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         model: Any = self
         if isinstance(pipeline_stage_assignment, list) and len(pipeline_stage_assignment) == len(model.layers):
             pipeline_stage_assignment = [
-                SequentialLayerPipelineStageAssignment(layer, stage) if isinstance(stage, numbers.Integral) else stage
+                SequentialLayerPipelineStageAssignment(layer, int(stage))
+                if isinstance(stage, numbers.Integral)
+                else stage
                 for layer, stage in zip(model.layers, pipeline_stage_assignment)
             ]
         _check(self, pipeline_stage_assignment)

@@ -32,9 +32,10 @@ def auto_select_ipus(opts: Any, num_ipus: int | Sequence[int]) -> Any:
         2
     """
     _refuse_second(opts)
-    if not isinstance(num_ipus, (numbers.Integral, list, tuple)) or isinstance(num_ipus, bool):
-        raise Exception(f"`num_ipus` must be an integer, list or tuple; received {num_ipus!r}.")
-    for number in [num_ipus] if isinstance(num_ipus, numbers.Integral) else num_ipus:
+    given: Any = num_ipus
+    if isinstance(given, bool) or not isinstance(given, (numbers.Integral, list, tuple)):
+        raise Exception(f"`num_ipus` must be an integer, list or tuple; received {given!r}.")
+    for number in [given] if isinstance(given, numbers.Integral) else given:
         translate.set_number(opts.device_config.add(), "auto_count", number, "`num_ipus`")
     return opts
 
