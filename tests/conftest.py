@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -25,11 +26,31 @@ hypothesis.settings.load_profile("any machine")
 MARKED_FOLDERS = ("slow", "subprocess", "tensorflow")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    marked = False
     for item in items:
         folder = item.path.relative_to(ROOT / "tests").parts[0] if item.path.is_relative_to(ROOT / "tests") else ""
         if folder in MARKED_FOLDERS:
             item.add_marker(folder)
+            marked = True
+    if marked and not config.option.collectonly:
+        _build_plugin(config)
+
+
+def _build_plugin(config):
+    """Before the first test, which has a time limit: on a machine that is busy the compiler takes ten minutes."""
+    if "tensorflow" not in sys.modules:  # tests of scripts leave it to these
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run([sys.executable, "-m", "tf_ipu_shim.plugin.build"], env=environment, capture_output=True)
+        return
+    from tf_ipu_shim import errors
+    from tf_ipu_shim.plugin import build
+
+    with contextlib.suppress(errors.PluginError):  # which tests say, each for itself
+        if build.found() is None:
+            with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+                print("\nThe IPU plugin is being built, which tests need ...", flush=True)
+            build.ensure_built()
 
 
 class Python:

@@ -1,6 +1,8 @@
 """Infeeds and outfeeds: elements, modes, their ends and lives, against NumPy."""
 
+import copy
 import gc
+import pickle
 import threading
 
 import numpy as np
@@ -88,6 +90,29 @@ def test_an_infeed_that_is_deleted_starts_anew(graph):
             session.run(deleter)
         with pytest.raises(tf.errors.OutOfRangeError):
             session.run(total)
+
+
+def test_a_queue_of_a_graph_is_started_and_freed_outside_it():
+    """`with tf.Graph().as_default()` has ended, and what is asked for would be an op that runs at once."""
+    with tf.Graph().as_default():
+        infeed = IPUInfeedQueue(numbers(3))
+        total = compiled(lambda: ipu.loops.repeat(3, lambda total, x: total + x, [0.0], infeed))
+    with v1.Session(graph=total[0].graph) as session:
+        initializer, deleter = infeed.initializer, infeed.deleter
+        for _ in range(2):
+            session.run(initializer)
+            assert session.run(total) == [3.0]
+            session.run(deleter)
+    with pytest.raises(ValueError, match="can only be accessed once"):
+        _ = infeed.initializer
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_queues_are_not_copied(graph, copied):
+    """Two queues of one name would share elements, each with its own notion of what it is."""
+    for queue in (IPUInfeedQueue(numbers(3)), IPUOutfeedQueue()):
+        with pytest.raises(TypeError, match=rf"An {type(queue).__name__} cannot be copied or pickled: .*make another"):
+            copied(queue)
 
 
 def test_an_outfeed_for_the_last_element(graph):

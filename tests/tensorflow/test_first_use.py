@@ -113,6 +113,16 @@ def test_what_fails_is_tried_again(monkeypatch):
     assert plain_op() == [-1, -2]
 
 
+def test_a_directory_of_locks_that_cannot_be_used_is_said_without_a_traceback(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("no directory")
+    with monkeypatch.context() as changed:
+        changed.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "file"))
+        with pytest.raises(tf.errors.FailedPreconditionError, match="Set TF_IPU_SHIM_LOCK_DIR") as caught:
+            plain_op()
+    assert "Traceback" not in str(caught.value)
+    assert plain_op() == [-1, -2]
+
+
 def test_a_session_asks_too(asked):
     configured(ipus=2, type=DeviceConnectionType.ON_DEMAND)
     with tf.Graph().as_default(), v1.Session() as session:

@@ -343,6 +343,11 @@ TRAIN = {"optimizer_function": lambda x: OptimizerFunctionOutput(GRADIENT_DESCEN
             TypeError,
             "batch_serialization_iterations must be an integer, not 1.5",
         ),
+        (
+            {"batch_serialization_iterations": 2**30},
+            ValueError,
+            "gradient_accumulation_count times batch_serialization_iterations must be up to 2147483647, .* 4 times 107",
+        ),
         ({"inputs": 3}, TypeError, "inputs must be a list or a tuple of tensors for the first stage, not 3"),
         ({"name": 3}, TypeError, "name must be a string, not 3"),
         ({"device_mapping": 1}, TypeError, "device_mapping argument needs to be a list"),
@@ -410,6 +415,27 @@ def test_wrong_arguments(arguments, error, text):
         arguments = {"gradient_accumulation_count": 4, **arguments}
     with pytest.raises(error, match=text):
         compiled(lambda: pipelining_ops.pipeline(**arguments))
+
+
+def test_numbers_of_numpy_s_are_integers():
+    """Each stage works through two mini-batches, so that four times two take the first eight rows."""
+    configure(1)
+    infeed, outfeed = feeds()
+
+    def model():
+        return pipelining_ops.pipeline(
+            [lambda x, y: tf.reduce_sum(x), lambda x: 2.0 * x],
+            np.int64(4),
+            batch_serialization_iterations=np.int64(2),
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+        )
+
+    program, dequeued = compiled(model), outfeed.dequeue()
+    with v1.Session() as session:
+        session.run(infeed.initializer)
+        session.run(program)
+        np.testing.assert_allclose(session.run(dequeued), 2 * FEATURES[:8].sum(axis=(1, 2)), rtol=1e-5)
 
 
 def test_a_tensor_from_outside_is_refused():

@@ -22,7 +22,7 @@ from tf_ipu_shim.building.applications import engines
 from tf_ipu_shim.building.keras import import_hook
 from tf_ipu_shim.building.serving import loading
 from tf_ipu_shim.compiling import installation
-from tf_ipu_shim.runtime import datasets_at_exit, devices, driver, interrupts, session_devices, shown_errors
+from tf_ipu_shim.runtime import datasets_at_exit, devices, driver, forks, interrupts, session_devices, shown_errors
 
 shown_errors.install()  # first: that the plugin cannot be built is the first error there is
 library = plugin.load()
@@ -37,3 +37,4 @@ import_hook.install()
 interrupts.install(library)
 datasets_at_exit.install()
 session_devices.install()
+forks.install()

@@ -100,7 +100,7 @@ def _write(name: str, settings: ReportSettings, made: Profile, log_of_runs: RunL
         elif wants_runs:
             runs.touch()
     except OSError as error:
-        log.info(f"The profile of {name} cannot be written: {error}")
+        log.warning(f"The profile of {name} cannot be written: {error}")
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
         return log_of_runs

@@ -34,7 +34,7 @@ _INT64_OF_DEVICE = (
 )
 _INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes")
 _INT64_OF_LINK = ("ipu_exchange_bytes", "ipu_exchange_transfers")
-_OK, _INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 0, 3, 12, 13  # TensorFlow's status codes
+_OK, _INVALID_ARGUMENT, _FAILED_PRECONDITION, _UNIMPLEMENTED, _INTERNAL = 0, 3, 9, 12, 13  # TensorFlow's status codes
 _KEYBOARD_INTERRUPT = -1  # `kKeyboardInterrupt`
 
 
@@ -182,7 +182,8 @@ class Library:
             lower: takes the call and a serialised `ProgramRequest`, returns a serialised `ProgramAnswer` (both of
                 `messages.program_pb2`; the plugin checks what it is given). What it raises becomes
                 the status of the op: a `tf.errors.OpError` has a code, a `NotImplementedError` is unimplemented, a
-                `ValueError` an invalid argument, anything else internal.
+                `ValueError` an invalid argument, another error of this package's own a failed precondition, anything
+                else internal.
         """
 
         def entry(call: int, request: int, size: int) -> int:
@@ -325,6 +326,8 @@ def _status_of(error: BaseException) -> tuple[bytes, int]:
         return b"", _KEYBOARD_INTERRUPT
     if isinstance(error, (NotImplementedError, ValueError)):
         return str(error).encode(), _UNIMPLEMENTED if isinstance(error, NotImplementedError) else _INVALID_ARGUMENT
+    if isinstance(error, errors.ShimError):  # what is wrong is not in here
+        return str(error).encode(), _FAILED_PRECONDITION
     where = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return f"{type(error).__name__}: {error}\n{where}".encode(), _INTERNAL
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.runtime import devices, forks
 
 _ORDINAL = re.compile(r"/device:IPU:(\d+)$", re.IGNORECASE)
 
@@ -38,6 +38,8 @@ def _finding(stock: Callable[..., None]) -> Callable[..., None]:
             if highest == devices.count():
                 devices.named(highest)
         stock(self, target, graph, config)
+        if not target:
+            forks.note(self, config)
 
     return construct
 

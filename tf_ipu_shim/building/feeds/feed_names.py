@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import NoReturn
 
 _serial = itertools.count()
 
@@ -19,3 +20,21 @@ def unique(kind: str, name: str = "") -> str:
         True
     """
     return f"{kind}_{name}_{next(_serial)}" if name else f"{kind}_{next(_serial)}"
+
+
+class Uncopied:
+    """A queue, which no other object may be: two that have one name would take each other's elements.
+
+    Example:
+        >>> import copy
+        >>> copy.copy(ipu.ipu_outfeed_queue.IPUOutfeedQueue())
+        Traceback (most recent call last):
+        ...
+        TypeError: An IPUOutfeedQueue cannot be copied or pickled: ...
+    """
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"An {type(self).__name__} cannot be copied or pickled: it is bound by its name to the programs of this "
+            "process that use it. Hand the queue itself on, or make another one, in another process too."
+        )

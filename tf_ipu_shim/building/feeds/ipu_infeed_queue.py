@@ -22,7 +22,7 @@ _HOST = "/device:CPU:0"
 __all__ = ["IPUInfeedQueue", "IPUIterator", "IPUOwnedIterator", "element_arguments"]
 
 
-class IPUInfeedQueue:
+class IPUInfeedQueue(feed_names.Uncopied):
     """Feeds a dataset to a loop or pipeline on an IPU, an element an iteration.
 
     The dataset runs on the host, in TensorFlow's own iterator; the program takes elements without returning to Python.
@@ -98,7 +98,7 @@ class IPUInfeedQueue:
         if self._dataset is None:
             raise infeed_queue_spec.refuse("initializer")
         self._has_been_started = True
-        if context.executing_eagerly():
+        if context.executing_eagerly() and self._start is None:
             return self._initialize()
         if self._initialized:
             raise ValueError(
@@ -120,6 +120,9 @@ class IPUInfeedQueue:
         """
         if self._dataset is None:
             raise infeed_queue_spec.refuse("deleter")
+        if context.executing_eagerly() and self._start is not None:
+            with self._start.graph.as_default():
+                return self.deleter
         with ops.device(_HOST):
             if context.executing_eagerly():
                 return plugin.load().ops.ipu_delete_infeed(feed_id=self._id)

@@ -40,7 +40,7 @@ class _Sent(NamedTuple):
     shapes: list[Any]
 
 
-class IPUOutfeedQueue:
+class IPUOutfeedQueue(feed_names.Uncopied):
     """Takes results of every iteration of a loop or pipeline, without leaving it.
 
     Args:

@@ -137,6 +137,8 @@ class PipelineArguments:
             raise ValueError("batch_serialization_iterations != 1 is only supported when reduction_method is SUM.")
         if iterations < 1:
             raise ValueError(f"batch_serialization_iterations must be at least 1, not {iterations}.")
+        self.batch_serialization_iterations = iterations = int(iterations)
+        self._check_count_of_parts()
         if self.schedule is None:
             self.schedule = PipelineSchedule.Sequential if iterations > 1 else PipelineSchedule.Grouped
         if not isinstance(self.schedule, PipelineSchedule):
@@ -153,6 +155,14 @@ class PipelineArguments:
             raise TypeError(
                 f"The given recomputation_mode is not a member of RecomputationMode, but {self.recomputation_mode!r}. "
                 f"Give one of {members(RecomputationMode)}."
+            )
+
+    def _check_count_of_parts(self) -> None:
+        most, parts = np.iinfo(np.int32).max, self.batch_serialization_iterations
+        if parts * (self.count if isinstance(self.count, int) else 1) > most:
+            raise ValueError(
+                f"gradient_accumulation_count times batch_serialization_iterations must be up to {most}, the largest "
+                f"int32, not {self.count} times {parts}."
             )
 
     def _check_mapping(self) -> None:

@@ -116,12 +116,12 @@ class IpuDeviceFactory : public DeviceFactory {
   }
 };
 
-// Above 50, so that TensorFlow's placer prefers it to no accelerator of its own, and below the CPU's 70.
 // XLA makes an InternalError of what a loop in its program says, and a context keeps its first error.
 void TellInterrupted(const OpKernel& kernel, OpKernelContext* context) {
   if (SaysInterrupted(context->status())) const_cast<Status&>(context->status()) = InterruptedError(kernel.name());
 }
 
+// Above 50, so that TensorFlow's placer prefers it to no accelerator of its own, and below the CPU's 70.
 REGISTER_LOCAL_DEVICE_FACTORY("IPU", IpuDeviceFactory, 60);
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "arena.h"
 #include "first_use.h"
+#include "forks.h"
 #include "tensorflow/core/common_runtime/local_device.h"
 #include "tensorflow/core/common_runtime/scoped_allocator_mgr.h"
 #include "tensorflow/core/framework/device_base.h"
@@ -57,6 +58,7 @@ class IpuDevice : public ChipDevice {
   ChipDevice* Chip(int index);
   int ordinal() const { return ordinal_; }
   bool IsInterruptible() const;  // by Ctrl-C
+  bool IsOfParent() const { return forks_ != ForkCount(); }  // made before this process was forked
 
  private:
   // What the configuration lets a kernel do; attaches the device at its first use.
@@ -65,6 +67,7 @@ class IpuDevice : public ChipDevice {
 
   const tensorflow::SessionOptions options_;
   const int ordinal_;
+  const int64_t forks_ = ForkCount();
   tensorflow::DeviceContext* const transfers_;  // reference counted
   tensorflow::DeviceBase::AcceleratorDeviceInfo accelerator_;
   std::atomic<ChipDevice*> chips_[kMaxChips] = {};

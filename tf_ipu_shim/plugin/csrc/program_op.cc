@@ -88,6 +88,14 @@ class IpuProgramOp : public AsyncOpKernel {
         return;
       }
     }
+    if (device->IsOfParent() && program->compiles()) {  // also where it is short: its kernels may share their work out
+      context->SetStatus(errors::FailedPrecondition(
+          "Program ", name(), " cannot run in this process. It was forked from one that had used ", device->name(),
+          ", and has none of the threads that TensorFlow started there. Fork before TensorFlow is used, or start ",
+          "processes anew: multiprocessing.get_context('spawn')."));
+      done();
+      return;
+    }
     const auto refuse = [this, context, done] {
       context->SetStatus(errors::Cancelled("Program ", name(), " was cancelled while it waited for another run of it"));
       done();
