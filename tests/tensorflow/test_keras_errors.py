@@ -38,6 +38,7 @@ def batches(remainder=True, size=8):
         ((batches().take(0),), {}, "non-empty"),
         ((X, Y), {"batch_size": 0}, "batch_size is 0. Give a positive number"),
         ((X, Y), {"steps_per_epoch": 0}, "`steps_per_epoch` .* is 0"),
+        ((X, Y), {"steps_per_epoch": -1}, "`steps_per_epoch` .* is -1"),
         ((batches().repeat(),), {}, "specify the number of steps"),
     ],
 )

@@ -122,6 +122,7 @@ def test_group_norm_and_its_variables(strided: bool, axis: int, on_ipu: bool) ->
         ([2, 3, 4, 5], {"channels_axis": 2}, "Unsupported data format, group norm only supports"),
         ([2, 3, None], {}, "has undefined channel dimension"),
         ([2, 3, 4], {"groups": 5}, "Invalid groups 5 for 4 channels"),
+        ([2, 3, 4], {"groups": 0}, "Invalid groups 0 for 4 channels"),
         ([2, 3, 4], {"groups": 3}, "4 channels is not commensurate with 3"),
     ],
 )

@@ -437,6 +437,20 @@ def test_replicas_of_different_shapes_are_refused():
         assert session.run(right)[0].tolist() == [4, 4]
 
 
+@pytest.mark.parametrize("combined", [cross_replica_ops.cross_replica_sum, cross_replica_ops.cross_replica_mean])
+def test_groups_of_more_than_the_one_replica_that_there_is_are_refused(combined):
+    """A mean would be a third of what the one replica has."""
+    configure(1)
+    wrong = compiled(lambda: combined(tf.ones([2]), replica_group_size=3))
+    right = compiled(lambda: combined(tf.ones([2]), replica_group_size=np.int64(1)))
+    with v1.Session() as session:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="the 1 replica cannot be put into groups of 3"):
+            session.run(wrong)
+        assert session.run(right)[0].tolist() == [1, 1]
+    with pytest.raises(TypeError, match="replica_group_size must be an integer, not 1.5"):
+        combined(tf.ones([2]), replica_group_size=1.5)
+
+
 def summed_on(shards):
     """What two replicas have together, from IPU to IPU."""
 

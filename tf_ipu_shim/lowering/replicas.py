@@ -87,13 +87,7 @@ class Replica:
         else:
             _check_factor(proto.name, attributes["replication_factor"].i, self.count)
             del attributes["replication_factor"]
-        if self.count % size:
-            raise errors_impl.InvalidArgumentError(
-                None,
-                None,
-                f"{proto.name}: the {self.count} replicas cannot be put into groups of {size}. replica_group_size has "
-                "to divide their number.",
-            )
+        _check_groups(proto.name, size, self.count)
         proto.op = vocabulary.COLLECTIVE
         attributes["kind"].s = b"sum" if sums else b"gather"
         attributes["meeting"].i = serial
@@ -198,6 +192,8 @@ def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:
     gathers = node.op == vocabulary.REPLICA_GATHER
     if gathers:
         _check_factor(node.name, node.attr["replication_factor"].i, 1)
+    else:
+        _check_groups(node.name, node.attr["replica_group_size"].i or 1, 1)
     made = node_def_pb2.NodeDef(name=node.name, op="ExpandDims" if gathers else "Identity", input=node.input[:1])
     _copy_marks(node, made)
     made.attr["T"].type = node.attr["dtype"].type
@@ -221,6 +217,17 @@ def _copy_marks(source: Any, target: Any) -> None:
     for name in vocabulary.PRIVATE_ATTRIBUTES:
         if name in source.attr:
             target.attr[name].CopyFrom(source.attr[name])
+
+
+def _check_groups(name: str, size: int, count: int) -> None:
+    if count % size:
+        there_are = "1 replica" if count == 1 else f"{count} replicas"
+        raise errors_impl.InvalidArgumentError(
+            None,
+            None,
+            f"{name}: the {there_are} cannot be put into groups of {size}. replica_group_size has to divide their "
+            "number.",
+        )
 
 
 def _check_factor(name: str, given: int, count: int) -> None:

@@ -6,6 +6,7 @@ Keras' own adapters make the dataset; what a compiled program cannot take is ref
 from __future__ import annotations
 
 import contextlib
+import numbers
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,8 +83,10 @@ class IPUDataHandler:
         )
         package = keras2.root_of(type(model)) if model is not None else None
         adapters = keras2.module("engine.data_adapter", package)
-        if steps_per_epoch == 0:
-            raise ValueError("`steps_per_epoch` (or `steps`) is 0. Give a positive number, or leave it out.")
+        if isinstance(steps_per_epoch, numbers.Real) and steps_per_epoch <= 0:
+            raise ValueError(
+                f"`steps_per_epoch` (or `steps`) is {steps_per_epoch}. Give a positive number, or leave it out."
+            )
         if batch_size is not None:
             batch_size = check_integer("batch_size", batch_size)
             if batch_size < 1:

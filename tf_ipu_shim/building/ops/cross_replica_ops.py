@@ -9,6 +9,7 @@ from tensorflow.python.ops import array_ops, math_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.building.feeds import feed_arguments
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.lowering import vocabulary
 
@@ -17,7 +18,7 @@ from tf_ipu_shim.lowering import vocabulary
 def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name: str | None = None) -> Any:
     """The sum of a tensor over the replicas; each replica gets it.
 
-    In a program with one replica it is the tensor itself.
+    In a program with one replica it is the tensor itself, and groups of more are refused there as elsewhere.
 
     Args:
         x: a tensor of the same shape in every replica.
@@ -94,9 +95,10 @@ def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:
 def _checked(size: int | None) -> int:
     if size is None:
         return 0
+    size = feed_arguments.check_integer("replica_group_size", size)
     if size < 1:
         raise ValueError(f"replica_group_size must be a positive number of replicas, not {size}.")
-    return int(size)
+    return size
 
 
 @ops.RegisterGradient(vocabulary.CROSS_REPLICA_SUM)

@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
+from tf_ipu_shim.building.feeds import feed_arguments
+
 
 def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, what: str) -> int:
     """Checks what is to be normalised, and gives the channels' axis counted from the front.
@@ -18,6 +20,7 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
         what: what the error calls the tensor.
 
     Raises:
+        TypeError: the number of groups is none.
         ValueError: these do not fit together.
 
     Example:
@@ -36,7 +39,8 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
         )
     if channels is None:
         raise ValueError(f"{what} has undefined channel dimension: axis {channels_axis} must be known.")
-    if groups > channels:
+    groups = feed_arguments.check_integer("groups", groups)
+    if not 1 <= groups <= channels:
         raise ValueError(f"Invalid groups {groups} for {channels} channels.")
     if channels % groups != 0:
         raise ValueError(f"{channels} channels is not commensurate with {groups} groups.")
