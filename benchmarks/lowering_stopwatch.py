@@ -20,9 +20,9 @@ class Stopwatch:
 
     Attributes:
         runs: as given; may be changed.
-        alone: for the last program, the seconds that each lowering of it took.
-        whole: the same with the memory plan, with parsing and serialising.
-        total: the seconds of `whole`, of all programs.
+        alone: for the last program, the processor time in seconds that each lowering of it took.
+        whole: the same with the memory plan, with parsing and serialising; of all threads.
+        total: the seconds of `whole` on the clock, of all programs.
     """
 
     def __init__(self, repeats: int, runs: bool = False) -> None:
@@ -56,10 +56,10 @@ class Stopwatch:
         def timed(call: Any, request: bytes) -> bytes:
             self.alone, self.whole = [], []
             for _ in range(self._repeats):
-                start = time.thread_time()
+                clock, start = time.perf_counter(), time.process_time()
                 answer = lower(call, request)
-                self.whole.append(time.thread_time() - start)
-            self.total += sum(self.whole)
+                self.whole.append(time.process_time() - start)
+                self.total += time.perf_counter() - clock
             if not self.runs:
                 raise LoweredOnly
             return answer

@@ -6,12 +6,15 @@ import dataclasses
 from typing import NamedTuple
 
 from tf_ipu_shim.accounting import memory_plan
+from tf_ipu_shim.accounting.compiler_ir import beside
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.io_tiles import io_tiles_of
 from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
+from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.compiling import dumps, other_devices, profiles, studies
+from tf_ipu_shim.compiling.beside import Beside
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
 from tf_ipu_shim.compiling.execution_choice import choose, is_short
 from tf_ipu_shim.compiling.profiles import RunLog
@@ -99,6 +102,17 @@ def profiled(library: Library, call: Call, request: ProgramRequest, device: IpuD
     return _Lowering(library, call, request, device).profile()
 
 
+class _Planned(NamedTuple):
+    """A program with its plan: what it computes, the plan's details, as XLA launches, what runs, and in which way."""
+
+    plan: MemoryPlan | None
+    work: ProgramWork
+    details: Details
+    by_xla: LoweredProgram
+    runs: LoweredProgram
+    execution: Execution
+
+
 class _Lowering:
     def __init__(
         self,
@@ -138,14 +152,7 @@ class _Lowering:
         request, device = self._request, self._device
         wants_names = bool(self._profile) or self._has_events or self._has_dumps or study.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
-        plan, work, details = memory_plan.plan_memory(
-            request, program, device, self._diagnostics.user_line, names, self._lower_as
-        )
-        execution = choose(work) if self._asked.way == AUTO else self._asked
-        by_xla = runs = program
-        if execution.way == KERNELS:
-            unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
-            by_xla, runs, execution = self._by_kernels(program, execution, unknown, is_short(work))
+        plan, work, details, by_xla, runs, execution = self._planned(program, names)
         counted = by_xla
         if execution.way != KERNELS:
             by_xla = runs = self._with_calls(runs)
@@ -157,6 +164,21 @@ class _Lowering:
         if self._has_dumps:
             dumps.written(request, program, device, details)
         return Lowered(counted, by_xla, runs, plan, run_log, self._event_details(program, names, details))
+
+    def _planned(self, program: LoweredProgram, names: ComputeSetNames | None) -> _Planned:
+        """Plans its memory and settles how it runs."""
+        with Beside(lambda: self._kernels(program, on_one_thread=False)) as kernels:
+            # Nearly all programs that are large enough for that run by kernels, and none of them is short.
+            with beside(kernels.begin if self._asked.way != XLA else _nothing):
+                plan, work, details = memory_plan.plan_memory(
+                    self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
+                )
+            execution = choose(work) if self._asked.way == AUTO else self._asked
+            if execution.way != KERNELS:
+                return _Planned(plan, work, details, program, program, execution)
+            unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
+            made = self._kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
+            return _Planned(plan, work, details, *self._settled(program, made, execution, unknown))
 
     def _event_details(self, program: LoweredProgram, names: ComputeSetNames | None, details: Details) -> EventDetails:
         if not self._has_events or names is None:
@@ -205,24 +227,33 @@ class _Lowering:
             self._runs,
         )
 
-    def _by_kernels(
-        self, planned: LoweredProgram, execution: Execution, unknown: dict[str, str], is_short: bool
-    ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
-        """A program's launches, what runs, and in which way: some have to run by XLA all the same."""
+    def _kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:
+        """A program's launches, and what runs by kernels instead. What is planned stays as it is."""
         launches = self._lower(chunks=False) if planned.has_chunks else planned
-        launches.result_shapes = planned.result_shapes
-        refuses = self._asked.way == KERNELS
-        runs = by_kernels(
+        return launches, by_kernels(
             launches,
             self._request.library,
             self._diagnostics.describe,
-            refuses,
-            on_one_thread=is_short,
-            describes_all=execution.is_checked,
+            refuses=self._asked.way == KERNELS,
+            on_one_thread=on_one_thread,
+            describes_all=self._asked.is_checked,
         )
+
+    def _settled(
+        self,
+        planned: LoweredProgram,
+        made: tuple[LoweredProgram, LoweredProgram],
+        execution: Execution,
+        unknown: dict[str, str],
+    ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
+        """A program's launches, what runs, and in which way: some have to run by XLA all the same."""
+        launches, runs = made
         execution = settled(execution, self._library, runs, unknown)
-        if execution.way == KERNELS:
-            return launches, runs, execution
-        launches = planned if self._asked.way == AUTO else self._lower(chunks=True)
-        launches.result_shapes = planned.result_shapes
-        return launches, launches, execution
+        if execution.way != KERNELS:
+            launches = runs = planned if self._asked.way == AUTO else self._lower(chunks=True)
+        launches.result_shapes = runs.result_shapes = planned.result_shapes
+        return launches, runs, execution
+
+
+def _nothing() -> None:
+    pass

@@ -91,6 +91,17 @@ class Library:
             ctypes.POINTER(ctypes.c_uint8),
             ctypes.c_int32,
         ]
+        self._c.ipu_compiler_ir.restype = ctypes.c_void_p
+        self._c.ipu_compiler_ir.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_char_p,
+            ctypes.c_int64,
+            ctypes.c_char_p,
+            ctypes.POINTER(ctypes.c_int64),
+            ctypes.c_int64,
+            ctypes.POINTER(ctypes.c_int64),
+            ctypes.POINTER(ctypes.c_int32),
+        ]
         self._c.ipu_watch_interrupts.argtypes = [ctypes.c_void_p]
         self._c.ipu_set_plain_op_events.restype = ctypes.c_char_p
         self._c.ipu_set_plain_op_events.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64]
@@ -235,6 +246,36 @@ class Library:
         size = ctypes.c_int64()
         found = function(graph, len(graph), size)
         return list(program_pb2.NodeNames.FromString(ctypes.string_at(found, size.value)).names)
+
+    def compiler_ir(
+        self, context_handle: object, library: bytes, function: str, arguments: Sequence[int]
+    ) -> tuple[bytes | None, str]:
+        """XLA's form of a function, made without Python's lock.
+
+        Args:
+            context_handle: `_context_handle` of an eager context that nobody else uses meanwhile.
+            library: a serialised `FunctionDefLibrary` that holds the function and what it calls.
+            function: its name.
+            arguments: for each of its arguments, those that are no variables first: the type, whether it is a variable,
+                its rank, its dimensions. A variable of type 0 has no value.
+
+        Returns:
+            A serialised `HloModuleProto`; or None, and what TensorFlow says.
+        """
+        numbers = (ctypes.c_int64 * len(arguments))(*arguments)
+        size, fails = ctypes.c_int64(), ctypes.c_int32()
+        made = self._c.ipu_compiler_ir(
+            live_context.pointer_of(context_handle),
+            library,
+            len(library),
+            function.encode(),
+            numbers,
+            len(arguments),
+            size,
+            fails,
+        )
+        text = ctypes.string_at(made, size.value)
+        return (None, text.decode(errors="replace")) if fails.value else (text, "")
 
     def watch_interrupts(self) -> None:
         """Has Ctrl-C end programs, until Python's handler of the signal is set anew. For Python's main thread alone."""

@@ -38,7 +38,7 @@ def extend(c_library: ctypes.CDLL, count: int = 1) -> None:
     present = sum(device.device_type == "IPU" for device in context._logical_devices)
     c_library.ipu_extend_context.restype = ctypes.c_char_p
     c_library.ipu_extend_context.argtypes = [ctypes.c_void_p, ctypes.c_int32]
-    problem = c_library.ipu_extend_context(_pointer_of(handle), present)
+    problem = c_library.ipu_extend_context(pointer_of(handle), present)
     if problem is not None:
         raise RuntimeError(f"TensorFlow does not take the IPU devices: {problem.decode()}")
     context._initialize_logical_devices()
@@ -61,10 +61,11 @@ def tell(c_library: ctypes.CDLL, call: int) -> None:
     if context is not None and context._context_handle is not None:
         c_library.ipu_tell_context.restype = None
         c_library.ipu_tell_context.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        c_library.ipu_tell_context(call, _pointer_of(context._context_handle))
+        c_library.ipu_tell_context(call, pointer_of(context._context_handle))
 
 
-def _pointer_of(handle: object) -> int:
-    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return int(pointer_of(handle, None))
+def pointer_of(handle: object) -> int:
+    """The plugin's pointer to an eager context, of `context._context_handle`."""
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return int(get_pointer(handle, None))

@@ -1,0 +1,54 @@
+"""Something that one thread makes while another waits for C++, which has let go of Python's lock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Generic, TypeVar
+
+Made = TypeVar("Made")
+
+
+class Beside(Generic[Made]):
+    """Makes something in a thread of its own from `begin` on, or where it is asked for. Ends with its `with` block.
+
+    Args:
+        make: makes it. What it raises is raised where it is asked for.
+    """
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make = make
+        self._thread: threading.Thread | None = None
+        self._made: list[Made] = []
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> Beside[Made]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def begin(self) -> None:
+        """Begins, where that has not been done."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ipu_beside")
+            self._thread.start()
+
+    def result(self) -> Made:
+        """What was made; makes it now where nobody has begun."""
+        if self._thread is None:
+            return self._make()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._made[0]
+
+    def _run(self) -> None:
+        try:
+            self._made.append(self._make())
+        except BaseException as error:  # raised where it is asked for
+            self._error = error
