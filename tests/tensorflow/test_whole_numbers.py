@@ -8,7 +8,6 @@ import pipelines_by_hand
 import pytest
 import tensorflow as tf
 from ipu_tensorflow_addons.keras import layers
-from tf_ipu_shim.ipu import ipu_run_config
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedQueue
 
@@ -64,6 +63,9 @@ def old_selection(value):
 
 def run_config(name):
     def use(value):
+        pytest.importorskip("tensorflow_estimator", reason="TensorFlow has estimators up to 2.15")
+        from tf_ipu_shim.ipu import ipu_run_config
+
         config = ipu.config.IPUConfig()
         config.auto_select_ipus = 1 if name == "iterations_per_loop" else 2
         made = ipu_run_config.IPURunConfig(**{"ipu_options": config, name: value})
