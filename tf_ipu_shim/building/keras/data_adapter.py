@@ -6,7 +6,6 @@ Keras' own adapters make the dataset; what a compiled program cannot take is ref
 from __future__ import annotations
 
 import contextlib
-import numbers
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,7 +82,7 @@ class IPUDataHandler:
         )
         package = keras2.root_of(type(model)) if model is not None else None
         adapters = keras2.module("engine.data_adapter", package)
-        if isinstance(steps_per_epoch, numbers.Real) and steps_per_epoch <= 0:
+        if steps_per_epoch is not None and steps_per_epoch <= 0:
             raise ValueError(
                 f"`steps_per_epoch` (or `steps`) is {steps_per_epoch}. Give a positive number, or leave it out."
             )
