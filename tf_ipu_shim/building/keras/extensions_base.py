@@ -247,11 +247,12 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         """IPUs that one replica takes."""
         return 1
 
-    def _see(self, spec: Any) -> None:
+    def _see(self, spec: Any, step: str = "") -> None:
         """Looks for stages in the model's own `call`, where it has one.
 
         Args:
             spec: structure of a mini-batch.
+            step: the method that runs a mini-batch, where one of the script's own may do without `call`.
         """
 
     def _accumulates_outfeed(self, mode: str) -> bool:
@@ -297,7 +298,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 replication_factor=None,
                 **data,
             )
-        self._see(handler.element_spec)
+        self._see(handler.element_spec, programs.STEP_METHODS[mode])
         with ops.device("/device:CPU:0"):
             handler.set_replication_factor(self._replicas())
         if mode == "fit":

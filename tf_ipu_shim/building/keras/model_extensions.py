@@ -173,15 +173,18 @@ class ModelExtension(NetworkExtension):
         model: Any = self
         return entered() != before or any(stage_of(layer) is not None for layer in model._flatten_layers())
 
-    def _see(self, spec: Any) -> None:
+    def _see(self, spec: Any, step: str = "") -> None:
         model: Any = self
         if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
             return
         call = getattr(model.call, "__func__", model.call)  # one that was loaded has an attribute of its own
         if call is keras2.module("engine.training", model_step.package_of(model)).Model.call:
+            if step and model_step.overrides(model, step):
+                return
             raise NotImplementedError(
                 f"The function `call` for the model {model.name} has not been implemented: it says how the model's "
-                "outputs are computed. Define it in the model's class, or make the model of inputs and outputs."
+                f"outputs are computed. Define it{f', or `{step}`,' if step else ''} in the model's class, or make the "
+                "model of inputs and outputs."
             )
         self._ipu.seen = True
         x, _, _ = model_step.unpack(model, spec)
