@@ -49,6 +49,12 @@ def test_data_that_cannot_be_fed(data, options, match):
             model.fit(*data, verbose=0, **options)
 
 
+def test_executions_of_less_than_a_step():
+    with strategy().scope():
+        with pytest.raises(ValueError, match="steps_per_execution is -1. Give compile a positive number"):
+            compiled(sequential(), steps_per_execution=-1).fit(X, Y, batch_size=8, verbose=0)
+
+
 def test_a_model_made_outside_the_scope():
     """It predicts as outside, with plain ops on the IPU. TensorFlow fuses them on the CPU alone: last digits differ."""
     model = compiled(sequential())

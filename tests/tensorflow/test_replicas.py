@@ -484,6 +484,7 @@ def test_too_few_ipus_for_whole_replicas(monkeypatch):
         (lambda: all_to_all_op.all_to_all(tf.ones([2]), 0, 1, 2), ValueError, "concat_dimension=1.* no such axis"),
         (lambda: all_to_all_op.all_to_all(tf.ones([2]), 0, 0, 0), ValueError, "replication_factor=0"),
         (lambda: all_to_all_op.all_gather(tf.ones([2]), 0), ValueError, "replication_factor=0"),
+        (lambda: all_to_all_op.all_gather(tf.ones([2]), 1.5), TypeError, "replication_factor of all_gather .* not 1.5"),
         (lambda: reduce_scatter_op.reduce_scatter(tf.ones([2]), 0), ValueError, "replication_factor=0"),
         (lambda: cross_replica_ops.cross_replica_mean(tf.ones([2], tf.int32)), TypeError, "floating-point.*int32"),
         (lambda: cross_replica_ops.cross_replica_sum(tf.ones([3]), 0), ValueError, "positive"),

@@ -84,6 +84,11 @@ def _check_tiles(config: Any) -> None:
     group = config.norms.experimental.distributed_batch_norm_replica_group_size
     if tiles.num_io_tiles < 0:
         raise ValueError(f"io_tiles.num_io_tiles is {tiles.num_io_tiles}: it is a number of tiles, from 0 on.")
+    if not 0 <= tiles.available_memory_proportion <= 1:
+        raise ValueError(
+            f"io_tiles.available_memory_proportion is {tiles.available_memory_proportion}: it is a share of the I/O "
+            "tiles' memory, from 0 to 1."
+        )
     if tiles.place_ops_on_io_tiles and tiles.num_io_tiles == 0:
         raise ValueError(
             "Cannot place ops on I/O tiles when io_tiles.num_io_tiles is 0. Set it above 0, or "

@@ -93,6 +93,8 @@ class IPUDataHandler:
         self._initial_epoch, self._epochs = initial_epoch, epochs
         self._steps_per_epoch = steps_per_epoch
         self._steps_per_execution = 1 if steps_per_execution is None else int(steps_per_execution)
+        if self._steps_per_execution < 1:
+            raise ValueError(f"steps_per_execution is {self._steps_per_execution}. Give compile a positive number.")
         self._batch_size = batch_size
         kind = adapters.select_data_adapter(x, y)
         if issubclass(kind, adapters.GeneratorDataAdapter):

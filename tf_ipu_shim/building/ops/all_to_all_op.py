@@ -8,6 +8,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops, gen_array_ops
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.ops import cross_replica_ops, replication_ops
 from tf_ipu_shim.lowering import vocabulary
 
@@ -93,12 +94,13 @@ def check_replicas(what: str, replication_factor: int) -> None:
         replication_factor: the number it was given.
 
     Raises:
+        TypeError: it is no integer.
         ValueError: it is below 1.
 
     Example:
         >>> check_replicas("all_gather", 2)
     """
-    if replication_factor < 1:
+    if check_integer(f"replication_factor of {what}", replication_factor) < 1:
         raise ValueError(
             f"{what}(replication_factor={replication_factor}): expected the number of replicas, 1 or more."
         )
