@@ -22,6 +22,7 @@ FIRST_WITH_KERAS_3 = (2, 16)
 TRIAL = """
 import numpy as np, tensorflow as tf
 from tensorflow.python import ipu
+from tf_ipu_shim import memory_report
 from tf_ipu_shim.plugin import build
 assert "site-packages" in build.__file__, build.__file__
 config = ipu.config.IPUConfig()
@@ -32,6 +33,9 @@ with ipu.ipu_strategy.IPUStrategyV1().scope():
     model.compile("sgd", "mse", steps_per_execution=2)
     model.fit(np.ones([8, 3], "f"), 3 * np.ones([8, 1], "f"), batch_size=2, verbose=0)
     assert np.array_equal(model.predict(np.ones([4, 3], "f"), batch_size=2, verbose=0), 3 * np.ones([4, 1]))
+(device,) = memory_report().to_dict()["devices"]
+programs = device["modelled"]["programs"]
+assert [(program["name"], program["coarse"]) for program in programs] == [("train", {}), ("predict", {})], programs
 print(build.found())
 """
 
