@@ -85,8 +85,9 @@ class CompilerIr:
             # TensorFlow would look for a variable behind it, where there is none, and end the process.
             raise NoProgramError("it takes a handle of what is not known before it runs")
         functions = function_pb2.FunctionDefLibrary(function=library).SerializeToString()
-        if len(functions) >= _LARGE:
-            getattr(_state, "begin", _nothing)()
+        begin = getattr(_state, "begin", None)
+        if begin is not None and len(functions) >= _LARGE:
+            begin()
         numbers = itertools.chain.from_iterable(map(_numbers, arguments))
         with self._lock:
             if self._asked == _ASKED_OF_A_CONTEXT:
@@ -118,10 +119,6 @@ def beside(begin: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         del _state.begin
-
-
-def _nothing() -> None:
-    pass
 
 
 _state = threading.local()

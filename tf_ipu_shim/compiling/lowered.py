@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import NamedTuple
 
@@ -169,7 +170,7 @@ class _Lowering:
         """Plans its memory and settles how it runs."""
         with Beside(lambda: self._kernels(program, on_one_thread=False)) as kernels:
             # Nearly all programs that are large enough for that run by kernels, and none of them is short.
-            with beside(kernels.begin if self._asked.way != XLA else _nothing):
+            with beside(kernels.begin) if self._asked.way != XLA else contextlib.nullcontext():
                 plan, work, details = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
                 )
@@ -253,7 +254,3 @@ class _Lowering:
             launches = runs = planned if self._asked.way == AUTO else self._lower(chunks=True)
         launches.result_shapes = runs.result_shapes = planned.result_shapes
         return launches, runs, execution
-
-
-def _nothing() -> None:
-    pass
