@@ -137,7 +137,6 @@ class PipelineArguments:
             raise ValueError("batch_serialization_iterations != 1 is only supported when reduction_method is SUM.")
         if iterations < 1:
             raise ValueError(f"batch_serialization_iterations must be at least 1, not {iterations}.")
-        self.batch_serialization_iterations = iterations = int(iterations)
         self._check_count_of_parts()
         if self.schedule is None:
             self.schedule = PipelineSchedule.Sequential if iterations > 1 else PipelineSchedule.Grouped
