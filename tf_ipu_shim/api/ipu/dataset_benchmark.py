@@ -19,7 +19,7 @@ from tensorflow.python.ops import (
 )
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.configuration.arguments import note_arguments
 

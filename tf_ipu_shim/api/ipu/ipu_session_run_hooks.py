@@ -10,7 +10,7 @@ from tensorflow.python.framework import tensor_util
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.training import basic_session_run_hooks, session_run_hook
 
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 from tf_ipu_shim.configuration.argument_order import argument_order
 

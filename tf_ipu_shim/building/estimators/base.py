@@ -18,12 +18,12 @@ from tensorflow_estimator.python.estimator import model_fn as stock_specs
 from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.estimators import workers
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 from tf_ipu_shim.building.estimators.run_config import RunConfig
 from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec
 from tf_ipu_shim.building.estimators.step_hooks import StepRestorer, StopAtStep
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
 from tf_ipu_shim.building.utilities import compile_summaries
 from tf_ipu_shim.configuration import system
 from tf_ipu_shim.configuration.tree import IPUConfig

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tensorflow_estimator.python.estimator import run_config
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.configuration import translate
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.tree import IPUConfig

@@ -14,6 +14,7 @@ from tensorflow.python.framework import dtypes, errors_impl, none_tensor, tensor
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.building.counts import check_integer
 
 _DEEPEST_PREFETCH = 255
 _DEEPER_PREFETCH = (2, 6)  # the SDK from which elements are 3 ahead
@@ -104,28 +105,6 @@ def prefetch_depth(value: int | None) -> int:
     if value > _DEEPEST_PREFETCH:
         raise ValueError(f"prefetch_depth must be less than 256, but {value} was given.")
     return value
-
-
-def check_integer(name: str, value: Any) -> int:
-    """Refuses numbers that count nothing.
-
-    Args:
-        name: of the argument.
-        value: of any type.
-
-    Returns:
-        Python's integer, where scripts give NumPy's.
-
-    Raises:
-        TypeError: it is no integer.
-
-    Example:
-        >>> check_integer("buffer_depth", np.int64(3))
-        3
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, not {value!r}.")
-    return int(value)
 
 
 def element_structure(dataset: Any) -> Any:

@@ -11,6 +11,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building import switches, tracing
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.machine import flags
@@ -91,7 +92,7 @@ class IPUOutfeedQueue(feed_names.Uncopied):
                 "Expected `outfeed_mode` value to be of `ipu_outfeed_queue.IPUOutfeedMode` type, not "
                 f"{outfeed_mode!r}. Use IPUOutfeedMode.ALL or IPUOutfeedMode.LAST."
             )
-        buffer_depth = feed_arguments.check_integer("buffer_depth", buffer_depth)
+        buffer_depth = check_integer("buffer_depth", buffer_depth)
         if buffer_depth <= 0:
             raise ValueError(f"Outfeed buffer depth cannot be less than one, but {buffer_depth} was given.")
         switches.check("optimise_latency", optimise_latency)

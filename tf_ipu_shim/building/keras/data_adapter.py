@@ -17,7 +17,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, sdk
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager
 from tf_ipu_shim.configuration.arguments import note_arguments
 

@@ -10,7 +10,7 @@ from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, patches
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.keras import layer_construction
 from tf_ipu_shim.building.keras.layer_construction import ATTRIBUTE
 

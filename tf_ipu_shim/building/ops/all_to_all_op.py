@@ -8,7 +8,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops, gen_array_ops
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.ops import cross_replica_ops, replication_ops
 from tf_ipu_shim.lowering import vocabulary
 

@@ -9,7 +9,7 @@ from tensorflow.python.ops import array_ops, math_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building.feeds import feed_arguments
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.lowering import vocabulary
 
@@ -95,7 +95,7 @@ def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:
 def _checked(size: int | None) -> int:
     if size is None:
         return 0
-    size = feed_arguments.check_integer("replica_group_size", size)
+    size = check_integer("replica_group_size", size)
     if size < 1:
         raise ValueError(f"replica_group_size must be a positive number of replicas, not {size}.")
     return size

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.feeds import feed_arguments
+from tf_ipu_shim.building.counts import check_integer
 
 
 def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, what: str) -> int:
@@ -39,7 +39,7 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
         )
     if channels is None:
         raise ValueError(f"{what} has undefined channel dimension: axis {channels_axis} must be known.")
-    groups = feed_arguments.check_integer("groups", groups)
+    groups = check_integer("groups", groups)
     if not 1 <= groups <= channels:
         raise ValueError(f"Invalid groups {groups} for {channels} channels.")
     if channels % groups != 0:

@@ -11,7 +11,7 @@ import tensorflow.compat.v2 as tf
 from tensorflow.python.ops import gen_resource_variable_ops
 
 from tf_ipu_shim.building import host_ops
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.lowering import synthetic
 from tf_ipu_shim.machine import flags

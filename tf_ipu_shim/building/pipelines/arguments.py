@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tf_ipu_shim.building import loop_counts, switches
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod

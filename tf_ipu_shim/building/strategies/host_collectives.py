@@ -17,7 +17,7 @@ from tensorflow.python.framework import dtypes, ops, tensor_shape
 from tensorflow.python.ops import array_ops, custom_gradient, math_ops, script_ops
 
 from tf_ipu_shim.building import scopes, tracing
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.runtime import collectives, job

@@ -13,7 +13,7 @@ from tensorflow.python.framework import dtypes, errors_impl, ops, tensor_spec
 from tensorflow.python.ops import script_ops
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building.feeds.feed_arguments import check_integer
+from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.utilities.tensor_files import TensorFileWriter, TensorInfo, check_filename
 from tf_ipu_shim.configuration.arguments import note_arguments
