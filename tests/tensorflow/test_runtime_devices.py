@@ -360,6 +360,15 @@ def test_the_ipu_model_needs_no_ipu(monkeypatch):
         assert device.physical_ipus == (0, 1, 2, 3)
 
 
+@pytest.mark.parametrize("tiles, io_tiles", [(8, 8), (8, 32), (None, 1472)])
+def test_io_tiles_leave_tiles_that_compute(monkeypatch, tiles, io_tiles):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
+    asked = {} if tiles is None else {"ipu_model__tiles_per_ipu": tiles}
+    with pytest.raises(ValueError, match=rf"num_io_tiles is {io_tiles}, .* has {tiles or 1472} tiles: none is left"):
+        configured(auto_select_ipus=1, io_tiles__num_io_tiles=io_tiles, **asked)
+    configured(auto_select_ipus=1, io_tiles__num_io_tiles=(tiles or 1472) - 1, **asked)
+
+
 def test_engine_options(monkeypatch):
     configured(compilation_poplar_options={"debug.allowOutOfMemory": "true", "opt.enableInlining": "false"})
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"opt.enableInlining": "true"}')

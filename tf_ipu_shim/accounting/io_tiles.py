@@ -35,7 +35,7 @@ class IoTiles:
             chip: of all IPUs.
         """
         sizes: dict[int, int] = {}
-        for ipu, size in feeds if 0 < self.count < chip.tiles else ():
+        for ipu, size in feeds if self.count else ():
             sizes[ipu] = sizes.get(ipu, 0) + size
         limit = self.proportion * self.count * chip.bytes_per_tile
         return frozenset(ipu for ipu, size in sizes.items() if size <= limit)

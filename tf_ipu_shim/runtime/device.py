@@ -36,7 +36,7 @@ class IpuDevice:
         on_model: whether it is an IPU model, which needs no IPU to attach to.
 
     Raises:
-        ValueError: if the options name a chip that there is none of, or too many tiles.
+        ValueError: if the options name a chip that there is none of, too many tiles, or no tiles but I/O tiles.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class IpuDevice:
         if study.active():
             self.connection = PRE_COMPILE
         self.chip = _chip(system.chip, options, self.connection)
+        _check_io_tiles(options, self.chip)
         self._system = system
         self._candidates = candidates
         self._attachment: Attachment | None = None
@@ -245,3 +246,11 @@ def _chip(system_chip: Chip, options: Any, connection: int) -> Chip:
     return ipu_model.chip_for(
         system_chip, in_force, version=model.ipu_model_version, tiles_per_ipu=int(model.tiles_per_ipu)
     )
+
+
+def _check_io_tiles(options: Any, chip: Chip) -> None:
+    if options.num_io_tiles >= chip.tiles:
+        raise ValueError(
+            f"io_tiles.num_io_tiles is {options.num_io_tiles}, and an IPU of this device has {chip.tiles} tiles: none "
+            "is left that computes. Set it below that, or give the IPU Model more tiles (ipu_model.tiles_per_ipu)."
+        )
