@@ -131,18 +131,21 @@ coverage: $(BIN)/.ready
 options: $(BIN)/.ready
 	$(BIN)/python tools/generate_options.py
 
+# For ARM there is no tensorflow-cpu.
+TENSORFLOW := $(if $(filter x86_64,$(shell uname -m)),tensorflow-cpu,tensorflow)
+
 # An editable install writes into the tree.
 IN_TURN := flock Makefile
 $(BIN)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv .venv
-	$(BIN)/python $(PIP) install tensorflow-cpu==2.15.1 -r tests/requirements.txt
+	$(BIN)/python $(PIP) install $(TENSORFLOW)==2.15.1 -r tests/requirements.txt
 	$(IN_TURN) $(BIN)/python $(PIP) install -e .
 	$(BIN)/python -m tf_ipu_shim.plugin.build
 	touch $@
 
 $(BIN_221)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_backend.py
 	$(PYTHON) -m venv $(BIN_221:/bin=)
-	$(BIN_221)/python $(PIP) install tensorflow-cpu==2.21.0 -r tests/requirements.txt
+	$(BIN_221)/python $(PIP) install $(TENSORFLOW)==2.21.0 -r tests/requirements.txt
 	$(IN_TURN) $(BIN_221)/python $(PIP) install --no-deps tf_keras==2.21.0 -e .
 	$(BIN_221)/python -m tf_ipu_shim.plugin.build
 	touch $@

@@ -58,10 +58,10 @@ def _in_own_process(name: str, quick: bool) -> list[Result]:
 
 
 def _document(found: dict[str, list[Result]], quick: bool) -> dict[str, Any]:
-    from importlib import metadata
+    from tf_ipu_shim.cli import doctor
 
     return {
-        "tensorflow": metadata.version("tensorflow-cpu"),
+        "tensorflow": ", ".join(sorted(set(doctor.installed_tensorflows().values()))),
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "quick": quick,

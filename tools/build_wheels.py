@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PREBUILT = ROOT / "tf_ipu_shim" / "plugin" / "prebuilt"
+TENSORFLOW = "tensorflow-cpu" if platform.machine() == "x86_64" else "tensorflow"  # there is no -cpu for ARM
 FIRST_WITH_KERAS_3 = (2, 16)
 TRIAL = """
 import numpy as np, tensorflow as tf
@@ -77,7 +79,7 @@ def environment(python: str, directory: pathlib.Path, version: str) -> pathlib.P
     subprocess.run([python, "-m", "venv", str(directory)], check=True)
     made = directory / "bin" / "python"
     pip = ("-m", "pip", "--disable-pip-version-check", "-q", "install")
-    run(made, *pip, f"tensorflow-cpu=={version}")
+    run(made, *pip, f"{TENSORFLOW}=={version}")
     major, minor, _ = (int(part) for part in version.split("."))
     if (major, minor) >= FIRST_WITH_KERAS_3:
         run(made, *pip, "--no-deps", f"tf_keras=={major}.{minor}.*")

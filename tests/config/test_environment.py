@@ -6,6 +6,7 @@ import pathlib
 import re
 
 import pytest
+from packaging.requirements import Requirement
 
 from tf_ipu_shim import cli
 from tf_ipu_shim.cli import doctor, env
@@ -83,12 +84,32 @@ def test_doctor_knows_what_the_package_promises():
 
 
 @pytest.mark.parametrize(
+    ("machine", "version", "package", "newest"),
+    [
+        ("x86_64", "3.11", "tensorflow-cpu", "2.15.1"),
+        ("aarch64", "3.11", "tensorflow", "2.15.1"),
+        ("x86_64", "3.13", "tensorflow", "2.21.0"),
+        ("aarch64", "3.13", "tensorflow", "2.21.0"),
+    ],
+)
+def test_one_tensorflow_is_asked_for(machine, version, package, newest):
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    lines = [line for line in setup["options"]["install_requires"].splitlines() if line and line[0] != "#"]
+    system = {"platform_machine": machine, "python_version": version}
+    asked = [asked for asked in map(Requirement, lines) if asked.marker is None or asked.marker.evaluate(system)]
+    (tensorflow,) = (asked for asked in asked if asked.name in ("tensorflow", "tensorflow-cpu"))
+    assert tensorflow.name == package and newest in tensorflow.specifier
+
+
+@pytest.mark.parametrize(
     ("installed", "state"),
     [
         ({}, doctor.PROBLEM),
         ({"tensorflow-cpu": "2.14.1"}, doctor.PROBLEM),
         ({"tensorflow-cpu": "2.15.1"}, doctor.OK),
         ({"tensorflow": "2.21.0rc1"}, doctor.OK),
+        ({"tensorflow": "2.15.1", "tensorflow-cpu-aws": "2.15.1"}, doctor.OK),
         ({"tensorflow": "2.22.0"}, doctor.PROBLEM),
         ({"tensorflow": "2.21.0", "tensorflow-cpu": "2.21.0"}, doctor.NOTE),
         ({"tensorflow": "2.21.0", "tensorflow-cpu": "2.20.0"}, doctor.PROBLEM),

@@ -152,6 +152,12 @@ def test_no_compiler(source, tmp_path, monkeypatch):
         built(source)
 
 
+def test_other_systems_are_told_of_containers(source, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    with pytest.raises(errors.PluginError, match="this is Darwin. Run scripts in a Linux container"):
+        built(source)
+
+
 def test_no_compiler_is_needed_once_built(source, tmp_path, monkeypatch):
     library = built(source)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))

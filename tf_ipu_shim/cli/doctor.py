@@ -18,12 +18,16 @@ import tf_ipu_shim
 from tf_ipu_shim import errors, keras2
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.machine import attach, engine_options, flags, listing, systems
-from tf_ipu_shim.plugin import cache, compiler
+from tf_ipu_shim.plugin import build, cache, compiler
 
 PYTHONS = ((3, 10), (3, 13))
 """The first and the last Python that setup.cfg promises."""
 TENSORFLOWS = ((2, 15, 1), (2, 22))
 """The first TensorFlow that is supported, and the first one again that is not."""
+TENSORFLOW_PACKAGE = "tensorflow-cpu" if platform.machine() == "x86_64" else "tensorflow"
+"""The package that brings TensorFlow for CPUs; there is no `tensorflow-cpu` for ARM."""
+ONLY_FILES = "tensorflow-cpu-aws"
+"""What `tensorflow` 2.15 for ARM takes its files from."""
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 
 # In a process of its own: a TensorFlow made for other processors ends the process that imports it.
@@ -110,13 +114,14 @@ def python(version: tuple[int, ...]) -> Check:
         version: such as `(3, 11)`.
     """
     first, last = (".".join(map(str, bound)) for bound in PYTHONS)
-    fits = PYTHONS[0] <= version[:2] <= PYTHONS[1] and sys.platform == "linux" and bool(platform.libc_ver()[0])
+    fits = PYTHONS[0] <= version[:2] <= PYTHONS[1]
+    runs = sys.platform == "linux" and bool(platform.libc_ver()[0])
     return Check(
         name="Python",
-        state=OK if fits else PROBLEM,
+        state=OK if fits and runs else PROBLEM,
         found=f"{'.'.join(map(str, version[:2]))} on {sys.platform} {platform.machine()}, {sys.executable}",
         expected=f"Python {first} to {last} on Linux with glibc",
-        cure="" if fits else "make an environment with Python 3.11: TensorFlow 2.15 is made for it",
+        cure=build.not_linux() or ("" if fits else "make an environment with Python 3.11: TensorFlow 2.15 is for it"),
     )
 
 
@@ -161,11 +166,11 @@ def tensorflow(installed: dict[str, str]) -> Check:
     found = ", ".join(f"{name} {version}" for name, version in installed.items()) or "none"
     state, cure = OK, ""
     if not installed or any(not TENSORFLOWS[0] <= _numbers(version) < TENSORFLOWS[1] for version in installed.values()):
-        state, cure = PROBLEM, f"pip install tensorflow-cpu=={fitting}"
+        state, cure = PROBLEM, f"pip install {TENSORFLOW_PACKAGE}=={fitting}"
     elif len(set(installed.values())) > 1:
         state = PROBLEM
-        cure = f"pip uninstall -y {' '.join(installed)}; pip install tensorflow-cpu=={fitting}"
-    elif len(installed) > 1:
+        cure = f"pip uninstall -y {' '.join(installed)}; pip install {TENSORFLOW_PACKAGE}=={fitting}"
+    elif len(installed.keys() - {ONLY_FILES}) > 1:
         state, cure = NOTE, "nothing while both have one version: they share their files"
     expected = f"one package, {first} <= version < {end}"
     return Check(name="TensorFlow", state=state, found=found, expected=expected, cure=cure)

@@ -93,6 +93,8 @@ def ensure_built(
 def _found_or_built(
     files: Sequence[pathlib.Path], tensorflow: TensorFlowBuild, directory: pathlib.Path | None, rebuild: bool
 ) -> pathlib.Path:
+    if reason := not_linux():
+        raise errors.PluginError(f"The IPU plugin cannot be built here: {reason}.")
     command = compiler.find()
     if not rebuild:
         found = _found(tensorflow, files, command)
@@ -107,6 +109,21 @@ def _found_or_built(
     with cache.lock(directory, name, lambda: _say("Waiting for another process to build the IPU plugin ...\n")):
         found = None if rebuild else cache.find(name)  # Another process may have built it while this one waited.
         return found or _build(files, tensorflow, command, directory / name)
+
+
+def not_linux() -> str:
+    """What to do where the system is no Linux with glibc; empty on one.
+
+    Example:
+        >>> not_linux()
+        ''
+    """
+    if platform.system() == "Linux" and platform.libc_ver()[0]:
+        return ""
+    return (
+        f"it is made for TensorFlow on Linux with glibc, and this is {platform.system()}. Run scripts in a Linux "
+        "container, on x86-64 or ARM: `docker build -t tf_ipu_shim .` in a checkout of tf_ipu_shim"
+    )
 
 
 def found() -> pathlib.Path | None:
