@@ -1,5 +1,7 @@
 """How an uncaught error is shown: the script's lines, then what is wrong, where and what to do, once and last."""
 
+import importlib.util
+import os
 import re
 
 import pytest
@@ -47,6 +49,24 @@ def test_an_error_of_a_session_is_said_once_and_last(python):
     assert len(shown.splitlines()) <= 9
     full = traceback_of(python(script, environment={"TF_IPU_SHIM_TRACEBACK": "full"}))
     assert "Original stack trace" in full and len(FRAME.findall(full)) > 5
+
+
+def test_packages_beside_scripts_are_no_scripts(python):
+    """As `pip install --target` leaves them, and in other places than this environment's `pip install --user`."""
+    beside = python.directory / "packages"
+    beside.mkdir()
+    for name in ("tensorflow", "keras", "tf_keras", "tensorflow_estimator"):
+        spec = importlib.util.find_spec(name)
+        if spec is not None:
+            (beside / name).symlink_to(spec.submodule_search_locations[0])
+    script = python.script(IN_SESSION)
+    checked = script.read_text().replace(
+        "with tf.Session", f"assert tf.__file__.startswith({str(beside)!r})\nwith tf.Session"
+    )
+    script.write_text(checked)
+    shown = traceback_of(python(script, environment={"PYTHONPATH": f"{beside}:{os.environ.get('PYTHONPATH', '')}"}))
+    assert FRAME.findall(shown) == [(str(script), "16")]
+    assert f"made at {script}:8, in model" in shown
 
 
 IN_DATASET = (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
+import site
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -11,19 +13,30 @@ from typing import Any
 
 _OWN = str(pathlib.Path(__file__).resolve().parents[1])
 _STANDARD = (sysconfig.get_path("stdlib"), "<frozen ")
-_PACKAGES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
-# Files whose frames say nothing to a script's user: TensorFlow's, Keras' and ours.
-HIDDEN = (
-    _OWN + os.sep,
-    *(
-        os.path.join(directory, name) + os.sep
-        for directory in _PACKAGES
-        for name in ("tensorflow", "tensorflow_estimator", "keras", "tf_keras")
-    ),
+# Directories of packages alone: of this environment, of what it builds on, of the user (`pip install --user`).
+_PACKAGES = tuple(
+    {
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("platlib"),
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+        *(entry for entry in sys.path if os.path.basename(entry) in ("site-packages", "dist-packages")),
+    }
 )
 # Packages that TensorFlow and Keras call, and that call TensorFlow, so that their frames are between the script and it.
 _CALLED = ("numpy", "h5py")
 _GENERATED = "__autograph_generated_file"
+
+
+def _directories(*names: str) -> tuple[str, ...]:
+    """Those of packages, each with a separator behind it; `pip install --target` puts them beside scripts."""
+    specs = (importlib.util.find_spec(name) for name in names)
+    return tuple(place + os.sep for spec in specs if spec for place in spec.submodule_search_locations or ())
+
+
+# Files whose frames say nothing to a script's user: TensorFlow's, Keras' and ours.
+HIDDEN = (_OWN + os.sep, *_directories("tensorflow", "tensorflow_estimator", "keras", "tf_keras"))
+_CALLED_FILES = _directories(*_CALLED)
 
 
 def is_users(file: str) -> bool:
@@ -38,7 +51,7 @@ def is_users(file: str) -> bool:
     """
     if is_generated(file):
         return False
-    return not file.startswith((_OWN, *_STANDARD, *_PACKAGES))
+    return not file.startswith((_OWN, *_STANDARD, *_PACKAGES, *HIDDEN, *_CALLED_FILES))
 
 
 def is_of_python(file: str) -> bool:
@@ -66,7 +79,7 @@ def is_called(file: str) -> bool:
     """
     if not os.path.isabs(file):
         return file.startswith(tuple(f"{name}/" for name in _CALLED)) and file.endswith(".pyx")
-    return file.startswith(tuple(os.path.join(one, name) + os.sep for one in _PACKAGES for name in _CALLED))
+    return file.startswith(_CALLED_FILES)
 
 
 def is_generated(file: str) -> bool:
