@@ -52,8 +52,17 @@ def named() -> bool:
 def current() -> SdkVersion:
     """The emulated SDK release: ``TF_IPU_SHIM_SDK`` as it is now, else 3.4.
 
+    Raises:
+        ValueError: as `parse`.
+
     Example:
         >>> str(current())
         '3.4'
     """
-    return parse(os.environ.get(ENVIRONMENT_VARIABLE) or f"{NEWEST[0]}.{NEWEST[1]}")
+    text = os.environ.get(ENVIRONMENT_VARIABLE)
+    if not text:
+        return SdkVersion(*NEWEST)
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{ENVIRONMENT_VARIABLE}: {error}") from None

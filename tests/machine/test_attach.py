@@ -318,6 +318,19 @@ class TestDirectory:
         with pytest.raises(attach.LockDirectoryError, match="cannot be used.*Set TF_IPU_SHIM_LOCK_DIR to a directory"):
             attach.attach(SYSTEM, device(0))
 
+    def test_the_reason_is_said_once(self, monkeypatch, tmp_path):
+        there = tmp_path / "there"
+        there.mkdir()
+        monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "link"))
+        (tmp_path / "link").mkdir()
+        (tmp_path / "link" / SYSTEM.name).symlink_to(there)
+        with pytest.raises(attach.LockDirectoryError) as raised:
+            attach.attach(SYSTEM, device(0))
+        folder = tmp_path / "link" / SYSTEM.name
+        expected = f"lock files in {folder}, which cannot be used: it is a symbolic link, which is not followed. Set "
+        assert expected in str(raised.value)
+        assert str(raised.value).count("[Errno") == 1
+
     def test_no_permission(self, monkeypatch):
         def refuse(*_args, **_kwargs):
             raise PermissionError(13, "Permission denied")

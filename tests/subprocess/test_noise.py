@@ -43,6 +43,13 @@ def test_lines_of_the_driver_and_of_tensorflow(python, options, driver, tensorfl
         assert [line for line in lines[:-1] if "/plugin/poplar/" not in line] == []
 
 
+def test_advice_of_keras_about_gpus(python):
+    text = "from tensorflow import keras\nfrom tensorflow.python import ipu\nimport tensorflow as tf\n"
+    text += "keras.mixed_precision.set_global_policy('mixed_float16')\ntf.get_logger().warning('the script\\'s')\n"
+    process = python("-m", "tf_ipu_shim", python.script(text), environment={"TF_CPP_MIN_LOG_LEVEL": None})
+    assert (process.returncode, process.stderr) == (0, "WARNING:tensorflow:the script's\n")
+
+
 def test_lines_that_tensorflow_writes_while_it_is_imported(python):
     """Past Python, before it looks at the level; what else is written there is shown at once, whatever happens then."""
     first = "I0000 00:00:1795398485.695074   17938 port.cc:153] oneDNN custom operations are on."

@@ -91,6 +91,7 @@ def test_options_reach_the_environment(python, spelling):
         (["--memory-json", "nowhere/m.json", __file__], "--memory-json: there is no directory 'nowhere'"),
         (["--baseline", "nowhere.json", __file__], "--baseline: there is no file 'nowhere.json'; --write-base"),
         (["--memory-svg", "empty", __file__], "--memory-svg: 'empty' is a directory"),
+        (["--profile", f"{__file__}/profiles", __file__], "test_runner.py' is no directory"),
     ],
 )
 def test_wrong_command_line(arguments, message, capsys, tmp_path, monkeypatch):
@@ -103,6 +104,26 @@ def test_wrong_command_line(arguments, message, capsys, tmp_path, monkeypatch):
     assert status_of_command(["run", *arguments]) == 2
     # The same words but for the name of the program, which may break lines of the usage elsewhere.
     assert said.splitlines()[-1].partition(": ")[2] == capsys.readouterr().err.splitlines()[-1].partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("variable", "message"),
+    [
+        ("TF_IPU_SHIM_SDK", "TF_IPU_SHIM_SDK: SDK version 'abacus' is not of the form"),
+        ("TF_IPU_SHIM_SYSTEM", "There is no simulated system 'abacus'"),
+        ("TF_IPU_SHIM_EXECUTION", "TF_IPU_SHIM_EXECUTION is 'abacus'. It has to be 'auto'"),
+        ("TF_IPU_SHIM_MEMORY", "TF_IPU_SHIM_MEMORY is 'abacus'. It has to be 'on', 'off'"),
+        ("TF_IPU_SHIM_ERA", "TF_IPU_SHIM_ERA is 'abacus'. It is 'graphcore', the default"),
+        ("TF_IPU_SHIM_KERAS_OPTIMIZERS", "TF_IPU_SHIM_KERAS_OPTIMIZERS is 'abacus'. It is 'legacy'"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_said_before_the_script(variable, message, capsys, monkeypatch, tmp_path):
+    (tmp_path / "script.py").write_text("print('ran')")
+    monkeypatch.setenv(variable, "abacus")
+    assert runner.main([str(tmp_path / "script.py")]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, len(shown.err.splitlines())) == ("", 1)
+    assert shown.err.startswith(f"python -m tf_ipu_shim: {message}")
 
 
 def status_of_command(words):

@@ -161,6 +161,59 @@ def test_frames_between_the_script_and_the_package_are_not_shown(python):
     assert "ipu_scope takes a device such as '/device:IPU:0', and was given 'IPU0'" in shown.splitlines()[-1]
 
 
+IN_AN_OP_OF_OURS = """
+import tensorflow as tf
+from tensorflow.python import ipu
+outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+@tf.function(jit_compile=True)
+def send(x):
+    outfeed.enqueue(x)
+
+with ipu.ipu_strategy.IPUStrategy().scope():
+    tf.distribute.get_strategy().run(send, [tf.ones([2])])
+    tf.distribute.get_strategy().run(send, [tf.ones([2], tf.int32)])
+outfeed.dequeue()
+"""
+
+
+def test_frames_of_the_plugins_ops_are_not_shown(python):
+    script = python.script(IN_AN_OP_OF_OURS)
+    shown = traceback_of(python(script))
+    assert FRAME.findall(shown) == [(str(script), "13")]
+    assert "is dequeued as int32, and programs have sent float to it" in shown
+    assert shown.rstrip().endswith("give each an IPUOutfeedQueue of its own.")
+
+
+def test_frames_of_a_script_without_a_file_are_shown(python):
+    """TensorFlow makes ops in code without a file, too."""
+    text = "import tensorflow as tf\nfrom tensorflow.python import ipu\n@tf.function(autograph=False)\ndef f(x):\n"
+    process = python("-c", f"{text}    return tf.matmul(x, tf.ones([3, 4]))\nf(tf.ones([2, 2]))")
+    assert FRAME.findall(traceback_of(process)) == [("<string>", "6"), ("<string>", "5")]
+
+
+STOPPED = """
+import os, signal, sys
+import tensorflow as tf
+from tensorflow.python import ipu
+def stop():
+    os.kill(os.getpid(), signal.SIGINT)
+    tf.numpy_function(lambda: 0, [], tf.int64)
+stop()
+"""
+
+
+def test_ctrl_c_shows_the_script_s_lines_alone(python):
+    """Not those of the command that runs it, which has a file of its own beside Python's."""
+    script = python.script(STOPPED)
+    command = python.script("import sys\nfrom tf_ipu_shim.cli import main\nsys.exit(main())\n", "tf-ipu")
+    process = python(command, "run", script)
+    assert process.returncode == -2, process.stderr
+    shown = process.stderr[process.stderr.index("Traceback") :]
+    assert {file for file, _ in FRAME.findall(shown)} == {str(script)}
+    assert shown.endswith("\nKeyboardInterrupt\n")
+
+
 def test_an_error_of_the_scripts_own_is_pythons(python):
     text = "{}\ntry:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('mine') from error\n"
     script = python.script(text.format("import sys"))
@@ -449,6 +502,7 @@ COLOCATED = (
 ABSENT = (
     "Cannot assign a device for operation a: a was explicitly assigned to /device:IPU:3 but available devices are [ ]"
 )
+GROWS = "'y' has shape (2,) before the loop, but shape (4,) after one iteration. Use set_loop_options for invariants"
 NO_ATTRIBUTE = "'Sequential' object has no attribute '{}'"
 NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This error may indicate that you called NumPy"
 
@@ -470,10 +524,11 @@ NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This err
         (AttributeError(NO_ATTRIBUTE.format("set_pipelining_options")), "`with strategy.scope(): model = ...`"),
         (AttributeError(NO_ATTRIBUTE.format("set_options")), None),
         (NotImplementedError(NO_ARRAY), "use TensorFlow's function in place of NumPy's"),
+        (ValueError(GROWS), "begin with a tensor of the largest size"),
     ],
     ids=[
         *("framework", "misspelt", "gradient", "reference", "resource", "colocated", "device", "other_device"),
-        *("outside_scope", "other_method", "array"),
+        *("outside_scope", "other_method", "array", "grows"),
     ],
 )
 def test_what_to_do_is_said_where_nobody_else_does(error, hint):

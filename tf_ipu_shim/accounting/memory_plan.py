@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +24,7 @@ from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.lowering.diagnostics import call_name, shown_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.machine import engine_options, memory_setting
 from tf_ipu_shim.machine.cycles import largest_call
 from tf_ipu_shim.machine.memory import CODE, Block, MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.runtime import plans, study
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 UserLine = Callable[[str, str], str | None]
 
-ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
 # Steps. What would save most takes 0.3 ms a step; BERT-Base's training has 10,700.
 _QUICKLY_PLANNED = 1000
 
@@ -56,16 +54,12 @@ class Details(NamedTuple):
 
 def enabled() -> bool:
     """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY` is `off`."""
-    return _asked() != "off"
+    return memory_setting.current() != memory_setting.OFF
 
 
 def with_library_calls() -> bool:
     """Whether reports tell temporaries inside library calls, and code: where `TF_IPU_SHIM_MEMORY` is `calls`."""
-    return _asked() == "calls"
-
-
-def _asked() -> str:
-    return os.environ.get(ENVIRONMENT_VARIABLE, "").lower()
+    return memory_setting.current() == memory_setting.CALLS
 
 
 def plan_memory(

@@ -238,7 +238,7 @@ def plugin(library: str | None, has_compiler: bool) -> Check:
         return Check(name="plugin", state=OK, found=library, expected=expected)
     if has_compiler:
         found = f"not built yet; {compiler.find().command[0]} builds it at first use"  # type: ignore[union-attr]
-        cure = "python -m tf_ipu_shim.plugin.build builds it now (15 to 60 s)"
+        cure = "python -m tf_ipu_shim.plugin.build builds it now (one to two minutes)"
         return Check(name="plugin", state=OK, found=found, expected=expected, cure=cure)
     found, cure = "not built, and no compiler", compiler.missing_message()
     return Check(name="plugin", state=PROBLEM, found=found, expected=expected, cure=cure)

@@ -18,6 +18,8 @@ _ALL, _ERRORS = "0", "2"
 # What TensorFlow 2 says of TensorFlow 1: the scripts that are run here were written for it.
 _DEPRECATED_LAYERS = r"`(tf|layer)\.[\w.]+` is deprecated"
 _DEPRECATED_NAMES = "From %s: "
+# What Keras says of `mixed_float16` where there is no GPU.
+_GPU_ADVICE = "Mixed precision compatibility check (mixed_float16): WARNING"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +50,10 @@ def reduce(options: argparse.Namespace) -> None:
 
 
 def _is_useful(record: logging.LogRecord) -> bool:
-    """Whether a record is not TensorFlow's advice to leave a deprecated name."""
-    return not (
-        record.levelno == logging.WARNING
-        and str(record.msg).startswith(_DEPRECATED_NAMES)
-        and "is deprecated and will be removed" in str(record.msg)
-    )
+    """Whether a record is neither TensorFlow's advice to leave a deprecated name nor Keras' to buy a GPU."""
+    said = str(record.msg)
+    if record.levelno != logging.WARNING:
+        return True
+    if said.startswith(_GPU_ADVICE):
+        return False
+    return not (said.startswith(_DEPRECATED_NAMES) and "is deprecated and will be removed" in said)

@@ -43,6 +43,8 @@ def problem(options: argparse.Namespace) -> str | None:
             engine_options.current()
         except ValueError as error:
             return str(error)
+        if reason := _not_a_place(pathlib.Path(options.profile)):
+            return f"--profile: {reason}"
     if options.baseline:
         try:
             baseline.read(options.baseline)
@@ -62,6 +64,14 @@ def problem(options: argparse.Namespace) -> str | None:
         if not os.access(file if os.path.exists(file) else folder, os.W_OK):
             return f"{option}: {file!r} cannot be written"
     return None
+
+
+def _not_a_place(folder: pathlib.Path) -> str | None:
+    """Why no files can be written into a directory, which is made when there are some; None where they can."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        return f"{str(there)!r} is no directory"
+    return None if os.access(there, os.W_OK | os.X_OK) else f"{str(there)!r} cannot be written to"
 
 
 def begin(options: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.cli import noise, report
 from tf_ipu_shim.cli.parser import Parser
+from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.machine import systems, ways
 from tf_ipu_shim.names import one_keras, stock_aliases
 from tf_ipu_shim.runtime import shown_errors
@@ -102,6 +103,10 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
         print(f"{options.program}: {wrong}", file=sys.stderr)
         return 2
     prepare(options)
+    wrong = _wrong_in_environment()
+    if wrong:
+        print(f"{options.program}: {wrong}", file=sys.stderr)
+        return 2
     report.begin(options)
     try:
         status = _run(options, failures if failures is not None else [])
@@ -166,6 +171,17 @@ def problem(options: argparse.Namespace) -> str | None:
         return f"can't open file {options.script!r}: there is no such file in {os.getcwd()}"
     except OSError as error:
         return f"can't open file {options.script!r}: {error.strerror}"
+
+
+def _wrong_in_environment() -> str | None:
+    """What is wrong with a variable that most scripts would come upon, later and in the middle of their work."""
+    for variable in environment.VARIABLES:
+        try:
+            if variable.check:
+                variable.check()
+        except (ValueError, NotImplementedError) as error:
+            return str(error)
+    return None
 
 
 def _has_module(name: str) -> bool:

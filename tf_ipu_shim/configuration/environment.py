@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.machine import systems, ways
+from tf_ipu_shim.machine import memory_setting, systems, ways
 from tf_ipu_shim.names import era
 from tf_ipu_shim.reports import settings
 
@@ -63,10 +63,11 @@ VARIABLES = (
         check=era.OPTIMIZERS.is_on,
     ),
     Variable(
-        name="TF_IPU_SHIM_MEMORY",
-        default="on",
+        name=memory_setting.ENVIRONMENT_VARIABLE,
+        default=memory_setting.ON,
         what="off: no memory figures, and nothing is refused for its memory; calls: reports have temporaries inside "
         "library calls, too",
+        check=memory_setting.current,
     ),
     Variable(
         name=settings.DIRECTORY_VARIABLE,

@@ -62,7 +62,7 @@ def unknown(name: str, known: list[str], variable: str) -> UnknownFlagError:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --{near[0]}?" if near else ""
     return UnknownFlagError(
-        f"{variable} holds the unknown flag --{name}.{hint} The known flags are: {', '.join(known)}."
+        f"{variable} holds the unknown flag --{name}.{hint} `tf-ipu env` lists the flags that there are."
     )
 
 

@@ -261,9 +261,11 @@ def _check_own(folder: pathlib.Path) -> None:
 
 
 def _unusable(folder: pathlib.Path, error: OSError) -> LockDirectoryError:
+    reason = error.strerror or str(error)
+    where = f" ({error.filename})" if error.filename and str(error.filename) != str(folder) else ""
     return LockDirectoryError(
         error.errno,
-        f"IPUs are shared between processes through lock files in {folder}, which cannot be used: {error}. Set "
+        f"IPUs are shared between processes through lock files in {folder}, which cannot be used: {reason}{where}. Set "
         f"{ENVIRONMENT_VARIABLE} to a directory that this process may write to.",
     )
 

@@ -78,6 +78,16 @@ def wanted() -> bool:
     return NAMES.is_on()
 
 
+def is_stock() -> bool:
+    """Whether the user has asked for TensorFlow and Keras as they are; of a value that is not known, `wanted` speaks.
+
+    Example:
+        >>> is_stock()
+        False
+    """
+    return os.environ.get(NAMES.variable) == "stock"
+
+
 def active() -> bool:
     """Whether names that stock scripts may look for in vain are served: this process uses `ipu`, or is the runner's.
 

@@ -18,7 +18,7 @@ CHOSEN = ("1", "true", "True")  # its values that choose Keras 2
 
 def choose() -> None:
     """Asks TensorFlow for Keras 2, if it is there and nobody has chosen."""
-    if ENVIRONMENT_VARIABLE not in os.environ and era.wanted() and is_apart():
+    if ENVIRONMENT_VARIABLE not in os.environ and not era.is_stock() and is_apart():
         os.environ[ENVIRONMENT_VARIABLE] = "1"
 
 

@@ -77,6 +77,11 @@ _MIXED_HINT = (
     ".\nA model is made, compiled and trained in the scope of one strategy: make one object for the whole script, and "
     "enter no other strategy's scope inside its own."
 )
+_GROWS = re.compile(r"^'.*' has shape .* before the loop, but shape .* after one iteration\.")
+_GROWS_HINT = (
+    "\nShape invariants do not help a program for IPUs, which is made for one shape: begin with a tensor of the "
+    "largest size, and write a part of it in each iteration."
+)
 _OTHER_FRAMEWORKS = frozenset({"popart", "popxl", "poptorch", "poplar"})
 _OTHER_FRAMEWORK_HINT = (
     "\n{name} is another part of Graphcore's SDK: tf_ipu_shim emulates its TensorFlow, and nothing else."
@@ -91,6 +96,7 @@ _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
     (BaseException, _NO_VALUE, _NO_VALUE_HINT),
     (BaseException, _NO_TABLE, _NO_TABLE_HINT),
     (BaseException, _NO_DEVICE, _NO_DEVICE_HINT),
+    (ValueError, _GROWS, _GROWS_HINT),
     (AttributeError, _NO_NUMPY, _NO_NUMPY_HINT),
     (AttributeError, _OF_EXTENSIONS, _OF_EXTENSIONS_HINT),
     (NotImplementedError, _NO_ARRAY, _NO_ARRAY_HINT),

@@ -23,6 +23,8 @@ _PACKAGES = tuple(
         *(entry for entry in sys.path if os.path.basename(entry) in ("site-packages", "dist-packages")),
     }
 )
+# Files of the command that runs a script.
+RUNNER = os.path.join(_OWN, "cli") + os.sep
 # Packages that TensorFlow and Keras call, and that call TensorFlow, so that their frames are between the script and it.
 _CALLED = ("numpy", "h5py")
 _GENERATED = "__autograph_generated_file"

@@ -15,7 +15,7 @@ import traceback
 import types
 from collections.abc import Iterator
 
-from tf_ipu_shim import patches
+from tf_ipu_shim import patches, plugin
 from tf_ipu_shim.runtime import error_hints, error_texts, script_files
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_TRACEBACK"
@@ -120,11 +120,14 @@ def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
 
     Nor those of NumPy and h5py, where TensorFlow or we are in it too.
     """
-    hides_called = any(frame.filename.startswith(script_files.HIDDEN) for frame in stack)
+    frames = list(stack)
+    runners = [index for index, frame in enumerate(frames) if frame.filename.startswith(script_files.RUNNER)]
+    frames = frames[runners[-1] if runners else 0 :]  # above is the command that has run the script
+    hides_called = any(frame.filename.startswith(script_files.HIDDEN) for frame in frames)
     below = False
     of_library: list[traceback.FrameSummary] = []
-    for frame in stack:
-        if frame.filename.startswith(script_files.HIDDEN) or script_files.is_generated(frame.filename):
+    for frame in frames:
+        if _is_hidden(frame):
             below = True
             of_library.clear()
         elif hides_called and script_files.is_called(frame.filename):
@@ -138,6 +141,13 @@ def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
             of_library.clear()
             yield frame
     yield from of_library
+
+
+def _is_hidden(frame: traceback.FrameSummary) -> bool:
+    """Whether a frame is TensorFlow's or ours: of its files and ours, of what it has made of a function or an op."""
+    if frame.filename == "<string>":
+        return plugin.has_op(frame.name)  # Python code that TensorFlow makes when it loads a library of ops
+    return frame.filename.startswith(script_files.HIDDEN) or script_files.is_generated(frame.filename)
 
 
 def _text(error: BaseException) -> str | None:

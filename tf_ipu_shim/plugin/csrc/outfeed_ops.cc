@@ -197,7 +197,9 @@ class OutfeedDequeueOp : public OpKernel {
     for (const Tensor& tensor : element) types.push_back(tensor.dtype());
     if (types == output_types()) return OkStatus();
     return errors::InvalidArgument("Outfeed ", feed_id_, " is dequeued as ", DataTypeSliceString(output_types()),
-                                   ", and programs have sent ", DataTypeSliceString(types), " to it");
+                                   ", and programs have sent ", DataTypeSliceString(types),
+                                   " to it. An outfeed's elements are all of the same types: dequeue those of one "
+                                   "program before another is traced, or give each an IPUOutfeedQueue of its own.");
   }
 
   // Elements of a program that was compiled and not run.

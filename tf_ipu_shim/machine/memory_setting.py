@@ -1,0 +1,27 @@
+"""Which memory figures a script's environment asks for."""
+
+from __future__ import annotations
+
+import os
+
+ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_MEMORY"
+ON, OFF, CALLS = "on", "off", "calls"
+
+
+def current() -> str:
+    """What `TF_IPU_SHIM_MEMORY` says now.
+
+    Returns:
+        `"on"`, where nothing is said too; `"off"` or `"calls"`.
+
+    Raises:
+        ValueError: it says something else.
+
+    Example:
+        >>> current()
+        'on'
+    """
+    value = os.environ.get(ENVIRONMENT_VARIABLE, "").lower() or ON
+    if value not in (ON, OFF, CALLS):
+        raise ValueError(f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {ON!r}, {OFF!r} or {CALLS!r}.")
+    return value
