@@ -22,7 +22,7 @@ from tf_ipu_shim.accounting.savings import Change, Lower, savings
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.accounting.work import ProgramWork
-from tf_ipu_shim.lowering.diagnostics import call_name, shown_name
+from tf_ipu_shim.lowering.diagnostics import program_name, shown_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options, memory_setting
 from tf_ipu_shim.machine.cycles import largest_call
@@ -131,7 +131,7 @@ def _plan_of(
     for block in walk.blocks.values():
         mark_activations(block)
     return MemoryPlan(
-        program=call_name(request.name),
+        program=program_name(request.function, request.name),
         device=device.name,
         chip=device.chip.title,
         ipus=tuple(

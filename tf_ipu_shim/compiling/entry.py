@@ -17,7 +17,7 @@ from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.compiling.lowered import lowered
 from tf_ipu_shim.lowering import legacy_calls, vocabulary
-from tf_ipu_shim.lowering.diagnostics import call_name, program_name
+from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.messages import program_pb2
@@ -152,7 +152,8 @@ def _pre_compiled(library: Library, call: Call, request: ProgramRequest, device:
 def _keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | None, cache: str = "") -> None:
     """Keeps a program's memory for the report; refuses the program where it does not fit."""
     if plan is not None and memory_plan.enabled():
-        named = dataclasses.replace(plan, program=call_name(request.name), device=device.name, cache=cache)
+        name = program_name(request.function, request.name)
+        named = dataclasses.replace(plan, program=name, device=device.name, cache=cache)
         memory_plan.keep(request, device, named)
 
 

@@ -203,18 +203,8 @@ def shown_name(function: str) -> str:
     return found[1] if found and found[1] else function
 
 
-def call_name(op: str) -> str:
-    """What a memory report calls a program: the op of the script's graph, or the function that was called eagerly.
-
-    Example:
-        >>> call_name("cluster_1"), call_name("__inference_train_step_774")
-        ('cluster_1', 'train_step')
-    """
-    return shown_name(op) if op.startswith("__") else op
-
-
 def program_name(function: str, op: str) -> str:
-    """What a profile or a study calls a program: its function, or the op where it has none, as a session's own ops.
+    """What reports, errors and studies call a program: its function, or the op where it has none, as plain ops have.
 
     Example:
         >>> program_name("model_ipu_program_3", "cluster_1"), program_name("", "session_ops")
