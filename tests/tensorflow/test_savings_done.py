@@ -324,7 +324,7 @@ def test_gradients_accumulated(model, batch, optimizer, then):
     assert saved == pytest.approx(done(before, after), rel=0.01)
 
 
-def looped(batch, width=256, accumulated=None, adam=False, **options):
+def looped(batch, width=256, accumulated=None, adam=False, replicas=False, **options):
     """A TensorFlow 1 loop over mini-batches: four dense layers, gradients accumulated where asked for."""
 
     def body(x):
@@ -334,7 +334,11 @@ def looped(batch, width=256, accumulated=None, adam=False, **options):
                 x = tf.nn.relu(x @ weights + v1.get_variable("b", [width], use_resource=True))
         optimizer = v1.train.AdamOptimizer(0.1) if adam else v1.train.MomentumOptimizer(0.1, 0.9)
         if accumulated is not None:
-            optimizer = ipu.optimizers.GradientAccumulationOptimizerV2(optimizer, accumulated, **options)
+            prefix = "CrossReplica" if replicas else ""
+            kind = getattr(ipu.optimizers, f"{prefix}GradientAccumulationOptimizerV2")
+            optimizer = kind(optimizer, accumulated, **options)
+        elif replicas:
+            optimizer = ipu.optimizers.CrossReplicaOptimizer(optimizer)
         return optimizer.minimize(tf.reduce_mean(x**2))
 
     def run():
@@ -372,6 +376,17 @@ def test_gradients_accumulated_in_a_loop(width, batch, count, then):
     which = f"gradients of {count} mini-batches {f'of {then} ' if then < batch else ''}accumulated, optimizer state in"
     saved, fits = saving(before, rf"^{which} .*\(GradientAccumulationOptimizerV2\(..., num_mini_batches={count}, offl")
     after = planned(looped(then, width, accumulated=count, adam=True, offload_weight_update_variables=True))
+    assert fits == after.fits and saved > 0
+    assert saved == pytest.approx(done(before, after), rel=0.01)
+
+
+def test_gradients_accumulated_in_a_loop_of_replicas():
+    before = planned(looped(8, 320, adam=True, replicas=True), ipus=2)
+    which = r"^gradients of 2 mini-batches accumulated, optimizer state in .*"
+    option = r"\(CrossReplicaGradientAccumulationOptimizerV2\(..., num_mini_batches=2, offload_weight_update_variables="
+    saved, fits = saving(before, which + option)
+    options = {"accumulated": 2, "offload_weight_update_variables": True}
+    after = planned(looped(8, 320, adam=True, replicas=True, **options), ipus=2)
     assert fits == after.fits and saved > 0
     assert saved == pytest.approx(done(before, after), rel=0.01)
 
