@@ -10,18 +10,20 @@ from tensorflow import keras
 from tensorflow.python import ipu
 
 
-def strategy(ipus: int, proportion: str = "0.6", group: int = 1) -> Any:
+def strategy(ipus: int, proportion: str = "0.6", group: int = 1, together: int = 10 << 20) -> Any:
     """A strategy over so many IPUs, for models in float16.
 
     Args:
         ipus: how many.
         proportion: the part of a tile that products use at most.
         group: replicas that share statistics of batch normalisation.
+        together: bytes of gradients that are summed over replicas at a time.
     """
     keras.backend.set_floatx("float16")
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = ipus
     config.allow_recompute = True
+    config.optimizations.maximum_cross_replica_sum_buffer_size = together
     config.norms.experimental.distributed_batch_norm_replica_group_size = group
     for options in (config.convolutions, config.matmuls):
         options.poplar_options = {"partialsType": "half", "availableMemoryProportion": proportion}

@@ -21,6 +21,8 @@ from benchmarks.published import common
 
 LAST = ("conv2_block1", "conv2_block3", "conv3_block1", "conv3_block3", "conv4_block1", "conv4_block4")
 """The last block of each stage but the last."""
+TOGETHER = 50 << 20
+"""Bytes of gradients that are summed over replicas at a time."""
 DECAY = 5e-5
 """Of weights, with LARS."""
 pipelining = ipu.ops.pipelining_ops
@@ -36,7 +38,7 @@ class Lars(keras.optimizers.legacy.SGD):
 
 
 def main(replicas: int, batch: int, accumulated: int, proportion: str, optimizer: str, group: int) -> None:
-    with common.strategy(replicas, proportion, group).scope():
+    with common.strategy(replicas, proportion, group, TOGETHER).scope():
         pixels = keras.Input((224, 224, 3), dtype="uint8")
         images = keras.layers.Rescaling(1 / 127.5, -1.0)(pixels)
         network = keras.applications.ResNet50(weights=None, classifier_activation=None, input_tensor=images)

@@ -275,11 +275,11 @@ def test_the_condition_of_a_counted_loop_takes_no_time(counted, conditions):
     assert timeline_of({0: block}, GC200, 1).cycles == 10 * alone(add(1000)) + conditions * alone(add(500))
 
 
-@pytest.mark.parametrize("replicas, way", [(2, 1), (4, 2), (8, 2)])
+@pytest.mark.parametrize("replicas, way", [(2, 1), (4, 2)])
 def test_sums_over_replicas_go_both_ways_round_the_ring(replicas, way):
     size = 8_000_000
     block = Program("p")
-    block.step("sum", Computation("collective", "sum", (size, 0), 1))
+    block.step("sum", Computation("collective", "sum", (size, 0, 0, 2), 1))
     (entry,) = timeline_of({0: block}, GC200, replicas, replicas=replicas).entries
     sent = 2 * size * (replicas - 1) // replicas
     expected = sent / way / links.link_bytes_per_second(replicas) * GC200.clock_hz
@@ -293,14 +293,46 @@ def test_sums_over_replicas_go_both_ways_round_the_ring(replicas, way):
 def test_a_sum_over_neighbours_stays_between_them(ipus, group, ways):
     size = 8_000_000
     block = Program("p")
-    block.step("sum", Computation("collective", "sum", (size, group), 1))
+    block.step("sum", Computation("collective", "sum", (size, group, 0, 2), 1))
     (entry,) = timeline_of({0: block}, GC200, ipus, replicas=ipus).entries
     sync, moved = entry.children
     assert moved.phase.bytes == 2 * size * (group - 1) // group
     assert moved.cycles == pytest.approx(
         moved.phase.bytes / ways / (2 * links.LINK_BYTES_PER_SECOND) * GC200.clock_hz, abs=1
     )
-    assert sync.cycles == links.sync_cycles(GC200, ipus)  # all wait for all
+    assert sync.cycles == 2 * (group - 1) * links.sync_cycles(GC200, ipus)  # all wait for all, at each step
+
+
+@pytest.mark.parametrize(
+    "limit, kinds",
+    [
+        (0, ["sync", "links", "sync", "links", "sync", "links", "sync", "links"]),
+        (700, ["sync", "links", "links", "sync", "links", "sync", "links"]),
+        (2000, ["sync", "links", "links", "links", "sync", "links"]),
+    ],
+)
+def test_sums_that_do_not_need_each_other_wait_for_the_same_syncs(limit, kinds):
+    block = Program("p")
+    values = [block.add(Value(300, f"x{number}", "gradient")) for number in range(5)]
+    for number in range(3):
+        work = Computation("collective", f"sum {number}", (300, 0, limit, 2), 1)
+        block.run(f"sum {number}", (), (values[number],), work=work)
+    block.run("view", (values[2],), (values[3],))
+    last = Computation("collective", "sum 3", (300, 0, limit, 2), 1)
+    block.run("sum 3", (values[3],), (values[4],), work=last)
+    found = timeline_of({0: block}, GC200, 4, replicas=4)
+    phases = [child for entry in found.entries for child in entry.children]
+    assert [child.kind for child in phases] == kinds
+    assert all(child.cycles == 4 * links.sync_cycles(GC200, 4) for child in phases if child.kind == "sync")
+
+
+def test_a_gather_goes_round_once():
+    block = Program("p")
+    block.step("gather", Computation("collective", "gather", (8_000_000, 0, 0, 1), 1))
+    (entry,) = timeline_of({0: block}, GC200, 4, replicas=4).entries
+    sync, moved = entry.children
+    assert moved.phase.bytes == 6_000_000
+    assert sync.cycles == 3 * links.sync_cycles(GC200, 4)
 
 
 def test_ipus_that_wait_for_each_other_are_an_error():

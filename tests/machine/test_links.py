@@ -121,19 +121,6 @@ def test_a_machine_shares_its_gateway():
     assert apart == alone
 
 
-def test_a_sum_over_two_pods_sends_a_64th_over_gateways():
-    size = 64 * 10**6
-    within = 2 * size * 63 / 64 / 2 / links.link_bytes_per_second(64)
-    assert links.sum_seconds(size, 64, 64) == pytest.approx(within)
-    share = size / 64  # of each replica; both pods' are added up, four replicas to a gateway
-    assert links.sum_seconds(size, 128, 128) == pytest.approx(within + 4 * share / 25e9)
-    assert links.sum_seconds(size, 256, 256) == pytest.approx(within + 4 * 2 * share * 3 / 4 / 25e9)
-
-
-def test_a_sum_of_replicas_that_fill_pods():
-    assert links.sum_seconds(10**6, 2, 128) == pytest.approx(4 * 10**6 / 25e9)
-
-
 def test_a_sync_of_pods():
     assert [links.sync_hops(n) for n in (64, 128, 256)] == [17, 18, 20]
 
@@ -142,3 +129,10 @@ def test_refused_pods():
     with pytest.raises(ValueError, match="96 IPUs are no whole number of ladders of 64"):
         links.route(0, 1, 96)
     assert [links.whole(n) for n in (1, 2, 5, 64, 65)] == [1, 2, 6, 64, 128]
+
+
+@pytest.mark.parametrize("ipus, gateways", [(64, 0), (128, 1), (256, 3)])
+def test_a_sync_of_pods_waits_for_gateways(ipus, gateways):
+    gc200 = CHIPS["gc200"]
+    one_way = 17 * 15e-9 + gateways * links.GATEWAY_LATENCY_SECONDS
+    assert links.sync_cycles(gc200, ipus) == pytest.approx(2 * one_way * gc200.clock_hz, abs=1)

@@ -165,7 +165,9 @@ class BlockWriter:
             return None
         size = sum(map(self.walk.sizes.of, gives))
         if node.op == vocabulary.COLLECTIVE:
-            return self.moved("collective", node.name, size, node.attr["group_size"].i)
+            sums = node.attr["kind"].s == b"sum"
+            together = self.walk.plannings.sums_together if sums else self.walk.plannings.gathers_together
+            return self.moved("collective", node.name, size, node.attr["group_size"].i, together, 1 + sums)
         return Computation("other", node.name, (-(-size // 4),))
 
     def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:

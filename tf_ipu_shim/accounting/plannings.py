@@ -19,15 +19,19 @@ _PARTIALS = {"F16": "half", "F32": "float"}
 
 
 class Plannings(NamedTuple):
-    """What holds for all products that have no mark of their own.
+    """What holds for all products that have no mark of their own, and for collectives.
 
     Args:
         dot: matrix products, as XLA's instruction is called.
         convolution: convolutions.
+        sums_together: bytes up to which sums over replicas are sent together.
+        gathers_together: the same of gathers.
     """
 
     dot: Planning = Planning()
     convolution: Planning = Planning()
+    sums_together: int = 0
+    gathers_together: int = 0
 
     def of(self, opcode: str, marks: dict[str, dict[str, Any]]) -> Planning:
         """How one product is planned.
@@ -53,6 +57,8 @@ def plannings_of(options: Any) -> Plannings:
         return Plannings(
             Planning().asked({flag.option: flag.value for flag in options.matmul_options}),
             Planning().asked({flag.option: flag.value for flag in options.convolution_options}),
+            options.max_cross_replica_sum_buffer_size,
+            options.max_all_gather_buffer_size,
         )
     except PlanningError as error:
         raise errors.InternalError(None, None, str(error)) from None

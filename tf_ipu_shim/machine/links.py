@@ -4,10 +4,9 @@ The IPUs of a device form a ladder: places 2k and 2k+1 are a rung, and each plac
 and the one two further down. More than 64 IPUs are several such ladders: the four IPUs of a machine reach their
 counterparts in the next ladder over its gateway.
 
-These are estimates. Bandwidths and the latency of a sync are those that Graphcore's own
-model of a multi-IPU system assumes; those of a gateway are the data sheet's. That data is held up at a link as long as
-a sync is, is our assumption, and so is that a gateway holds it up no longer: nothing is published. The ring
-that pods can close between the ends of the ladder is not modelled.
+These are estimates. Bandwidths and the latency of a sync are those that Graphcore's own model of a multi-IPU system
+assumes; the bandwidth of a gateway is the data sheet's, its latency is calibrated. That data is held up at a link as
+long as a sync is, is our assumption. The ring that pods can close between the ends of the ladder is not modelled.
 
 Source: docs/facts.md, section "Links and syncs".
 """
@@ -34,6 +33,8 @@ IPUS_OF_GATEWAY = 4
 """IPUs that share a gateway: those of a machine."""
 GATEWAY_BYTES_PER_SECOND = 2 * 100e9 / 8
 """What a gateway's two links carry one way."""
+GATEWAY_LATENCY_SECONDS = 1.88e-6
+"""Time a signal takes from gateway to gateway: not published, but calibrated by one row of docs/machine_model.md."""
 
 
 def whole(num_ipus: int) -> int:
@@ -181,7 +182,7 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
     """
     load: collections.Counter[tuple[int, int]] = collections.Counter()
     over_gateways: collections.Counter[tuple[int, int]] = collections.Counter()
-    longest = 0
+    longest = 0.0
     for num_bytes, src, dst in transfers:
         if num_bytes < 0:
             raise ValueError(f"An exchange cannot move {num_bytes} bytes. Give 0 or more.")
@@ -192,48 +193,14 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
                     load[one, next_one] += num_bytes
                 else:
                     over_gateways[one // IPUS_OF_GATEWAY, next_one // IPUS_OF_GATEWAY] += num_bytes
-            longest = max(longest, len(places) - 1)
+            apart = abs(src // IPUS_OF_LADDER - dst // IPUS_OF_LADDER)
+            longest = max(longest, _latency(len(places) - 1 - apart, apart))
     busiest = 0.0
     if load:
         busiest = max(load.values()) / link_bytes_per_second(num_ipus)
     if over_gateways:
         busiest = max(busiest, max(over_gateways.values()) / GATEWAY_BYTES_PER_SECOND)
-    return busiest + longest * LATENCY_SECONDS_PER_HOP
-
-
-def sum_seconds(size: int, replicas: int, num_ipus: int, taking_part: int = 0) -> float:
-    """How long a sum over replicas takes, on every IPU of them at the same time, without the sync before it.
-
-    On a ladder they are a ring: each sends twice what the others have of its part, half of it each way round, as in
-    GCL's bi-directional ring pair. Two replicas are no such ring: what one sends and what the other sends are the two
-    ways already. Several ladders first have their own sums, each replica a part of them, and then add up these parts
-    over the gateways: that this is how it is done is our assumption.
-
-    Args:
-        size: bytes that each of them adds.
-        replicas: how many they are.
-        num_ipus: of the device.
-        taking_part: IPUs of these replicas, which are neighbours; 0 for all of the device.
-
-    Raises:
-        ValueError: if there is no device of so many IPUs.
-
-    Example:
-        >>> sum_seconds(1 << 20, 64, 64) < sum_seconds(1 << 20, 128, 128)
-        True
-    """
-    _check(num_ipus)
-    if replicas < 2 or not size:
-        return 0.0
-    ladders = -(-(taking_part or num_ipus) // IPUS_OF_LADDER)
-    on_ladder = max(1, replicas // ladders)
-    sent = 2 * size * (on_ladder - 1) // on_ladder
-    seconds = sent / (2 if on_ladder > 2 else 1) / link_bytes_per_second(num_ipus) if sent else 0.0
-    if ladders > 1:
-        apart = replicas // on_ladder
-        sent_far = 2 * size * (apart - 1) // (apart * on_ladder)
-        seconds += sent_far * IPUS_OF_GATEWAY / GATEWAY_BYTES_PER_SECOND
-    return seconds
+    return busiest + longest
 
 
 def exchange_cycles(chip: Chip, num_bytes: int, src: int, dst: int, num_ipus: int) -> int:
@@ -281,7 +248,13 @@ def sync_cycles(chip: Chip, num_ipus: int) -> int:
         240
     """
     # Rounded to femtoseconds first, or the error of binary fractions would round 240.00000000000003 cycles up.
-    return math.ceil(round(LATENCY_SECONDS_PER_HOP * sync_hops(num_ipus) * 2 * chip.clock_hz, 6))
+    over_gateways = -(-num_ipus // IPUS_OF_LADDER) - 1
+    one_way = _latency(sync_hops(num_ipus) - over_gateways, over_gateways)
+    return math.ceil(round(one_way * 2 * chip.clock_hz, 6))
+
+
+def _latency(over_links: int, over_gateways: int) -> float:
+    return over_links * LATENCY_SECONDS_PER_HOP + over_gateways * GATEWAY_LATENCY_SECONDS
 
 
 def _check(num_ipus: int, *places: int) -> None:

@@ -6,11 +6,13 @@ from tf_ipu_shim.configuration.enums import MergeRemoteBuffersBehaviour
 from tf_ipu_shim.configuration.table.option import Option
 from tf_ipu_shim.configuration.verification import VerificationOptions
 from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import CYCLES, MEMORY
+from tf_ipu_shim.machine.effects import CYCLES, MEMORY, RECORDED
 
 _GROUPING = "when small transfers or collectives are sent together; each is made by itself here"
+_TOGETHER = "collectives of replicas that do not need each other wait for the same syncs"
 _REMOTE = "how remote buffers are laid out, which the memory model does not tell apart"
 _TILES = "with `place_ops_on_io_tiles`: elements of feeds go to other tiles by an exchange; the tensor map of events"
+_COLLECTIVES = ("cross_replica_sum_buffer_size", "all_gather_buffer_size")
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -73,7 +75,8 @@ OPTIONS: tuple[Option, ...] = (
             f"Bytes up to which {what} wait to be sent together; 0 for no waiting.",
             f"max_{name}",
             since=since,
-            what=_GROUPING,
+            effect=CYCLES if name in _COLLECTIVES else RECORDED,
+            what=_TOGETHER if name in _COLLECTIVES else _GROUPING,
         )
         for name, what, since in (
             ("cross_replica_sum_buffer_size", "all-reduces", (2, 1)),

@@ -48,7 +48,10 @@ class Computation(NamedTuple):
     | host, remote | bytes; negative from the IPU |
     | feed | bytes, negative from the IPU; I/O tiles that they are on |
     | exchange | bytes, IPU that sends, IPU that receives; these three for each copy of it |
-    | collective | bytes of each replica; replicas that it is for, neighbours, 0 for all |
+    | collective | bytes that each replica gets; replicas that it is for, 0 for all; bytes that go together; rounds |
+
+    The replicas of a collective are neighbours. It goes together with others of its kind up to so many bytes; a sum is
+    two rounds, a gather one.
 
     A product is one of `[rows, inner]` by `[inner, columns]` for each group and kernel position: a convolution's rows
     are the batch's output positions, inner its input channels.

@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from tf_ipu_shim.machine import links
+from tf_ipu_shim.machine import links, rings
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import io_overlap
+from tf_ipu_shim.machine.cycles.collectives import Together
 from tf_ipu_shim.machine.cycles.computation import Computation, Meeting
 from tf_ipu_shim.machine.cycles.entry import Entry, Slots
 from tf_ipu_shim.machine.cycles.io_overlap import Aside
@@ -94,6 +95,7 @@ class _Clock:
         busy = dict.fromkeys(blocks, 0.0)
         at = dict.fromkeys(blocks, 0)
         expected = _meetings(blocks)
+        together = {ipu: Together() for ipu in blocks}
         entries: list[Entry] = []
         waiting: dict[int, dict[int, int]] = {}  # key of a meeting: number of the step by IPU
         ready = list(blocks)
@@ -103,6 +105,7 @@ class _Clock:
             while at[ipu] < len(order):
                 number = order[at[ipu]]
                 step = block.steps[number]
+                goes_along = together[ipu].takes(step)
                 if isinstance(step.work, Meeting):
                     here = waiting.setdefault(step.work.key, {})
                     here[ipu] = number
@@ -114,7 +117,7 @@ class _Clock:
                         at[other] += 1
                     ready.extend(other for other in here if other != ipu)
                     continue
-                entry = self._alone(ipu, block, number, now[ipu], aside)
+                entry = self._alone(ipu, block, number, now[ipu], aside, goes_along)
                 if entry is not None:
                     entries.append(entry)
                     end = entry.start + entry.cycles
@@ -127,7 +130,9 @@ class _Clock:
         entries.sort(key=lambda entry: (entry.start, entry.ipus))
         return entries, now, busy
 
-    def _alone(self, ipu: int, block: Block, number: int, start: int, aside: Aside | None) -> Entry | None:
+    def _alone(
+        self, ipu: int, block: Block, number: int, start: int, aside: Aside | None, goes_along: bool
+    ) -> Entry | None:
         step = block.steps[number]
         if step.inside and not isinstance(step.work, Computation):  # blocks of one IPU, one after the other
             entries, end = [], start
@@ -138,7 +143,7 @@ class _Clock:
             return Entry("part", step.owner, (ipu,), start, end - start, steps=((block, number),), children=entries)
         if step.work is None:
             return None
-        phases = self._phases(step.work, ipu)
+        phases = self._phases(step.work, ipu, goes_along)
         if not phases:
             return None
         if aside is not None:
@@ -152,27 +157,27 @@ class _Clock:
             aside.ended(entry)
         return entry
 
-    def _phases(self, computation: Computation, ipu: int) -> Sequence[Phase]:
+    def _phases(self, computation: Computation, ipu: int, goes_along: bool) -> Sequence[Phase]:
         if computation.kind == "collective":
-            return self._collective(computation)
+            return self._collective(computation, goes_along)
         if computation.kind == "feed":
             return phases_of(computation, self._chip)
         return phases_of(computation, self._computing.get(ipu, self._chip))
 
-    def _collective(self, computation: Computation) -> list[Phase]:
-        """A sum over replicas: see `links.sum_seconds`."""
-        size, group = computation.sizes
+    def _collective(self, computation: Computation, goes_along: bool) -> list[Phase]:
+        """A sum over replicas, or a gather: see `rings`. What goes along with another waits for no syncs."""
+        size, group, _, rounds = computation.sizes
         chip, replicas = self._chip, min(group or self._replicas, self._replicas)
         if replicas < 2 or not size:
             return []
         ipus = links.whole(max(2, min(self._num_ipus, self._replicas * max(1, self._num_ipus // self._replicas))))
-        sent = 2 * size * (replicas - 1) // replicas
-        cycles = chip.cycles(links.sum_seconds(size, replicas, ipus, ipus * replicas // self._replicas))
-        sync = links.sync_cycles(chip, ipus)
-        return [
-            Phase("sync", "", sync, chip.tiles),
-            Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sent),
-        ]
+        found = rings.collective(size, replicas, ipus, ipus * replicas // self._replicas, rounds)
+        sent = rounds * size * (replicas - 1) // replicas
+        cycles = chip.cycles(found.seconds)
+        moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sent)
+        if goes_along:
+            return [moved]
+        return [Phase("sync", "", found.steps * links.sync_cycles(chip, ipus), chip.tiles), moved]
 
     def _meet(
         self, blocks: Mapping[int, Block], here: Mapping[int, int], meeting: Meeting, now: dict[int, int],

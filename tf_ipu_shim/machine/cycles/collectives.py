@@ -1,0 +1,47 @@
+"""Which collectives of replicas are sent together."""
+
+from __future__ import annotations
+
+from tf_ipu_shim.machine.cycles.computation import Computation
+from tf_ipu_shim.machine.memory.description import Step
+
+
+class Together:
+    """The collectives of a block, as its steps come.
+
+    Those that do not need each other's results go together, up to so many bytes as their `Computation` says.
+
+    Example:
+        >>> sums, work = Together(), Computation("collective", "sum", (400, 0, 1000, 2))
+        >>> sums.takes(Step("a", (0,), (1,), work=work)), sums.takes(Step("b", (2,), (3,), work=work))
+        (False, True)
+        >>> sums.takes(Step("c", (3,), (4,), work=work))
+        False
+    """
+
+    def __init__(self) -> None:
+        self._like: tuple[int, ...] = ()
+        self._left = 0
+        self._needed: set[int] = set()  # values that there are only when what waits has been sent
+
+    def takes(self, step: Step) -> bool:
+        """Whether a step is a collective that goes along with the last one.
+
+        Args:
+            step: the next one of the block.
+        """
+        depends = not self._needed.isdisjoint(step.takes)
+        if not isinstance(step.work, Computation) or step.work.kind != "collective":
+            if step.inside:  # has collectives of its own, maybe
+                self._left = 0
+            if depends:
+                self._needed.update(step.gives)
+            return False
+        size, *like = step.work.sizes
+        goes_along = not depends and tuple(like) == self._like and size <= self._left
+        if not goes_along:
+            self._needed.clear()
+            self._like, self._left = tuple(like), like[1]
+        self._left -= size
+        self._needed.update(step.gives)
+        return goes_along

@@ -1,0 +1,86 @@
+"""Collectives of replicas: how long they take, and how many exchanges they are.
+
+On a ladder replicas are a ring, or one for each IPU of theirs. What PopLibs' collectives choose by the number of
+replicas and of bytes is chosen here: one way round, half of the data each way round, or both ways until they meet in
+the middle. Several ladders first have their own sums, each replica a part of them, and then add up these parts over the
+gateways, as in GCL's collectives of three phases.
+
+Source: docs/facts.md, section "Collectives".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tf_ipu_shim.machine import links
+
+_BOTH_WAYS_FROM = {"scatter": (1_245_184, 4_980_736, 39_845_888), "gather": (622_592, 2_490_368, 19_922_944)}
+"""Bytes of a replica from which half of the data goes each way all round, of up to 4, up to 8 and more replicas."""
+_FEW_REPLICAS, _SOME_REPLICAS, _MANY_REPLICAS = 4, 8, 16
+
+
+class Collective(NamedTuple):
+    """What a collective comes to.
+
+    Args:
+        seconds: on every IPU at the same time, without syncs.
+        steps: exchanges that have to wait for each other, as each passes on what the last one brought.
+    """
+
+    seconds: float
+    steps: int
+
+
+def collective(size: int, replicas: int, num_ipus: int, taking_part: int = 0, rounds: int = 2) -> Collective:
+    """A sum over replicas, or a gather.
+
+    Args:
+        size: bytes that each of them gets.
+        replicas: how many they are.
+        num_ipus: of the device.
+        taking_part: IPUs of these replicas, which are neighbours; 0 for all of the device.
+        rounds: 2 for a sum, which is scattered and then gathered; 1 for a gather.
+
+    Raises:
+        ValueError: if there is no device of so many IPUs.
+
+    Example:
+        >>> collective(1 << 20, 64, 64).seconds < collective(1 << 20, 128, 128).seconds
+        True
+        >>> [collective(64 << 20, replicas, replicas).steps for replicas in (2, 16, 64, 256)]
+        [2, 23, 64, 70]
+    """
+    if replicas < 2 or not size:
+        return Collective(0.0, 0)
+    ipus = taking_part or num_ipus
+    ladders = -(-ipus // links.IPUS_OF_LADDER)
+    on_ladder = max(1, replicas // ladders)
+    each = max(1, ipus // replicas)
+    seconds, steps = 0.0, 0
+    if on_ladder > 1:
+        # The rings of a replica's IPUs go along the two sides of the ladder, over the same links.
+        shared = max(1, each // 2) / links.link_bytes_per_second(num_ipus)
+        for kind in ("gather", "scatter")[:rounds]:
+            passed, count = _round(kind, size, on_ladder, each, ipus >= links.IPUS_OF_LADDER)
+            seconds += passed * shared
+            steps += count
+    if ladders > 1:
+        apart = replicas // on_ladder
+        sent = rounds * size * (apart - 1) // (apart * on_ladder)
+        seconds += sent * links.IPUS_OF_GATEWAY / links.GATEWAY_BYTES_PER_SECOND
+        steps += rounds * (apart - 1)
+    return Collective(seconds, steps)
+
+
+def _round(kind: str, size: int, replicas: int, ipus_of_each: int, torus: bool) -> tuple[float, int]:
+    """Bytes that a link carries one way while a tensor is scattered or gathered, and in how many steps."""
+    all_round = size * (replicas - 1) / replicas
+    if replicas == 2 or (ipus_of_each > 1 and not torus):
+        return all_round, replicas - 1
+    limits = _BOTH_WAYS_FROM[kind]
+    limit = limits[(replicas > _FEW_REPLICAS) + (replicas > _SOME_REPLICAS)]
+    of_replica = size if kind == "scatter" else size // replicas
+    if ipus_of_each == 1 and of_replica >= limit and replicas <= _MANY_REPLICAS:
+        return all_round / 2, replicas - 1
+    half_way = replicas // 2
+    return size * half_way / replicas, half_way
