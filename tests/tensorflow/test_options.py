@@ -27,6 +27,7 @@ from option_runs import (
 )
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, nn_ops, scopes, utils
 from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder, StochasticRoundingBehaviour
+from tf_ipu_shim.ipu.ops import all_to_all_op, cross_replica_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions, RecomputationMode
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
@@ -137,14 +138,29 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
 
 
 def cycles(environment, config=None, call=None, **options):
-    """Cycles of products and of elements on I/O tiles, and what the largest product needs beside the tensors."""
+    """Cycles of products, collectives and elements on I/O tiles, and what the largest product needs beside the tensors."""
     run = call or products
-    environment({**COMPILE_ONLY, **(config or {})}, engine=REPORT, ipus=STAGES if run is pipeline else 1)
+    ipus = STAGES if run in (pipeline, collectives) else 1
+    environment({**COMPILE_ONLY, **(config or {})}, engine=REPORT, ipus=ipus)
     run(**options)
     (file,) = REPORTS.glob("*/*/profile.pop")
-    steps = [row.cycles for row in reader.read(file).programs if row.computation in ("product", "feed")]
+    steps = [row.cycles for row in reader.read(file).programs if row.computation in ("product", "feed", "collective")]
     shutil.rmtree(REPORTS, ignore_errors=True)
     return steps, [ipu.library for ipu in plan().ipus]
+
+
+def collectives():
+    """Compiles two sums over four replicas, and two gathers, of which none needs another."""
+
+    def body(x):
+        sums = [cross_replica_ops.cross_replica_sum(x * float(number)) for number in (2, 3)]
+        return sums, [all_to_all_op.all_gather(x * float(number), 4) for number in (4, 5)]
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [8, 8])
+        with scopes.ipu_scope("/device:IPU:0"):
+            result = ipu_compiler.compile(body, [x])
+        session.run(result, {x: np.ones([8, 8], "f")})
 
 
 def products(options=None):
@@ -315,6 +331,13 @@ EXERCISES = {
         {"call": rounded},
         {"engine": {"prng.enableStochasticRounding": "true"}},
     ),
+    **{
+        (IPU_CONFIG, f"optimizations.maximum_{kind}_buffer_size"): (
+            {"call": collectives},
+            {"config": {f"optimizations.maximum_{kind}_buffer_size": 1 << 20}},
+        )
+        for kind in ("cross_replica_sum", "all_gather")
+    },
     (IPU_CONFIG, "convolutions.poplar_options"): (
         {},
         {"config": {"convolutions.poplar_options": {"partialsType": "half"}}},

@@ -117,6 +117,27 @@ def test_a_sum_of_a_group_of_replicas_is_one_of_so_many(profiled, group, sent):
     assert moved.bytes == sent * 64 * 64 * 4
 
 
+@pytest.mark.parametrize("together, syncs", [(0, 4), (1 << 14, 3), (1 << 20, 2)])
+def test_sums_of_replicas_that_do_not_need_each_other_are_sent_together(environment, tmp_path, together, syncs):
+    engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path)}
+    option = {"optimizations.maximum_cross_replica_sum_buffer_size": together}
+    environment(engine=engine, ipus=4, config=option)
+
+    def model(x):  # sums of 8,192, 8,192 and 16,384 bytes, and one that needs the last of them
+        sums = [
+            cross_replica_ops.cross_replica_sum(one)
+            for one in (x[:, :32] * 2.0, x[:, 32:] * 3.0, x @ tf.ones([64, 64]))
+        ]
+        return sums[:2], cross_replica_ops.cross_replica_sum(sums[2] @ tf.ones([64, 64]))
+
+    run(model, np.ones((64, 64), np.float32))
+    (folder,) = tmp_path.glob("*__model")
+    profile = reader.read(folder)
+    waits = {row.name for row in rows(profile, "links")}
+    assert len(waits) == 4
+    assert len([row for row in rows(profile, "sync") if row.name in waits]) == syncs
+
+
 def test_liveness_peaks_where_the_memory_plan_does(profiled):
     profiles = profiled()
     run(dense, X)
@@ -419,6 +440,19 @@ def test_programs_have_the_names_of_the_scripts_functions(profiled, tmp_path):
         strategy.run(train_step, [X])
     (folder,) = (tmp_path / "reports").iterdir()
     assert folder.name.endswith("__train_step")
+    assert [plan.program for plan in memory_report().devices[0].programs] == ["train_step"]
+
+
+def test_the_memory_report_has_the_names_of_profiles(profiled, tmp_path):
+    profiled()
+
+    def network(x):
+        return dense(x)
+
+    run(network, X)
+    (folder,) = (tmp_path / "reports").iterdir()
+    assert folder.name.endswith("__network")
+    assert [plan.program for plan in memory_report().devices[0].programs] == ["network"]
 
 
 def test_events_and_profiles_go_together(profiled):
