@@ -138,7 +138,7 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
 
 
 def cycles(environment, config=None, call=None, **options):
-    """Cycles of products, collectives and elements on I/O tiles, and what the largest product needs beside the tensors."""
+    """Cycles of products, collectives, elements on I/O tiles; what the largest product needs beside the tensors."""
     run = call or products
     ipus = STAGES if run in (pipeline, collectives) else 1
     environment({**COMPILE_ONLY, **(config or {})}, engine=REPORT, ipus=ipus)
