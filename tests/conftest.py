@@ -90,3 +90,9 @@ def python(tmp_path) -> Python:
     directory = tmp_path / "process"
     directory.mkdir()
     return Python(directory)
+
+
+@pytest.fixture(scope="module")
+def module_python(tmp_path_factory) -> Python:
+    """As `python`, one for all tests of a module."""
+    return Python(tmp_path_factory.mktemp("process"))

@@ -77,7 +77,7 @@ _MIXED_HINT = (
     ".\nA model is made, compiled and trained in the scope of one strategy: make one object for the whole script, and "
     "enter no other strategy's scope inside its own."
 )
-_GROWS = re.compile(r"^'.*' has shape .* before the loop, but shape .* after one iteration\.")
+_GROWS = re.compile(r"'.+' has shape .* before the loop, but shape .* after one iteration\.")
 _GROWS_HINT = (
     "\nShape invariants do not help a program for IPUs, which is made for one shape: begin with a tensor of the "
     "largest size, and write a part of it in each iteration."
