@@ -196,6 +196,7 @@ STOPPED = """
 import os, signal, sys
 import tensorflow as tf
 from tensorflow.python import ipu
+signal.signal(signal.SIGINT, signal.default_int_handler)  # of a shell's background it is ignored
 def stop():
     os.kill(os.getpid(), signal.SIGINT)
     tf.numpy_function(lambda: 0, [], tf.int64)
