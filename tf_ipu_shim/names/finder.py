@@ -136,7 +136,7 @@ def _explain_absence(fullname: str) -> None:
 
 def is_for_ipus() -> bool:
     """Whether names of others are served: in a process that uses `ipu`, and to a script that is about to."""
-    return era.active() or (era.wanted() and scripts_for_ipus.importing(_is_graphcores))
+    return era.active() or (not era.is_stock() and scripts_for_ipus.importing(_is_graphcores))
 
 
 def _is_graphcores(fullname: str) -> bool:

@@ -24,7 +24,7 @@ _KERAS_2 = "tf_keras"
 
 def find() -> ModuleSpec | None:
     """The spec of Keras 2 under the name of Keras 3, or None where the name is to mean what is installed."""
-    if not keras_choice.is_apart() or not finder.is_for_ipus() or not era.wanted():
+    if not keras_choice.is_apart() or not finder.is_for_ipus() or era.is_stock():
         return None
     keras_choice.choose()
     if os.environ.get(keras_choice.ENVIRONMENT_VARIABLE) not in keras_choice.CHOSEN:

@@ -32,8 +32,10 @@ _GENERATED = "__autograph_generated_file"
 
 def _directories(*names: str) -> tuple[str, ...]:
     """Those of packages, each with a separator behind it; `pip install --target` puts them beside scripts."""
-    specs = (importlib.util.find_spec(name) for name in names)
-    return tuple(place + os.sep for spec in specs if spec for place in spec.submodule_search_locations or ())
+    spec = importlib.util.find_spec("tensorflow")  # of the others it would ask our own finders, which act on it
+    places = spec.submodule_search_locations if spec is not None else None
+    homes = {*_PACKAGES, *map(os.path.dirname, (places or [])[:1])}
+    return tuple(os.path.join(home, name) + os.sep for name in names for home in sorted(homes))
 
 
 # Files whose frames say nothing to a script's user: TensorFlow's, Keras' and ours.
