@@ -115,13 +115,13 @@ def python(version: tuple[int, ...]) -> Check:
     """
     first, last = (".".join(map(str, bound)) for bound in PYTHONS)
     fits = PYTHONS[0] <= version[:2] <= PYTHONS[1]
-    runs = sys.platform == "linux" and bool(platform.libc_ver()[0])
+    elsewhere = build.not_linux()
     return Check(
         name="Python",
-        state=OK if fits and runs else PROBLEM,
+        state=PROBLEM if elsewhere or not fits else OK,
         found=f"{'.'.join(map(str, version[:2]))} on {sys.platform} {platform.machine()}, {sys.executable}",
         expected=f"Python {first} to {last} on Linux with glibc",
-        cure=build.not_linux() or ("" if fits else "make an environment with Python 3.11: TensorFlow 2.15 is for it"),
+        cure=elsewhere or ("" if fits else "make an environment with Python 3.11: TensorFlow 2.15 is for it"),
     )
 
 

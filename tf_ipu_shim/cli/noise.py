@@ -50,7 +50,7 @@ def reduce(options: argparse.Namespace) -> None:
 
 
 def _is_useful(record: logging.LogRecord) -> bool:
-    """Whether a record is neither TensorFlow's advice to leave a deprecated name nor Keras' to buy a GPU."""
+    """Whether a record is neither TensorFlow's advice to leave a deprecated name nor Keras' about GPUs."""
     said = str(record.msg)
     if record.levelno != logging.WARNING:
         return True

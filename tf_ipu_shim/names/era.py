@@ -48,7 +48,11 @@ class Switch:
                 f"{self.variable} is {value!r}. It is {self.default!r}, the default: {self.meaning}; or 'stock': "
                 f"{self.stock}."
             )
-        return value != "stock"
+        return not self.is_stock()
+
+    def is_stock(self) -> bool:
+        """Whether the user has asked for what is installed, as it is; of a value that is not known, `is_on` speaks."""
+        return os.environ.get(self.variable) == "stock"
 
 
 NAMES = Switch(
@@ -85,7 +89,7 @@ def is_stock() -> bool:
         >>> is_stock()
         False
     """
-    return os.environ.get(NAMES.variable) == "stock"
+    return NAMES.is_stock()
 
 
 def active() -> bool:

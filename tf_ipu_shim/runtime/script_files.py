@@ -55,7 +55,7 @@ def is_users(file: str) -> bool:
     """
     if is_generated(file):
         return False
-    return not file.startswith((_OWN, *_STANDARD, *_PACKAGES, *HIDDEN, *_CALLED_FILES))
+    return not file.startswith((*_STANDARD, *_PACKAGES, *HIDDEN, *_CALLED_FILES))
 
 
 def is_of_python(file: str) -> bool:
