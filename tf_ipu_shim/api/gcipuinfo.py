@@ -24,8 +24,7 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         """The attributes of each device, by the names that `tf-ipu info -d ID -i` prints."""
         system = systems.current()
         holders = attach.in_use(system)
-        texts = (listing.device_info(system, device, holders) for device in system.devices)
-        return [dict(line.strip().split(": ", 1) for line in text.splitlines()[1:]) for text in texts]
+        return [listing.attributes(system, device, holders) for device in system.devices]
 
     def getDevicesAsJSON(self) -> str:  # noqa: N802
         """What `getDevices` gives, as JSON."""

@@ -65,12 +65,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         chooser.print_help()
         return 2
     name = chooser.parse_args(words[:1]).command
-    module = importlib.import_module(COMMANDS[name].module)
-    parser = Parser(prog=f"{PROGRAM} {name}", description=sentence(COMMANDS[name].help))
+    return execute(COMMANDS[name], f"{PROGRAM} {name}", words[1:])
+
+
+def execute(command: Command, program: str, words: Sequence[str]) -> int:
+    """Runs one command; `tf_ipu_shim.cli.tools` has those that scripts know by names of their own.
+
+    Args:
+        command: which one.
+        program: what its messages call it.
+        words: what stands behind it.
+
+    Returns:
+        Exit status: the command's, 1 where nobody reads on, 2 with a line for an error of the system's.
+    """
+    module = importlib.import_module(command.module)
+    parser = Parser(prog=program, description=sentence(command.help))
     module.add_arguments(parser)
     try:
         prepared = getattr(module, "prepared", list)
-        status = int(module.run(parser.parse_args(prepared(words[1:]))))
+        status = int(module.run(parser.parse_args(prepared(words))))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has gone (`tf-ipu info -l | head`); the interpreter must not stumble over it again.
@@ -78,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        print(f"{PROGRAM} {name}: {what}", file=sys.stderr)
+        print(f"{program}: {what}", file=sys.stderr)
         return 2
     return status
 

@@ -101,13 +101,6 @@ def run(arguments: argparse.Namespace) -> int:
             reader.join(_GRACE_SECONDS)  # what an instance started may hold its output open
 
 
-def main() -> int:
-    """The `poprun` command."""
-    parser = argparse.ArgumentParser(prog="poprun", description="Starts the instances of a job on simulated IPUs.")
-    add_arguments(parser)
-    return run(parser.parse_args(prepared(sys.argv[1:])))
-
-
 def _problem(arguments: argparse.Namespace) -> str | None:
     replicas, instances, ipus = arguments.num_replicas, arguments.num_instances, arguments.ipus_per_replica
     if min(replicas, instances, ipus) < 1:

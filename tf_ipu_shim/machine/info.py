@@ -1,21 +1,26 @@
-"""`tf-ipu info`: the simulated system, and who uses it."""
+"""`tf-ipu info`, and `gc-info`: the simulated system, and who uses it."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Callable, Mapping
 
 from tf_ipu_shim.machine import attach, listing, systems
+from tf_ipu_shim.machine.locks import Holder
+from tf_ipu_shim.machine.systems import System
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments; `-l`, `-d` and `-i` are those of `gc-info`."""
+    """Declares the command's arguments; `-l`, `-d`, `-i` and `--ipu-arch` are those of `gc-info`."""
     parser.add_argument("-l", "--list-devices", action="store_true", help="list all devices, as `gc-info -l` does")
     parser.add_argument("-d", "--device-id", type=int, metavar="ID", help="speak of this device only")
     parser.add_argument("-i", "--device-info", action="store_true", help="attributes of the device given with -d")
+    parser.add_argument("--ipu-arch", action="store_true", help="architecture of the IPUs, such as ipu2")
     parser.add_argument("--system", metavar="NAME", help="speak of this system instead of the one in use")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(program=parser.prog)
     parser.epilog = f"{systems.ENVIRONMENT_VARIABLE} chooses the system in use: {', '.join(systems.SYSTEMS)}."
 
 
@@ -29,25 +34,43 @@ def run(arguments: argparse.Namespace) -> int:
         Exit status: 0, or 2 with a sentence on stderr if something does not exist.
     """
     if arguments.device_info and arguments.device_id is None:
-        return _refuse("-i needs the device to describe: -d ID.")
+        return _refuse(arguments.program, "-i needs the device to describe: -d ID.")
+    return answer(arguments.program, lambda system, holders: _text(arguments, system, holders), arguments.system)
+
+
+def answer(program: str, text: Callable[[System, Mapping[int, Holder]], str], name: str | None = None) -> int:
+    """Prints something of a simulated system.
+
+    Args:
+        program: what messages call the command.
+        text: what to print, of a system and of who holds which IPU.
+        name: of the system; the one in use when not given.
+
+    Returns:
+        Exit status: 0, or 2 with a sentence on stderr if the system does not exist or nothing can be known of it.
+    """
     try:
-        system = systems.named(arguments.system) if arguments.system else systems.current()
-        chosen = None if arguments.device_id is None else (system.device(arguments.device_id),)
-        holders = attach.in_use(system)
+        system = systems.named(name) if name else systems.current()
+        shown = text(system, attach.in_use(system))
     except (ValueError, attach.LockDirectoryError) as error:
-        return _refuse(str(error))
-    if arguments.json:
-        print(json.dumps(listing.as_data(system, chosen or system.devices, holders), indent=2))
-    elif arguments.device_info and chosen:
-        print(listing.device_info(system, chosen[0], holders))
-    elif arguments.list_devices or chosen:
-        print(listing.device_list(system, chosen))
-    else:
-        print(listing.summary(system))
-        print(listing.processes(holders))
+        return _refuse(program, str(error))
+    print(shown)
     return 0
 
 
-def _refuse(why: str) -> int:
-    print(f"tf-ipu info: {why}", file=sys.stderr)
+def _text(arguments: argparse.Namespace, system: System, holders: Mapping[int, Holder]) -> str:
+    chosen = None if arguments.device_id is None else (system.device(arguments.device_id),)
+    if arguments.ipu_arch:
+        return system.chip.target
+    if arguments.json:
+        return json.dumps(listing.as_data(system, chosen or system.devices, holders), indent=2)
+    if arguments.device_info and chosen:
+        return listing.device_info(system, chosen[0], holders)
+    if arguments.list_devices or chosen:
+        return listing.device_list(system, chosen)
+    return f"{listing.summary(system)}\n{listing.processes(holders)}"
+
+
+def _refuse(program: str, why: str) -> int:
+    print(f"{program}: {why}", file=sys.stderr)
     return 2

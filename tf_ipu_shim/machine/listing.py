@@ -50,13 +50,19 @@ def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None)
     return "\n".join(lines)
 
 
-def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> str:
-    """What `gc-info -d ID -i` prints, as far as a simulated IPU has such attributes.
+def attributes(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> dict[str, str]:
+    """What Graphcore's tools say of a device, by their names for it, as far as a simulated one has such attributes.
 
     Args:
         system: The simulated system.
         device: The device to describe.
         holders: Who holds which IPU, from `attach.in_use`.
+
+    Example:
+        >>> from tf_ipu_shim.machine import systems
+        >>> system = systems.named("pod4")
+        >>> attributes(system, system.devices[0], {})["ipu architecture"]
+        'ipu2'
     """
     chip = system.chip
     facts: dict[str, Any] = {"id": device.id}
@@ -82,7 +88,19 @@ def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Hold
     }
     users = sorted({holders[ipu].pid for ipu in device.ipus if ipu in holders})
     facts["in use by process"] = ", ".join(map(str, users)) or "none"
-    return "\n".join(["Device Info:", *(f"  {name}: {value}" for name, value in facts.items())])
+    return {name: str(value) for name, value in facts.items()}
+
+
+def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> str:
+    """What `gc-info -d ID -i` prints: the `attributes` of a device, one a line.
+
+    Args:
+        system: The simulated system.
+        device: The device to describe.
+        holders: Who holds which IPU, from `attach.in_use`.
+    """
+    lines = (f"  {name}: {value}" for name, value in attributes(system, device, holders).items())
+    return "\n".join(["Device Info:", *lines])
 
 
 def summary(system: System) -> str:
