@@ -106,7 +106,7 @@ def era() -> list[str]:
         "`Options.experimental_stats` | 1.15-2.6 | the ops of the installed TensorFlow |",
         "| `tf.nn.fused_batch_norm` with a scale of half precision | 1.15-2.6 | as on IPUs |",
         "| `trainable` of a layer, of any type | 1.15-2.6 | whether it is true |",
-        "| `libpvti` | SDK 1.2-3.4 | its tracepoints are spans of TensorFlow's profiler |",
+        "| `libpvti` | SDK 1.2-3.4 | its tracepoints, graphs and heat maps are spans of TensorFlow's profiler |",
         "| `gcprofile` | SDK 1.2-2.1 | writes our own report |",
         "| `gcipuinfo` | SDK 1.2-3.4 | the simulated devices and their attributes; nothing is measured |",
         "| `pva` | SDK 2.3-3.4 | opens the profiles that programs write here, not Poplar's (`docs/profiles.md`) |",

@@ -103,9 +103,30 @@ def test_modules_of_the_sdk_outside_tensorflow(python):
             tf.profiler.experimental.start("trace")
             with pvti.Tracepoint(channel, "one step of mine"):
                 tf.constant(1.0) + 1.0
+            pvti.Tracepoint.begin(channel, "begun by hand")
+            pvti.Tracepoint.end(channel, "begun by hand")
+            pvti.Tracepoint.event(channel, "a moment of mine")
+            pvti.Graph("Loss of mine", "bits").addSeries("training").add(0.625)
+            pvti.HeatmapDouble("weights of mine", [0, 1, 2, 4], "").add([0.5, 1.0, 1.5, 4.0, 4.5, -1.0])
+
+            @pvti.instrument_fn(channel)
+            def traced_by_a_decorator(value, scale=1):
+                return scale * value
+            assert traced_by_a_decorator(3, scale=2) == 6
             tf.profiler.experimental.stop()
             (written,) = glob.glob("trace/plugins/profile/*/*.xplane.pb")
-            assert b"one step of mine" in open(written, "rb").read()
+            trace = open(written, "rb").read()
+            for name in ("one step of mine", "begun by hand", "a moment of mine", "Loss of mine: training",
+                         "traced_by_a_decorator", "weights of mine"):
+                assert name.encode() in trace, name
+            counts, _ = __import__("numpy").histogram([0.5, 1.0, 1.5, 4.0, 4.5, -1.0], [0, 1, 2, 4])
+            assert " ".join(map(str, counts)).encode() in trace  # 1 2 1
+            try:
+                pvti.Tracepoint.end(channel, "begun by hand")
+            except ValueError as error:
+                assert "no span 'begun by hand'" in str(error)
+            else:
+                raise AssertionError
 
             save_tf_report(gen_ipu_ops.ipu_event_trace().numpy(), log_dir="reports/first")
             assert json.load(open("reports/first/events.json")) == []

@@ -1,10 +1,15 @@
-"""`libpvti`: PopVision's tracepoints of a script's own, as spans of TensorFlow's profiler.
+"""`libpvti`: PopVision's tracepoints and graphs of a script's own, as spans of TensorFlow's profiler.
 
-They are in what `tf.profiler.experimental.start` and `stop` write, beside the ops that ran meanwhile.
+They are in what `tf.profiler.experimental.start` and `stop` write, beside the ops that ran meanwhile. What has no
+length, such as a value of a graph, is a span that ends at once, with the value beside its name.
 """
 
 from __future__ import annotations
 
+import bisect
+import functools
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tensorflow.python.profiler import trace
@@ -38,6 +43,43 @@ def createTraceChannel(name: str) -> TraceChannel:
     return TraceChannel(name)
 
 
+def instrument_fn(channel: TraceChannel) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a decorator: each call of the function is a span, under the function's name.
+
+    Args:
+        channel: the channel it is on.
+
+    Source: `libpvti.instrument_fn`.
+
+    Example:
+        >>> @instrument_fn(createTraceChannel("steps"))
+        ... def double(value):
+        ...     return 2 * value
+        >>> double(4)
+        8
+    """
+
+    def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def traced(*args: Any, **kwargs: Any) -> Any:
+            with Tracepoint(channel, function.__qualname__):
+                return function(*args, **kwargs)
+
+        return traced
+
+    return decorator
+
+
+class _Open(threading.local):
+    """The spans of a thread that `Tracepoint.begin` has begun, by channel and label, the last one last."""
+
+    def __init__(self) -> None:
+        self.spans: dict[tuple[TraceChannel, str], list[Tracepoint]] = {}
+
+
+_open = _Open()
+
+
 class Tracepoint:
     """A span of time in the trace, from its entry to its exit.
 
@@ -61,3 +103,139 @@ class Tracepoint:
 
     def __exit__(self, *error: Any) -> None:
         self._span.__exit__(*error)
+
+    @staticmethod
+    def begin(channel: TraceChannel, label: str) -> None:
+        """Begins a span, which `end` with the same channel and label ends, in the same thread.
+
+        Args:
+            channel: the channel it is on.
+            label: its name.
+
+        Source: `libpvti.Tracepoint`.
+
+        Example:
+            >>> Tracepoint.begin(createTraceChannel("steps"), "step 2")
+            >>> Tracepoint.end(createTraceChannel("steps"), "step 2")
+        """
+        _open.spans.setdefault((channel, label), []).append(Tracepoint(channel, label).__enter__())
+
+    @staticmethod
+    def end(channel: TraceChannel, label: str) -> None:
+        """Ends the span that was begun last.
+
+        Args:
+            channel: the channel it is on.
+            label: its name.
+
+        Raises:
+            ValueError: this thread has begun none.
+
+        Source: `libpvti.Tracepoint`.
+        """
+        begun = _open.spans.get((channel, label))
+        if not begun:
+            raise ValueError(f"Tracepoint.end: no span {label!r} of channel {channel.name!r} was begun in this thread.")
+        begun.pop().__exit__(None, None, None)
+
+    @staticmethod
+    def event(channel: TraceChannel, label: str) -> None:
+        """A moment in the trace.
+
+        Args:
+            channel: the channel it is on.
+            label: its name.
+
+        Source: `libpvti.Tracepoint`.
+
+        Example:
+            >>> Tracepoint.event(createTraceChannel("steps"), "epoch 1 begins")
+        """
+        _moment(label, channel=channel.name)
+
+
+class Series:
+    """Numbers of a graph that follow each other in time; `Graph.addSeries` makes it.
+
+    Args:
+        graph: the name of the graph.
+        unit: of the numbers.
+        name: of the series.
+    """
+
+    def __init__(self, graph: str, unit: str, name: str):
+        self._graph, self._unit, self._name = graph, unit, name
+
+    def add(self, value: float) -> None:
+        """Puts a number into the trace, at the time of the call.
+
+        Args:
+            value: the number.
+        """
+        _moment(f"{self._graph}: {self._name}", value=float(value), unit=self._unit)
+
+
+class Graph:
+    """A graph of numbers over time.
+
+    Args:
+        name: of the graph.
+        unit: of its numbers.
+
+    Source: `libpvti.Graph`.
+
+    Example:
+        >>> Graph("Loss", "").addSeries("Training loss").add(0.5)
+    """
+
+    def __init__(self, name: str, unit: str = ""):
+        self._name, self._unit = name, unit
+
+    def addSeries(self, name: str) -> Series:  # noqa: N802
+        """Makes a series of the graph.
+
+        Args:
+            name: of the series.
+        """
+        return Series(self._name, self._unit, name)
+
+
+class HeatmapDouble:
+    """How many of some numbers lie in each of some intervals, over time.
+
+    Args:
+        name: of the heat map.
+        edges: of the intervals, in ascending order.
+        unit: of the numbers.
+
+    Source: `libpvti.HeatmapDouble`.
+
+    Example:
+        >>> HeatmapDouble("weights", [0.0, 1.0, 2.0], "").add([0.5, 0.7, 1.5])
+    """
+
+    def __init__(self, name: str, edges: Sequence[float], unit: str = ""):
+        self._edges = [float(edge) for edge in edges]
+        if len(self._edges) < 2 or self._edges != sorted(self._edges):
+            raise ValueError(f"HeatmapDouble({name!r}): edges must be two or more numbers in ascending order.")
+        self._name, self._unit = name, unit
+
+    def add(self, values: Iterable[float]) -> None:
+        """Puts the counts of some numbers into the trace, at the time of the call; numbers outside count nowhere.
+
+        Args:
+            values: the numbers.
+        """
+        counts = [0] * (len(self._edges) - 1)
+        for value in values:
+            interval = bisect.bisect_right(self._edges, value) - 1
+            interval -= value == self._edges[-1]  # the last interval has its upper edge too
+            if 0 <= interval < len(counts):
+                counts[interval] += 1
+        edges, found = (" ".join(map(str, numbers)) for numbers in (self._edges, counts))
+        _moment(self._name, counts=found, edges=edges, unit=self._unit)
+
+
+def _moment(label: str, **beside: Any) -> None:
+    with trace.Trace(label, **beside):
+        pass
