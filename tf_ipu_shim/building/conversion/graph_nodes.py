@@ -107,7 +107,8 @@ def checked_patterns(patterns: Any, argument: str, error: type[Exception] = Valu
     if patterns is None:
         return []
     if not isinstance(patterns, list):
-        raise error(f"{argument} should be a list, not {type(patterns).__name__}: give regular expressions in a list.")
+        word = "must" if error is TypeError else "should"
+        raise error(f"{argument} {word} be a list, not {type(patterns).__name__}: give regular expressions in a list.")
     for pattern in patterns:
         try:
             re.compile(pattern)

@@ -31,7 +31,8 @@ def refuse(what: str) -> RuntimeError:
     Args:
         what: the name of the property.
     """
+    words = {"initializer": "should already be initialized", "deleter": "cannot be deleted"}[what]
     return RuntimeError(
-        f"An IPUInfeedQueue created from a spec has no `{what}`: its dataset belongs to the queue that the spec is of. "
-        f"Use that queue's `{what}`."
+        f"IPUInfeedQueue created from spec {words}: its dataset belongs to the queue that the spec is of. Use that "
+        f"queue's `{what}`."
     )

@@ -10,7 +10,46 @@ from typing import Any
 from tf_ipu_shim import sdk
 
 _WIDTH = 98
-_LENGTH_SINCE = (2, 6)  # the word in the message; "size" before
+_NEW_WORDS_SINCE = (2, 6)
+
+
+def in_old_words() -> bool:
+    """Whether the emulated SDK is one whose messages about stages are worded in the first way."""
+    return sdk.current() < _NEW_WORDS_SINCE
+
+
+def wrong_kind(layer: str, nested: bool, kinds: Sequence[type], given: Any) -> ValueError:
+    """The error for an assignment that is none for its layer.
+
+    Args:
+        layer: its name.
+        nested: whether it is a model.
+        kinds: what could be given.
+        given: what was given.
+    """
+    names = " or ".join(f"`{kind.__name__}`" for kind in kinds)
+    if in_old_words():
+        return ValueError(
+            f"All elements of `pipeline_stage_assignment` need to be instances of {names}, but that of layer {layer} "
+            f"is a {type(given).__name__}."
+        )
+    return ValueError(
+        f"The pipeline stage assignment for {'nested model' if nested else 'layer'} {layer} in "
+        f"`pipeline_stage_assignment` must be an instance of {names}. It is a {type(given).__name__}."
+    )
+
+
+def wrong_order(layer: str, given: str) -> ValueError:
+    """The error for an assignment of another layer.
+
+    Args:
+        layer: the name of the layer that it should be of.
+        given: the name of the layer that it is of.
+    """
+    return ValueError(
+        "The order of `pipeline_stage_assignment` does not match the post-order generated from the graph: "
+        f"found {given} where {layer} belongs. Keep the order of get_pipeline_stage_assignment()."
+    )
 
 
 def check_list(assignments: Any, expected: int) -> None:
@@ -29,7 +68,7 @@ def check_list(assignments: Any, expected: int) -> None:
             "elements of what get_pipeline_stage_assignment() returns, and hand it back."
         )
     if len(assignments) != expected:
-        what = "length" if sdk.current() >= _LENGTH_SINCE else "size"
+        what = "size" if in_old_words() else "length"
         raise ValueError(
             f"The {what} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the number of "
             f"layers in the graph ({expected}). A layer counts as often as it is called."

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.eager import def_function
-from tensorflow.python.framework import ops, tensor_shape, tensor_spec
+from tensorflow.python.framework import errors_impl, ops, tensor_shape, tensor_spec
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2
@@ -54,11 +54,14 @@ class ModelExtension(NetworkExtension):
             input_shape: a shape, or a structure of shapes; Keras tensors of `Input` tell the types as well.
 
         Raises:
-            ValueError: some of the layers are in a pipeline stage, and others are in none.
+            ValueError: some of the layers are in a pipeline stage, and others are in none; or the shape is none, or
+                not enough.
+            NotImplementedError: the model's class has no `call`.
         """
         if input_shape is None or networks.is_functional(self):
             super().build(input_shape)  # type: ignore[misc]
             return
+        self._check_call()
         before = entered()
         flat = nest.flatten(input_shape)
         if flat and all(hasattr(one, "dtype") for one in flat):
@@ -67,7 +70,7 @@ class ModelExtension(NetworkExtension):
             self._trace(None, spec)
             keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(input_shape))
         else:
-            super().build(input_shape)  # type: ignore[misc]
+            self._build_of_shapes(input_shape)
             self._ipu.network, self._ipu.input_shape = None, input_shape
         known = self._ipu.stages
         if known is not None and len(known) != len(self._network().nodes):
@@ -177,15 +180,8 @@ class ModelExtension(NetworkExtension):
         model: Any = self
         if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
             return
-        call = getattr(model.call, "__func__", model.call)  # one that was loaded has an attribute of its own
-        if call is keras2.module("engine.training", model_step.package_of(model)).Model.call:
-            if step and model_step.overrides(model, step):
-                return
-            raise NotImplementedError(
-                f"The function `call` for the model {model.name} has not been implemented: it says how the model's "
-                f"outputs are computed. Define it{f', or `{step}`,' if step else ''} in the model's class, or make the "
-                "model of inputs and outputs."
-            )
+        if not self._check_call(step):
+            return
         self._ipu.seen = True
         x, _, _ = model_step.unpack(model, spec)
         before = entered()
@@ -200,6 +196,33 @@ class ModelExtension(NetworkExtension):
             return
         self._trace(None, x)
         self._check_remembered_stages()
+
+    def _check_call(self, step: str = "") -> bool:
+        """Whether the model has a `call`, where a step of its own does not do without."""
+        model: Any = self
+        call = getattr(model.call, "__func__", model.call)  # one that was loaded has an attribute of its own
+        if call is not keras2.module("engine.training", model_step.package_of(model)).Model.call:
+            return True
+        if step and model_step.overrides(model, step):
+            return False
+        raise NotImplementedError(
+            f"The function `call` for the model {model.name} has not been implemented: it says how the model's "
+            f"outputs are computed. Define it{f', or `{step}`,' if step else ''} in the model's class, or make the "
+            "model of inputs and outputs."
+        )
+
+    def _build_of_shapes(self, input_shape: Any) -> None:
+        try:
+            super().build(input_shape)  # type: ignore[misc]
+        except ValueError as error:
+            model: Any = self
+            if not isinstance(error.__context__, (TypeError, errors_impl.InvalidArgumentError)):
+                raise
+            raise ValueError(
+                f"You cannot pass a plain shape to `build` of the model {model.name}: called with float32 tensors of "
+                f"the shape {input_shape} it fails, with {type(error.__context__).__name__}. Build it with tensors of "
+                "tf.keras.Input, which say the structure and the types as well, or call it."
+            ) from error
 
     def _trace(self, shapes: Any, spec: Any) -> None:
         model: Any = self

@@ -38,7 +38,10 @@ class NetworkExtension(PipelinedExtension):
         """
         network = self._network()
         self._check(network, pipeline_stage_assignment)
-        pipelined_programs.staged_network(self, network, self._steps(network, pipeline_stage_assignment), ())
+        steps = self._steps(network, pipeline_stage_assignment)
+        if checks.in_old_words():
+            stage_plan.refuse_remembered_gaps(steps, from_first=True)
+        pipelined_programs.staged_network(self, network, steps, ())
         self._set_stages(pipeline_stage_assignment)
 
     def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
@@ -82,8 +85,9 @@ class NetworkExtension(PipelinedExtension):
         for step in steps:
             checks.check_stage(step.name, step.stage)
             if step.assignment is not None and step.stage is None:
+                index = "node index" if checks.in_old_words() else "node_index"
                 raise ValueError(
-                    f"Layer {step.name} with node_index {step.assignment.node_index} has not been assigned a pipeline "
+                    f"Layer {step.name} with {index} {step.assignment.node_index} has not been assigned a pipeline "
                     "stage in `pipeline_stage_assignment`. Give every call of a layer one."
                 )
         return steps
@@ -109,18 +113,16 @@ class NetworkExtension(PipelinedExtension):
             nested = networks.is_nested_call(node)
             kind = self._nested_kind if nested else self._layer_kind
             if not isinstance(one, kind):
-                raise ValueError(
-                    f"The pipeline stage assignment for {'nested model' if nested else 'layer'} {node.layer.name} in "
-                    f"`pipeline_stage_assignment` must be an instance of `{kind.__name__}`. It is a "
-                    f"{type(one).__name__}."
-                )
+                raise checks.wrong_kind(node.layer.name, nested, [kind], one)
             given = one.nested_model if nested else one.layer
-            if given is not node.layer or given._inbound_nodes[one.node_index] is not node:
+            calls = len(node.layer._inbound_nodes)
+            if given is node.layer and not 0 <= one.node_index < calls:
                 raise ValueError(
-                    "The order of `pipeline_stage_assignment` does not match the post-order generated from the graph: "
-                    f"found {given.name} (node index {one.node_index}) where {node.layer.name} belongs. Keep the order "
-                    "of get_pipeline_stage_assignment()."
+                    f"Layer {given.name} has {calls} invocation(s) in the model, and is assigned by the node index "
+                    f"{one.node_index}. Keep the assignments of get_pipeline_stage_assignment()."
                 )
+            if given is not node.layer or given._inbound_nodes[one.node_index] is not node:
+                raise checks.wrong_order(node.layer.name, f"{given.name} (node index {one.node_index})")
 
 
 def _remembered(node: Any) -> int | None:

@@ -126,10 +126,19 @@ def accumulating_program(
         outfeed: for metrics.
         steps: mini-batches of one execution.
         options: of the model.
+
+    Raises:
+        ValueError: the optimizer is none that can accumulate so.
     """
     number = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
     refuse_own_minimize(model.optimizer)
+    if options.use_v2_accumulation and isinstance(getattr(model.optimizer, "optimizer", None), optimizer_v1.Optimizer):
+        raise ValueError(
+            "use_v2_gradient_accumulation_optimizer may only be set to True with an optimizer of Keras, and "
+            f"{type(model.optimizer.optimizer).__name__} is one of TensorFlow 1. Leave it out, or compile the model "
+            "with tf.keras.optimizers."
+        )
     keeping = [
         options.accumulation_kwargs.get(name)
         for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
@@ -192,8 +201,8 @@ def refuse_own_minimize(optimizer: Any) -> None:
     found = next((kind for kind in type(optimizer).__mro__ if "minimize" in vars(kind)), object)
     if found.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras"):
         raise ValueError(
-            "With gradient accumulation and pipelines an optimizer must not override OptimizerV2.minimize: gradients "
-            "of several mini-batches are applied by one `apply_gradients`, and "
+            "When using Gradient Accumulation or Pipelining, the optimizer must not override OptimizerV2.minimize: "
+            "gradients of several mini-batches are applied by one `apply_gradients`, and "
             f"`{found.__name__}.minimize` would not be called. "
             "Put what it does into `apply_gradients`."
         )

@@ -130,9 +130,10 @@ def _check(model: Any, assignments: Any) -> None:
     kinds = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
     if not all(isinstance(one, kinds) for one in assignments):
         raise ValueError(
-            "All elements of `pipeline_stage_assignment` must be instances of "
-            "`SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
+            f"All elements of `pipeline_stage_assignment` {'need to' if checks.in_old_words() else 'must'} be instances "
+            "of `SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
         )
+    _check_nested(model, assignments)
     previous = 0
     for place, (layer, one) in enumerate(zip(model.layers, assignments)):
         given = one.nested_model if one.is_nested_model else one.layer
@@ -143,6 +144,20 @@ def _check(model: Any, assignments: Any) -> None:
             )
         for inner in _flat([one]):
             previous = _check_follows(inner, previous, first=place == 0 and inner is _flat([one])[0])
+
+
+def _check_nested(model: Any, assignments: list[Any]) -> None:
+    """A model with models in it is a graph to Graphcore, and its messages are those about graphs."""
+    if not any(networks.is_nested(layer) for layer in model.layers):
+        return
+    for layer, one in zip(model.layers, assignments):
+        nested = networks.is_nested(layer)
+        if one.is_nested_model != nested:
+            kind = SequentialNestedModelPipelineStageAssignment if nested else SequentialLayerPipelineStageAssignment
+            raise checks.wrong_kind(layer.name, nested, [kind], one)
+        given = one.nested_model if nested else one.layer
+        if given is not layer:
+            raise checks.wrong_order(layer.name, given.name)
 
 
 def _check_follows(one: Any, previous: int, first: bool) -> int:

@@ -139,16 +139,20 @@ def _refuse_later_tensors(steps: Sequence[Step]) -> None:
         stage_of.update((key, own) for key in step.outputs)
 
 
-def refuse_remembered_gaps(steps: Sequence[Step]) -> None:
+def refuse_remembered_gaps(steps: Sequence[Step], from_first: bool = False) -> None:
     """Checks the stages in which layers were made or called, when the model is made.
 
     It may become a part of another one, so the first of them need not be stage 0 yet.
+
+    Args:
+        steps: of the model.
+        from_first: whether it must be stage 0 all the same, as where stages are set up to SDK 2.5.
 
     Raises:
         ValueError: a stage between two others is empty.
     """
     found, missing = _gaps(steps)
-    missing = [stage for stage in missing if stage > found[0]]
+    missing = [stage for stage in missing if from_first or stage > found[0]]
     if missing:
         raise ValueError(
             f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {found}, however the "

@@ -25,6 +25,7 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
 
     Raises:
         ValueError: there are fewer than two shards, one is there twice, or their types, ranks or other sizes differ.
+        AssertionError: they have no such axis.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_gather`.
 
@@ -39,9 +40,12 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
         [[1.0, 2.0, 30.0, 40.0], [1.0, 2.0, 30.0, 40.0]]
     """
     shards = _checked(input_shards)
+    rank = shards[0].shape.rank
+    if not -rank <= axis < rank:
+        raise AssertionError(f"all_gather along axis {axis} of shards of rank {rank}: give an axis that they have.")
     for shard in shards[1:]:
         for dimension, (size, first) in enumerate(zip(shard.shape.as_list(), shards[0].shape.as_list())):
-            if dimension != axis % shard.shape.rank and size != first:
+            if dimension != axis % rank and size != first:
                 raise ValueError(
                     f"Expecting tensor dimensions to all have the same size, but for axis {axis}. "
                     f"Dimension {dimension} has {first} and {size} elements."

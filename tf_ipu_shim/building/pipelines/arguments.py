@@ -252,8 +252,8 @@ class PipelineArguments:
             raise ValueError("Only one of `outfeed_loss` and `outfeed_mask` can be set.")
         if self.outfeed_mask and not all(self.outfeed_mask) and self.outfeed_queue is None:
             raise ValueError(
-                f"outfeed_mask {list(self.outfeed_mask)} leaves outputs of the last stage to be sent, but "
-                "no outfeed_queue has been provided. Provide one, or mask all outputs."
+                f"The last computational stage has tensor outputs: outfeed_mask {list(self.outfeed_mask)} leaves some "
+                "to be sent, but no outfeed_queue has been provided. Provide one, or mask all outputs."
             )
         if self.outfeed_loss and self.outfeed_queue is None:
             raise ValueError("An outfeed_queue must be provided when outfeed_loss is True.")

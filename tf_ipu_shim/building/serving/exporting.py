@@ -90,11 +90,13 @@ def export(made: Plan) -> Any:
 
     Raises:
         TypeError: `variable_initializer` is no function.
-        ValueError: TensorFlow 2, and arguments for sessions are given.
+        ValueError: TensorFlow 2, and arguments for sessions are given; or there is no checkpoint.
     """
     if not ops.executing_eagerly_outside_functions():
         if made.variable_initializer is not None and not callable(made.variable_initializer):
             raise TypeError(f"variable_initializer must be a function, not {type(made.variable_initializer).__name__}.")
+        if made.checkpoint is not None:
+            graph_export.latest(made.checkpoint)
         return graph_export.export(made)
     for argument, value in (
         ("variable_initializer", made.variable_initializer),

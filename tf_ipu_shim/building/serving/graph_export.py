@@ -134,7 +134,7 @@ def _initialise(plan: Plan, session: Any, steps: Sequence[Step], checkpoint: str
     if not variables:
         return
     if checkpoint is not None:
-        saver_lib.Saver(variables).restore(session, _latest(checkpoint))
+        saver_lib.Saver(variables).restore(session, latest(checkpoint))
     elif plan.variable_initializer is not None:
         plan.variable_initializer(session)
     else:
@@ -145,13 +145,18 @@ def _initialise(plan: Plan, session: Any, steps: Sequence[Step], checkpoint: str
         )
 
 
-def _latest(directory: str) -> str:
-    latest = checkpoint_management.latest_checkpoint(directory)
-    if latest is None:
+def latest(directory: str) -> str:
+    """The newest checkpoint in a directory.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = checkpoint_management.latest_checkpoint(directory)
+    if found is None:
         raise ValueError(
             f'Directory "{directory}" passed as "checkpoint_restore_dir" param is empty, or has no checkpoint in it.'
         )
-    return latest
+    return found
 
 
 def _write(plan: Plan, inputs: Sequence[Any], outputs: dict[str, Any], tables: Any) -> None:

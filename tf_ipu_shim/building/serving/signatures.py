@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.eager import def_function
-from tensorflow.python.framework import tensor_spec
+from tensorflow.python.framework import ops, tensor_spec
 from tensorflow.python.util import nest
 
 _DATASETS = (dataset_ops.DatasetV1, dataset_ops.DatasetV2)
@@ -94,13 +94,16 @@ def _check(step: StepSignature) -> None:
     signature = step.given
     if signature is None:
         return
+    in_graph = not ops.executing_eagerly_outside_functions()  # Graphcore's words differ in TensorFlow 1
     if not isinstance(signature, (list, tuple)):
+        must_be = "has to be" if in_graph else "must be"
         raise TypeError(
-            f"`{step.argument}` must be an instance of tuple or list, not {type(signature).__name__}. Put a single "
+            f"`{step.argument}` {must_be} an instance of tuple or list, not {type(signature).__name__}. Put a single "
             "tf.TensorSpec into a tuple."
         )
     if not signature:
-        raise ValueError(f"`{step.argument}` must be not empty. Give a tf.TensorSpec for each argument.")
+        must = "cannot be" if in_graph else "must be not"
+        raise ValueError(f"`{step.argument}` {must} empty. Give a tf.TensorSpec for each argument.")
     for position, spec in enumerate(signature):
         if not isinstance(spec, tensor_spec.TensorSpec):
             raise TypeError(
@@ -117,9 +120,10 @@ def _of_step(step: StepSignature) -> list[Any]:
                 f"`{step.argument}`, or decorate it with @tf.function(input_signature=...)."
             )
         if step.function.input_signature is None:
+            inside = "inside" if ops.executing_eagerly_outside_functions() else "in the"
             raise ValueError(
-                f"Empty `input_signature` inside provided tf.function `{step.label}`. Please give `{step.argument}`, "
-                "or the decorator's input_signature."
+                f"Empty `input_signature` {inside} provided tf.function `{step.label}`. Please give "
+                f"`{step.argument}`, or the decorator's input_signature."
             )
         signature = nest.flatten(step.function.input_signature)
     specs = list(signature)

@@ -170,10 +170,10 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
     _what = "activation_grad"
 
     def __init__(self, layer: Any, tag: str | None = None, **kwargs: Any) -> None:
-        if not self.layer_is_supported(layer):
+        if not hasattr(layer, "get_config") or not self.layer_is_supported(layer):
             raise ValueError(
-                f"Layer {layer.name} does not use an activation function. Use CaptureUpstreamGradients, or give the "
-                "layer an activation."
+                f"Layer {getattr(layer, 'name', layer)} does not use an activation function. Give a Keras layer that "
+                "has one, or use CaptureUpstreamGradients."
             )
         super().__init__(layer, tag, **kwargs)
         self._places = _activations(layer)

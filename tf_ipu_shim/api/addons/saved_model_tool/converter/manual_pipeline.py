@@ -112,6 +112,7 @@ class ManualPipeline(pipelines.PipelineConverter):
         "profiling_enable",
     )
     required = ("manual_pipeline_config", "device_info")
+    unnamed = "The `converter` argument is required in `pipeline_cfg`"
 
     def check_values(self) -> None:
         """Checks the patterns."""

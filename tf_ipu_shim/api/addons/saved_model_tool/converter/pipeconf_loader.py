@@ -26,6 +26,7 @@ class PipelineConfLoader(pipelines.PipelineConverter):
     behavior = "load"
     keys = ("ipu_model", "profiling_root_dir", "solution_path", "profiling_enable")
     required = ("solution_path",)
+    unnamed = '`pipeline_cfg` must contain a value for "converter"'
 
     def check_values(self) -> None:
         """Checks the file."""

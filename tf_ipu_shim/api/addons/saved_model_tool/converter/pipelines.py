@@ -32,6 +32,7 @@ class PipelineConverter(Converter):
     behavior: ClassVar[str]
     keys: ClassVar[tuple[str, ...]]
     required: ClassVar[tuple[str, ...]] = ()
+    unnamed: ClassVar[str] = "`pipeline_cfg` must contain `behavior` keywords"  # no converter is named
 
     def __init__(self, param: Any) -> None:
         self.param = param
@@ -88,6 +89,8 @@ class PipelineConverter(Converter):
                 "manual_sharding and pipeline_cfg both say which IPU a node is on. Leave one of them out; the "
                 "stages of a pipeline are placed by device_info."
             )
+        if "converter" not in self.cfg:
+            raise ValueError(f"{self.unnamed}. Set its `converter` to 'auto', 'manual' or 'load'.")
         utils.validate_pipeline_cfg(self.param, dict.fromkeys(("converter", *self.keys)), self.behavior)
         if self.cfg["converter"].lower() != self.behavior:
             return
