@@ -93,7 +93,7 @@ def test_a_spec_of_an_infeed_gives_another_one_over_the_same_elements(strategy):
     sums = [float(strategy.run(first, args=[queue])) for queue in (infeed, same)]
     assert sums == [0 + 1, 2 + 3]
     for what in ("initializer", "deleter"):
-        with pytest.raises(RuntimeError, match="IPUInfeedQueue created from a spec"):
+        with pytest.raises(RuntimeError, match="IPUInfeedQueue created from spec"):
             getattr(same, what)
 
 
