@@ -129,9 +129,10 @@ def _check(model: Any, assignments: Any) -> None:
     checks.check_list(assignments, len(model.layers))
     kinds = (SequentialLayerPipelineStageAssignment, SequentialNestedModelPipelineStageAssignment)
     if not all(isinstance(one, kinds) for one in assignments):
+        must = "need to" if checks.in_old_words() else "must"
         raise ValueError(
-            f"All elements of `pipeline_stage_assignment` {'need to' if checks.in_old_words() else 'must'} be instances "
-            "of `SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
+            f"All elements of `pipeline_stage_assignment` {must} be instances of "
+            "`SequentialLayerPipelineStageAssignment` or `SequentialNestedModelPipelineStageAssignment`."
         )
     _check_nested(model, assignments)
     previous = 0
