@@ -133,12 +133,7 @@ def accumulating_program(
     number = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
     refuse_own_minimize(model.optimizer)
-    if options.use_v2_accumulation and isinstance(getattr(model.optimizer, "optimizer", None), optimizer_v1.Optimizer):
-        raise ValueError(
-            "use_v2_gradient_accumulation_optimizer may only be set to True with an optimizer of Keras, and "
-            f"{type(model.optimizer.optimizer).__name__} is one of TensorFlow 1. Leave it out, or compile the model "
-            "with tf.keras.optimizers."
-        )
+    _refuse_foreign_optimizer(model.optimizer, options)
     keeping = [
         options.accumulation_kwargs.get(name)
         for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
@@ -205,6 +200,16 @@ def refuse_own_minimize(optimizer: Any) -> None:
             "gradients of several mini-batches are applied by one `apply_gradients`, and "
             f"`{found.__name__}.minimize` would not be called. "
             "Put what it does into `apply_gradients`."
+        )
+
+
+def _refuse_foreign_optimizer(optimizer: Any, options: ModelOptions) -> None:
+    native = getattr(optimizer, "optimizer", None)
+    if options.use_v2_accumulation and isinstance(native, optimizer_v1.Optimizer):
+        raise ValueError(
+            "use_v2_gradient_accumulation_optimizer may only be set to True with an optimizer of Keras, and "
+            f"{type(native).__name__} is one of TensorFlow 1. Leave it out, or compile the model with one of "
+            "tf.keras.optimizers."
         )
 
 
