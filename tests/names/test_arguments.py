@@ -102,7 +102,11 @@ NOT_READ = {
     ("building.keras", "KerasExtensionBase.evaluate", "kwargs"): _REFUSED,
     ("building.keras.delegation", "delete", "base"): "it only has to be the extension's, or that is refused",
     ("building.keras.delegation", "register", "base"): "it only has to be the extension's, or that is refused",
-    ("building.keras.mixed_precision_of_the_time", "Policy", "loss_scale"): _REFUSED,
+    **{
+        ("building.keras.methods_of_the_time", method, "inputs"): "Keras 2.6 took it and did nothing with it"
+        for method in ("_with_inputs.add_update", "_get_updates_for", "_get_losses_for")
+    },
+    ("building.keras.mixed_precision_of_the_time", "_policy.init", "loss_scale"): _REFUSED,
     ("building.keras", "KerasExtensionBase._accumulates_outfeed", "mode"): _HELPER,
     ("building.keras", "KerasExtensionBase._unpacked", "mode"): _HELPER,
     ("building.keras", "NetworkExtension._staged", "infeed"): _HELPER,

@@ -97,6 +97,7 @@ def test_modules_of_keras_26(python):
     text = """
         import tensorflow as tf
         from tensorflow.python import ipu
+        assert tf.python.keras.layers.Dense is tf.keras.layers.Dense  # nothing has imported it by this name
         from tensorflow.keras.ipu import PipelineStage
         from keras.engine import keras_tensor
         from keras.engine.topology import InputSpec, Layer

@@ -192,6 +192,84 @@ def test_experimental_mixed_precision():
     scales = (128, "dynamic", tf.compat.v1.mixed_precision.FixedLossScale(16))
     made = [LossScaleOptimizer(keras.optimizers.SGD(0.1), scale) for scale in scales]
     assert [(one.dynamic, float(one.loss_scale)) for one in made] == [(False, 128), (True, 2**15), (False, 16)]
+    assert all(isinstance(one, LossScaleOptimizer) for one in made) and issubclass(
+        LossScaleOptimizer, keras.optimizers.Optimizer
+    )
+    assert isinstance(policy, Policy) and not isinstance(policy, LossScaleOptimizer)
+    assert isinstance(keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1)), LossScaleOptimizer)
+    with pytest.raises(errors.UnsupportedError, match="multiplier is 2"):
+        LossScaleOptimizer(keras.optimizers.SGD(0.1), tf.mixed_precision.experimental.DynamicLossScale(multiplier=3.0))
+
+    class Halved(LossScaleOptimizer):
+        def __init__(self, optimizer, loss_scale):
+            super().__init__(optimizer, loss_scale)
+
+        def get_unscaled_gradients(self, grads):
+            return [0.5 * grad for grad in super().get_unscaled_gradients(grads)]
+
+    for scale in (64, tf.mixed_precision.experimental.FixedLossScale(64)):
+        optimizer = Halved(keras.optimizers.SGD(0.1), scale)
+        assert isinstance(optimizer, Halved) and isinstance(optimizer, LossScaleOptimizer)
+        assert not isinstance(made[0], Halved) and float(optimizer.loss_scale) == 64
+        assert float(optimizer.get_scaled_loss(tf.constant(2.0))) == 128
+        assert float(optimizer.get_unscaled_gradients([tf.constant(128.0)])[0]) == 1.0
+
+    class Named(Policy):
+        pass
+
+    assert Named("float16").compute_dtype == "float16" and isinstance(Named("float16"), Policy)
+    assert not isinstance(policy, Named)
+
+
+def test_loss_scales_where_tensorflow_had_them():
+    version_1 = tf.compat.v1.train.experimental
+    assert tf.mixed_precision.experimental.FixedLossScale is version_1.FixedLossScale
+    assert tf.train.experimental.DynamicLossScale is tf.mixed_precision.experimental.DynamicLossScale
+    rewrite = tf.train.experimental.enable_mixed_precision_graph_rewrite
+    assert rewrite is version_1.enable_mixed_precision_graph_rewrite
+
+
+class CountedInputs(keras.layers.Layer):
+    """Counts its calls as layers of TensorFlow 2.1 do."""
+
+    def build(self, shape):
+        self.calls = self.add_weight("calls", shape=(), initializer="zeros", trainable=False)
+
+    def call(self, x):
+        self.add_update(self.calls.assign_add(1.0), inputs=x)
+        self.add_update([lambda: self.calls.assign_add(2.0)], True)
+        self.add_loss(tf.reduce_sum(x), inputs=x)
+        return x
+
+
+def test_methods_of_layers_that_keras_has_no_more(ipus):
+    ipus(1)
+    with strategy().scope():
+        layer = CountedInputs(input_shape=(2,))
+        model = keras.Sequential([layer])
+        model.compile("sgd", "mse", steps_per_execution=3)
+        model.fit(np.ones((6, 2), np.float32), np.ones((6, 2), np.float32), batch_size=2, verbose=0)
+        assert layer.calls.numpy() == 3 * (1 + 2)
+    layer(tf.constant([[1.0, 2.0]]))
+    assert [float(loss) for loss in layer.get_losses_for(None)] == [3.0]
+    with pytest.warns(UserWarning, match="updates"):
+        assert layer.get_updates_for(None) == []
+    with tf.Graph().as_default():
+        from tensorflow.compat.v1.keras.layers import Layer
+
+        Layer().add_update([], inputs=True)
+
+
+def test_classes_of_predictions(ipus):
+    ipus(1)
+    rows = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(4, 3)
+    with strategy().scope():
+        model = keras.Sequential([keras.layers.Dense(3, kernel_initializer="identity", input_shape=(3,))])
+        assert model.predict_classes(rows, batch_size=2).tolist() == rows.argmax(-1).tolist()
+        np.testing.assert_array_equal(model.predict_proba(rows, 2), rows)
+        one = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones", input_shape=(3,))])
+        expected = (rows.sum(-1, keepdims=True) > 0.5).astype("int32")
+        assert one.predict_classes(rows, 2).tolist() == expected.tolist() and 0 < expected.sum() < 4
 
 
 def test_initial_values_follow_the_seed_of_tensorflow(ipus, monkeypatch):

@@ -6,6 +6,7 @@ imported or the runner's script imports TensorFlow, only to modules that lack th
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import types
@@ -66,6 +67,7 @@ def install_attributes() -> None:
 
     if era.wanted():
         _add_python()
+        _add_mixed_precision()
         _add_contrib()
         collective_keys.install()
         dataset_statistics.install()
@@ -81,10 +83,36 @@ _with_tensorflow = after_loading.Finder("tensorflow".__eq__, lambda _: install_a
 
 
 def _add_python() -> None:
-    """`tf.python`, which TensorFlow takes off its own module when that has been loaded."""
+    """`tf.python`, which TensorFlow takes off its own module when that has been loaded, and `tf.python.keras`."""
     tensorflow = sys.modules.get("tensorflow")
     if type(tensorflow) is types.ModuleType and "python" not in vars(tensorflow):
         patches.replace(tensorflow, "python", lambda _: sys.modules["tensorflow.python"], why="`tf.python.ipu`")
+    python = sys.modules.get("tensorflow.python")
+    if python is not None and "__getattr__" not in vars(python):
+        patches.replace(python, "__getattr__", lambda _: _python_getattr, why="`tf.python.keras` before it is imported")
+
+
+def _python_getattr(name: str) -> Any:
+    if name == "keras":
+        return importlib.import_module("tensorflow.python.keras")
+    raise AttributeError(f"module 'tensorflow.python' has no attribute {name!r}")
+
+
+def _add_mixed_precision() -> None:
+    """`tf.mixed_precision`, and what else was of it; all of that is in `compat.v1` alone today."""
+    tensorflow = sys.modules.get("tensorflow")
+    if type(tensorflow) is not types.ModuleType or "mixed_precision" in vars(tensorflow):
+        return
+    why = "loss scales of TensorFlow 2.1 to 2.6"
+    patches.replace(tensorflow, "mixed_precision", lambda _: tensorflow.compat.v1.mixed_precision, why=why)
+    for name in stock_moves.LOSS_SCALING:
+        scaling = getattr(tensorflow.compat.v1.train.experimental, name)
+        patches.replace(tensorflow.train.experimental, name, functools.partial(_instead, scaling), why=why)
+
+
+def _instead(moved: Any, stock: Any) -> Any:
+    del stock
+    return moved
 
 
 def _add_contrib() -> None:

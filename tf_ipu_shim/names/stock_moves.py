@@ -45,6 +45,15 @@ MODULES = {
     ),
 }
 
+# What `tf.train.experimental` had, and that of `compat.v1` still has.
+LOSS_SCALING = (
+    "DynamicLossScale",
+    "FixedLossScale",
+    "LossScale",
+    "disable_mixed_precision_graph_rewrite",
+    "enable_mixed_precision_graph_rewrite",
+)
+
 # What `from tensorflow.python import NAME` gave, by the package below `tensorflow.python` that holds it.
 TOP_LEVEL = {
     "client": "device_lib session timeline",

@@ -11,7 +11,14 @@ import sys
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.building.keras import internal_names, kept_options, keras3, names_of_the_time, optimizers_of_the_time
+from tf_ipu_shim.building.keras import (
+    internal_names,
+    kept_options,
+    keras3,
+    methods_of_the_time,
+    names_of_the_time,
+    optimizers_of_the_time,
+)
 from tf_ipu_shim.names import after_loading, era, finder, one_keras, stock_aliases
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
@@ -77,3 +84,4 @@ def _loaded(name: str, module: Any) -> None:
 
         stock_aliases.install_attributes()  # what the copy in TensorFlow misses of it
         construction.install()
+        methods_of_the_time.models_loaded(module)

@@ -5,6 +5,8 @@ Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import errors, keras2
@@ -12,7 +14,62 @@ from tf_ipu_shim import errors, keras2
 _DYNAMIC = "dynamic"
 
 
-def Policy(name: str, loss_scale: Any = "auto") -> Any:
+def __getattr__(name: str) -> Any:
+    """The two classes, which are derived from Keras' and so are made when they are asked for."""
+    if name in _CLASSES:
+        return _CLASSES[name]()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _class(name: str, stock: Any, known: Any, make: Callable[..., Any], init: Callable[..., None]) -> type:
+    """A class that makes the objects of today and takes them all for its own; a script's subclass is one of `stock`.
+
+    Args:
+        name: of the class.
+        stock: what Keras has today.
+        known: whose objects are its own.
+        make: makes one.
+        init: the constructor of subclasses.
+    """
+    meta: Any = type(stock)
+
+    class Kind(meta):  # type: ignore[misc]
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return make(*args, **kwargs) if cls is made else type.__call__(cls, *args, **kwargs)
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, known) if cls is made else type.__instancecheck__(cls, instance)
+
+    made: type = Kind(name, (stock,), {"__init__": init, "__module__": __name__, "__doc__": make.__doc__})
+    return made
+
+
+@functools.cache
+def _policy() -> type:
+    stock = keras2.module("mixed_precision.policy").Policy
+
+    def init(self: Any, name: str, loss_scale: Any = "auto") -> None:
+        _check_loss_scale(name, loss_scale)
+        stock.__init__(self, name)
+
+    return _class("Policy", stock, stock, _make_policy, init)
+
+
+@functools.cache
+def _loss_scale_optimizer() -> type:
+    module = keras2.module("mixed_precision.loss_scale_optimizer")
+
+    def init(self: Any, optimizer: Any, loss_scale: Any) -> None:
+        module.LossScaleOptimizer.__init__(self, optimizer, **_scaling(loss_scale))
+
+    known = module.BaseLossScaleOptimizer
+    return _class("LossScaleOptimizer", module.LossScaleOptimizer, known, _make_loss_scale_optimizer, init)
+
+
+_CLASSES = {"Policy": _policy, "LossScaleOptimizer": _loss_scale_optimizer}
+
+
+def _make_policy(name: str, loss_scale: Any = "auto") -> Any:
     """A policy of dtypes. One of `mixed_float16` scales the loss in `compile`, dynamically, and no other does.
 
     Args:
@@ -28,6 +85,11 @@ def Policy(name: str, loss_scale: Any = "auto") -> Any:
         >>> Policy("mixed_float16").variable_dtype
         'float32'
     """
+    _check_loss_scale(name, loss_scale)
+    return keras2.module("mixed_precision.policy").Policy(name)
+
+
+def _check_loss_scale(name: str, loss_scale: Any) -> None:
     usual = _DYNAMIC if name == "mixed_float16" else None
     if loss_scale not in ("auto", usual):
         raise errors.UnsupportedError(
@@ -35,7 +97,6 @@ def Policy(name: str, loss_scale: Any = "auto") -> Any:
             f"{usual!r}. Leave loss_scale out, and give compile an optimizer that says how the loss is scaled: "
             "tf.keras.mixed_precision.experimental.LossScaleOptimizer(optimizer, loss_scale)."
         )
-    return keras2.module("mixed_precision.policy").Policy(name)
 
 
 def set_policy(policy: Any) -> None:
@@ -73,7 +134,7 @@ def get_layer_policy(layer: Any) -> Any:
     return layer.dtype_policy
 
 
-def LossScaleOptimizer(optimizer: Any, loss_scale: Any) -> Any:
+def _make_loss_scale_optimizer(optimizer: Any, loss_scale: Any) -> Any:
     """An optimizer whose gradients are those of a larger loss, so that fewer of them are zero in float16.
 
     Args:
@@ -86,9 +147,26 @@ def LossScaleOptimizer(optimizer: Any, loss_scale: Any) -> Any:
         >>> float(LossScaleOptimizer(tf.keras.optimizers.SGD(0.1), 128).loss_scale)
         128.0
     """
-    module = keras2.module("mixed_precision.loss_scale_optimizer")
+    base = keras2.module("mixed_precision.loss_scale_optimizer").BaseLossScaleOptimizer
+    return base(optimizer, **_scaling(loss_scale))
+
+
+def _scaling(loss_scale: Any) -> dict[str, Any]:
+    """How an optimizer of today is told it.
+
+    Raises:
+        UnsupportedError: it cannot be.
+    """
     if loss_scale == _DYNAMIC:
-        return module.BaseLossScaleOptimizer(optimizer)
+        return {}
     if isinstance(loss_scale, (int, float)):
-        return module.BaseLossScaleOptimizer(optimizer, dynamic=False, initial_scale=loss_scale)
-    return module._create_loss_scale_optimizer_from_v1_loss_scale(optimizer, loss_scale)
+        return {"dynamic": False, "initial_scale": loss_scale}
+    kind = type(loss_scale).__name__
+    if kind == "FixedLossScale":
+        return {"dynamic": False, "initial_scale": loss_scale._loss_scale_value}
+    if kind == "DynamicLossScale" and loss_scale.multiplier == 2:
+        return {"initial_scale": loss_scale.initial_loss_scale, "dynamic_growth_steps": loss_scale.increment_period}
+    raise errors.UnsupportedError(
+        f"LossScaleOptimizer(optimizer, {loss_scale!r}): the installed Keras scales by a number, or dynamically by "
+        "powers of 2. Give it a number, 'dynamic', a FixedLossScale, or a DynamicLossScale whose multiplier is 2."
+    )

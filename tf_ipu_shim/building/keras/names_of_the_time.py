@@ -18,12 +18,18 @@ from tensorflow.python.ops import array_ops, init_ops_v2, variables
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.building.keras import delegation, layer_construction, loss_scale_classes, seeds_of_the_time
+from tf_ipu_shim.building.keras import (
+    delegation,
+    layer_construction,
+    loss_scale_classes,
+    methods_of_the_time,
+    seeds_of_the_time,
+)
 from tf_ipu_shim.names import era
 
 _ROOTS = ("keras", "tf_keras")
 _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"
-_LAYER, _PENALTIES = "engine.base_layer", "regularizers"
+_LAYER, _LAYER_V1, _PENALTIES = "engine.base_layer", "engine.base_layer_v1", "regularizers"
 _BATCH_NORM = "layers.normalization.batch_normalization"
 _BACKEND, _DATA_ADAPTER = "backend", "engine.data_adapter"
 _SERIALIZATION, _NAMES = "saving.serialization_lib", "_keras_api_names"
@@ -34,6 +40,7 @@ INTERNAL = tuple(
         _LOSS_SCALING,
         _POLICY,
         _LAYER,
+        _LAYER_V1,
         _PENALTIES,
         _BATCH_NORM,
         _BACKEND,
@@ -60,8 +67,11 @@ def loaded(name: str, module: Any) -> None:
             return  # Keras 3
         why = "batch normalisation of halves keeps parameters of halves, as on IPUs"
         patches.replace(module.BatchNormalizationBase, "_param_dtype", _of_the_layer, why=why)
+    elif name.endswith(_LAYER_V1):
+        methods_of_the_time.layers_loaded(module.Layer)
     elif name.endswith(_LAYER):
         layer_construction.install(module.Layer)
+        methods_of_the_time.layers_loaded(module.Layer)
         delegation.install(module.Layer, name.removesuffix(f".{_LAYER}"))
         patches.replace(
             module, "KerasExtension", lambda _: delegation.KerasExtension, why="a name of Graphcore's Keras"
