@@ -83,7 +83,7 @@ def tasks(quick: bool) -> dict[str, tuple[int, Callable[[], Any]]]:
         "MLP 784-32-10, 200 steps": loop(models.mlp_step(32, [784, 32, 10], "loop"), 200),
         "MLP 784-512-512-10, 100 steps": loop(models.mlp_step(32, [784, 512, 512, 10], "loop"), 100),
         "conv net, 20 steps": loop(models.conv_step(32, 28, 8, "loop"), 20),
-        **{f"Keras {task.name}, an epoch": fit(task) for task in (*keras_models.TASKS, *keras_models.FURTHER_TASKS)},
+        **{f"Keras {task.name}, an epoch": fit(task) for task in keras_models.TASKS},
         "pipeline of 4 stages 16 wide": pipeline(16, 32),
         "pipeline of 4 stages 512 wide": pipeline(512, 16),
         "2 replicas 784-32-10, 50 steps": replicas(2, [784, 32, 10]),

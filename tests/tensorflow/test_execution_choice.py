@@ -73,9 +73,11 @@ def test_what_runs_on_all_cores(counted):
 def test_what_xla_alone_runs_on_all_cores(counted):
     run(lambda x, y: x @ y, floats(256, 256), floats(256, 256))
     run(lambda x, y: x @ y, floats(32, 1024), floats(1024, 512))  # as many multiplications, of a row of 32
-    square, flat = (found.work for found in counted)
+    run(lambda x, y: x @ y, floats(128, 128), floats(128, 128))
+    square, flat, small = (found.work for found in counted)
     assert (square.products, square.square_products, square.small_products) == (0, 2 * 256**3, 0)
     assert (flat.products, flat.square_products, flat.small_products) == (0, 0, 2 * 256**3)
+    assert (small.square_products, small.even_products, small.small_products) == (0, 2 * 128**3, 0)
 
 
 def test_a_product_of_16_bit_floats(counted):
@@ -219,6 +221,12 @@ def test_depthwise_convolutions_run_by_kernels(any_version):
 def test_square_products_of_middle_size_run_by_xla(any_version):
     work = Work(ops=41, passes=1.3e6, square_products=20 * 2 * 256**3, results=256)
     assert choose(ProgramWork(work, launches=1, compiled={"cluster": Size(80, 20)})).way == ways.XLA
+
+
+def test_square_products_that_one_core_runs_run_by_kernels(any_version):
+    work = Work(ops=42, passes=2.8e5, even_products=16 * 2 * 128**3, results=128)
+    compiled = {f"cluster_{index}": Size(16, 4) for index in range(4)}
+    assert choose(ProgramWork(work, launches=4, compiled=compiled)).way == ways.KERNELS
 
 
 def test_shards_of_large_products_run_by_kernels(any_version):

@@ -53,6 +53,7 @@ class Work:
         inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
         products: multiplications and additions of matrix products.
         small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
+        even_products: the same of those of these whose matrices are `_SIDE` or more each way.
         square_products: the same of those of these that XLA runs on all cores.
         convolutions: the same of convolutions.
         grouped_convolutions: the same of those whose outputs look at some of the channels each, and their gradients.
@@ -68,6 +69,7 @@ class Work:
     inner: float = 0.0
     products: float = 0.0
     small_products: float = 0.0
+    even_products: float = 0.0
     square_products: float = 0.0
     convolutions: float = 0.0
     grouped_convolutions: float = 0.0
@@ -377,7 +379,7 @@ def _add_plain(work: Work, opcode: str, instruction: Any, by_id: Mapping[int, An
     operands = [by_id[number] for number in instruction.operand_ids]
     if opcode == "dot":
         sizes = dot_sizes(instruction, operands)
-        _multiply(work, 2.0 * math.prod(sizes), is_square=min(sizes[1:4]) >= _SIDE)
+        _multiply(work, 2.0 * math.prod(sizes), is_even=min(sizes[1:4]) >= _SIDE)
     elif opcode == "convolution":
         groups, *kernel = convolution_sizes(instruction, operands)
         if groups > 1:
@@ -394,17 +396,20 @@ def _add_plain(work: Work, opcode: str, instruction: Any, by_id: Mapping[int, An
         work.inner += sum(elements_of(operand.shape) for operand in operands)
 
 
-def _multiply(work: Work, product: float, is_square: bool) -> None:
+def _multiply(work: Work, product: float, is_even: bool) -> None:
     if product >= SMALL_PRODUCT:
         work.products += product
-    elif is_square and product >= _SQUARE_PRODUCT:
+    elif is_even and product >= _SQUARE_PRODUCT:
         work.square_products += product
+    elif is_even:
+        work.even_products += product
     else:
         work.small_products += product
 
 
 def _extent(work: Work) -> tuple[float, float]:
-    return work.products + work.small_products + work.square_products, work.passes + work.wide_passes
+    products = work.products + work.small_products + work.even_products + work.square_products
+    return products, work.passes + work.wide_passes
 
 
 def _pass(work: Work, size: int) -> None:

@@ -6,7 +6,7 @@ the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes t
 there is to gain.
 
 The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to what the programs of
-`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0, on 23 and 24 November 2026. What
+`benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0, from 23 to 26 November 2026. What
 both ways take alike matters little; their differences decide.
 """
 
@@ -44,7 +44,8 @@ class Costs:
         window: for a number that the gradient of a pooling looks at.
         product: for a multiplication or addition of matrix products.
         small_product: the same of small ones.
-        square_product: the same of small ones that XLA runs on all cores.
+        even_product: the same of small ones that are not thin.
+        square_product: the same of these that XLA runs on all cores.
         convolution: the same of convolutions.
         grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
         looped_convolution: the same of convolutions within a loop of a program.
@@ -66,6 +67,7 @@ class Costs:
     window: float
     product: float
     small_product: float
+    even_product: float
     square_product: float
     convolution: float
     grouped_convolution: float
@@ -104,6 +106,7 @@ class Costs:
             + self.window * work.windows
             + self.product * work.products
             + self.small_product * work.small_products
+            + self.even_product * work.even_products
             + self.square_product * work.square_products
             + self.convolution * work.convolutions
             + self.grouped_convolution * work.grouped_convolutions
@@ -122,6 +125,7 @@ _KERNELS = Costs(
     window=0.25,
     product=0.0026,
     small_product=0.0064,
+    even_product=0.0064,
     square_product=0.0064,
     convolution=0.014,
     grouped_convolution=0.06,
@@ -144,6 +148,7 @@ _XLA = Costs(
     window=3.0,
     product=0.0027,
     small_product=0.01,
+    even_product=0.01,
     square_product=0.0036,
     convolution=0.029,
     grouped_convolution=1.2,
@@ -166,6 +171,7 @@ _LATER_COSTS = {
         window=1.7,
         product=0.0026,
         small_product=0.0045,
+        even_product=0.006,
         convolution=0.017,
         result=0.1,
         chunked_result=0.1,
