@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import pathlib
 import sys
+from collections.abc import Iterable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
@@ -82,7 +83,7 @@ def page() -> str:
 
 def era() -> list[str]:
     """The names around a script that TensorFlow, Keras and the SDK of its time had, from the tables that serve them."""
-    from tf_ipu_shim.names import contrib, keras_paths, removed_names, stock_moves
+    from tf_ipu_shim.names import contrib, keras_paths, removed_names, removed_numpy, stock_moves
 
     lines = [
         "\n## The era around a script\n",
@@ -97,10 +98,12 @@ def era() -> list[str]:
         "| initial values of Keras' layers after `tf.random.set_seed` | 1.15-2.6 | the numbers that they were |",
         "| `keras.engine.data_adapter.expand_1d` | 2.2-2.6 | as it was |",
         "| `tf.python`, `Dimension` of a whole float | 1.15 | as it was |",
-        f"| `numpy`, in scripts: {_names(removed_names.BUILTIN)}, {_names(removed_names.KEPT)}, `NINF` | 1.15-2.6 | "
+        f"| `numpy`, in scripts: {_names(removed_names.BUILTIN)}, {_names(removed_names.KEPT)}, `NINF`, "
+        f"{_names(removed_numpy.FUNCTIONS)}, {_names(removed_names.EXCEPTIONS)} | 1.15-2.6 | "
         "where NumPy has removed them, as they were |",
         "| `collections.Mapping` and the like, in scripts | 1.15-2.6 | `collections.abc` |",
-        "| `json.load(file, encoding=...)`, `inspect.getargspec`, in scripts | 1.15-2.6 | as they were |",
+        "| `json.load(file, encoding=...)`, `inspect.getargspec`, `ArgSpec`, `time.clock`, `fractions.gcd`, "
+        "`os.errno`, `base64.encodestring`, `decodestring`, in scripts | 1.15-2.6 | as they were |",
         "| `yaml.load(file)` without a loader, in scripts | 1.15-2.6 | PyYAML's `FullLoader` |",
         "| `tf.data.experimental.StatsAggregator`, `latency_stats`, `bytes_produced_stats`, "
         "`Options.experimental_stats` | 1.15-2.6 | the ops of the installed TensorFlow |",
@@ -124,7 +127,7 @@ def era() -> list[str]:
     return lines
 
 
-def _names(table: dict[str, str]) -> str:
+def _names(table: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in table)
 
 

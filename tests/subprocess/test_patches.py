@@ -11,7 +11,7 @@ _COMMON = textwrap.dedent(
     from tf_ipu_shim import patches
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background is told to ignore it
-    _PYTHONS = ("numpy", "collections", "inspect", "json", "signal")
+    _PYTHONS = ("numpy", "collections", "inspect", "json", "signal", "time", "fractions", "os", "base64")
     ABSENT = object()
 
     def is_stock(name):

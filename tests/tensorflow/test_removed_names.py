@@ -5,6 +5,7 @@ import collections.abc
 import inspect
 import io
 import json
+import math
 
 import numpy as np
 import pytest
@@ -24,7 +25,41 @@ def test_a_script_has_them():
     exec("from collections import MutableMapping\nfrom numpy import long", {})
 
 
-@pytest.mark.parametrize("text", ["np.int", "np.unicode", "collections.Mapping", "inspect.getargspec"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")  # of NumPy 1.26
+def test_functions_that_numpy_has_removed():
+    rows = np.array([[3, 1], [2, 4]])
+    assert np.asscalar(np.array([2.5])) == 2.5 and type(np.asscalar(np.float32(1))) is float
+    assert np.in1d(rows, [4, 3]).tolist() == np.isin(rows, [4, 3]).ravel().tolist()
+    assert np.in1d([1, 2], [2], invert=True).tolist() == [True, False]
+    assert np.trapz([1.0, 3.0], dx=0.5) == 1.0 and np.trapz([1.0, 3.0], [0.0, 2.0]) == 4.0
+    assert np.round_(2.345, 1) == 2.3 and np.typeDict["float32"] is np.float32
+    assert np.asfarray(rows).dtype == np.asfarray(rows, int).dtype == np.float64
+    assert np.asfarray(rows, np.float16).dtype == np.float16
+    assert issubclass(np.VisibleDeprecationWarning, Warning) and issubclass(np.RankWarning, Warning)
+    assert isinstance(np.mat("1 2; 3 4"), np.matrix) and np.mat([[1, 2]]).shape == (1, 2)
+    assert np.msort(rows).tolist() == np.sort(rows, axis=0).tolist()
+
+
+def test_names_that_python_has_removed():
+    import base64
+    import os
+    import time
+    from fractions import gcd
+    from inspect import ArgSpec
+
+    start = time.clock()
+    assert start <= time.clock() <= time.process_time() and os.errno.EEXIST == FileExistsError(17, "").errno
+    for numbers in ((12, 18), (7, 0), (0, 5), (270, 192)):
+        assert gcd(*numbers) == math.gcd(*numbers)
+    assert gcd(6, -4) == -2  # the sign of the second one
+    assert base64.decodestring(base64.encodestring(b"step")) == b"step" and base64.encodestring(b"a") == b"YQ==\n"
+    assert isinstance(inspect.getargspec(lambda size: size), ArgSpec)
+    for text in ("time.clock", "os.errno"):
+        with pytest.raises(AttributeError, match="has no attribute"):
+            eval(compile(text, INSTALLED, "eval"), {"time": time, "os": os})
+
+
+@pytest.mark.parametrize("text", ["np.int", "np.unicode", "collections.Mapping", "inspect.getargspec", "np.asscalar"])
 def test_an_installed_package_has_what_is_installed(text):
     names = {"np": np, "collections": collections, "inspect": inspect}
     with pytest.raises(AttributeError, match="has no attribute"):
@@ -67,3 +102,4 @@ def test_yaml_is_loaded_without_a_loader_by_scripts(call, expected):
 def test_they_are_registered():
     targets = {patch.target for patch in patches.applied()}
     assert {"numpy.__getattr__", "collections.__getattr__", "inspect.__getattr__", "json.loads", "yaml.load"} <= targets
+    assert {f"{module}.__getattr__" for module in ("time", "fractions", "os", "base64")} <= targets

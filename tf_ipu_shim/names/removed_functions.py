@@ -1,14 +1,20 @@
-"""What Python's own library took in the time of Python 3.6 to 3.8, and takes no more, for scripts alone.
+"""What Python's own library had or took in the time of Python 3.6 to 3.8, and no more, for scripts alone.
 
-`json.loads(text, encoding=...)`, whose argument did nothing, and `inspect.getargspec`. Checked on Python 3.11.
+`json.loads(text, encoding=...)`, whose argument did nothing, `inspect.getargspec`, and `time.clock` and others.
+Checked on Python 3.11.
 """
 
 from __future__ import annotations
 
+import base64
+import errno
+import fractions
 import functools
 import inspect
 import json
+import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -37,8 +43,26 @@ def install() -> None:
     why = "`json.load(file, encoding=...)` of scripts"
     for name in ("load", "loads"):
         patches.replace(json, name, _without_encoding, why=why)
-    serving = functools.partial(removed_names.serving, "inspect", {"getargspec": getargspec})
-    patches.replace(inspect, "__getattr__", serving, why="`inspect.getargspec`")
+    for module, names in _GONE:
+        serving = functools.partial(removed_names.serving, module.__name__, names)
+        why = f"{' and '.join(f'`{module.__name__}.{name}`' for name in names)} of scripts"
+        patches.replace(module, "__getattr__", serving, why=why)
+
+
+def gcd(a: Any, b: Any) -> Any:
+    """The greatest common divisor, with the sign of `b` as `fractions.gcd` had it.
+
+    Args:
+        a: a whole number.
+        b: another one.
+
+    Example:
+        >>> gcd(12, 18), gcd(12, -18)
+        (6, -6)
+    """
+    while b:
+        a, b = b, a % b
+    return a
 
 
 def getargspec(function: Callable[..., Any]) -> ArgSpec:
@@ -61,6 +85,16 @@ def getargspec(function: Callable[..., Any]) -> ArgSpec:
             "annotations. Use inspect.getfullargspec, which can tell them."
         )
     return ArgSpec(found.args, found.varargs, found.varkw, found.defaults)
+
+
+# Modules, and the names that they have lost.
+_GONE: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (inspect, {"getargspec": getargspec, "ArgSpec": ArgSpec}),
+    (time, {"clock": time.process_time}),
+    (fractions, {"gcd": gcd}),
+    (os, {"errno": errno}),
+    (base64, {"encodestring": base64.encodebytes, "decodestring": base64.decodebytes}),
+)
 
 
 def _without_encoding(stock: Callable[..., Any]) -> Callable[..., Any]:

@@ -37,20 +37,27 @@ KEPT = {
     "alltrue": "all",
     "bool8": "bool_",
     "cfloat": "complex128",
+    "clongfloat": "clongdouble",
     "complex_": "complex128",
     "cumproduct": "cumprod",
     "float_": "float64",
     "infty": "inf",
     "int0": "intp",
+    "longcomplex": "clongdouble",
     "longfloat": "longdouble",
+    "mat": "asmatrix",
     "object0": "object_",
     "product": "prod",
+    "round_": "round",
     "singlecomplex": "complex64",
     "sometrue": "any",
     "string_": "bytes_",
+    "typeDict": "sctypeDict",
     "uint0": "uintp",
     "unicode_": "str_",
 }
+# Of `numpy.exceptions`.
+EXCEPTIONS = ("AxisError", "ComplexWarning", "RankWarning", "VisibleDeprecationWarning")
 _INSTALLED = {"site-packages", "dist-packages"}
 _IMPORTING = "<frozen importlib"  # `from numpy import long` asks from there first
 
@@ -59,9 +66,14 @@ def install() -> None:
     """Serves the names to modules that are no installed package's."""
     import numpy
 
+    from tf_ipu_shim.names import removed_numpy  # it imports NumPy
+
     gone = {name: getattr(builtins, meant) for name, meant in BUILTIN.items()}
     gone.update({name: getattr(numpy, meant) for name, meant in KEPT.items()})
     gone["NINF"] = -numpy.inf
+    exceptions = vars(getattr(numpy, "exceptions", types.SimpleNamespace()))  # of NumPy 1.25 and later
+    gone.update({name: exceptions[name] for name in EXCEPTIONS if name in exceptions})
+    gone.update({name: getattr(removed_numpy, name) for name in removed_numpy.FUNCTIONS})
     patches.replace(numpy, "__getattr__", lambda stock: serving("numpy", gone, stock), why="`np.int` and the like")
     moved = {name: getattr(collections.abc, name) for name in collections.abc.__all__}
     patches.replace(

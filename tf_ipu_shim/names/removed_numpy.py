@@ -1,0 +1,84 @@
+"""Functions that NumPy had in the time of TensorFlow 1.15 to 2.6 and has removed, for scripts alone.
+
+Checked on NumPy 1.26, which has some of them, and 2.4, which has none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FUNCTIONS = ("asfarray", "asscalar", "in1d", "msort", "trapz")
+
+
+def asscalar(a: Any) -> Any:
+    """The Python number of an array that has one.
+
+    Args:
+        a: the array.
+
+    Example:
+        >>> asscalar(np.array([24]))
+        24
+    """
+    return a.item()
+
+
+def asfarray(a: Any, dtype: Any = np.float64) -> Any:
+    """An array of floats.
+
+    Args:
+        a: numbers.
+        dtype: of the array; float64 in the place of one that is of no floats.
+
+    Example:
+        >>> asfarray([2, 3], dtype=np.int32).dtype
+        dtype('float64')
+    """
+    return np.asarray(a, dtype=dtype if np.issubdtype(dtype, np.inexact) else np.float64)
+
+
+def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Which of some numbers are among others, in one dimension.
+
+    Args:
+        ar1: the numbers.
+        ar2: the others.
+        assume_unique: no number is twice in either.
+        invert: which are not.
+
+    Example:
+        >>> in1d([[1, 2], [3, 4]], [2, 3]).tolist()
+        [False, True, True, False]
+    """
+    return np.isin(np.asarray(ar1).ravel(), ar2, assume_unique=assume_unique, invert=invert)
+
+
+def msort(a: Any) -> Any:
+    """A copy of an array, sorted along its first axis.
+
+    Args:
+        a: the array.
+
+    Example:
+        >>> msort([[3, 1], [2, 4]]).tolist()
+        [[2, 1], [3, 4]]
+    """
+    return np.sort(a, axis=0)
+
+
+def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+    """The integral of numbers by the trapezoidal rule.
+
+    Args:
+        y: the numbers.
+        x: where they are; `dx` apart without it.
+        dx: the distance.
+        axis: along which they are integrated.
+
+    Example:
+        >>> float(trapz([1.0, 2.0, 3.0]))
+        4.0
+    """
+    return np.trapezoid(y, x, dx, axis)
