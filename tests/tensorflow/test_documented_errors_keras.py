@@ -441,6 +441,12 @@ NEED = "All elements of `pipeline_stage_assignment` need to be instances"
         ("length", ValueError, "The size of the provided", stages_of(functional, lambda model, stages: stages[:1])),
         ("functional", ValueError, NEED, stages_of(functional, lambda model, stages: [1, stages[1]])),
         ("functional", ValueError, "Layer … with node index 0 has", stages_of(functional, at(1, None))),
+        (
+            "functional",
+            ValueError,
+            "Duplicate assignment for layer … with node index 0",
+            stages_of(functional, lambda model, stages: [stages[0], stages[0]]),
+        ),
         ("functional", ValueError, "Pipeline stages in the graph need to", stages_of(functional, at(1, 2))),
         ("sequential", ValueError, NEED, stages_of(sequential, lambda model, stages: ["0", "1"])),
     ]
@@ -448,6 +454,20 @@ NEED = "All elements of `pipeline_stage_assignment` need to be instances"
 def test_stages_of_sdk_2_4(monkeypatch, error, words, call):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
     documented_errors.check(error, words, call)
+
+
+def test_stages_in_any_order_of_sdk_2_4(monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
+    with strategy().scope():
+        model = functional()
+        stages = model.get_pipeline_stage_assignment()
+        for number, one in enumerate(stages):
+            one.pipeline_stage = number
+        model.set_pipeline_stage_assignment(stages[::-1])
+        found = model.get_pipeline_stage_assignment()
+        assert [(one.layer.name, one.pipeline_stage) for one in found] == [
+            (layer.name, number) for number, layer in enumerate(model.layers[1:])
+        ]
 
 
 def enter(stage):

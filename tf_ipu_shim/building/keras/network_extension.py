@@ -37,6 +37,9 @@ class NetworkExtension(PipelinedExtension):
             ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
         """
         network = self._network()
+        checks.check_list(pipeline_stage_assignment, len(network.nodes))
+        if checks.in_old_words():
+            pipeline_stage_assignment = self._in_order(network, pipeline_stage_assignment)
         self._check(network, pipeline_stage_assignment)
         steps = self._steps(network, pipeline_stage_assignment)
         if checks.in_old_words():
@@ -107,8 +110,22 @@ class NetworkExtension(PipelinedExtension):
                 found.append(self._layer_kind(node.layer, index, None if self._ipu.stages_reset else _remembered(node)))
         return found
 
+    def _in_order(self, network: networks.Network, stages: list[Any]) -> list[Any]:
+        """Assignments in the order of the calls: up to SDK 2.5 they may be given in any."""
+        found: dict[int, Any] = {}
+        for one in stages:
+            if not isinstance(one, self._layer_kind) or not 0 <= one.node_index < len(one.layer._inbound_nodes):
+                return stages
+            call = id(one.layer._inbound_nodes[one.node_index])
+            if call in found:
+                raise ValueError(
+                    f"Duplicate assignment for layer {one.layer.name} with node index {one.node_index}. Give every "
+                    "call of a layer one."
+                )
+            found[call] = one
+        return [found[id(node)] for node in network.nodes] if all(id(n) in found for n in network.nodes) else stages
+
     def _check(self, network: networks.Network, stages: Any) -> None:
-        checks.check_list(stages, len(network.nodes))
         for one, node in zip(stages, network.nodes):
             nested = networks.is_nested_call(node)
             kind = self._nested_kind if nested else self._layer_kind
