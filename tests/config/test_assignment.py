@@ -187,6 +187,15 @@ def test_equality_is_identity():
     assert config != IPUConfig()
 
 
+def test_full_names():
+    config = IPUConfig()
+    for path in ("auto_select_ipus", "io_tiles.num_io_tiles", "optimizations.math.fast"):
+        owner, name = config, path.rpartition(".")[2]
+        for category in path.split(".")[:-1]:
+            owner = getattr(owner, category)
+        assert owner._get_full_name(name) == path == config.get_attribute_metadata(path).name
+
+
 def test_deepcopy():
     config = IPUConfig()
     config.convolutions.poplar_options = {"partialsType": "half"}

@@ -181,12 +181,32 @@ def test_contrib_of_tensorflow_1(python):
                 assert values.dtype == np.float16 and np.abs(values).max() <= bound * 1.001 and total == 4.5
                 np.testing.assert_allclose(values.astype("f").std(), (2 / 50) ** 0.5, rtol=0.1)
             assert tf.contrib.layers.l2_regularizer(0.0)([1.0]) is None
+            of = tf.contrib.layers
+            w = np.array([[1.0, -3.0], [0.5, 2.0]], np.float32)
+            first, second = np.abs(w).sum(), np.square(w).sum() / 2
+            assert of.l1_l2_regularizer(0.0, 0.0)(w) is None and of.sum_regularizer([None]) is None
+            penalties = {
+                0.5 * first + 2.0 * second: of.l1_l2_regularizer(0.5, 2.0)(w),
+                3.0 * first: of.l1_l2_regularizer(3.0, 0.0, scope="mine")(w),
+                first + second: of.sum_regularizer([of.l1_regularizer(1.0), None, of.l2_regularizer(1.0)])(w),
+                4.0 * second: of.apply_regularization(of.l2_regularizer(2.0), [tf.constant(w), tf.constant(w)]),
+                0.0: of.apply_regularization(lambda weights: None, [tf.constant(w)]),
+            }
+            with tf.Session() as session:
+                np.testing.assert_allclose(session.run(list(penalties.values())), list(penalties), rtol=1e-6)
+                np.testing.assert_allclose(session.run(tf.losses.get_regularization_loss()), 4.0 * second, rtol=1e-6)
+            kept = tf.layers.dense(tf.ones([1, 2]), 3, kernel_regularizer=of.l1_l2_regularizer(0.5, 0.25))
+            assert len(tf.losses.get_regularization_losses()) == 3 and kept.shape == (1, 3)
+            assert tf.contrib.util.constant_value(tf.constant(3)) == 3
             for wrong in (lambda: tf.contrib.layers.l2_regularizer(1), lambda: tf.contrib.layers.l1_regularizer(-1.0),
+                          lambda: of.l1_l2_regularizer(1), lambda: of.apply_regularization(of.l1_regularizer(1.0)),
+                          lambda: of.apply_regularization(lambda weights: weights, [tf.constant(w)]),
                           lambda: tf.contrib.layers.variance_scaling_initializer(mode="FAN")):
                 try:
                     wrong()
                 except ValueError as error:
-                    assert "must be a float that is not negative" in str(error) or "Unknown mode 'FAN'" in str(error)
+                    said = ("must be a float that is not negative", "Unknown mode 'FAN'", "no weights", "no scalar")
+                    assert any(part in str(error) for part in said), error
                 else:
                     raise AssertionError(wrong)
             from tensorflow.contrib.learn.python.learn.estimators.constants import ProblemType
@@ -331,6 +351,16 @@ def test_moved_tensorflow_names(python):
                 for name in attributes:
                     assert getattr(importlib.import_module(f"tensorflow.python.{module}"), name) is not None
 
+            from tensorflow.python.autograph import do_not_convert
+            assert do_not_convert is tf.autograph.experimental.do_not_convert
+            from tensorflow.python.keras.api._v2.keras import layers
+            assert layers.Dense is tf.keras.layers.Dense
+            from tensorflow.python.keras.layers.normalization import BatchNormalizationBase
+            assert issubclass(tf.keras.layers.BatchNormalization, BatchNormalizationBase)
+            from tensorflow.python.keras.mixed_precision.experimental import loss_scale_optimizer, policy
+            assert policy.Policy("mixed_float16", loss_scale="dynamic").compute_dtype == "float16"
+            made = loss_scale_optimizer.LossScaleOptimizer(tf.keras.optimizers.SGD(0.1), 8)
+            assert isinstance(made, loss_scale_optimizer.LossScaleOptimizer) and float(made.loss_scale) == 8
             from tensorflow.python import dtypes
             assert dtypes.float32 is tf.float32
             from tensorflow.python.ops import control_flow_ops

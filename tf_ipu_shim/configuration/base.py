@@ -76,6 +76,10 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
             for child in value._attributes:
                 value._place(child, message)
 
+    def _get_full_name(self, attr: str) -> str:
+        """The path of an attribute from the outermost configuration, as Graphcore's tests ask for it."""
+        return f"{self._prefix}{attr}"
+
     def _walk(self) -> Iterator[tuple[_ConfigBase, AttributeMetadata]]:
         """Every attribute in order of declaration, categories before what lies in them."""
         for name, metadata in self._attributes.items():

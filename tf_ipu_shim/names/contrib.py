@@ -48,10 +48,11 @@ TABLE = {
     "compiler.xla": {_XLA: "compile"},
     "data": {
         "tensorflow.data": "AUTOTUNE",
-        f"{_V1}.data.experimental": "Counter CsvDataset RandomDataset Reducer SqlDataset TFRecordWriter "
+        f"{_V1}.data.experimental": "Counter CsvDataset Optional RandomDataset Reducer SqlDataset TFRecordWriter "
         "bucket_by_sequence_length choose_from_datasets copy_to_device dense_to_sparse_batch enumerate_dataset "
-        "get_single_element group_by_reducer group_by_window ignore_errors make_batched_features_dataset "
-        "make_csv_dataset make_saveable_from_iterator map_and_batch parallel_interleave parse_example_dataset "
+        "get_next_as_optional get_single_element group_by_reducer group_by_window ignore_errors "
+        "make_batched_features_dataset make_csv_dataset make_saveable_from_iterator map_and_batch parallel_interleave "
+        "parse_example_dataset "
         "prefetch_to_device rejection_resample sample_from_datasets scan shuffle_and_repeat unbatch unique",
     },
     "framework": {
@@ -69,8 +70,8 @@ TABLE = {
         _CHECKPOINTS: "init_from_checkpoint list_variables load_checkpoint load_variable"
     },
     "layers": {
-        _INITIALIZERS: "l1_regularizer l2_regularizer variance_scaling_initializer xavier_initializer "
-        "xavier_initializer_conv2d",
+        _INITIALIZERS: "apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer "
+        "variance_scaling_initializer xavier_initializer xavier_initializer_conv2d",
     },
     "learn": {},
     "learn.python": {},
@@ -105,7 +106,7 @@ TABLE = {
     "tpu.python.tpu.tpu_config": {f"{_TPU}.tpu_config": "InputPipelineConfig RunConfig TPUConfig"},
     "tpu.python.tpu.tpu_estimator": {f"{_TPU}.tpu_estimator": "TPUEstimator TPUEstimatorSpec"},
     "tpu.python.tpu.tpu_optimizer": {f"{_V1}.tpu": "CrossShardOptimizer"},
-    "util": {_V1: "make_ndarray make_tensor_proto"},
+    "util": {_V1: "make_ndarray make_tensor_proto", "tensorflow.python.framework.tensor_util": "constant_value"},
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _MODES = {"FAN_IN": "fan_in", "FAN_OUT": "fan_out", "FAN_AVG": "fan_avg"}
@@ -102,6 +102,87 @@ def l2_regularizer(scale: float, scope: str | None = None) -> Callable[[Any], An
         2.5
     """
     return _regularizer(scale, scope, "l2_regularizer", lambda tf, weights: tf.nn.l2_loss(weights))
+
+
+def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str | None = None) -> Callable[[Any], Any]:
+    """The penalties of `l1_regularizer` and `l2_regularizer` together.
+
+    Args:
+        scale_l1: of the first one; 0 for none.
+        scale_l2: of the second one; 0 for none.
+        scope: name of the penalty's ops.
+
+    Returns:
+        A function from weights to the penalty, or to None where there is none.
+
+    Raises:
+        ValueError: a scale is negative or an integer.
+
+    Example:
+        >>> float(l1_l2_regularizer(0.5, 2.0)([1.0, -3.0]))
+        12.0
+    """
+    parts = (l1_regularizer(scale_l1), l2_regularizer(scale_l2))
+    return _sum_of([part for part, scale in zip(parts, (scale_l1, scale_l2)) if scale], scope, "l1_l2_regularizer")
+
+
+def sum_regularizer(regularizer_list: Sequence[Any], scope: str | None = None) -> Callable[[Any], Any] | None:
+    """Several penalties together.
+
+    Args:
+        regularizer_list: functions from weights to penalties; None among them is left out.
+        scope: name of the penalty's ops.
+
+    Returns:
+        A function from weights to the penalty, or to None where there is none; None without any function.
+
+    Example:
+        >>> float(sum_regularizer([l1_regularizer(0.5), None, l2_regularizer(2.0)])([1.0, -3.0]))
+        12.0
+    """
+    parts = [one for one in regularizer_list if one is not None]
+    return _sum_of(parts, scope, "sum_regularizer") if parts else None
+
+
+def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequence[Any] | None = None) -> Any:
+    """The penalty of several weights, which becomes one of the graph's regularization losses too.
+
+    Args:
+        regularizer: from weights to a penalty, or to None.
+        weights_list: the weights; those of the collection `WEIGHTS` without it.
+
+    Returns:
+        A scalar.
+
+    Raises:
+        ValueError: there are no weights, or a penalty is no scalar.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     apply_regularization(l2_regularizer(0.5), [tf.ones([2]), tf.ones([3, 2])]).shape.rank
+        0
+    """
+    v1 = _v1()
+    weights = list(weights_list or v1.get_collection(v1.GraphKeys.WEIGHTS))
+    if not weights:
+        raise ValueError("apply_regularization: there are no weights, neither given nor in the collection WEIGHTS.")
+    with v1.name_scope("get_regularization_penalty", values=weights):
+        penalties = [one for one in map(regularizer, weights) if one is not None]
+        if any(one.shape.rank != 0 for one in penalties):
+            raise ValueError(f"apply_regularization: the penalty of {regularizer!r} is no scalar.")
+        total = v1.add_n(penalties) if penalties else v1.constant(0.0)
+    v1.add_to_collection(v1.GraphKeys.REGULARIZATION_LOSSES, total)
+    return total
+
+
+def _sum_of(parts: Sequence[Callable[[Any], Any]], scope: str | None, name: str) -> Callable[[Any], Any]:
+    def regularizer(weights: Any) -> Any:
+        v1 = _v1()
+        with v1.name_scope(scope, name, [weights]):
+            penalties = [one for one in (part(weights) for part in parts) if one is not None]
+            return v1.add_n(penalties) if penalties else None
+
+    return regularizer
 
 
 def _regularizer(

@@ -32,7 +32,7 @@ MOVED = {
     "layers.multi_head_attention": "layers.attention.multi_head_attention",
     "layers.noise": "layers.noise layers.regularization",
     "layers.normalization": "layers.normalization layers.normalization.batch_normalization_v1 "
-    "layers.normalization.layer_normalization",
+    "layers.normalization.layer_normalization layers.normalization.batch_normalization",
     "layers.normalization_v2": "layers.normalization.batch_normalization",
     "layers.pooling": "layers.pooling layers.pooling.base_pooling1d layers.pooling.base_pooling2d "
     "layers.pooling.base_pooling3d layers.pooling.base_global_pooling1d layers.pooling.base_global_pooling2d "

@@ -7,21 +7,32 @@ from __future__ import annotations
 
 # Packages whose modules have gone to several places; nothing else was in them.
 EMPTY_PACKAGES = (
+    "tensorflow.python.keras.api",
+    "tensorflow.python.keras.api._v1",
+    "tensorflow.python.keras.api._v2",
+    "tensorflow.python.keras.mixed_precision.experimental",
     "tensorflow.compiler.xla.experimental",
     "tensorflow.compiler.xla.experimental.xla_sharding",
     "tensorflow.python.training.tracking",
 )
+
+_MIXED_PRECISION = "tf_ipu_shim.building.keras.mixed_precision_of_the_time"
 
 # Old module -> where it is now. Names below an entry map to the same names below its target.
 MODULES = {
     "ipu_tensorflow_addons.util._dependency_versions": "tf_ipu_shim.names.dependency_versions",
     "tensorflow.tools.graph_transforms": "tf_ipu_shim.building.conversion.graph_transforms",
     "keras.saving.utils_v1": "tensorflow.python.saved_model.model_utils",
-    "keras.mixed_precision.get_layer_policy": "tf_ipu_shim.building.keras.mixed_precision_of_the_time",
-    "keras.mixed_precision.experimental": "tf_ipu_shim.building.keras.mixed_precision_of_the_time",
-    "tensorflow.keras.mixed_precision.experimental": "tf_ipu_shim.building.keras.mixed_precision_of_the_time",
+    "keras.mixed_precision.get_layer_policy": _MIXED_PRECISION,
+    "keras.mixed_precision.experimental": _MIXED_PRECISION,
+    "tensorflow.keras.mixed_precision.experimental": _MIXED_PRECISION,
+    "tensorflow.python.keras.api._v1.keras": "tensorflow.compat.v1.keras",
+    "tensorflow.python.keras.api._v2.keras": "tensorflow.keras",
     "tensorflow.python.keras.applications": "tensorflow.keras.applications",
     "tensorflow.python.keras.datasets": "tensorflow.keras.datasets",
+    "tensorflow.python.keras.mixed_precision.experimental.get_layer_policy": _MIXED_PRECISION,
+    "tensorflow.python.keras.mixed_precision.experimental.loss_scale_optimizer": _MIXED_PRECISION,
+    "tensorflow.python.keras.mixed_precision.experimental.policy": _MIXED_PRECISION,
     "tensorflow.python.keras.preprocessing": "tensorflow.keras.preprocessing",
     "tensorflow.python.distribute.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
     "tensorflow.python.data.experimental.ops.distribute_options": "tensorflow.python.data.ops.options",
@@ -36,6 +47,7 @@ MODULES = {
     "tensorflow.python.training.distribute": "tensorflow.python.distribute.distribute_lib",
     "tensorflow.python.training.distribution_strategy_context": "tensorflow.python.distribute.distribute_lib",
     "tensorflow.python.training.saving.checkpoint_options": "tensorflow.python.checkpoint.checkpoint_options",
+    "tensorflow.python.training.saving.functional_saver": "tensorflow.python.checkpoint.functional_saver",
     "tensorflow.python.training.tracking.graph_view": "tensorflow.python.checkpoint.graph_view",
     "tensorflow.python.training.tracking.tracking": "tensorflow.python.trackable.autotrackable",
     "tensorflow.python.training.tracking.util": "tensorflow.python.checkpoint.checkpoint",
@@ -71,11 +83,16 @@ TOP_LEVEL = {
     "ops.signal": "signal",
     "platform": "app flags gfile googletest resource_loader test tf_logging",
     "training": "adam gradient_descent momentum saver training_util",
-    "util": "nest tf_export",
+    "util": "_pywrap_utils nest tf_export",
 }
 
 # Attributes that left these modules below `tensorflow.python`: name -> module that has it now, and its name there.
 ATTRIBUTES = {
+    "autograph": {
+        **{name: f"autograph.impl.api.{name}" for name in ("do_not_convert", "to_code", "to_graph")},
+        **{name: f"autograph.lang.directives.{name}" for name in ("set_element_type", "set_loop_options")},
+        **{name: f"autograph.utils.ag_logging.{name}" for name in ("set_verbosity", "trace")},
+    },
     "data.ops.dataset_ops": {
         "Options": "data.ops.options.Options",
         "CacheDataset": "data.ops.cache_op.CacheDataset",
