@@ -282,6 +282,22 @@ def test_a_script_that_fails_before_it_has_a_program(python):
     assert done.stderr.splitlines()[-1] == "The script ended with status 3 before a program was compiled for IPUs."
 
 
+def test_a_script_that_finds_its_results_wrong_is_told_why(python):
+    script = python.script(
+        "import tensorflow as tf\nfrom tensorflow.python import ipu\nc = ipu.config.IPUConfig()\n"
+        "c.auto_select_ipus = 1\nc.configure_ipu_system()\n"
+        "with ipu.ipu_strategy.IPUStrategyV1().scope() as s:\n"
+        "  assert s.run(tf.function(lambda x: tf.sin(x) + 1.0), args=[tf.ones([8])]).numpy().all(), 'wrong'\n"
+    )
+    done = python("-m", "tf_ipu_shim.cli", "fit", "--system", "pod4", script)
+    assert done.returncode == 1
+    assert "1 IPU, 8 items in 1 steps a run" in done.stdout
+    last = done.stderr.splitlines()[-2:]
+    assert last[0] == "AssertionError: wrong"
+    assert last[1].startswith("The script ended with status 1: programs after that are not here.")
+    assert "computes nothing" in last[1]
+
+
 def test_the_stages_that_are_printed_can_be_pasted(studied):
     keras = keras2.public()
     models = []

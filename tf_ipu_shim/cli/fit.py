@@ -82,7 +82,11 @@ def _told(programs: Sequence[Studied], found: Sequence[systems.System], status: 
 
     print(fitting.to_text(programs, found))
     if status:
-        print(f"The script ended with status {status}: programs after that are not here.", file=sys.stderr)
+        print(
+            f"The script ended with status {status}: programs after that are not here. `tf-ipu fit` computes nothing: "
+            "all results are zeros, and a script that checks them ends so.",
+            file=sys.stderr,
+        )
     fits = any(
         all(one.ipus <= system.num_ipus and fitting.estimate(one, system.chip).fits for one in programs)
         for system in found
