@@ -1,5 +1,6 @@
 """`python -m tf_ipu_shim` and `tf-ipu run`: what the script sees, and what its user sees."""
 
+import importlib.util
 import re
 import sys
 import textwrap
@@ -201,9 +202,16 @@ def test_names_of_the_time_are_there_without_ipu(python):
 
         path = tf.train.Checkpoint(v=tf.Variable(2.0)).save("./point")
         assert "v/.ATTRIBUTES/VARIABLE_VALUE" in pywrap_tensorflow.NewCheckpointReader(path).get_variable_to_shape_map()
-        assert np.bool is bool
+        assert np.object is object  # `np.bool` is back in NumPy 2, and is its own type
     """
     python.succeeds(*MODULE, python.script(textwrap.dedent(text)))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tensorflow_estimator") is not None, reason="TensorFlow has Estimator")
+def test_tensorflow_1_without_estimator_says_where_there_is_one(python):
+    script = python.script("import tensorflow as tf\nassert not hasattr(tf, 'estimator')\ntf.estimator.RunConfig()\n")
+    process = python(*MODULE, "--tf1", script)
+    assert process.returncode == 1 and "TensorFlow has no Estimator from 2.16 on" in process.stderr
 
 
 @pytest.mark.slow

@@ -202,6 +202,13 @@ def test_stock_iterators_stay_what_they_are():
         assert [int(x) for x in dataset] == [0, 1, 2]
 
 
+def test_elements_for_the_ipu_are_not_pythons(strategy):
+    with strategy.scope():
+        iterator = iter(tf.data.Dataset.from_tensors(1.5).repeat())
+    with pytest.raises(RuntimeError, match=r"inside a tf.function.* For a script of SDK 2.1 or older.*--sdk 2.1"):
+        next(iterator)
+
+
 def test_distributed_datasets_are_taken_eagerly(strategy):
     dataset = strategy.experimental_distribute_dataset(tf.data.Dataset.range(6).batch(2, drop_remainder=True))
     function = tf.function(lambda x: tf.reduce_sum(x))

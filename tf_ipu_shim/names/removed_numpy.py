@@ -81,4 +81,5 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
         >>> float(trapz([1.0, 2.0, 3.0]))
         4.0
     """
-    return np.trapezoid(y, x, dx, axis)
+    later: Any = np  # a version of NumPy that has no `trapz`
+    return later.trapezoid(y, x, dx, axis)

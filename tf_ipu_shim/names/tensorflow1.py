@@ -18,7 +18,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tf_ipu_shim import patches
+from tf_ipu_shim import errors, patches
 from tf_ipu_shim.names import after_loading, dimensions, era, keras_choice
 
 # What Graphcore's TensorFlow 1 reports; scripts choose their TensorFlow 1 branch by it.
@@ -29,6 +29,10 @@ _PACKAGES = {
     "pywrap_tensorflow": "tensorflow.python.pywrap_tensorflow",
     "python": "tensorflow.python",
 }
+_NO_ESTIMATOR = (
+    "tf.estimator: TensorFlow has no Estimator from 2.16 on. Install TensorFlow 2.15 (Python 3.10 or 3.11), or train "
+    "with an infeed and ipu.loops.repeat."
+)
 # Libraries that bind `tensorflow` when they are imported, expect version 2 there, and are loaded lazily by its API.
 _LIBRARIES = ("tensorflow_estimator.python.estimator.api._v1.estimator",)
 # Installed packages for TensorFlow 2 that look at its version when they are imported, and refuse 1.15.
@@ -59,6 +63,8 @@ class TensorFlow1(types.ModuleType):
         except AttributeError:
             if name in _PACKAGES:
                 return importlib.import_module(_PACKAGES[name])
+            if name == "estimator":
+                raise errors.MissingAttributeError(_NO_ESTIMATOR) from None
             raise AttributeError(f"module 'tensorflow' has no attribute {name!r} (TensorFlow 1 mode, --tf1)") from None
 
     def __dir__(self) -> list[str]:

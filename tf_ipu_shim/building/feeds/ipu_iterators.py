@@ -108,7 +108,8 @@ class IPUIterator(iterator_ops.OwnedIterator):
             raise RuntimeError(
                 "Accessing dataset elements can not be accessed eagerly: an iterator made in an IPUStrategy's scope "
                 "feeds functions that run on the IPU. Call next() inside a tf.function, or make the strategy with "
-                "enable_dataset_iterators=False."
+                "enable_dataset_iterators=False. For a script of SDK 2.1 or older, whose iterators gave elements to "
+                "Python, say so: --sdk 2.1."
             )
         return super()._next_internal()
 
