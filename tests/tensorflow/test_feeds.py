@@ -290,6 +290,34 @@ def test_a_queue_is_enqueued_in_a_graph():
     assert outfeed.enqueued, "eager code sees what any graph has built"
 
 
+def test_a_thread_takes_elements_before_the_program_is_built():
+    """There are none yet. For the thread that made the queue it is a mistake, and where a graph is built."""
+    outfeed, taken = IPUOutfeedQueue(), []
+
+    def in_a_thread(function):
+        thread = threading.Thread(target=function, daemon=True)
+        thread.start()
+        thread.join(60)
+
+    def in_a_graph():
+        with tf.Graph().as_default(), pytest.raises(ValueError, match="has not been enqueued"):
+            outfeed.dequeue()
+        taken.append("refused")
+
+    @tf.function(jit_compile=True)
+    def program():
+        ipu.loops.repeat(3, lambda: outfeed.enqueue(tf.constant(2.0)), [])
+
+    in_a_thread(in_a_graph)
+    in_a_thread(lambda: taken.append(outfeed.dequeue()))
+    with pytest.raises(ValueError, match="has not been enqueued"):
+        outfeed.dequeue()
+    with tf.device(IPU):
+        program()
+    in_a_thread(lambda: taken.append(outfeed.dequeue().numpy().tolist()))
+    assert taken == ["refused", [], [2.0, 2.0, 2.0]]
+
+
 def test_a_queue_is_enqueued_once_all_of_it_is_known():
     """Another thread that dequeues while the program is traced used to end the process."""
     outfeed, seen = IPUOutfeedQueue(), []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import threading
 from typing import Any, NamedTuple
 
 from tensorflow.python.eager import context
@@ -107,6 +108,7 @@ class IPUOutfeedQueue(feed_names.Uncopied):
         self._buffer_depth = buffer_depth
         self._id = feed_names.unique("outfeed", name)
         self._sent: _Sent | None = None
+        self._thread = threading.get_ident()
 
     @property
     def enqueued(self) -> bool:
@@ -162,15 +164,18 @@ class IPUOutfeedQueue(feed_names.Uncopied):
             The structure that was enqueued. With mode `ALL` each tensor has a further first dimension: the iterations
             since the last dequeue. Where the program runs as several replicas, they are the next dimension. In graph
             mode the tensors are to be fetched; that is when the queue is emptied. Where `TF_POPLAR_FLAGS` makes
-            outfeeds synthetic, programs send nothing: there are no iterations.
+            outfeeds synthetic, programs send nothing: there are no iterations. An empty list where another thread,
+            which is eager, takes elements before the program is built that sends them.
 
         Raises:
-            ValueError: no program enqueues to it.
+            ValueError: no program enqueues to it, and this thread made it or builds a graph.
             FailedPreconditionError: it is in mode `LAST`, and has no last element: no program has run, or outfeeds are
                 synthetic. In graph mode where the tensors are fetched.
         """
         sent = self._sent
         if sent is None:
+            if context.executing_eagerly() and threading.get_ident() != self._thread:
+                return []
             raise ValueError(
                 "Trying to dequeue an outfeed which has not been enqueued. Build the program that enqueues to it first."
             )
