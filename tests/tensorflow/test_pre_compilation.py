@@ -15,7 +15,7 @@ from tf_ipu_shim.ipu import (
     loops,
     scopes,
 )
-from tf_ipu_shim.ipu.ops import pipelining_ops
+from tf_ipu_shim.ipu.ops import cross_replica_ops, pipelining_ops
 
 from tf_ipu_shim import plugin
 
@@ -120,6 +120,51 @@ def test_a_pipeline(replicas):
         strategy.run(run)
     assert outfeed.dequeue().shape == ((12, 2) if replicas == 1 else (12, replicas, 2))
     assert outfeed.dequeue().shape[0] == 0
+
+
+def computed(infeed, outfeed):
+    for _ in tf.range(3):
+        outfeed.enqueue(2.0 * next(infeed))
+
+
+def handed_on(infeed, outfeed):
+    for _ in tf.range(1, 8, 2):
+        outfeed.enqueue(next(infeed))
+
+
+def constant(infeed, outfeed):
+    for _ in tf.range(3):
+        outfeed.enqueue(tf.ones([2]))
+
+
+def counted(infeed, outfeed):
+    number = tf.constant(0)
+    while number < 5:
+        outfeed.enqueue(next(infeed))
+        number += 2
+
+
+def collected(infeed, outfeed):
+    outfeed.enqueue(cross_replica_ops.cross_replica_sum(next(infeed)))
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("body, rows", [(computed, 3), (handed_on, 4), (constant, 3), (counted, 3), (collected, 1)])
+def test_what_a_run_would_send(body, rows, replicas, cached, monkeypatch):
+    if not cached:
+        monkeypatch.delenv("TF_POPLAR_FLAGS")
+    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_SECONDS", "2")  # nothing may wait for replicas that do not run
+    configure(config.DeviceConnectionType.PRE_COMPILE, replicas)
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    strategy = ipu_strategy.IPUStrategy()
+    with strategy.scope():
+        infeed = iter(numbers([2]))
+        run = tf.function(lambda infeed: body(infeed, outfeed), jit_compile=True)
+        strategy.run(run, args=[infeed])
+    sent = outfeed.dequeue().numpy()
+    assert sent.shape == ((rows, 2) if replicas == 1 else (rows, replicas, 2)) and not sent.any()
+    assert compiled_and_not_run(1)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -2,7 +2,7 @@
 
 Graphcore's compiler makes no engine for a program that only gives constants, only hands on what it is given, or only
 computes on scalars, element by element: the driver answers those itself. So they count as no compilation and appear in
-no trace. Assigning a variable is a result like the others.
+no trace. Assigning a variable is a result like the others; what is sent to the host or to other replicas is one too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ _HANDS_ON = frozenset(
 _HALF_AND_SINGLE = {types_pb2.DT_HALF, types_pb2.DT_FLOAT}
 # What a program does with a table on the host, for which the IPU sends indices and rows.
 _ON_HOST_TABLES = frozenset({"ResourceGather", "ResourceScatterAdd"})
+# What a program does that no result tells of.
+_SENDS = (
+    frozenset({vocabulary.OUTFEED_ENQUEUE, vocabulary.CHUNK_ENQUEUE, vocabulary.COLLECTIVE}) | vocabulary.COLLECTIVES
+)
 # XLA knows which variables have values when it compiles.
 _CONSTANT = vocabulary.SHAPE_QUERIES | {"ZerosLike", "OnesLike", "VariableShape", "VarIsInitializedOp"}
 _ELEMENTWISE = frozenset(
@@ -40,7 +44,8 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
     """
     functions = {function.signature.name: function for function in program.functions}
     programs = [functions[name] for name in program.programs]
-    if any(node.op in _ON_HOST_TABLES for function in program.functions for node in function.node_def):
+    seen = _ON_HOST_TABLES | _SENDS
+    if any(node.op in seen for function in program.functions for node in function.node_def):
         return True
     if not any(map(_computes, programs)):
         return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 
 from tensorflow.python.framework import tensor_util
 
@@ -11,18 +12,30 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
 _PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
 _LARGEST = 2**31 - 1  # of an int32: what is beyond it may have wrapped around on the way
+# What AutoGraph computes the length of a `tf.range` with.
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "AddV2": operator.add,
+    "FloorDiv": operator.floordiv,
+    "FloorMod": operator.mod,
+    "Maximum": max,
+    "NotEqual": operator.ne,
+    "Sub": operator.sub,
+}
 
 
-def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> int | None:
+def trip_count(
+    graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph], computed: bool = False
+) -> int | None:
     """The number of iterations of a loop that counts up to a constant; None for any other.
 
     Args:
         graph: the function that the loop is in.
         loop: a `While` node.
         graphs: all functions by name.
+        computed: whether what a loop variable begins with may be computed from constants, not only be one.
     """
     cond, body = (graphs[loop.proto.attr[name].func.name] for name in ("cond", "body"))
-    counts = _bounds(cond, cond.returns[0], _Loop(graph, loop, cond, body, graphs))
+    counts = _bounds(cond, cond.returns[0], _Loop(graph, loop, cond, body, graphs, computed))
     return None if counts is None else min(counts)
 
 
@@ -36,8 +49,10 @@ class _Loop:
         cond: FunctionGraph,
         body: FunctionGraph,
         graphs: Mapping[str, FunctionGraph],
+        computed: bool,
     ) -> None:
         self._graph = graph
+        self._computed = computed
         self._graphs = graphs
         self._loop = loop
         self._cond = list(cond.arguments)
@@ -48,15 +63,15 @@ class _Loop:
         text, producer = _source(self._graph, self._loop.inputs[argument])
         if producer is not None and producer.op in vocabulary.LOOPS and producer is not self._loop:
             return self._left_by(text, producer)
-        return _constant(self._graph, text)
+        return _computed(self._graph, text) if self._computed else _constant(self._graph, text)
 
     def _left_by(self, text: str, before: Node) -> int | None:
         """What the counter of another loop ends with: a backward loop runs as often as its forward loop did."""
-        count = trip_count(self._graph, before, self._graphs)
+        count = trip_count(self._graph, before, self._graphs, self._computed)
         if count is None:
             return None
         cond, body = (self._graphs[before.proto.attr[name].func.name] for name in ("cond", "body"))
-        loop = _Loop(self._graph, before, cond, body, self._graphs)
+        loop = _Loop(self._graph, before, cond, body, self._graphs, self._computed)
         argument = int(text.rsplit(":", 1)[1])
         first, step = loop.initial(argument), loop.step(argument)
         return None if first is None or step is None else first + count * step
@@ -76,8 +91,18 @@ class _Loop:
         sides = [_source(self._body, side) for side in producer.inputs]
         for (one, _), other in zip(sides, reversed(producer.inputs)):
             if one == own:
-                return _constant(self._body, other)
+                return self._added(other)
         return None
+
+    def _added(self, text: str) -> int | None:
+        """A number in the body: a constant there or, where it may be computed, around the loop."""
+        text, _ = _source(self._body, text)
+        arguments = list(self._body.arguments)
+        if not self._computed or text not in arguments:
+            return _constant(self._body, text)
+        argument = arguments.index(text)
+        is_kept = _source(self._body, self._body.returns[argument])[0] == text
+        return self.initial(argument) if is_kept else None
 
 
 def _bounds(cond: FunctionGraph, text: str, loop: _Loop) -> list[int] | None:
@@ -124,3 +149,15 @@ def _constant(graph: FunctionGraph, text: str) -> int | None:
     value = tensor_util.MakeNdarray(producer.proto.attr["value"].tensor)
     is_number = value.shape == () and value.dtype.kind in "iu" and abs(int(value)) <= _LARGEST
     return int(value) if is_number else None
+
+
+def _computed(graph: FunctionGraph, text: str) -> int | None:
+    """A number that is computed from constants as a `tf.range`'s length is."""
+    _, producer = _source(graph, text)
+    if producer is None or producer.op not in _ARITHMETIC:
+        return _constant(graph, text)
+    left, right = (_computed(graph, side) for side in producer.inputs)
+    if left is None or right is None or (right == 0 and producer.op in ("FloorDiv", "FloorMod")):
+        return None
+    value = int(_ARITHMETIC[producer.op](left, right))
+    return value if abs(value) <= _LARGEST else None
