@@ -132,7 +132,7 @@ def test_the_end_of_the_data_and_errors_in_it(graph):
     with v1.Session() as session:
         with pytest.raises(tf.errors.FailedPreconditionError, match="iterator has not been initialized") as caught:
             session.run(total)
-        assert "run infeed_queue.initializer once" in str(caught.value)
+        assert "run infeed_queue.initializer before the first program" in str(caught.value)
         start = short.initializer
         session.run(start)
         end = r"End of sequence: the dataset of infeed 'infeed_\d+' has no more elements. End it with .repeat\(\)"
