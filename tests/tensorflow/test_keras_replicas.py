@@ -26,6 +26,34 @@ def test_two_replicas(ipus):
     assert_same(got, on_the_cpu(sequential, 16))
 
 
+@pytest.mark.parametrize(("version", "executions"), [("2.4", 2), ("2.5", 1), ("3.4", 1)])
+def test_steps_of_an_execution_are_those_of_all_replicas_before_sdk_2_5(ipus, monkeypatch, version, executions):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", version)
+    ipus(2)
+    seen = []
+    with strategy().scope():
+        model = compiled(sequential(), HALF, steps_per_execution=4)
+        weights = model.get_weights()
+        count = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: seen.append(batch))
+        model.fit(X[:64], Y[:64], batch_size=8, shuffle=False, verbose=0, callbacks=[count])
+    stock = compiled(sequential())
+    stock.set_weights(weights)
+    stock.fit(X[:64], Y[:64], batch_size=16, shuffle=False, verbose=0)
+    assert len(seen) == executions
+    for mine, theirs in zip(model.get_weights(), stock.get_weights()):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_an_execution_that_replicas_cannot_share(ipus, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
+    ipus(2)
+    with strategy().scope():
+        model = compiled(sequential(), HALF, steps_per_execution=3)
+        for call in (lambda: model.fit(X, Y, batch_size=8), lambda: model.predict(X, batch_size=8)):
+            with pytest.raises(RuntimeError, match="Currently `steps_per_execution` is set to 3 and the model has 2"):
+                call()
+
+
 @pytest.mark.slow
 def test_replicas_that_accumulate(ipus):
     ipus(2)

@@ -21,7 +21,8 @@ from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager
 from tf_ipu_shim.configuration.arguments import note_arguments
 
-_STEPS_PER_REPLICA_SINCE = (2, 6)
+_DIVISOR_SINCE = (2, 6)  # the words of the error
+_STEPS_PER_REPLICA_SINCE = (2, 5)
 
 
 class IPUDataHandler:
@@ -129,6 +130,26 @@ class IPUDataHandler:
         self._insufficient_data = False
         if replication_factor is not None:
             self.set_replication_factor(replication_factor)
+
+    def share_execution(self, replicas: int) -> None:
+        """Takes the steps of an execution for those of all replicas together, as SDK 2.4 and older do.
+
+        Args:
+            replicas: how many they are.
+
+        Raises:
+            RuntimeError: the steps are no multiple of them.
+        """
+        if sdk.current() >= _STEPS_PER_REPLICA_SINCE:
+            return
+        steps = self._steps_per_execution
+        if steps % replicas:
+            raise RuntimeError(
+                f"Currently `steps_per_execution` is set to {steps} and the model has {replicas} replicas, which share "
+                f"them in this SDK: it has to be a multiple of {replicas}. Change it in compile, or use fewer IPUs. "
+                "(Since SDK 2.5 it counts the steps of each replica.)"
+            )
+        self._steps_per_execution = steps // replicas
 
     def set_replication_factor(self, value: int) -> None:
         """Tells how many replicas share the data, and checks that it is enough for them.
@@ -261,7 +282,7 @@ class IPUDataHandler:
             phrase = (
                 f"`steps_per_execution` ({execution}) must be a divisor of the number of batches ({steps}) in the "
                 "dataset provided, or of the steps given."
-                if sdk.current() >= _STEPS_PER_REPLICA_SINCE
+                if sdk.current() >= _DIVISOR_SINCE
                 else f"The inferred number of steps per epoch ({steps}) is not divisible by the number of steps per "
                 f"execution ({execution})."
             )

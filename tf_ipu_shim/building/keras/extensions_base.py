@@ -299,8 +299,11 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 **data,
             )
         self._see(handler.element_spec, programs.STEP_METHODS[mode])
+        replicas = self._replicas()
+        if steps_per_execution is None:
+            handler.share_execution(replicas)
         with ops.device("/device:CPU:0"):
-            handler.set_replication_factor(self._replicas())
+            handler.set_replication_factor(replicas)
         if mode == "fit":
             self._check_accumulation(handler.steps_per_execution_value)
         return handler
