@@ -12,7 +12,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tf_ipu_shim
 from tf_ipu_shim.cli.parser import Parser
@@ -65,26 +65,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         chooser.print_help()
         return 2
     name = chooser.parse_args(words[:1]).command
-    return execute(COMMANDS[name], f"{PROGRAM} {name}", words[1:])
+    command = COMMANDS[name]
+    return execute(importlib.import_module(command.module), command.help, f"{PROGRAM} {name}", words[1:])
 
 
-def execute(command: Command, program: str, words: Sequence[str]) -> int:
+def execute(command: Any, help: str, program: str, words: Sequence[str]) -> int:
     """Runs one command; `tf_ipu_shim.cli.tools` has those that scripts know by names of their own.
 
     Args:
-        command: which one.
+        command: what has `add_arguments` and `run`.
+        help: what it is for.
         program: what its messages call it.
         words: what stands behind it.
 
     Returns:
         Exit status: the command's, 1 where nobody reads on, 2 with a line for an error of the system's.
     """
-    module = importlib.import_module(command.module)
-    parser = Parser(prog=program, description=sentence(command.help))
-    module.add_arguments(parser)
+    parser = Parser(prog=program, description=sentence(help))
+    command.add_arguments(parser)
     try:
-        prepared = getattr(module, "prepared", list)
-        status = int(module.run(parser.parse_args(prepared(words))))
+        prepared = getattr(command, "prepared", list)
+        status = int(command.run(parser.parse_args(prepared(words))))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has gone (`tf-ipu info -l | head`); the interpreter must not stumble over it again.

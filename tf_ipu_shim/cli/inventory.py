@@ -1,35 +1,53 @@
-"""`gc-inventory`: the attributes of every device."""
+"""`gc-inventory` and `gc-monitor`: the simulated IPUs as text, or as JSON for a program to read."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine import info, inventory, listing
 from tf_ipu_shim.machine.locks import Holder
 from tf_ipu_shim.machine.systems import System
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
-    parser.set_defaults(program=parser.prog)
-    parser.add_argument("-j", "--json", action="store_true", help="print JSON")
+Holders = Mapping[int, Holder]
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Prints what was asked for.
+class Told(NamedTuple):
+    """A command that tells the same in two ways.
 
     Args:
-        arguments: As declared by `add_arguments`.
-
-    Returns:
-        Exit status, as `info.answer` has it.
+        text: of a system and who holds its IPUs, for people.
+        data: the same for programs.
     """
 
-    def text(system: System, holders: Mapping[int, Holder]) -> str:
-        if arguments.json:
-            return json.dumps(inventory.devices(system, holders), indent=2)
-        return "\n\n".join(listing.device_info(system, device, holders) for device in system.devices)
+    text: Callable[[System, Holders], str]
+    data: Callable[[System, Holders], Any]
 
-    return info.answer(arguments.program, text)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declares the command's arguments."""
+        parser.set_defaults(program=parser.prog)
+        parser.add_argument("-j", "--json", action="store_true", help="print JSON")
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Prints what was asked for.
+
+        Args:
+            arguments: As declared by `add_arguments`.
+
+        Returns:
+            Exit status, as `info.answer` has it.
+        """
+        return info.answer(arguments.program, self._as_json if arguments.json else self.text)
+
+    def _as_json(self, system: System, holders: Holders) -> str:
+        return json.dumps(self.data(system, holders), indent=2)
+
+
+def _every_device(system: System, holders: Holders) -> str:
+    return "\n\n".join(listing.device_info(system, device, holders) for device in system.devices)
+
+
+INVENTORY = Told(_every_device, inventory.devices)
+MONITOR = Told(info.overview, inventory.cards)

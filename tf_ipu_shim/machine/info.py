@@ -58,6 +58,16 @@ def answer(program: str, text: Callable[[System, Mapping[int, Holder]], str], na
     return 0
 
 
+def overview(system: System, holders: Mapping[int, Holder]) -> str:
+    """The system in a few lines, and which process has attached to which IPUs.
+
+    Args:
+        system: The simulated system.
+        holders: Who holds which IPU, from `attach.in_use`.
+    """
+    return f"{listing.summary(system)}\n{listing.processes(holders)}"
+
+
 def _text(arguments: argparse.Namespace, system: System, holders: Mapping[int, Holder]) -> str:
     chosen = None if arguments.device_id is None else (system.device(arguments.device_id),)
     if arguments.ipu_arch:
@@ -68,7 +78,7 @@ def _text(arguments: argparse.Namespace, system: System, holders: Mapping[int, H
         return listing.device_info(system, chosen[0], holders)
     if arguments.list_devices or chosen:
         return listing.device_list(system, chosen)
-    return f"{listing.summary(system)}\n{listing.processes(holders)}"
+    return overview(system, holders)
 
 
 def _refuse(program: str, why: str) -> int:
