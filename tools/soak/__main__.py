@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "signals": lambda: _all(abrupt_ends.found(options.processes, options.seed), options.silence),
         "room": lambda: _all(abrupt_ends.without_room(), options.silence),
         "families": lambda: _all(families.found(), options.silence),
-        "models": lambda: models.found(options.models),
+        "models": lambda: _all(models.found(options.models), options.silence),
         "ops": lambda: _ops(options.ops or ops.all_ops(), options.op_cases, options.jobs, not options.valid),
     }
     wanted = ["ops"] if options.ops is not None else options.only or list(parts)

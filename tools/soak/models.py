@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 
 _TESTS = pathlib.Path(__file__).parents[2] / "tests"
 _FILES = (
@@ -18,17 +19,23 @@ _FILES = (
     "tensorflow/test_pipeline_worlds.py",
     "tensorflow/test_memory_random.py",
 )
+_AT_ONCE = 2  # so that minutes without a word are a process that hangs
 
 
-def found(times: int) -> list[str]:
-    """Runs them in a process of their own.
+def found(times: int) -> Iterator[str]:
+    """Runs them, in processes of their own one after the other.
 
     Args:
         times: as many models as in the tests so often.
 
-    Returns:
-        The tests that failed, each with the first model that did not compute the same.
+    Yields:
+        What failed in each process, with the first model that did not compute the same; empty where nothing has.
     """
+    for done in range(0, times, _AT_ONCE):
+        yield _failed(min(_AT_ONCE, times - done))
+
+
+def _failed(times: int) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, *(str(_TESTS / file) for file in _FILES)],
@@ -37,4 +44,4 @@ def found(times: int) -> list[str]:
         capture_output=True,
         text=True,
     )
-    return [] if done.returncode == 0 else [done.stdout[-10_000:] + done.stderr[-2_000:]]
+    return "" if done.returncode == 0 else done.stdout[-10_000:] + done.stderr[-2_000:]
