@@ -184,6 +184,36 @@ def test_trip_counts(condition, body, start, expected):
     assert loop_of(lambda: tf.while_loop(condition, lambda i: [body(i)], [tf.constant(start)])) == expected
 
 
+@pytest.mark.parametrize("numbers", [(5,), (0,), (2, 11, 3), (2, 12, 3), (4, 4), (-3, 3)])
+def test_trip_counts_of_ranges(numbers):
+    def ranged():
+        total = 0
+        for i in tf.range(*numbers):
+            total += i
+        return total
+
+    assert loop_of(tf.autograph.to_graph(ranged)) == len(range(*numbers))
+
+
+def test_trip_counts_of_ranges_that_are_not_known():
+    def down():
+        total = 0
+        for i in tf.range(9, 0, -2):
+            total += i
+        return total
+
+    assert loop_of(tf.autograph.to_graph(down)) is None
+
+    def until(n):
+        for i in tf.range(n):
+            if i > 3:
+                break
+        return i
+
+    assert loop_of(lambda: tf.autograph.to_graph(until)(tf.random.uniform([], 0, 9, tf.int32))) is None
+    assert loop_of(lambda: tf.autograph.to_graph(until)(tf.constant(9))) is None
+
+
 def test_trip_counts_that_are_not_known():
     def by_value(x):
         return loop_of(lambda: tf.while_loop(lambda i, n: i < n, lambda i, n: [i + 1, x(n)], [0, tf.constant(3)]))

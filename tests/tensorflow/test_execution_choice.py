@@ -148,6 +148,31 @@ def test_a_loop_with_feeds(counted):
     assert found.chunked_work.small_products == 12 * 2 * 5 * 5 * 5
 
 
+@pytest.mark.parametrize("numbers", [(12,), (3, 15), (0, 36, 3)])
+def test_a_loop_that_autograph_makes_of_a_range(counted, numbers):
+    data, outfeed = floats(3, 5, 5), ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+    strategy = ipu.ipu_strategy.IPUStrategyV1()
+
+    @tf.function(jit_compile=True)
+    def program(elements):
+        total = 0.0
+        for _ in tf.range(*numbers):
+            product = tf.reduce_sum(tf.linalg.matmul(*[next(elements)] * 2))
+            outfeed.enqueue(product)
+            total += product
+        return total
+
+    with strategy.scope():
+        total = strategy.run(program, args=[iter(tf.data.Dataset.from_tensor_slices(data).repeat())])
+        sent = outfeed.dequeue()
+    expected = np.tile((data @ data).sum((1, 2)), 4)
+    np.testing.assert_allclose(sent, expected, rtol=1e-4)
+    np.testing.assert_allclose(total, expected.sum(), rtol=1e-4)
+    (found,) = counted
+    assert found.iterations == 12
+    assert found.chunked_work.small_products == 12 * 2 * 5 * 5 * 5
+
+
 def recurrent(x):
     """The gradient of a loop over the first axis of [steps, n, n]."""
 

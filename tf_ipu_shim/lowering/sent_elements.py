@@ -35,7 +35,7 @@ def _of_function(functions: Functions, name: str, known: dict[str, Counter[str]]
         if node.op == vocabulary.OUTFEED_ENQUEUE:
             sent[node.proto.attr["feed_id"].s.decode()] += 1
         elif node.op in vocabulary.LOOPS:
-            count = trip_count(graph, node, functions, computed=True)
+            count = trip_count(graph, node, functions)
             inside = _of_function(functions, node.proto.attr["body"].func.name, known)
             for feed, number in inside.items():
                 sent[feed] += number * (_UNTOLD if count is None else count)

@@ -23,19 +23,16 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def trip_count(
-    graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph], computed: bool = False
-) -> int | None:
+def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> int | None:
     """The number of iterations of a loop that counts up to a constant; None for any other.
 
     Args:
         graph: the function that the loop is in.
         loop: a `While` node.
         graphs: all functions by name.
-        computed: whether what a loop variable begins with may be computed from constants, not only be one.
     """
     cond, body = (graphs[loop.proto.attr[name].func.name] for name in ("cond", "body"))
-    counts = _bounds(cond, cond.returns[0], _Loop(graph, loop, cond, body, graphs, computed))
+    counts = _bounds(cond, cond.returns[0], _Loop(graph, loop, cond, body, graphs))
     return None if counts is None else min(counts)
 
 
@@ -49,10 +46,8 @@ class _Loop:
         cond: FunctionGraph,
         body: FunctionGraph,
         graphs: Mapping[str, FunctionGraph],
-        computed: bool,
     ) -> None:
         self._graph = graph
-        self._computed = computed
         self._graphs = graphs
         self._loop = loop
         self._cond = list(cond.arguments)
@@ -63,15 +58,15 @@ class _Loop:
         text, producer = _source(self._graph, self._loop.inputs[argument])
         if producer is not None and producer.op in vocabulary.LOOPS and producer is not self._loop:
             return self._left_by(text, producer)
-        return _computed(self._graph, text) if self._computed else _constant(self._graph, text)
+        return _computed(self._graph, text)
 
     def _left_by(self, text: str, before: Node) -> int | None:
         """What the counter of another loop ends with: a backward loop runs as often as its forward loop did."""
-        count = trip_count(self._graph, before, self._graphs, self._computed)
+        count = trip_count(self._graph, before, self._graphs)
         if count is None:
             return None
         cond, body = (self._graphs[before.proto.attr[name].func.name] for name in ("cond", "body"))
-        loop = _Loop(self._graph, before, cond, body, self._graphs, self._computed)
+        loop = _Loop(self._graph, before, cond, body, self._graphs)
         argument = int(text.rsplit(":", 1)[1])
         first, step = loop.initial(argument), loop.step(argument)
         return None if first is None or step is None else first + count * step
@@ -95,10 +90,10 @@ class _Loop:
         return None
 
     def _added(self, text: str) -> int | None:
-        """A number in the body: a constant there or, where it may be computed, around the loop."""
+        """A number in the body: a constant there, or what a loop variable that stays as it is begins with."""
         text, _ = _source(self._body, text)
         arguments = list(self._body.arguments)
-        if not self._computed or text not in arguments:
+        if text not in arguments:
             return _constant(self._body, text)
         argument = arguments.index(text)
         is_kept = _source(self._body, self._body.returns[argument])[0] == text
