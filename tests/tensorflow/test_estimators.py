@@ -181,6 +181,19 @@ def test_losses_of_a_loop_are_averaged_in_the_summary(tmp_path):
     assert summaries(tmp_path, "loss") == [0.5, 2.5, 0.5, 2.5]
 
 
+def test_summaries_of_the_model_function_are_left_out(stock, tmp_path):
+    """There are none in a program; those of the estimator itself are there."""
+
+    def with_summaries(features, labels, mode):
+        spec = model_fn(features, labels, mode)
+        tf.summary.scalar("inner", spec.loss)
+        return spec
+
+    estimator = of_ipu(tmp_path, 4, with_summaries, run={"save_summary_steps": 1}).train(dataset, steps=8)
+    np.testing.assert_allclose(estimator.get_variable_value("weight"), stock.get_variable_value("weight"), rtol=1e-5)
+    assert len(summaries(tmp_path, "loss")) == 2 and not summaries(tmp_path, "inner")
+
+
 def test_compile_summaries_of_older_sdks(tmp_path, monkeypatch):
     """The events of the training program, of the kinds that its configuration has."""
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")

@@ -17,7 +17,7 @@ from tensorflow.python.framework import auto_control_deps, auto_control_deps_uti
 from tensorflow.python.framework import device as device_lib
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
-from tf_ipu_shim.building import host_variables
+from tf_ipu_shim.building import host_variables, summaries
 from tf_ipu_shim.lowering import traced_functions, vocabulary
 
 _serial = itertools.count()
@@ -101,6 +101,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
         In a session's graph those that something returned depends on, what is sent to the host's part of the step, and
         those on the host in an `outside_compilation_scope`; `as_function` adds writes to variables.
     """
+    summaries.leave_out()
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.
     collections = None if ops.executing_eagerly_outside_functions() else outer._collections
@@ -110,7 +111,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     # TensorFlow's own functions take the caller's device only where it is a Python function.
     graph._device_function_stack = outer._device_function_stack.copy()
     inherit_attributes(graph)
-    # Has TensorFlow build what XLA can compile: functional loops with a bound, no summaries.
+    # Has TensorFlow build what XLA can compile: functional loops with a bound. `summaries` looks at it, too.
     graph._set_control_flow_context(control_flow_ops.XLAControlFlowContext())
     order = auto_control_deps.AutomaticControlDependencies() if outer.building_function else nullcontext()
     # There, too, names of ops begin with the scope around them; a `tf.function` begins anew.
@@ -119,6 +120,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     with _entered(outer), graph.as_default(), named, order, resource_variables():
         placeholders = [graph.capture(argument) for argument in arguments]
         returned = function(*[array_ops.identity(p) if _is_value(p) else p for p in placeholders])
+    summaries.forget(graph)
     if not outer.building_function:
         _order_variables(graph, arguments)
     on_the_host = [op for op in graph.get_operations() if _acts_on_the_host(op)]

@@ -1,0 +1,58 @@
+"""TensorFlow 1's summaries in what is traced for the IPUs.
+
+Replaces `summary_op_util.skip_summary`, which `tf.compat.v1.summary` asks; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.distribute import summary_op_util
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import control_flow_ops
+from tensorflow.python.platform import tf_logging
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.lowering import vocabulary
+
+_LEFT_OUT = (
+    "tf.compat.v1.summary in a program for the IPUs writes nothing, as in xla.compile: there are no strings on an IPU. "
+    "Return the value from the program, send it by an outfeed, or give an IPUEstimatorSpec a host_call."
+)
+
+
+def leave_out() -> None:
+    """Has programs be built without summaries, from now on; what is no program is not changed."""
+    why = "summaries are left out of programs, as `xla.compile` leaves them out, but for scopes on the host"
+    patches.replace(summary_op_util, "skip_summary", _left_out, why=why)
+
+
+def _left_out(stock: Callable[[], Any]) -> Callable[[], Any]:
+    def skip_summary() -> Any:
+        if control_flow_ops.get_enclosing_xla_context() is None:
+            return stock()
+        if vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in getattr(ops.get_default_graph(), "_attr_scope_map", {}):
+            return stock()
+        tf_logging.log_first_n(tf_logging.WARN, _LEFT_OUT, 1)
+        return True
+
+    return skip_summary
+
+
+def forget(graph: Any) -> None:
+    """Takes the summaries made in a program's scopes on the host out of what the session's `merge_all` finds.
+
+    Args:
+        graph: of the traced function, whose collections are those of the graph around it.
+    """
+    for key in (ops.GraphKeys.SUMMARIES, ops.GraphKeys._SUMMARY_COLLECTION):
+        if found := graph.get_collection_ref(key) if key in graph.collections else []:
+            found[:] = [one for one in found if not _is_inside(one, graph)]
+
+
+def _is_inside(made: Any, graph: Any) -> bool:
+    around = getattr(made, "graph", None)
+    while around is not None and around is not graph:
+        around = getattr(around, "outer_graph", None)
+    return around is graph
