@@ -39,6 +39,12 @@ _FEED_ATTRIBUTES = ("shared_name", "feed_id")
 _RUN_GROUP = "run_group"
 # Of a function: names of others that TensorFlow's gradients use, which no program runs.
 _UNUSED_ATTRIBUTES = ("forward_function_name", "backward_function_name")
+# Of an op: the function that TensorFlow's Python differentiates it by, as registered by this process.
+_GRADIENT = "_gradient_op_type"
+# Of an argument: what a traced function called it, which nothing reads. In it too are numbers that a process counts.
+_NAME_OF_ARGUMENT = "_user_specified_name"
+# How the name begins of a resource that has none: its address follows.
+_UNNAMED = "Resource-"
 # Of a configuration: which IPUs it gets and when, and what is reported. What they mean for a program is in the key.
 _NOT_OF_THE_PROGRAM = (
     "creator_id device_config ipu_model_config profiling device_connection_type ipu_version serialization_folder"
@@ -102,7 +108,7 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
             for kind, shape, name, variable, variable_shape in zip(
                 request.arg_types,
                 request.arg_shapes,
-                request.variable_names,
+                _numbered(request.variable_names),
                 request.variable_types,
                 request.variable_shapes,
             )
@@ -224,11 +230,15 @@ class _Names:
         for attribute in _UNUSED_ATTRIBUTES:
             if attribute in copy.attr:
                 del copy.attr[attribute]
+        for attributes in copy.arg_attr.values():
+            attributes.attr.pop(_NAME_OF_ARGUMENT, None)
         _number_arguments(copy)
+        _number_results(copy)
         functions = {name: f"function_{index}" for name, index in self.functions.items()}
         renaming = _Renaming(functions, {name: f"feed_{index}" for name, index in self.feeds.items()}, "")
         for node in copy.node_def:
             renaming.change(node)
+            node.attr.pop(_GRADIENT, None)
         return bytes(copy.SerializeToString(deterministic=True))
 
 
@@ -236,6 +246,14 @@ def _functions_of(node: node_def_pb2.NodeDef) -> Iterator[attr_value_pb2.NameAtt
     """The functions that an op names, whatever op it is."""
     for attribute in sorted(node.attr):
         yield from op_types.functions_in(node.attr[attribute])
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Names of variables, and numbers for those that have none: the same one for the same resource."""
+    unnamed: dict[str, int] = {}
+    return [
+        f"{_UNNAMED}{unnamed.setdefault(name, len(unnamed))}" if name.startswith(_UNNAMED) else name for name in names
+    ]
 
 
 def _number_arguments(function: function_pb2.FunctionDef) -> None:
@@ -250,6 +268,15 @@ def _number_arguments(function: function_pb2.FunctionDef) -> None:
     for result, text in list(function.ret.items()):
         if text in numbered:
             function.ret[result] = numbered[text]
+
+
+def _number_results(function: function_pb2.FunctionDef) -> None:
+    """Names a function's results by their place: what a loop hands back has the names of tensors around it."""
+    returned = dict(function.ret)
+    function.ret.clear()
+    for i, result in enumerate(function.signature.output_arg):
+        function.ret[f"result_{i}"] = returned[result.name]
+        result.name = f"result_{i}"
 
 
 def _growing(names: Mapping[str, int]) -> Iterator[str]:
