@@ -289,6 +289,78 @@ def test_replicas_share_the_work(tmp_path):
         )
 
 
+def selected(ipus, **options):
+    config = ipu.config.IPUConfig()
+    config.auto_select_ipus = ipus
+    return {"ipu_options": config, **options}
+
+
+@pytest.mark.parametrize("loop", [1, 4])
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_replica_has_as_many_ipus_as_there_are_shards(stock, loop, marked, tmp_path):
+    """On four of them, wherever its ops are: one replica takes all batches."""
+
+    def sharded(features, labels, mode):
+        with ipu.scopes.ipu_shard(1):
+            return model_fn(features, labels, mode)
+
+    estimator = of_ipu(tmp_path, loop, sharded if marked else model_fn, ipu=selected(4, num_shards=4))
+    estimator.train(dataset, steps=8)
+    np.testing.assert_allclose(estimator.get_variable_value("weight"), stock.get_variable_value("weight"), rtol=1e-5)
+
+
+def test_replicas_of_several_shards_take_turns_at_the_batches(tmp_path):
+    """Two of them on four IPUs, in a model without marks: the first has the even batches, and keeps its variables."""
+    estimator = of_ipu(tmp_path, 2, model_fn, ipu=selected(4, num_shards=2, num_replicas=2))
+    estimator.train(dataset, steps=4)
+    weight, bias = np.zeros([3, 1], np.float32), np.zeros([1], np.float32)
+    for step in range(4):
+        rows = np.arange(4 * step, 4 * step + 2)
+        error = X[rows] @ weight + bias - Y[rows]
+        weight, bias = weight - 0.05 * X[rows].T @ error, bias - 0.05 * 2 * error.mean(0)
+    np.testing.assert_allclose(estimator.get_variable_value("weight"), weight, rtol=1e-4)
+
+
+def test_a_model_on_more_ipus_than_a_replica_has_is_refused(tmp_path):
+    def inside(features, labels, mode):
+        def branch():
+            with ipu.scopes.ipu_shard(1):
+                return tf.reduce_sum(features)
+
+        loss = tf.cond(tf.reduce_sum(labels) > 0, branch, lambda: 0.0)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.identity(loss))
+
+    def outside(features, labels, mode):
+        with ipu.scopes.ipu_shard(3):
+            return model_fn(features, labels, mode)
+
+    for function, shard in ((inside, 1), (outside, 3)):
+        with pytest.raises(ValueError, match=f"on IPU {shard} of a replica.*num_shards` was set to 1. Set num_shards"):
+            of_ipu(tmp_path, 1, function, ipu=selected(4, num_replicas=4)).train(dataset, steps=1)
+
+
+def test_a_device_with_other_ipus_than_replicas_need_is_refused(tmp_path):
+    options = ipu.config.IPUConfig()
+    options.select_ipus = [0]  # a device of one
+    with pytest.raises(ValueError, match=r"\(1 replicas times 2 shards\), but /device:IPU:0 has 1. Select 2"):
+        of_ipu(tmp_path, 1, ipu={"num_shards": 2, "ipu_options": options}).train(dataset, steps=1)
+
+
+@pytest.mark.parametrize(("shards", "mapping", "needed"), [(4, None, 2), (1, None, 2), (2, [1, 1], 1)])
+def test_pipelines_are_on_all_ipus_of_a_replica(shards, mapping, needed, tmp_path):
+    def mapped(mode, params):
+        spec = pipeline_fn(mode, params)
+        return spec._replace(device_mapping=mapping)
+
+    run = IPURunConfig(iterations_per_loop=4, **selected(shards, num_shards=shards))
+    estimator = ipu.ipu_pipeline_estimator.IPUPipelineEstimator(
+        mapped, str(tmp_path), RunConfig(ipu_run_config=run), params={"rate": 0.05}
+    )
+    phrase = f"requires {needed} devices, but `IPURunConfig.num_shards` was set to {shards}. Set num_shards to {needed}"
+    with pytest.raises(ValueError, match=phrase):
+        estimator.train(dataset, steps=4)
+
+
 def test_metrics_and_calls_on_the_host(tmp_path):
     def counted(loss):
         total = tf.get_variable("total", initializer=0.0)

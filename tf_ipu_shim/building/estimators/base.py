@@ -19,7 +19,7 @@ from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building.counts import check_integer
-from tf_ipu_shim.building.estimators import workers
+from tf_ipu_shim.building.estimators import shards, workers
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 from tf_ipu_shim.building.estimators.run_config import RunConfig
 from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec
@@ -217,6 +217,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             options = IPUConfig()
             options.auto_select_ipus = [1] * (self._ipu.ordinal + 1)
         system.configure_ipu_system(options)
+        shards.check_device(self._ipu.ordinal, self._ipu.num_replicas, self._ipu.num_shards)
 
     def _create_global_step(self, graph: Any) -> Any:
         # Read once a run, on the host: a model that asks for the step is given a value, not a variable of the host's.

@@ -10,7 +10,7 @@ from tensorflow.python.ops import control_flow_ops, math_ops
 
 from tf_ipu_shim.building import ipu_compiler, scopes
 from tf_ipu_shim.building import loops as ipu_loops
-from tf_ipu_shim.building.estimators import graphs, workers
+from tf_ipu_shim.building.estimators import graphs, shards, workers
 from tf_ipu_shim.building.estimators.feeds import Feeds
 from tf_ipu_shim.building.estimators.run_config import IPURunConfig
 
@@ -49,9 +49,11 @@ class ModelLoop:
             self.spec = model(*_features_and_labels(positional, named))
             graphs.refuse_global_step_writes(graph.get_operations()[before:])
             sent, operations = step(self.spec)
+            shards.refuse_others(graph, config.num_shards)
             return [control_flow_ops.group(*operations, feeds.outfeed.enqueue(sent))]
 
         def program() -> Any:
+            shards.show(config.num_shards)
             return ipu_loops.repeat(config.iterations_per_loop, body, [], feeds.infeed)
 
         with scopes.ipu_scope(f"/device:IPU:{config.ordinal}"):

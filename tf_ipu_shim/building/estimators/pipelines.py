@@ -16,7 +16,7 @@ from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.building import ipu_compiler, scopes
-from tf_ipu_shim.building.estimators import metrics
+from tf_ipu_shim.building.estimators import metrics, shards
 from tf_ipu_shim.building.estimators.base import PROGRAM_NAMES, IPUEstimatorBase
 from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
@@ -207,6 +207,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     def _check_spec(self, spec: Any) -> None:
         if not isinstance(spec, IPUPipelineEstimatorSpec):
             raise ValueError(f"model_fn must return IPUPipelineEstimatorSpec, not {type(spec).__name__}.")
+        shards.check_pipeline(spec.computational_stages, spec.device_mapping, self._ipu.num_shards)
         if not spec.count_gradient_accumulation_as_iterations:
             return
         if self._ipu.iterations_per_loop % spec.gradient_accumulation_count:

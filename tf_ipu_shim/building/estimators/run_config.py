@@ -34,7 +34,7 @@ class IPURunConfig(_Fields):
         ipu_options: an `IPUConfig`, which the estimator applies; one IPU where left out. What `create_ipu_config` of
             SDK 2.3 and older gives is taken too, unless a newer SDK is named.
         num_replicas: how often the model runs side by side.
-        num_shards: IPUs of each replica.
+        num_shards: IPUs of each replica, wherever the model has its ops.
         ordinal: of the TensorFlow device.
         prefetch_depth: elements that the infeed has ready; the SDK's default where left out.
         **kwargs: of older SDKs: `compile_summary` (has what was compiled and run in a summary), `autosharding`.
