@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_coordinator, distribute_lib
 from tensorflow.python.framework import ops, random_seed
-from tensorflow.python.ops import control_flow_ops, variable_scope
-from tensorflow.python.training import training_util
+from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
+from tensorflow.python.training import basic_session_run_hooks, training_util
 from tensorflow.python.util import function_utils, nest
 from tensorflow_estimator.python.estimator import estimator as stock
 from tensorflow_estimator.python.estimator import model_fn as stock_specs
@@ -20,10 +21,10 @@ from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 from tf_ipu_shim import errors
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.estimators import shards, workers
-from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
+from tf_ipu_shim.building.estimators.feeds import EvaluationFeeds, PredictionFeeds
 from tf_ipu_shim.building.estimators.run_config import RunConfig
 from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec
-from tf_ipu_shim.building.estimators.step_hooks import StepRestorer, StopAtStep
+from tf_ipu_shim.building.estimators.step_hooks import StepRestorer, StopAtStep, before_others
 from tf_ipu_shim.building.utilities import compile_summaries
 from tf_ipu_shim.configuration import system
 from tf_ipu_shim.configuration.tree import IPUConfig
@@ -98,6 +99,8 @@ class IPUEstimatorBase(stock.EstimatorV2):
     ) -> Any:
         """Trains.
 
+        Where the dataset ends within a loop, the steps that this has made count.
+
         Args:
             input_fn: returns a `tf.data.Dataset` of features, or of (features, labels).
             hooks: session hooks; they see one run for each loop of `iterations_per_loop` steps.
@@ -126,6 +129,8 @@ class IPUEstimatorBase(stock.EstimatorV2):
         name: str | None = None,
     ) -> dict[str, Any]:
         """Evaluates a checkpoint.
+
+        Where the dataset ends within a loop, the metrics and the loss take in the steps that this has made.
 
         Args:
             input_fn: returns a `tf.data.Dataset` of features, or of (features, labels).
@@ -228,6 +233,20 @@ class IPUEstimatorBase(stock.EstimatorV2):
         )
         with here, ops.device(HOST), scope:
             return training_util.create_global_step(graph)
+
+    _rest_counter: Any = None  # of the training program
+
+    def _train_with_estimator_spec(
+        self, estimator_spec: Any, worker_hooks: Any, hooks: Any, global_step_tensor: Any, saving_listeners: Any
+    ) -> Any:
+        counter, self._rest_counter = self._rest_counter, None
+        if counter is not None and self._train_distribution is None:
+            given = [*worker_hooks, *hooks, *estimator_spec.training_hooks, *estimator_spec.training_chief_hooks]
+            is_saved = any(isinstance(hook, basic_session_run_hooks.CheckpointSaverHook) for hook in given)
+            worker_hooks = before_others(counter, worker_hooks, is_saved, self._config, estimator_spec.scaffold)
+        return super()._train_with_estimator_spec(
+            estimator_spec, worker_hooks, hooks, global_step_tensor, saving_listeners
+        )
 
     _loss_is_divided = False  # by the number of workers: the mean is reported, of pipelines the sum
 
@@ -366,15 +385,28 @@ class IPUEstimatorBase(stock.EstimatorV2):
     def _prediction(self, dataset: Any) -> Any:
         raise NotImplementedError
 
-    def _evaluation_spec(self, spec: Any, feeds: Feeds, loss: Any, found: dict[str, Any], program: Any) -> Any:
-        hooks = [feeds, StepRestorer(), *(spec.evaluation_hooks or ())]
+    def _evaluation_spec(
+        self, spec: Any, feeds: EvaluationFeeds, loss: Any, found: dict[str, Any], program: Any, sent: Any
+    ) -> Any:
+        """What the session evaluates, where `loss` is the mean of those in `sent`."""
         counted = self._count_steps([program])
-        first = next(iter(found), None)
-        if first is not None:
-            value, update = found[first]
-            with ops.control_dependencies([counted]):
-                found[first] = (value, control_flow_ops.group(update))
-        return stock_specs.EstimatorSpec(ModeKeys.EVAL, loss=loss, eval_metric_ops=found, evaluation_hooks=hooks)
+        whole: dict[str, Any] = {}
+        for name, (value, update) in found.items():
+            with ops.control_dependencies([counted] if not whole else []):
+                whole[name] = (value, control_flow_ops.group(update))
+        # TensorFlow takes the mean over loops, of which the last may be shorter. It reshapes what it can tell is no
+        # scalar.
+        iterations = array_ops.shape(nest.flatten(sent)[0])[:1]
+        losses = array_ops.placeholder_with_default(array_ops.broadcast_to(loss, iterations), None)
+        made = stock_specs.EstimatorSpec(
+            ModeKeys.EVAL,
+            loss=losses,
+            eval_metric_ops=whole,
+            evaluation_hooks=[feeds, StepRestorer(), *(spec.evaluation_hooks or ())],
+        )
+        feeds.sent, feeds.counted_on_ipu = sent, [program]
+        feeds.metrics = collections.ChainMap(found, made.eval_metric_ops)
+        return made
 
     def _prediction_spec(self, spec: Any, feeds: PredictionFeeds, sent: Any) -> Any:
         self._prediction_feeds = feeds

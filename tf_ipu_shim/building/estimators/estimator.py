@@ -13,8 +13,9 @@ from tensorflow_estimator.python.estimator.mode_keys import ModeKeys
 from tf_ipu_shim import errors
 from tf_ipu_shim.building.estimators import loops, metrics
 from tf_ipu_shim.building.estimators.base import HOST, PROGRAM_NAMES, IPUEstimatorBase
-from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
+from tf_ipu_shim.building.estimators.feeds import EvaluationFeeds, Feeds, PredictionFeeds
 from tf_ipu_shim.building.estimators.run_config import RunConfig
+from tf_ipu_shim.building.estimators.step_hooks import RestCounter
 
 
 class IPUEstimator(IPUEstimatorBase):
@@ -78,6 +79,7 @@ class IPUEstimator(IPUEstimatorBase):
             return sent, [spec.train_op]
 
         loop = self._loop(ModeKeys.TRAIN, step, feeds)
+        self._rest_counter = RestCounter(feeds.outfeed, int)
         self._loss_is_divided = loop.loss_is_divided
         sent, spec = loop.results(), loop.spec
         after = [loop.program]
@@ -92,7 +94,7 @@ class IPUEstimator(IPUEstimatorBase):
         )
 
     def _evaluation(self, dataset: Any) -> Any:
-        feeds = Feeds(dataset, self._ipu)
+        feeds = EvaluationFeeds(dataset, self._ipu)
         replicas = self._ipu.num_replicas
 
         def step(spec: Any) -> tuple[Any, list[Any]]:
@@ -116,7 +118,7 @@ class IPUEstimator(IPUEstimatorBase):
             found = metrics.on_ipu(spec.eval_metric_ops, loop.program, sent.get("metrics", {}), replicas)
         else:
             found = metrics.completed(metrics.on_host(spec.eval_metrics[0], sent["metrics"]))
-        return self._evaluation_spec(spec, feeds, loss, found, loop.program)
+        return self._evaluation_spec(spec, feeds, loss, found, loop.program, sent)
 
     def _prediction(self, dataset: Any) -> Any:
         feeds = PredictionFeeds(dataset, self._ipu)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tensorflow.python.data.ops import dataset_ops
@@ -53,6 +54,34 @@ class Feeds(session_run_hook.SessionRunHook):
     def end(self, session: Any) -> None:
         """Frees the queues."""
         session.run(self._free)
+
+
+class EvaluationFeeds(Feeds):
+    """Feeds whose metrics take in what a loop sent before the dataset's end cut it short.
+
+    Attributes:
+        sent: what a loop sends, as the metrics take it.
+        metrics: by name, pairs of a value and an update; TensorFlow's estimator puts the loss among them.
+        counted_on_ipu: updates that need nothing of what was sent.
+    """
+
+    sent: Any = None
+    metrics: Mapping[str, Any] = {}
+    counted_on_ipu: Collection[Any] = ()
+
+    def begin(self) -> None:
+        """Makes the operations, before the graph is closed."""
+        super().begin()
+        self._left = nest.flatten(self.outfeed.dequeue())
+        updates = [update for _, update in self.metrics.values()]
+        self._updates = [update for update in updates if not any(update is one for one in self.counted_on_ipu)]
+
+    def end(self, session: Any) -> None:
+        """Takes in what is left, and frees the queues."""
+        left = session.run(self._left)
+        if len(left[0]):
+            session.run(self._updates, dict(zip(nest.flatten(self.sent), left)))
+        super().end(session)
 
 
 class PredictionFeeds(Feeds):

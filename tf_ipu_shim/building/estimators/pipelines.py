@@ -18,7 +18,8 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.building import ipu_compiler, scopes
 from tf_ipu_shim.building.estimators import metrics, shards
 from tf_ipu_shim.building.estimators.base import PROGRAM_NAMES, IPUEstimatorBase
-from tf_ipu_shim.building.estimators.feeds import Feeds, PredictionFeeds
+from tf_ipu_shim.building.estimators.feeds import EvaluationFeeds, Feeds, PredictionFeeds
+from tf_ipu_shim.building.estimators.step_hooks import RestCounter
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.pipelines import pipelining_ops
 from tf_ipu_shim.configuration.argument_order import argument_order
@@ -220,6 +221,9 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         feeds = Feeds(dataset, self._ipu)
         spec, program = self._pipeline(ModeKeys.TRAIN, feeds)
         losses = _sent(feeds, program)
+        count = spec.gradient_accumulation_count
+        each = count if spec.count_gradient_accumulation_as_iterations else 1
+        self._rest_counter = RestCounter(feeds.outfeed, lambda mini_batches: mini_batches // count * each)
         return stock_specs.EstimatorSpec(
             ModeKeys.TRAIN,
             loss=math_ops.reduce_mean(math_ops.cast(nest.flatten(losses)[0], "float32")),
@@ -228,14 +232,14 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         )
 
     def _evaluation(self, dataset: Any) -> Any:
-        feeds = Feeds(dataset, self._ipu)
+        feeds = EvaluationFeeds(dataset, self._ipu)
         spec, program = self._pipeline(ModeKeys.EVAL, feeds)
         sent = _sent(feeds, program)
         found = metrics.on_host(spec.eval_metrics_fn, sent if isinstance(sent, (dict, list, tuple)) else [sent])
         if "loss" not in found or isinstance(found["loss"], tuple):
             raise ValueError("`eval_metrics_fn` must return a dictionary with the tensor `loss`.")
         loss = math_ops.reduce_mean(math_ops.cast(found.pop("loss"), "float32"))
-        return self._evaluation_spec(spec, feeds, loss, metrics.completed(found), program)
+        return self._evaluation_spec(spec, feeds, loss, metrics.completed(found), program, sent)
 
     def _prediction(self, dataset: Any) -> Any:
         feeds = PredictionFeeds(dataset, self._ipu)

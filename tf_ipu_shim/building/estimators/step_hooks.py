@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops
-from tensorflow.python.training import session_run_hook, training_util
+from tensorflow.python.training import basic_session_run_hooks, session_run_hook, training_util
+from tensorflow.python.util import nest
 
 
 class StopAtStep(session_run_hook.SessionRunHook):
@@ -60,3 +63,56 @@ class StepRestorer(session_run_hook.SessionRunHook):
     def end(self, session: Any) -> None:
         """Puts it back, before the metrics are read."""
         session.run(self._restore, {self._value: self._before})
+
+
+class RestCounter(session_run_hook.SessionRunHook):
+    """Counts the steps of a loop that the dataset's end has cut short: the program has made them, and none more.
+
+    Before any other hook looks at the step as training ends, the one that writes the last checkpoint above all.
+
+    Args:
+        outfeed: of the program, to which each step has sent.
+        steps: how many steps so many elements of the outfeed are.
+    """
+
+    def __init__(self, outfeed: Any, steps: Callable[[int], int]) -> None:
+        self._outfeed, self._steps = outfeed, steps
+
+    def begin(self) -> None:
+        """Makes the operations, before the graph is closed."""
+        step = training_util.get_global_step()
+        self._left = nest.flatten(self._outfeed.dequeue())[0]
+        with ops.device("/device:CPU:0"):
+            self._more = array_ops.placeholder(step.dtype.base_dtype, [])
+            self._count = step.assign_add(self._more).op
+
+    def end(self, session: Any) -> None:
+        """Counts what the last loop has left in the outfeed: whole loops have been taken from it."""
+        if more := self._steps(len(session.run(self._left))):
+            session.run(self._count, {self._more: more})
+
+
+def before_others(counter: RestCounter, hooks: list[Any], is_saved: bool, config: Any, scaffold: Any) -> list[Any]:
+    """The hooks of a training session, with what writes checkpoints after what counts the last steps.
+
+    TensorFlow's estimator lets the hook that it makes for checkpoints go before all others.
+
+    Args:
+        counter: to go first.
+        hooks: the others that the estimator itself has.
+        is_saved: whether some hook writes checkpoints.
+        config: of the estimator.
+        scaffold: of the session.
+    """
+    saver = []
+    if not is_saved and config.is_chief and (config.save_checkpoints_secs or config.save_checkpoints_steps):
+        saver.append(
+            basic_session_run_hooks.CheckpointSaverHook(
+                config.model_dir,
+                save_secs=config.save_checkpoints_secs,
+                save_steps=config.save_checkpoints_steps,
+                scaffold=scaffold,
+                save_graph_def=config.checkpoint_save_graph_def,
+            )
+        )
+    return [counter, *saver, *hooks]
