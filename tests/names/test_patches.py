@@ -27,6 +27,7 @@ OURS = {
     ("names/after_loading.py", "loader.exec_module"): "made for one import, and taken away by it",
     ("names/tensorflow1.py", "module.__version__"): "while a package is executed; the rest is registered",
     ("names/__init__.py", "sys.meta_path"): "run when Python starts; `names.finder` registers it",
+    ("plugin/op_functions.py", "function.__code__"): "a function that TensorFlow has made of an op of the plugin",
     ("cli/runner.py", "error.__traceback__"): "an exception's",
     ("building/strategies/sized_datasets.py", "distributed.__class__"): "a dataset made for one of our strategies",
     ("api/ipu/test_utils/hardware_test_utils.py", "test_uses_ipus.__test__"): "a function of that file",

@@ -10,6 +10,7 @@ from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.function_graph import Node
 from tf_ipu_shim.lowering.functions import Functions
 
@@ -23,10 +24,11 @@ def runs_on_device(node: Node) -> bool:
     return _is_marked(node) and node.proto.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s == ON_DEVICE_MARK
 
 
-def check_outfeeds(functions: Functions, ordinal: int) -> None:
+def check_outfeeds(diagnostics: Diagnostics, functions: Functions, ordinal: int) -> None:
     """Checks what a program sends to the host, and what it takes back there.
 
     Args:
+        diagnostics: finds the ops' source lines.
         functions: the program.
         ordinal: of the TensorFlow device that runs it.
 
@@ -39,30 +41,30 @@ def check_outfeeds(functions: Functions, ordinal: int) -> None:
             continue
         for node in graph.nodes:
             if node.op == vocabulary.OUTFEED_ENQUEUE:
-                _refuse_empty(node)
+                _refuse_empty(node, diagnostics.describe(graph.name, node))
             elif node.op == vocabulary.OUTFEED_DEQUEUE:
-                _refuse_waiting(node, ordinal)
+                _refuse_waiting(node, ordinal, diagnostics.describe(graph.name, node))
 
 
-def _refuse_waiting(node: Node, ordinal: int) -> None:
+def _refuse_waiting(node: Node, ordinal: int, described: str) -> None:
     attributes = node.proto.attr
     if attributes["wait_for_completion"].b and attributes["device_ordinal"].i == ordinal:
         raise errors_impl.InvalidArgumentError(
             None,
             None,
-            f"{node.name}: dequeue(wait_for_completion=True) waits until no program runs on /device:IPU:{ordinal}, and "
+            f"{described}: dequeue(wait_for_completion=True) waits until no program runs on /device:IPU:{ordinal}, and "
             "is part of one that does: it would wait for itself. Dequeue outside the compiled function, or without "
             "wait_for_completion.",
         )
 
 
-def _refuse_empty(node: Node) -> None:
+def _refuse_empty(node: Node, described: str) -> None:
     for shape in node.proto.attr["output_shapes"].list.shape:
         if any(dimension.size == 0 for dimension in shape.dim):
             raise errors_impl.InvalidArgumentError(
                 None,
                 None,
-                f"{node.name}: Detected an input tensor to an outfeed queue with a dimension of size 0: its shape is "
+                f"{described}: Detected an input tensor to an outfeed queue with a dimension of size 0: its shape is "
                 f"{[dimension.size for dimension in shape.dim]}. Leave it out of what is enqueued.",
             )
 

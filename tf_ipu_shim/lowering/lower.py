@@ -84,7 +84,7 @@ def lower(
     functions = Functions(request.library, request.function)
     nested_calls.refuse_too_deep(Diagnostics(call), functions)
     pipelines.check_counts(functions)
-    feeds.check_outfeeds(functions, request.ordinal)
+    feeds.check_outfeeds(Diagnostics(call), functions, request.ordinal)
     feed_order.put_in_order(functions)
     needed.drop_unneeded(functions)
     carried_waits.wait_themselves(functions)

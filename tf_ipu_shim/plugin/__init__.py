@@ -30,16 +30,3 @@ def load() -> Library:
 
                 _library = library.open_library(build.ensure_built)
     return _library
-
-
-def has_op(function: str) -> bool:
-    """Whether a function is one of those that TensorFlow made of the plugin's ops, in code that has no file.
-
-    Args:
-        function: its name, such as `"ipu_program_eager_fallback"`. Nothing is loaded to look.
-
-    Example:
-        >>> has_op("train_step")
-        False
-    """
-    return _library is not None and hasattr(_library.ops, function)

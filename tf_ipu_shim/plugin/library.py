@@ -12,7 +12,7 @@ from typing import Any
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.messages import program_pb2
-from tf_ipu_shim.plugin import live_context
+from tf_ipu_shim.plugin import live_context, op_functions
 
 MAXIMUM_DEVICES = 64
 MAXIMUM_CHIPS = 256
@@ -62,10 +62,8 @@ class Library:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        import tensorflow as tf
-
         self.path = pathlib.Path(path)
-        self.ops: Any = tf.load_op_library(str(path))
+        self.ops: Any = op_functions.load(str(path))
         self._c = ctypes.CDLL(str(path))
         self._declare()
         self._c.ipu_register()

@@ -15,7 +15,7 @@ import traceback
 import types
 from collections.abc import Iterator
 
-from tf_ipu_shim import patches, plugin
+from tf_ipu_shim import patches
 from tf_ipu_shim.runtime import error_hints, error_texts, script_files
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_TRACEBACK"
@@ -144,9 +144,7 @@ def _kept(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
 
 
 def _is_hidden(frame: traceback.FrameSummary) -> bool:
-    """Whether a frame is TensorFlow's or ours: of its files and ours, of what it has made of a function or an op."""
-    if frame.filename == "<string>":
-        return plugin.has_op(frame.name)  # Python code that TensorFlow makes when it loads a library of ops
+    """Whether a frame is TensorFlow's or ours: of its files and ours, of what it has made of a function."""
     return frame.filename.startswith(script_files.HIDDEN) or script_files.is_generated(frame.filename)
 
 
