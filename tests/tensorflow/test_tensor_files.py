@@ -156,6 +156,39 @@ def test_variables_run_eagerly(tmp_path):
         dataset_extractor.export_variables([variable], ["a"], filename, metadata="{}")
 
 
+def test_tensors_of_one_name_are_refused(tmp_path):
+    filename = str(tmp_path / "file")
+    unnamed = [tf.Variable([1.0, 2.0]), tf.Variable([3.0, 4.0])]  # both are called "Variable"
+    with pytest.raises(ValueError, match=r"the names \['Variable'\] in the file. Give export_variables a name"):
+        dataset_extractor.export_variables(unnamed, filename=filename)
+    with pytest.raises(ValueError, match=r"the names \['a'\] in the file"):
+        dataset_extractor.export_variables(unnamed, ["a", "a"], filename)
+    with pytest.raises(ValueError, match=r"the names \['a.0'\] in the file"):
+        utils.export_dataset_to_file(tf.data.Dataset.from_tensors({"a.0": 1, "a": (2, 3)}), filename, 1)
+    with tf.Graph().as_default():
+        fed = v1.placeholder(tf.float32, [], name="fed")
+        with pytest.raises(ValueError, match=r"the names \['fed'\] in the file"):
+            utils.export_inputs_to_file([fed, fed], filename, {fed: 1.0})
+    assert list(tmp_path.iterdir()) == []
+    dataset_extractor.export_variables(unnamed, ["a", "b"], filename, print_stats=False)
+    (element,) = TensorFile(filename)
+    assert {name: value.tolist() for name, value in element.items()} == {"a": [1.0, 2.0], "b": [3.0, 4.0]}
+
+
+def test_values_are_imported_into_variables_of_their_dtype(tmp_path):
+    filename = str(tmp_path / "file")
+    halves = tf.Variable(tf.constant([1.5, 2.5], tf.float16), name="halves")
+    dataset_extractor.export_variables([halves], filename=filename, print_stats=False)
+    for dtype in (tf.int32, tf.bfloat16, tf.float32):
+        other = tf.Variable(tf.constant([7, 8], dtype), name="halves")
+        with pytest.raises(ValueError, match=f"halves is {dtype.name}, and its value float16. Import it into"):
+            dataset_extractor.import_variables([other], filename)
+        assert other.numpy().tolist() == [7, 8]
+    halves.assign([0.0, 0.0])
+    dataset_extractor.import_variables([halves], filename, print_stats=False)
+    assert halves.numpy().tolist() == [1.5, 2.5]
+
+
 @pytest.mark.parametrize("content", [b"", b"no record", b"\0" * 100])
 def test_other_files(tmp_path, content):
     (tmp_path / "file").write_bytes(content)

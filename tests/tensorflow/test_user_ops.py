@@ -229,6 +229,26 @@ def test_emulations_with_gradients_and_attributes_of_their_own(registered):
     assert custom_ops.precompiled_user_op([A], "libscale.so") == []
 
 
+def test_what_stands_for_an_op_may_be_any_callable(registered):
+    @tf.custom_gradient
+    def doubled(x):
+        return 2.0 * x, lambda upstream: upstream
+
+    callables = {
+        "keywords": (lambda x, **options: float(options.get("attributes", 1)) * x, 3 * A),
+        "layer": (tf.keras.layers.Activation("relu"), np.maximum(A, 0)),
+        "function": (tf.function(lambda x: 2.0 * x), 2 * A),
+        "gradient": (doubled, 2 * A),
+        "ufunc": (np.square, A**2),
+    }
+    for name, (function, expected) in callables.items():
+        registered(f"lib{name}.so", function)
+        (given,) = custom_ops.precompiled_user_op([A], f"lib{name}.so", outs=ONE, attributes="3")
+        np.testing.assert_array_equal(given, expected, name)
+    (given,) = custom_ops.precompiled_user_op([A], "libkeywords.so", outs=ONE)
+    np.testing.assert_array_equal(given, A)
+
+
 def test_inputs_without_gradients(registered):
     registered("libproduct.so", lambda a, b: a * b)
     to_a, to_b = both_gradients(

@@ -15,7 +15,7 @@ from tensorflow.python.framework import constant_op, dtypes, ops
 from tensorflow.python.ops import control_flow_ops, script_ops
 
 from tf_ipu_shim.building.utilities.exports import write_dataset, write_once
-from tf_ipu_shim.building.utilities.tensor_files import TensorFile, TensorInfo, check_filename
+from tf_ipu_shim.building.utilities.tensor_files import TensorFile, TensorInfo, check_filename, check_names
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 __all__ = ["dataset_extractor", "export_variables", "get_variable_handles", "import_variables"]
@@ -89,7 +89,7 @@ def export_variables(
         An int64 tensor, the number of variables; in graph mode it writes when it runs.
 
     Raises:
-        ValueError: there is no file name, not a name for each variable, or metadata.
+        ValueError: there is no file name, not a name for each variable, one name for several, or metadata.
 
     Source: `tensorflow.python.ipu.dataset_extractor.export_variables`.
 
@@ -114,6 +114,7 @@ def export_variables(
         TensorInfo(name, variable.dtype.base_dtype.name, tuple(variable.shape.as_list()))
         for name, variable in zip(named, variables)
     ]
+    check_names(tensors, "Give export_variables a name of its own for each variable: names=[...].")
 
     def write(*values: Any) -> Any:
         write_once(str(filename), "variables", tensors, values)
@@ -145,7 +146,7 @@ def import_variables(
         In graph mode an operation that assigns the values; None when run eagerly, as it is done then.
 
     Raises:
-        ValueError: a file is none of these, a value has another shape, or a variable is in no file.
+        ValueError: a file is none of these, a value has another shape or dtype, or a variable is in no file.
 
     Source: `tensorflow.python.ipu.dataset_extractor.import_variables`.
 
@@ -166,13 +167,22 @@ def import_variables(
         raise ValueError(f"{', '.join(map(str, files))} have no value for the variables {missing}.")
     taken = [variable for variable in variables if _name(variable) in found]
     for variable in taken:
-        shape = found[_name(variable)].shape
-        if not variable.shape.is_compatible_with(shape):
-            raise ValueError(f"The variable {_name(variable)} has the shape {variable.shape}, and its value {shape}.")
+        _check_value(variable, found[_name(variable)])
     assigned = [variable.assign(found[_name(variable)]) for variable in taken]
     if print_stats:
         print(f"{len(taken)} of {len(variables)} variables from {', '.join(map(str, files))}")
     return None if context.executing_eagerly() else control_flow_ops.group(*assigned)
+
+
+def _check_value(variable: Any, value: np.ndarray) -> None:
+    name, expected, dtype = _name(variable), variable.dtype.base_dtype, dtypes.as_dtype(value.dtype)
+    if not variable.shape.is_compatible_with(value.shape):
+        raise ValueError(f"The variable {name} has the shape {variable.shape}, and its value {value.shape}.")
+    if expected != dtype:
+        raise ValueError(
+            f"The variable {name} is {expected.name}, and its value {dtype.name}. Import it into a variable of "
+            f"{dtype.name}, and cast that."
+        )
 
 
 def _name(variable: Any) -> str:

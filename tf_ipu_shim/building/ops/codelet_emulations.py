@@ -32,16 +32,17 @@ def register_emulation(
 ) -> None:
     """Has a TensorFlow function stand for the op that a library builds of Poplar code, in this process.
 
-    The function gets the op's inputs, and `attributes=` if it has a parameter of that name; it gives a tensor for each
-    output, or the only one. It is traced into the program around it, and runs on the IPU of the op. TensorFlow
-    differentiates it (`tf.custom_gradient` included), unless there is a function for its gradient.
+    The function gets the op's inputs, and `attributes=` if it has a parameter of that name, or `**kwargs` and the op
+    has attributes; it gives a tensor for each output, or the only one. It is traced into the program around it, and
+    runs on the IPU of the op. TensorFlow differentiates it (`tf.custom_gradient` included), unless there is a function
+    for its gradient.
 
     Args:
         name: the library's file name (`"libproduct.so"`), for all its ops; or with the op's name behind it
             (`"libproduct.so:BuildSum"`), for one of them.
         python_function: stands for the op; in place of one that is registered already. None takes that away.
         gradient: called with three lists, the gradients of the outputs, the inputs and the outputs, and with
-            `attributes=` (the op's `gradient_attributes`) if it has a parameter of that name; it gives a list with a
+            `attributes=` (the op's `gradient_attributes`) where `python_function` would get it; it gives a list with a
             gradient, or None, for each input that has one.
 
     Raises:
@@ -194,8 +195,12 @@ def _gradients(
 
 
 def _call(function: Callable[..., Any], *args: Any, attributes: str) -> Any:
-    """Calls a user's function, with the attributes if it has a parameter for them."""
-    parameters = inspect.signature(function).parameters
-    if "attributes" in parameters:
+    """Calls a user's function, with the attributes if it has a parameter for them or, written as one, `**kwargs`."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # a callable that is not written in Python
+        return function(*args)
+    any_by_name = inspect.isroutine(function) and any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    if "attributes" in parameters or (attributes and any_by_name):
         return function(*args, attributes=attributes)
     return function(*args)

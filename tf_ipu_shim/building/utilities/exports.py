@@ -15,7 +15,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
-from tf_ipu_shim.building.utilities.tensor_files import TensorFileWriter, TensorInfo, check_filename
+from tf_ipu_shim.building.utilities.tensor_files import TensorFileWriter, TensorInfo, check_filename, check_names
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _HOST = "/device:CPU:0"
@@ -107,6 +107,7 @@ def _named(structure: Any) -> list[TensorInfo]:
                 "`drop_remainder=True`, or the tensor a shape with tf.ensure_shape."
             )
         tensors.append(TensorInfo(path, part.dtype.name, tuple(part.shape.as_list())))
+    check_names(tensors, "Give the dataset's dictionaries keys that differ when they are joined by dots.")
     return tensors
 
 
@@ -169,7 +170,7 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: an input has no value, or one of another shape.
+        ValueError: an input has no value, or one of another shape, or is given twice.
 
     Source: `tensorflow.python.ipu.utils.export_inputs_to_file`.
 
@@ -193,6 +194,7 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
             raise ValueError(f"The input {tensor.name} has the shape {tensor.shape}, and its value {value.shape}.")
         tensors.append(TensorInfo(tensor.op.name, tensor.dtype.name, value.shape))
         values.append(value)
+    check_names(tensors, "Give each input once.")
     write_once(output_filename, "inputs", tensors, values)
 
 

@@ -50,6 +50,22 @@ def check_filename(filename: Any) -> None:
         )
 
 
+def check_names(tensors: Sequence[TensorInfo], advice: str) -> None:
+    """Refuses two tensors of one name, of which a reader could give only one.
+
+    Args:
+        tensors: what an element holds.
+        advice: what to do instead.
+
+    Raises:
+        ValueError: so it is.
+    """
+    names = [tensor.name for tensor in tensors]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"Several tensors would have the names {twice} in the file. {advice}")
+
+
 class TensorFileWriter:
     """Writes a file, an element at a time.
 
