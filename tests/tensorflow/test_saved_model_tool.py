@@ -70,6 +70,48 @@ def test_a_second_result_of_a_node(ipus, converted, tmp_path):
     np.testing.assert_array_equal(np.concatenate([results["left"], results["right"]]), X[0])
 
 
+def test_a_node_beside_one_in_the_program(ipus, converted, tmp_path):
+    ipus(1)
+    with v1.Graph().as_default() as graph:
+        x = v1.placeholder(tf.float32, [2, 4], name="x")
+        hidden = tf.nn.relu(x, name="hidden")
+        with graph.colocate_with(hidden.op), graph.colocate_with(x.op):
+            inside = tf.exp(hidden, name="inside")
+            after = tf.exp(inside, name="after")
+        model = saved_models.save(tmp_path / "beside", {"x": x}, {"after": after})
+    made = converted(model, merge_subgraphs=True, excluded_nodes=["^after$"])
+    assert "IpuProgram" in ops_of(made) and "Exp" in ops_of(made)
+    expected = np.exp(np.exp(np.maximum(X, 0)))
+    np.testing.assert_allclose(saved_models.run(made, {"x": X})["after"], expected, rtol=1e-6)
+
+
+@pytest.fixture
+def frames():
+    v1.disable_control_flow_v2()
+    yield
+    v1.enable_control_flow_v2()
+
+
+@pytest.mark.parametrize(
+    "build, expected, message",
+    [
+        (lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, 2 * y), [0, x])[1], 8 * X, "Enter"),
+        (lambda x: tf.cond(x[0, 0] > 9.0, lambda: x + 1, lambda: x - 1), X - 1, "Switch"),
+    ],
+    ids=["loop", "condition"],
+)
+def test_control_flow_without_functions(ipus, converted, tmp_path, frames, build, expected, message):
+    ipus(1)
+    with v1.Graph().as_default():
+        x = v1.placeholder(tf.float32, [2, 4], name="x")
+        model = saved_models.save(tmp_path / "frames", {"x": x}, {"y": tf.identity(build(x), name="y")})
+    with pytest.raises(ValueError, match=rf"\({message}\) is of a loop or condition .*enable_control_flow_v2"):
+        converted(model, merge_subgraphs=True)
+    made = converted(model)
+    assert message in ops_of(made)
+    np.testing.assert_allclose(saved_models.run(made, {"x": X})["y"], expected, rtol=1e-6)
+
+
 def test_float16(ipus, model, converted):
     ipus(1)
     expected = saved_models.run(model, {"x": X})

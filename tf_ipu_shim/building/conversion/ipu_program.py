@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as v1
 
 from tf_ipu_shim.building import ipu_compiler, scopes
 from tf_ipu_shim.building.conversion import graph_nodes, host_part
+from tf_ipu_shim.lowering import vocabulary
 
 # Takes the part on the IPU, tensors for what it takes by their names, and the names of what it gives; puts what runs
 # the part into the current graph, and returns its results.
@@ -16,6 +17,8 @@ Runner = Callable[[Any, dict[str, Any], Sequence[str]], Sequence[Any]]
 
 # What asks TensorFlow to compile single nodes; in a program they mean nothing.
 CLUSTER_ATTRIBUTES = ("_XlaCompile", "_XlaScope", "_XlaSeparateCompiledGradients")
+# Where a node is to be: with each of these.
+_COLOCATED, _WITH = "_class", "loc:@"
 
 
 def merged(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
@@ -30,9 +33,11 @@ def replaced(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, A
     of its node gets a new one, which the signature says.
 
     Raises:
-        ValueError: there is no node on the IPU, or the host computes something between two of them.
+        ValueError: there is no node on the IPU, or the host computes something between two of them, or there is a loop
+            or condition without functions on the IPU.
     """
     ipu, host = host_part.split(graph_def)
+    _refuse_frames(ipu)
     if not ipu.node:
         raise ValueError("No ops placed on IPU device to merge. Leave out merge_subgraphs, or ipu_placement=False.")
     after = _after(host, ipu)
@@ -81,8 +86,7 @@ def _appended(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
     for node in after.node:
         copy = graph_def.node.add()
         copy.CopyFrom(node)
-        for attribute in CLUSTER_ATTRIBUTES:
-            copy.attr.pop(attribute, None)
+        _leave_out_places(copy, there)
         data = [name for name in node.input if not graph_nodes.is_control(name)]
         order = [name for name in node.input if graph_nodes.is_control(name) and name[1:] in there]
         copy.input[:] = [
@@ -106,13 +110,34 @@ def run(graph_def: Any, given: dict[str, Any], outputs: Sequence[str]) -> list[A
     part.CopyFrom(graph_def)
     inside = {node.name for node in part.node}
     for node in part.node:
-        for attribute in CLUSTER_ATTRIBUTES:
-            node.attr.pop(attribute, None)
+        _leave_out_places(node, inside)
         node.input[:] = [name for name in node.input if not graph_nodes.is_control(name) or name[1:] in inside]
     read = {graph_nodes.tensor_of(name) for node in part.node for name in node.input}
     used = {name: tensor for name, tensor in given.items() if graph_nodes.tensor_of(name) in read}
     found = v1.import_graph_def(part, input_map=used, return_elements=list(outputs), name="")
     return list(found or [])
+
+
+def _leave_out_places(node: Any, there: Container[str]) -> None:
+    """Takes from a node what asks for a place of its own, and for that of a node that is in another part."""
+    for attribute in CLUSTER_ATTRIBUTES:
+        node.attr.pop(attribute, None)
+    if _COLOCATED in node.attr:
+        places = node.attr[_COLOCATED].list.s
+        places[:] = [place for place in places if place.decode().removeprefix(_WITH) in there]
+        if not places:
+            del node.attr[_COLOCATED]
+
+
+def _refuse_frames(ipu: Any) -> None:
+    found = next((node for node in ipu.node if node.op.removeprefix("Ref") in vocabulary.FRAMES), None)
+    if found is not None:
+        raise ValueError(
+            f"{found.name} ({found.op}) is of a loop or condition that is no function, as TensorFlow 1 makes them, "
+            "which one program of all nodes cannot hold. Build and save the model with "
+            "tf.compat.v1.enable_control_flow_v2(), give excluded_nodes all nodes of the loop or condition, or leave "
+            "out merge_subgraphs."
+        )
 
 
 def _after(host: Any, ipu: Any) -> Any:
