@@ -115,6 +115,59 @@ def test_variables_on_the_host_are_updated_by_a_host_call(tmp_path):
     np.testing.assert_allclose(estimator.get_variable_value("weight"), weight, rtol=1e-5)
 
 
+def test_hooks_and_scaffolds_of_a_specification(tmp_path):
+    """As TensorFlow's estimator has them, in the same order."""
+
+    class Noting(tf.train.SessionRunHook):
+        def __init__(self, name):
+            self.name = name
+
+        def end(self, session):
+            seen.append(self.name)
+
+    def scaffold(name):
+        saver = tf.train.Saver(defer_build=True, max_to_keep=1) if name == "train" else None
+        return tf.train.Scaffold(saver=saver, init_fn=lambda scaffold, session: seen.append(f"init {name}"))
+
+    def hooked(function):
+        def with_hooks(features, labels, mode):
+            names = {"train": "training_hooks training_chief_hooks", "eval": "evaluation_hooks"}
+            hooks = {name: (Noting(name),) for name in names.get(mode, "prediction_hooks").split()}
+            return function(features, labels, mode)._replace(scaffold=scaffold(mode), **hooks)
+
+        return with_hooks
+
+    found = []
+    every = {"save_checkpoints_steps": 4}
+    run = tf.estimator.RunConfig(**every)
+    for estimator in (
+        tf.estimator.Estimator(hooked(stock_model_fn), str(tmp_path / "stock"), run),
+        of_ipu(tmp_path / "ipu", 4, hooked(model_fn), run=every),
+    ):
+        seen = []
+        estimator.train(dataset, steps=8).evaluate(dataset, steps=4)
+        list(estimator.predict(lambda: dataset(repeat=False)))
+        found.append((seen, sorted(name for name in glob.glob("*.index", root_dir=estimator.model_dir))))
+    assert found[0] == found[1]
+    assert set(found[0][0]) >= {"init train", "training_hooks", "training_chief_hooks", "prediction_hooks"}
+    assert found[0][1] == ["model.ckpt-8.index"]
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("local_init_op", lambda: tf.train.Scaffold(local_init_op=tf.no_op())),
+        ("saver", lambda: tf.train.Scaffold(saver=tf.train.Saver())),
+    ],
+)
+def test_a_scaffold_of_the_program_is_refused(name, make, tmp_path):
+    def inside(features, labels, mode):
+        return model_fn(features, labels, mode)._replace(scaffold=make())
+
+    with pytest.raises(ValueError, match=f"The scaffold's {name} was made in the model_fn.*give a Saver defer_build"):
+        of_ipu(tmp_path, 4, inside).train(dataset, steps=4)
+
+
 def test_profiles_are_named_by_what_is_done(environment, tmp_path):
     engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports")}
     environment(engine=engine, ipus=1)

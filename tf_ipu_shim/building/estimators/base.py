@@ -23,7 +23,7 @@ from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.estimators import shards, workers
 from tf_ipu_shim.building.estimators.feeds import EvaluationFeeds, PredictionFeeds
 from tf_ipu_shim.building.estimators.run_config import RunConfig
-from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec
+from tf_ipu_shim.building.estimators.specs import IPUEstimatorSpec, scaffold_of
 from tf_ipu_shim.building.estimators.step_hooks import StepRestorer, StopAtStep, before_others
 from tf_ipu_shim.building.utilities import compile_summaries
 from tf_ipu_shim.configuration import system
@@ -402,6 +402,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             ModeKeys.EVAL,
             loss=losses,
             eval_metric_ops=whole,
+            scaffold=scaffold_of(spec),
             evaluation_hooks=[feeds, StepRestorer(), *(spec.evaluation_hooks or ())],
         )
         feeds.sent, feeds.counted_on_ipu = sent, [program]
@@ -411,7 +412,9 @@ class IPUEstimatorBase(stock.EstimatorV2):
     def _prediction_spec(self, spec: Any, feeds: PredictionFeeds, sent: Any) -> Any:
         self._prediction_feeds = feeds
         hooks = [feeds, *(spec.prediction_hooks or ())]
-        return stock_specs.EstimatorSpec(ModeKeys.PREDICT, predictions=sent, prediction_hooks=hooks)
+        return stock_specs.EstimatorSpec(
+            ModeKeys.PREDICT, predictions=sent, prediction_hooks=hooks, scaffold=scaffold_of(spec)
+        )
 
 
 def _share_of(name: str, size: Any, strategy: Any, replicas: int) -> int:

@@ -15,6 +15,7 @@ from tf_ipu_shim.building.estimators import loops, metrics
 from tf_ipu_shim.building.estimators.base import HOST, PROGRAM_NAMES, IPUEstimatorBase
 from tf_ipu_shim.building.estimators.feeds import EvaluationFeeds, Feeds, PredictionFeeds
 from tf_ipu_shim.building.estimators.run_config import RunConfig
+from tf_ipu_shim.building.estimators.specs import scaffold_of
 from tf_ipu_shim.building.estimators.step_hooks import RestCounter
 
 
@@ -90,6 +91,8 @@ class IPUEstimator(IPUEstimatorBase):
             ModeKeys.TRAIN,
             loss=math_ops.reduce_mean(sent["loss"]),
             train_op=self._count_steps(after),
+            scaffold=scaffold_of(spec),
+            training_chief_hooks=getattr(spec, "training_chief_hooks", None),
             training_hooks=[feeds, *(spec.training_hooks or ())],
         )
 

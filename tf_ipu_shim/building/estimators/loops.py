@@ -13,6 +13,7 @@ from tf_ipu_shim.building import loops as ipu_loops
 from tf_ipu_shim.building.estimators import graphs, shards, workers
 from tf_ipu_shim.building.estimators.feeds import Feeds
 from tf_ipu_shim.building.estimators.run_config import IPURunConfig
+from tf_ipu_shim.building.estimators.specs import refuse_scaffold_inside
 
 # Takes features and labels (None where a dataset has none), returns a spec.
 Model = Callable[[Any, Any], Any]
@@ -47,6 +48,7 @@ class ModelLoop:
             bodies.append(graph)
             before = len(graph.get_operations())
             self.spec = model(*_features_and_labels(positional, named))
+            refuse_scaffold_inside(self.spec, graph)
             graphs.refuse_global_step_writes(graph.get_operations()[before:])
             sent, operations = step(self.spec)
             shards.refuse_others(graph, config.num_shards)

@@ -6,6 +6,8 @@ import collections
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorflow.python.training import saver
+
 _Fields: Any = collections.namedtuple(
     "_Fields",
     "mode predictions loss train_op eval_metric_ops eval_metrics host_call training_hooks evaluation_hooks "
@@ -74,6 +76,38 @@ class IPUEstimatorSpec(_Fields):
             evaluation_hooks,
             prediction_hooks,
         )
+
+
+def scaffold_of(spec: Any) -> Any:
+    """The scaffold of an `EstimatorSpec`, for the session around the program; None of what has none."""
+    return getattr(spec, "scaffold", None)
+
+
+def refuse_scaffold_inside(spec: Any, graph: Any) -> None:
+    """Refuses a scaffold with operations that were made in the model function, which are part of the program.
+
+    Args:
+        spec: what the model function returned.
+        graph: of the program, where it was called.
+
+    Raises:
+        ValueError: it has such operations.
+    """
+    for name in ("init_op", "ready_op", "ready_for_local_init_op", "local_init_op", "summary_op", "saver"):
+        if _is_inside(getattr(scaffold_of(spec), name, None), graph):
+            raise ValueError(
+                f"The scaffold's {name} was made in the model_fn, whose operations are the program for the IPU: the "
+                "session cannot run it. Leave it out, or give the Scaffold an init_fn; give a Saver defer_build=True."
+            )
+
+
+def _is_inside(made: Any, graph: Any) -> bool:
+    if not isinstance(made, saver.Saver):
+        return getattr(made, "graph", None) is graph
+    if made.saver_def is None:
+        return False
+    names = {operation.name for operation in graph.get_operations()}
+    return made.saver_def.filename_tensor_name.partition(":")[0] in names
 
 
 def _check_call(name: str, given: Any, kinds: tuple[type, ...]) -> None:
