@@ -399,6 +399,16 @@ def test_a_device_with_other_ipus_than_replicas_need_is_refused(tmp_path):
         of_ipu(tmp_path, 1, ipu={"num_shards": 2, "ipu_options": options}).train(dataset, steps=1)
 
 
+def test_three_shards_are_on_a_device_of_four(stock, tmp_path):
+    """There are none of three; one of them is left unused."""
+    from tf_ipu_shim.machine import systems
+
+    options = ipu.config.IPUConfig()
+    options.select_ipus = [systems.current().devices_with(4)[0].id]
+    estimator = of_ipu(tmp_path, 4, ipu={"num_shards": 3, "ipu_options": options}).train(dataset, steps=8)
+    np.testing.assert_allclose(estimator.get_variable_value("weight"), stock.get_variable_value("weight"), rtol=1e-5)
+
+
 @pytest.mark.parametrize(("shards", "mapping", "needed"), [(4, None, 2), (1, None, 2), (2, [1, 1], 1)])
 def test_pipelines_are_on_all_ipus_of_a_replica(shards, mapping, needed, tmp_path):
     def mapped(mode, params):
@@ -409,7 +419,7 @@ def test_pipelines_are_on_all_ipus_of_a_replica(shards, mapping, needed, tmp_pat
     estimator = ipu.ipu_pipeline_estimator.IPUPipelineEstimator(
         mapped, str(tmp_path), RunConfig(ipu_run_config=run), params={"rate": 0.05}
     )
-    phrase = f"requires {needed} devices, but `IPURunConfig.num_shards` was set to {shards}. Set num_shards to {needed}"
+    phrase = f"requires {needed} devices, but `IPURunConfig.num_shards` was set to {shards}. Map its stages to {shards}"
     with pytest.raises(ValueError, match=phrase):
         estimator.train(dataset, steps=4)
 

@@ -9,6 +9,7 @@ from tensorflow.python.framework import constant_op
 
 from tf_ipu_shim.building import scopes
 from tf_ipu_shim.lowering import marks
+from tf_ipu_shim.machine import selection
 from tf_ipu_shim.runtime import devices
 
 _EVERY = -1  # a stage on all IPUs
@@ -60,9 +61,11 @@ def check_pipeline(stages: Sequence[Any], mapping: Sequence[int] | None, shards:
         return
     needed = len(stages) if mapping is None else len(set(mapping))
     if needed != shards:
+        advice = f"Map its stages to {shards} by device_mapping"
+        if needed and needed & (needed - 1) == 0:  # auto_select_ipus takes no three of them
+            advice += f", or set num_shards to {needed} and auto_select_ipus to num_replicas times {needed}"
         raise ValueError(
-            f"This pipeline requires {needed} devices, but `IPURunConfig.num_shards` was set to {shards}. Set "
-            f"num_shards to {needed}, and auto_select_ipus to num_replicas times num_shards."
+            f"This pipeline requires {needed} devices, but `IPURunConfig.num_shards` was set to {shards}. {advice}."
         )
 
 
@@ -78,7 +81,7 @@ def check_device(ordinal: int, replicas: int, shards: int) -> None:
         ValueError: it has more IPUs than they need, or fewer.
     """
     found = devices.get(ordinal, attach=False).num_ipus
-    if found != replicas * shards:
+    if found // selection.ipus_of_replica(shards, found) != replicas:
         raise ValueError(
             f"`IPURunConfig` configured with {replicas * shards} devices ({replicas} replicas times {shards} shards), "
             f"but /device:IPU:{ordinal} has {found}. Select {replicas * shards}, by auto_select_ipus or by a device "
