@@ -136,3 +136,13 @@ def test_an_estimator(tmp_path, make):
         documented_errors.check(
             ValueError, words, lambda: estimator._call_model_fn(data, None, "nonsense", estimator.config)
         )
+
+
+def test_a_pipeline_of_another_specification(tmp_path):
+    run = IPURunConfig(num_shards=2, ipu_options=configured(2))
+    config = RunConfig(ipu_run_config=run, model_dir=str(tmp_path))
+    estimator = IPUPipelineEstimator(lambda mode: STAGES, config=config)
+    words = "must return `IPUPipelineEstimatorSpec`"
+    documented_errors.check(
+        TypeError, words, lambda: estimator.train(lambda: tf.data.Dataset.from_tensors(tf.zeros([2])), steps=4)
+    )

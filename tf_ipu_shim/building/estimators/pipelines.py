@@ -207,7 +207,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
 
     def _check_spec(self, spec: Any) -> None:
         if not isinstance(spec, IPUPipelineEstimatorSpec):
-            raise ValueError(f"model_fn must return IPUPipelineEstimatorSpec, not {type(spec).__name__}.")
+            raise TypeError(f"model_fn must return `IPUPipelineEstimatorSpec`, not {type(spec).__name__}.")
         shards.check_pipeline(spec.computational_stages, spec.device_mapping, self._ipu.num_shards)
         if not spec.count_gradient_accumulation_as_iterations:
             return
