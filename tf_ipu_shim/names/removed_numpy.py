@@ -81,5 +81,6 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
         >>> float(trapz([1.0, 2.0, 3.0]))
         4.0
     """
-    later: Any = np  # a version of NumPy that has no `trapz`
-    return later.trapezoid(y, x, dx, axis)
+    versions: Any = np  # of which the later ones have no `trapz`
+    rule = versions.trapezoid if hasattr(np, "trapezoid") else versions.trapz
+    return rule(y, x, dx, axis)

@@ -82,6 +82,7 @@ def _make_policy(name: str, loss_scale: Any = "auto") -> Any:
     Source: `tf.keras.mixed_precision.experimental.Policy` of TensorFlow 2.1 to 2.6.
 
     Example:
+        >>> from tf_ipu_shim.building.keras.mixed_precision_of_the_time import Policy
         >>> Policy("mixed_float16").variable_dtype
         'float32'
     """
@@ -144,6 +145,7 @@ def _make_loss_scale_optimizer(optimizer: Any, loss_scale: Any) -> Any:
     Source: `tf.keras.mixed_precision.experimental.LossScaleOptimizer` of TensorFlow 2.1 to 2.6.
 
     Example:
+        >>> from tf_ipu_shim.building.keras.mixed_precision_of_the_time import LossScaleOptimizer
         >>> float(LossScaleOptimizer(tf.keras.optimizers.SGD(0.1), 128).loss_scale)
         128.0
     """
