@@ -211,6 +211,12 @@ RUNS = [
     (
         "build",
         ValueError,
+        "You cannot pass a plain shape to … if your layers do not support float type",
+        model_of(OfNames, lambda model: model.build((8, 6))),
+    ),
+    (
+        "build",
+        ValueError,
         "All layers of a pipelined model must",
         model_of(HalfInAStage, lambda model: model.build((8, 6))),
     ),

@@ -221,7 +221,7 @@ class ModelExtension(NetworkExtension):
             raise ValueError(
                 f"You cannot pass a plain shape to `build` of the model {model.name}: called with float32 tensors of "
                 f"the shape {input_shape} it fails, with {type(error.__context__).__name__}. Build it with tensors of "
-                "tf.keras.Input, which say the structure and the types as well, or call it."
+                f"tf.keras.Input, which say the structure and the types as well, or call it. Keras says: {error}"
             ) from error
 
     def _trace(self, shapes: Any, spec: Any) -> None:
