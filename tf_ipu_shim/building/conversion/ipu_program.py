@@ -17,8 +17,7 @@ Runner = Callable[[Any, dict[str, Any], Sequence[str]], Sequence[Any]]
 
 # What asks TensorFlow to compile single nodes; in a program they mean nothing.
 CLUSTER_ATTRIBUTES = ("_XlaCompile", "_XlaScope", "_XlaSeparateCompiledGradients")
-# Where a node is to be: with each of these.
-_COLOCATED, _WITH = "_class", "loc:@"
+_WITH = "loc:@"  # before the name of a node that one is to be with
 
 
 def merged(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
@@ -122,11 +121,11 @@ def _leave_out_places(node: Any, there: Container[str]) -> None:
     """Takes from a node what asks for a place of its own, and for that of a node that is in another part."""
     for attribute in CLUSTER_ATTRIBUTES:
         node.attr.pop(attribute, None)
-    if _COLOCATED in node.attr:
-        places = node.attr[_COLOCATED].list.s
+    if vocabulary.COLOCATION_ATTRIBUTE in node.attr:
+        places = node.attr[vocabulary.COLOCATION_ATTRIBUTE].list.s
         places[:] = [place for place in places if place.decode().removeprefix(_WITH) in there]
         if not places:
-            del node.attr[_COLOCATED]
+            del node.attr[vocabulary.COLOCATION_ATTRIBUTE]
 
 
 def _refuse_frames(ipu: Any) -> None:
