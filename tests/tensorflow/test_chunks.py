@@ -214,6 +214,18 @@ def test_trip_counts_of_ranges_that_are_not_known():
     assert loop_of(lambda: tf.autograph.to_graph(until)(tf.constant(9))) is None
 
 
+def test_a_number_is_not_looked_for_without_end():
+    """A chain of sums of a number and itself: as many ways to its beginning as two to the power of its length."""
+
+    def summed():
+        first = tf.constant(0)
+        for _ in range(60):
+            first += first
+        return tf.while_loop(lambda i: i < 7, lambda i: [i + 1], [first])
+
+    assert loop_of(summed) is None
+
+
 def test_trip_counts_that_are_not_known():
     def by_value(x):
         return loop_of(lambda: tf.while_loop(lambda i, n: i < n, lambda i, n: [i + 1, x(n)], [0, tf.constant(3)]))

@@ -12,6 +12,7 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
 _PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
 _LARGEST = 2**31 - 1  # of an int32: what is beyond it may have wrapped around on the way
+_DEEPEST = 8  # ops after each other: more than a `tf.range` has, and few enough to look at each way
 # What AutoGraph computes the length of a `tf.range` with.
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "AddV2": operator.add,
@@ -146,12 +147,12 @@ def _constant(graph: FunctionGraph, text: str) -> int | None:
     return int(value) if is_number else None
 
 
-def _computed(graph: FunctionGraph, text: str) -> int | None:
-    """A number that is computed from constants as a `tf.range`'s length is."""
+def _computed(graph: FunctionGraph, text: str, depth: int = _DEEPEST) -> int | None:
+    """A number that is computed from constants as a `tf.range`'s length is, by so many ops after each other at most."""
     _, producer = _source(graph, text)
     if producer is None or producer.op not in _ARITHMETIC:
         return _constant(graph, text)
-    left, right = (_computed(graph, side) for side in producer.inputs)
+    left, right = (_computed(graph, side, depth - 1) if depth else None for side in producer.inputs)
     if left is None or right is None or (right == 0 and producer.op in ("FloorDiv", "FloorMod")):
         return None
     value = int(_ARITHMETIC[producer.op](left, right))
