@@ -1,11 +1,12 @@
 """`pva` over a profile of a program that is written down by hand."""
 
 import html.parser
+import sqlite3
 
 import pva
 import pytest
 
-from tf_ipu_shim.errors import UnsupportedError
+from tf_ipu_shim.errors import MissingAttributeError, UnsupportedError
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
@@ -33,13 +34,14 @@ def report(tmp_path):
     return opened(block(), tmp_path)
 
 
-def opened(made, tmp_path):
-    """The report of a program of one IPU."""
-    blocks = {0: made}
-    plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, blocks[0], CHIP),))
-    facts = {"sdk": "3.4", "is_model": True}
+def opened(made, tmp_path, *others):
+    """The report of a program of one IPU, or more."""
+    blocks = dict(enumerate((made, *others)))
+    plans = tuple(plan_of(ipu, one, CHIP) for ipu, one in blocks.items())
+    plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=plans)
+    facts, count = {"sdk": "3.4", "is_model": True}, len(blocks)
     profile = collect.profile_of(
-        plan, blocks, timeline_of(blocks, CHIP, 1), CHIP, 1, 1, {"loop/add": "train.py:3"}.get, {}, facts
+        plan, blocks, timeline_of(blocks, CHIP, count), CHIP, count, 1, {"loop/add": "train.py:3"}.get, {}, facts
     )
     writer.write(profile, tmp_path)
     (tmp_path / writer.RUNS).write_text("10 20\n30 45\n")
@@ -85,6 +87,67 @@ def test_memory(report):
     assert sorted(one.name for one in largest.notAlwaysLiveMemory.variables) == ["loop", "loop/add", "x"]
     assert largest.notAlwaysLiveMemoryForIpu(0).bytes == 1200
     assert largest.program.name == "loop/add"
+
+
+def two_ipus():
+    """An IPU is fed 400 bytes, adds to them and sends 300 to another, which adds to these and gives 200 to the host."""
+    sender, receiver = Block("IPU 0"), Block("IPU 1")
+    moved = Meeting(1, computation=Computation("exchange", "move", (300, 0, 1), 1))
+    fed = sender.add(Value(400, "x", "argument"))
+    sender.run("from the host", (), (fed,), work=Computation("host", "from the host", (400,), 1))
+    made = sender.add(Value(300, "first", "temporary"))
+    sender.run("first", (fed,), (made,), work=ADD)
+    sender.run("move", (made,), (), work=moved)
+    received = receiver.add(Value(300, "move", "exchange"))
+    receiver.run("move", (), (received,), work=moved)
+    result = receiver.add(Value(200, "second", "temporary"))
+    receiver.run("second", (received,), (result,), work=ADD)
+    receiver.run("to the host", (result,), (), work=Computation("host", "to the host", (-200,), 1))
+    return sender, receiver
+
+
+def test_what_is_alive_on_all_ipus(tmp_path):
+    sender, receiver = two_ipus()
+    steps = opened(sender, tmp_path, receiver).compilation.livenessProgramSteps
+    assert [step.notAlwaysLiveMemory.bytes for step in steps if step.name == "second"] == [300 + 500]
+    for step in steps:
+        memory, on_each = step.notAlwaysLiveMemory, [step.notAlwaysLiveMemoryForIpu(ipu) for ipu in (0, 1)]
+        assert sum(one.size for one in memory.variables) == memory.bytes == sum(one.bytes for one in on_each)
+        assert all(sum(one.size for one in here.variables) == here.bytes for here in on_each)
+    first = next(step for step in steps if step.name == "first")
+    assert [one.name for one in first.notAlwaysLiveMemoryForIpu(0).variables] == ["x", "first"]
+    assert first.notAlwaysLiveMemoryForIpu(1).variables == []
+    assert repr(first) == "<LivenessStep 'first': 700 bytes not always live>"
+
+
+def test_what_ipus_receive_and_send(tmp_path):
+    sender, receiver = two_ipus()
+    report = opened(sender, tmp_path, receiver)
+    kinds = pva.Program.Type
+    moved = {kind: [] for kind in kinds}
+    for step in report.execution.runs[0].steps:
+        moved[step.program.type].append([(ipu.dataIn, ipu.dataOut) for ipu in step.ipus])
+    assert moved[kinds.GlobalExchange] == [[(0, 300), (300, 0)]]
+    assert moved[kinds.StreamCopyMid] == [[(400, 0), (0, 0)], [(0, 0), (0, 200)]]
+    assert moved[kinds.StreamCopyBegin] == [[(0, 0), (0, 0)]] * 2
+    step = next(step for step in report.execution.steps if step.computeSets)
+    assert repr(step) == f"<Step 'loop/add/Op/Add', OnTileExecute: {(20 + 3 * 3) * 6 + 11} cycles>"
+    assert repr(step.program) == "<Program 'loop/add/Op/Add', OnTileExecute>"
+
+
+def test_files_of_the_first_format_are_read(report, tmp_path):
+    expected = [(step.program.name, step.ipus[0].cycles) for step in report.execution.runs[0].steps]
+    file = tmp_path / writer.FILE
+    connection = sqlite3.connect(file)
+    connection.execute("ALTER TABLE programs DROP COLUMN moves")
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    steps = pva.openReport(file).execution.runs[0].steps
+    assert [(step.program.name, step.ipus[0].cycles) for step in steps] == expected
+    connection.execute("PRAGMA user_version = 3")
+    connection.commit()
+    with pytest.raises(ValueError, match="a profile of format 3; this version reads 1 and 2"):
+        pva.openReport(file)
 
 
 def test_compute_sets(report):
@@ -139,6 +202,9 @@ def test_what_is_not_there_is_refused(report):
         assert report.compilation.tiles[0].memory.vertices
     with pytest.raises(UnsupportedError, match="OperationAnalysis is not emulated"):
         pva.OperationAnalysis(report)
+    with pytest.raises(MissingAttributeError, match=r"pva.openTrace is not emulated: it reads traces .* `libpvti`"):
+        pva.openTrace("trace.pvti")
+    assert not hasattr(pva, "nothing")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         assert report.compilation.nothing
     assert not hasattr(report.compilation, "loweredVariables")

@@ -7,14 +7,29 @@ do not have is refused by name. Files of Poplar's own profiler are not read.
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from tf_ipu_shim.errors import MissingAttributeError
 from tf_ipu_shim.names.refused import refused
 from tf_ipu_shim.reports import reader
 from tf_ipu_shim.reports.pva.program import Program, ProgramVisitor
 from tf_ipu_shim.reports.pva.report import Report
 from tf_ipu_shim.reports.pva.target import IPU, Target
 
+_NO_TRACES = (
+    "it reads traces of PopVision's System Analyser (.pvti), which nothing writes here. Spans of `libpvti` are in "
+    "TensorFlow's profiler: tf.profiler.experimental.start(directory), then the trace.json.gz in it."
+)
+_REFUSED = dict.fromkeys(("openTrace", "Trace", "Process", "Thread", "Event"), _NO_TRACES)
+
 __all__ = ["IPU", "OperationAnalysis", "Program", "ProgramVisitor", "Report", "Target", "openReport"]
+
+
+def __getattr__(name: str) -> Any:
+    """Refuses names that Graphcore's library has, by name."""
+    if name in _REFUSED:
+        raise MissingAttributeError(f"pva.{name} is not emulated: {_REFUSED[name]}")
+    raise AttributeError(f"module 'pva' has no attribute {name!r}")
 
 
 def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] | None = None) -> Report:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Entry, Phase, Slots, Timeline
+from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Computation, Entry, Phase, Slots, Timeline
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
 from tf_ipu_shim.machine.memory.liveness import smallest
 from tf_ipu_shim.reports import slots
 from tf_ipu_shim.reports.profile import (
+    HOST,
     ComputeSetRow,
     ExchangeRow,
     IpuRow,
@@ -139,9 +140,12 @@ class _Programs:
         self._lines: dict[str, str | None] = {}
         self._sets: dict[str, ComputeSetRow] = {}
 
-    def add(self, entry: Entry, parent: int, times: float, op: str = "") -> None:
-        """Adds a node and what is in it, in a loop that runs so many times."""
-        number, phase, computation = len(self.rows), entry.phase, entry.computation
+    def add(
+        self, entry: Entry, parent: int, times: float, op: str = "", computation: Computation | None = None
+    ) -> None:
+        """Adds a node and what is in it, in a loop that runs so many times, and for a computation."""
+        number, phase = len(self.rows), entry.phase
+        computation = entry.computation or computation
         if entry.slots is not None:
             self.pipelines[number] = entry.slots
         for block, step in entry.steps:
@@ -167,11 +171,12 @@ class _Programs:
                 phase.bytes if phase is not None else 0,
                 phase.temporary_bytes if phase is not None else 0,
                 self._compute_set(entry, phase, times) if entry.kind == "compute" and phase is not None else -1,
-                computation.kind if computation is not None else "",
+                entry.computation.kind if entry.computation is not None else "",
+                _moves(entry, computation),
             )
         )
         for child in entry.children:
-            self.add(child, number, times * (entry.times if entry.kind == "loop" else 1), op)
+            self.add(child, number, times * (entry.times if entry.kind == "loop" else 1), op, computation)
 
     def _compute_set(self, entry: Entry, phase: Phase, times: float) -> int:
         known = self._sets.get(entry.name)
@@ -187,6 +192,19 @@ class _Programs:
     def sets(self) -> list[ComputeSetRow]:
         """All compute sets, in the order in which they first run."""
         return list(self._sets.values())
+
+
+def _moves(entry: Entry, computation: Computation | None) -> str:
+    """What is copied from where to where: between IPUs, and with the host. What all replicas do is no such copy."""
+    if computation is None or entry.phase is None:
+        return ""
+    if entry.kind == "links" and computation.kind == "exchange":
+        sizes = computation.sizes
+        return json.dumps(list(zip(sizes[::3], sizes[1::3], sizes[2::3])))
+    if entry.kind == "host":
+        (ipu,), size = entry.ipus, computation.sizes[0]
+        return json.dumps([(size, HOST, ipu) if size > 0 else (-size, ipu, HOST)])
+    return ""
 
 
 def _memory(

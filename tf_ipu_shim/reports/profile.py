@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+HOST = -1
+"""The host, among the numbers of IPUs that something is copied between."""
+
 
 class IpuRow(NamedTuple):
     """An IPU of the program's first replica.
@@ -96,6 +99,8 @@ class ProgramRow(NamedTuple):
         temporary_bytes: of the library call, over all tiles, in no other figure.
         compute_set: the id of its compute set; -1 for what is none.
         computation: kind of computation, which `error_factors` of the file is by.
+        moves: bytes from where to where, as JSON: `[[bytes, IPU, IPU]]`, -1 for the host, of each copy between IPUs
+            or with the host; empty for all else. Not in files of format 1.
     """
 
     id: int
@@ -115,6 +120,7 @@ class ProgramRow(NamedTuple):
     temporary_bytes: int
     compute_set: int
     computation: str
+    moves: str = ""
 
 
 class ComputeSetRow(NamedTuple):

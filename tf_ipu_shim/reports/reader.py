@@ -7,7 +7,7 @@ import sqlite3
 from typing import NamedTuple
 
 from tf_ipu_shim.reports.profile import Profile
-from tf_ipu_shim.reports.writer import FILE, FORMAT_VERSION, RUNS, tables
+from tf_ipu_shim.reports.writer import FILE, READ_VERSIONS, RUNS, tables
 
 
 class Run(NamedTuple):
@@ -44,8 +44,9 @@ def read(path: str | pathlib.Path) -> Profile:
         connection = sqlite3.connect(f"{found.absolute().as_uri()}?mode=ro", uri=True)
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version != FORMAT_VERSION:
-                raise ValueError(f"{found} is a profile of format {version}; this version reads {FORMAT_VERSION}.")
+            if version not in READ_VERSIONS:
+                known = " and ".join(map(str, READ_VERSIONS))
+                raise ValueError(f"{found} is a profile of format {version}; this version reads {known}.")
             parts = {
                 table: [row(*values) for values in connection.execute(f"SELECT * FROM {table}")]
                 for table, row in tables().items()

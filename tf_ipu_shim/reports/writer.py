@@ -12,8 +12,10 @@ from typing import Any, get_type_hints
 
 from tf_ipu_shim.reports.profile import Profile
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Goes up where a reader of an older version would read something wrong."""
+READ_VERSIONS = (1, FORMAT_VERSION)
+"""What is read: files of format 1 lack the last column of programs."""
 FILE = "profile.pop"
 """The name that scripts open; what is in it is SQLite, not Poplar's own format."""
 SUMMARY = "framework.json"

@@ -100,14 +100,15 @@ class Compilation(Refusing):
     def livenessProgramSteps(self) -> list[LivenessStep]:
         """The steps of all IPUs, in the order in which they begin. What is on other IPUs meanwhile is counted too."""
         rows, starts = self._profile.liveness, {row.id: row.start for row in self._profile.programs}
-        here = [0] * len(self._profile.ipus)
+        here, at = [0] * len(self._profile.ipus), [-1] * len(self._profile.ipus)
         ordered, last = [], dict.fromkeys(range(len(here)), 0)
         for row in rows:  # what takes no cycles is where the step before it was
             last[row.ipu] = starts.get(row.program, last[row.ipu])
             ordered.append((last[row.ipu], row.ipu, row.step, row))
         made = []
         for _, ipu, step, row in sorted(ordered, key=lambda item: item[:3]):
-            here[ipu] = row.bytes
+            here[ipu], at[ipu] = row.bytes, step
             program = self.by_row[row.program][-1] if row.program >= 0 else None
-            made.append(LivenessStep(program, LiveMemory(list(here), self._profile.variables, ipu, step), row.op))
+            memory = LiveMemory(list(here), list(at), self._profile.variables, range(len(here)))
+            made.append(LivenessStep(program, memory, row.op))
         return made

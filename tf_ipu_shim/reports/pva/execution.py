@@ -100,15 +100,30 @@ class Step:
         start, end = self._start, self._start + cycles
         possible = row.tiles * row.cycles
         share = min(1.0, sum(by_tile(row.cycles, row.tiles, row.total_cycles)) / possible) if possible and here else 0.0
-        moved = row.bytes if here else 0
+        received, sent = self._moved(ipu) if here else (0, 0)
         return IpuStep(
             cycles,
             ActiveCycles(_Bound(start, start), _Bound(end, end)),
             share * row.tiles / self._tiles,
             share,
-            moved,
-            moved,
+            received,
+            sent,
         )
+
+    def _moved(self, ipu: int) -> tuple[int, int]:
+        """Bytes that an IPU receives and sends: as many of each between its tiles, and in what all replicas do."""
+        if self.program.type is Program.Type.StreamCopyBegin:
+            return 0, 0
+        if not self._row.moves:
+            return self._row.bytes, self._row.bytes
+        moves = json.loads(self._row.moves)
+        return (
+            sum(size for size, _, destination in moves if destination == ipu),
+            sum(size for size, source, _ in moves if source == ipu),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Step {self.program.name!r}, {self.program.type.name}: {self._cycles:,} cycles>"
 
 
 class Steps(Sequence[Step]):

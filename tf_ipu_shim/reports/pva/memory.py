@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.reports.profile import VariableRow
@@ -110,25 +110,29 @@ class LiveMemory:
 
     Args:
         by_ipu: its bytes on each IPU.
-        variables: those of its own IPU, with where and when they are there.
-        ipu: that the step is on.
-        step: the step's number there.
+        steps: the step that each IPU is at; -1 for one that has not begun.
+        variables: all of the profile's, with where and when they are there.
+        ipus: those that are meant.
     """
 
-    def __init__(self, by_ipu: Sequence[int], variables: Sequence[VariableRow], ipu: int, step: int) -> None:
-        self.bytes = sum(by_ipu)
-        self.by_ipu = by_ipu
-        self._variables = variables
-        self._ipu, self._step = ipu, step
+    def __init__(
+        self, by_ipu: Sequence[int], steps: Sequence[int], variables: Sequence[VariableRow], ipus: Collection[int]
+    ) -> None:
+        self.bytes = sum(by_ipu[ipu] for ipu in ipus)
+        self._by_ipu, self._steps, self._variables, self._ipus = by_ipu, steps, variables, ipus
 
     @property
     def variables(self) -> list[Variable]:
-        """Tensors that are there at this step, on the IPU that the step is on."""
+        """Tensors that are there then: those of an IPU at the step that it is at."""
         return [
             variable_of(row)
             for row in self._variables
-            if row.ipu == self._ipu and not row.always and row.first <= self._step <= row.last
+            if row.ipu in self._ipus and not row.always and row.first <= self._steps[row.ipu] <= row.last
         ]
+
+    def on(self, ipu: int) -> LiveMemory:
+        """What of it is on one IPU; not in Graphcore's library."""
+        return LiveMemory(self._by_ipu, self._steps, self._variables, (ipu,))
 
 
 class LivenessStep(Refusing):
@@ -136,7 +140,7 @@ class LivenessStep(Refusing):
 
     Args:
         program: what runs; None for what takes no cycles.
-        memory: what is alive.
+        memory: what is alive on all IPUs.
         name: of the op.
     """
 
@@ -148,6 +152,8 @@ class LivenessStep(Refusing):
         self.name = name
 
     def notAlwaysLiveMemoryForIpu(self, ipu: int) -> LiveMemory:
-        """What is alive on one IPU."""
-        here = self.notAlwaysLiveMemory
-        return LiveMemory([here.by_ipu[ipu]], here._variables, ipu, here._step if ipu == here._ipu else -1)
+        """What is alive on one IPU, at the step that it is at then."""
+        return self.notAlwaysLiveMemory.on(ipu)
+
+    def __repr__(self) -> str:
+        return f"<LivenessStep {self.name!r}: {self.notAlwaysLiveMemory.bytes:,} bytes not always live>"

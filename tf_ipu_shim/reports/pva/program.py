@@ -62,6 +62,9 @@ class ComputeSet:
         self._row = row
         self._total = total
 
+    def __repr__(self) -> str:
+        return f"<ComputeSet {self.name!r}>"
+
     @functools.cached_property
     def vertices(self) -> list[ComputeSetVertex]:
         """Its vertices by kind; there is one kind here."""
@@ -104,6 +107,9 @@ class Program(Refusing):
         self.computeset = computeset
         self._kind = kind
         self.children: list[Program] = []
+
+    def __repr__(self) -> str:
+        return f"<Program {self.name!r}, {self.type.name}>"
 
     @property
     def name(self) -> str:
