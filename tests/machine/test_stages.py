@@ -15,9 +15,18 @@ LIMIT = 2 * 638_976
 
 
 def bytes_of(part, stage, count, recomputes):
+    """By the moments of the backward pass, from the last layer to the first: all that is there at each."""
     waiting = 2 * (count - 1 - stage)
-    always = sum(layer.kept_bytes + layer.weight_bytes + layer.activation_bytes for layer in part)
-    return always + waiting * (part[0].input_bytes if recomputes else sum(layer.activation_bytes for layer in part))
+    again = recomputes and stage < count - 1
+    slot = part[0].input_bytes + sum(layer.fed_bytes if again else layer.activation_bytes for layer in part)
+    moments = []
+    for at in reversed(range(len(part))):
+        there = [layer.weight_bytes for layer in part[at:]] + [layer.activation_bytes for layer in part[: at + 1]]
+        if at:  # the gradient for the layer before it
+            there.append(part[at - 1].activation_bytes - part[at - 1].fed_bytes)
+        moments.append(sum(there))
+    always = sum(layer.kept_bytes + layer.weight_bytes for layer in part)
+    return always + waiting * slot + part[0].input_bytes + max(moments)
 
 
 def cycles_of(part, stage, count, recomputes):
@@ -43,7 +52,8 @@ def random_layer(name, rng):
     forward = rng.randrange(1, 50)
     kept, weights = rng.randrange(400_000), rng.randrange(100_000)
     activations, given = rng.randrange(60_000), rng.randrange(60_000)
-    return Layer(name, forward + rng.randrange(1, 100), kept, weights, activations, 0, forward, given)
+    fed = rng.randrange(activations + 1)
+    return Layer(name, forward + rng.randrange(1, 100), kept, weights, activations, 0, forward, given, fed)
 
 
 @pytest.mark.parametrize("recomputes", [False, True])
@@ -56,6 +66,9 @@ def test_the_best_of_all_cuts(seed, recomputes):
     if found is not None:
         assert (len(found.stages), max(found.cycles)) == expected
         assert [name for part in found.stages for name in part] == [layer.name for layer in layers]
+        parts = [[layer for layer in layers if layer.name in part] for part in found.stages]
+        count = len(parts)
+        assert list(found.bytes) == [bytes_of(part, stage, count, recomputes) for stage, part in enumerate(parts)]
         assert max(found.bytes) <= LIMIT
 
 
@@ -122,7 +135,7 @@ def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
 
 
 def test_a_pipeline_that_fits_gets_no_more_stages(monkeypatch):
-    layers = [Layer(name, 1, 0, LIMIT // 2, LIMIT // 16, ipu) for name, ipu in zip("abcd", (0, 1, 1, 1))]
+    layers = [Layer(name, 1, 0, LIMIT // 4, LIMIT // 16, ipu) for name, ipu in zip("abcd", (0, 1, 1, 1))]
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
     program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False)
     assert len(stages.split(layers, CHIP, 2).stages) == 4

@@ -348,28 +348,53 @@ def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
     assert fitting.estimate(even, chip).cycles < 0.8 * fitting.estimate(uneven, chip).cycles
 
 
-def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
-    """They run their forward pass twice, and keep what comes into them."""
+def test_copies_with_the_host_are_work_of_the_first_stage_and_the_last(studied):
     keras = keras2.public()
 
     def steps_of(begins):
         def run():
-            layers = [keras.layers.Dense(512 + place, "relu", name=f"layer{place}") for place in range(16)]
-            model = keras.Sequential([keras.Input([512]), *layers])
+            layers = [keras.layers.Dense(512, "relu", name=f"layer{place}") for place in range(8)]
+            model = keras.Sequential([keras.Input([4096]), *layers])
+            model.set_pipeline_stage_assignment([int(place >= begins) for place in range(8)])
+            model.set_pipelining_options(gradient_accumulation_steps_per_replica=8)
+            model.compile("sgd", "mse", steps_per_execution=8)
+            model.fit(np.zeros([512, 4096], np.float32), np.zeros([512, 512], np.float32), batch_size=64, verbose=0)
+
+        return max(studied(run, 2), key=lambda one: one.steps)
+
+    chip, even = CHIPS["gc200"], steps_of(4)
+    found = stages.better(even, chip, fits=True)
+    begins = len(found.stages[0])
+    better = fitting.estimate(steps_of(begins), chip)
+    assert begins < 4 and better.cycles < fitting.estimate(even, chip).cycles
+    # Exchanges between the IPUs and the optimizer's work are in what is estimated of the pipeline alone.
+    assert found.cycles[0] / found.cycles[1] == pytest.approx(better.busy[0] / better.busy[1], rel=0.15)
+
+
+def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
+    """They run their forward pass twice, and keep what comes into them."""
+    keras = keras2.public()
+    widths = [*(512 + place for place in range(15)), 16]
+
+    def steps_of(begins):
+        def run():
+            layers = [keras.layers.Dense(width, "relu", name=f"layer{place}") for place, width in enumerate(widths)]
+            model = keras.Sequential([keras.Input([16]), *layers])
             assignments = model.get_pipeline_stage_assignment()
             for number, assignment in enumerate(assignments):
                 assignment.pipeline_stage = int(number >= begins)
             model.set_pipeline_stage_assignment(assignments)
             model.set_pipelining_options(gradient_accumulation_steps_per_replica=8)
             model.compile("sgd", "mse", steps_per_execution=8)
-            x, y = np.zeros([2048, 512], np.float32), np.zeros([2048, 527], np.float32)
+            x, y = np.zeros([2048, 16], np.float32), np.zeros([2048, 16], np.float32)
             model.fit(x, y, batch_size=256, verbose=0)
 
         return max(studied(run, 2, recompute=True), key=lambda one: one.steps)
 
     chip, even = CHIPS["gc200"], steps_of(8)
     layers = stages.layers_of(even, chip)
-    assert [layer.input_bytes for layer in layers] == [0, *(256 * 4 * (512 + place) for place in range(15))]
+    assert [layer.input_bytes for layer in layers] == [0, *(256 * 4 * width for width in widths[:-1])]
+    assert layers[0].fed_bytes == 256 * 4 * 16
     assert all(0 < layer.forward_cycles < 0.6 * layer.cycles for layer in layers)
     found = stages.better(even, chip, fits=True)
     assert [len(part) for part in found.stages] == [7, 9]
@@ -380,7 +405,7 @@ def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
     for layer, other in zip(layers, stages.layers_of(better, chip)):
         assert layer.cycles == pytest.approx(other.cycles, rel=0.05)
     for stage, full in enumerate(found.bytes):
-        assert full == pytest.approx(better.plan.ipus[stage].peak_bytes, rel=0.35)
+        assert full == pytest.approx(better.plan.ipus[stage].peak_bytes, rel=0.1)
 
 
 @pytest.mark.parametrize("outline", [ipu.outlined_function, tf.function, lambda function: function])

@@ -403,7 +403,13 @@ def test_an_mlp_with_adam_on_one_ipu_gets_three_actions(monkeypatch):
     assert len(before.savings) == 3 and all(one.bytes > 0 for one in before.savings)
 
 
-@pytest.mark.parametrize("model, batch", [(perceptron(), 4), (deep, 1000)])
+def wide():
+    """Weights of as many bytes as activations: what is largest is neither all of these nor all gradients."""
+    hidden = [layers.Dense(240, "relu", name=f"wide{number}") for number in range(5)]
+    return keras.Sequential([keras.Input([64]), *hidden, layers.Dense(10, name="last")])
+
+
+@pytest.mark.parametrize("model, batch", [(perceptron(), 4), (deep, 1000), (wide, 64)])
 def test_a_pipeline_that_is_to_come_is_told_about(model, batch):
     """It is added up and not planned: the script has no such program yet."""
     before = planned(fitted(model, batch, "adam"))
@@ -416,7 +422,7 @@ def test_a_pipeline_that_is_to_come_is_told_about(model, batch):
     after = planned(fitted(model, batch, "adam", options), int(count))
     assert action.fits and after.fits
     needed = max(one.peak_bytes for one in before.ipus)
-    assert needed - action.bytes == pytest.approx(needed - done(before, after), rel=0.1)
+    assert needed - action.bytes == pytest.approx(needed - done(before, after), rel=0.05)
 
 
 def test_layers_that_are_many_are_counted():

@@ -7,11 +7,14 @@ lowering does the rest.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.accounting.accounts import Accounts
 from tf_ipu_shim.lowering import marks, op_types, vocabulary
@@ -20,6 +23,7 @@ from tf_ipu_shim.lowering.placement import forward_name
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.machine import pipeline_schedule
 from tf_ipu_shim.machine.memory import Block, Mode
+from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory
 
 _SCALAR = 8  # bytes: such as a metric's, which begins no layer
 _NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE}) | vocabulary.SHAPE_QUERIES
@@ -34,6 +38,9 @@ class Layer(NamedTuple):
         nodes: numbers of its ops in the function.
         weight_bytes: of its variables.
         kept_bytes: what its gradients take of the forward pass.
+        made_bytes: what gradients take of what it makes or is the first to be fed with.
+        fed_bytes: the latter part.
+        input_bytes: what it, or a layer behind it, takes of layers before it.
     """
 
     name: str
@@ -41,6 +48,9 @@ class Layer(NamedTuple):
     nodes: tuple[int, ...]
     weight_bytes: int
     kept_bytes: int
+    made_bytes: int = 0
+    fed_bytes: int = 0
+    input_bytes: int = 0
 
 
 class Cut(NamedTuple):
@@ -78,8 +88,7 @@ class Layers:
         # Layers of Keras are called as their variables begin.
         self._owners = {name: walk.name_of(place).partition("/")[0] for name, place in places.items()}
         self._needed = self._kept(first)  # by number of the op whose gradients need it
-        self.all = list(self._layers(first))
-        self.largest_bytes = max((self._sizes.get(node.name, 0) for node in nodes[:first]), default=0)
+        self.all = self._with_what_is_handed_on(list(self._layers(first)))
 
     def _layers(self, end: int) -> Iterator[Layer]:
         """Ops before the first gradient, cut where a variable is read under a new name."""
@@ -92,6 +101,38 @@ class Layers:
             counted |= taken
             weights = sum(self._weights[text] for text in taken)
             yield Layer(name, self._first(first, last), numbers, weights, self._bytes(self._needed_by(numbers)))
+
+    def _with_what_is_handed_on(self, layers: Sequence[Layer]) -> list[Layer]:
+        """The layers with what each makes or is fed for gradients, and what comes to it from those before."""
+        home = {number: place for place, layer in enumerate(layers) for number in layer.nodes}
+        made, given, comes_in = ([0] * len(layers) for _ in range(3))
+        for name in {_node_of(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
+            if self._number[name] in home:
+                made[home[self._number[name]]] += self._sizes.get(name, 0)
+        last, fed = self._taken_by(layers)
+        for name, end in last.items():
+            for place in range(home.get(self._number[name], end) + 1, end + 1):
+                comes_in[place] += self._sizes.get(name, 0)
+        for text, place in fed.items():
+            given[place] += _fed_bytes(self._nodes[self._number[_node_of(text)]], text)
+        return [
+            layer._replace(made_bytes=made[place] + given[place], fed_bytes=given[place], input_bytes=comes_in[place])
+            for place, layer in enumerate(layers)
+        ]
+
+    def _taken_by(self, layers: Sequence[Layer]) -> tuple[dict[str, int], dict[str, int]]:
+        """By what ops make, the last layer that takes it; by what the host gives, the first one."""
+        last: dict[str, int] = {}
+        fed: dict[str, int] = {}
+        for place, layer in enumerate(layers):
+            for text in (text for number in layer.nodes for text in self._nodes[number].input if text[0] != "^"):
+                name = self._viewed(text)
+                node = self._nodes[self._number[name]] if name in self._number else None
+                if node is not None and self._is_elsewhere(node):
+                    fed.setdefault(text, place)
+                elif node is not None and node.op not in _NOT_KEPT:
+                    last[name] = place
+        return last, fed
 
     def _begins(self, end: int) -> Iterator[tuple[str, int]]:
         """Names of layers, and the numbers of the ops that begin them."""
@@ -152,6 +193,37 @@ class Layers:
             low, high = (low, middle) if _filled(sizes, slots, middle) else (middle, high)
         begins = _filled(sizes, slots, high)
         return None if begins is None else Cut(tuple(begins), int(high))
+
+    def stages(self, by_weight: float, waiting: Sequence[int]) -> Cut | None:
+        """The stages of a pipeline of which the fullest needs least; None where there are too few layers.
+
+        Args:
+            by_weight: bytes that are always there for a byte of weights: optimizer state and accumulators too.
+            waiting: mini-batches that wait in each stage, besides the one in work.
+        """
+        if len(self.all) < len(waiting):
+            return None
+        grads = float(self.trains)
+        parts = [
+            StageLayer(
+                by_weight * one.weight_bytes,
+                grads * one.weight_bytes,
+                one.made_bytes,
+                one.input_bytes,
+                one.fed_bytes,
+            )
+            for one in self.all
+        ]
+        low, high = 0.0, float(_bytes_of(parts, max(waiting)))
+        while high - low > max(1.0, 0.0001 * high):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _staged(parts, waiting, middle) else (middle, high)
+        begins = _staged(parts, waiting, high)
+        if begins is None:
+            return None
+        ends = [*begins[1:], len(parts)]
+        needed = [_bytes_of(parts[first:end], slots) for first, end, slots in zip(begins, ends, waiting)]
+        return Cut(tuple(begins), max(needed))
 
     def changed(self, cut: Cut) -> ProgramRequest:
         """The program with these parts on an IPU each."""
@@ -228,6 +300,42 @@ def _filled(sizes: Sequence[tuple[float, int]], slots: Sequence[int], limit: flo
         if used > limit:
             return None
     return begins
+
+
+def _staged(parts: Sequence[StageLayer], waiting: Sequence[int], limit: float) -> list[int] | None:
+    """Where stages begin that need no more than a limit each, one layer at least; None where that takes more stages."""
+    begins, stage = [0], StageMemory(waiting[0], recomputes=False)
+    for number, part in enumerate(parts):
+        wanted = len(waiting) - len(begins)  # stages that have to begin yet
+        tried = copy.copy(stage)
+        tried.add(part)
+        if number > begins[-1] and (tried.bytes > limit or len(parts) - number == wanted):
+            if not wanted:
+                return None
+            begins.append(number)
+            tried = StageMemory(waiting[len(begins) - 1], recomputes=False)
+            tried.add(part)
+        stage = tried
+        if stage.bytes > limit:
+            return None
+    return begins
+
+
+def _bytes_of(parts: Iterable[StageLayer], waiting: int) -> int:
+    stage = StageMemory(waiting, recomputes=False)
+    for part in parts:
+        stage.add(part)
+    return stage.bytes
+
+
+def _fed_bytes(node: node_def_pb2.NodeDef, text: str) -> int:
+    """Bytes of one of the tensors that an op on the host gives; 0 where it does not say."""
+    shapes, types = node.attr["output_shapes"].list.shape, node.attr["output_types"].list.type
+    number = int(text.rpartition(":")[2]) if text.rpartition(":")[2].isdigit() else 0
+    if number >= len(shapes) or number >= len(types) or shapes[number].unknown_rank:
+        return 0
+    sizes = [dimension.size for dimension in shapes[number].dim]
+    return 0 if -1 in sizes else math.prod(sizes) * dtypes.as_dtype(types[number]).size
 
 
 def _sizes(blocks: Iterable[Block]) -> dict[str, int]:

@@ -256,22 +256,19 @@ class _Cuts:
     def as_stages(self, full: IpuPlan) -> Sequence[Saving]:
         """A pipeline that the script has not: what its fullest stage would need, added up.
 
-        Weights, optimizer state, accumulated gradients and those of the mini-batch in work; what the stage keeps of
-        each mini-batch that is in it; and the largest thing that is computed. Under Sequential where it fits under no
-        other schedule.
+        Under Sequential where it fits under no other schedule.
         """
         trains = self._layers.trains
-        by_weight = self._by_weight() + (2.0 if trains else 0.0)
+        by_weight = self._by_weight() + float(trains)  # and what accumulates the gradients
         tried: list[Saving] = []
         for schedule in ("Grouped", "Sequential") if trains else ("Grouped",):
             for count in self._counts():
-                slots = [pipeline_schedule.fifo_slots(schedule, count, n, trains) + 1 for n in range(count)]
-                cut = self._layers.cut(count, by_weight, slots)
+                waiting = [pipeline_schedule.fifo_slots(schedule, count, n, trains) for n in range(count)]
+                cut = self._layers.stages(by_weight, waiting)
                 if cut is None:
                     break
-                needed = cut.bytes + self._layers.largest_bytes
                 named = self._named(count, cut, "" if schedule == "Grouped" else f", {schedule}")
-                tried.append(Saving(named, full.peak_bytes - needed, needed <= full.limit_bytes))
+                tried.append(Saving(named, full.peak_bytes - cut.bytes, cut.bytes <= full.limit_bytes))
                 if tried[-1].fits:
                     return tried[-1:]
         return best(tried, 1)

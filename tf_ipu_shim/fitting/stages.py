@@ -10,18 +10,21 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.accounting.trees import origin
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import Entry, timeline_of
-from tf_ipu_shim.machine.memory import Block, Mode
+from tf_ipu_shim.machine.cycles import Computation, Entry, timeline_of
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.runtime.study import Studied
 
 _GRADIENTS = ("gradient_tape/", "gradients/")
 _FORWARD = ("temporary", "activation", "exchange")
 _STAGES = (2, 4, 8, 16)
+_HOST = ("host", "feed")
+_SCALAR = 8  # bytes: such as a seed or a counter, which is no mini-batch
 _WORTH = 0.95
 """A pipeline is cut anew where its busiest stage has at most this part of its work left."""
 
@@ -31,13 +34,15 @@ class Layer(NamedTuple):
 
     Args:
         name: of the layer.
-        cycles: of its forward and backward work in a run, without what recomputation runs again.
+        cycles: of its forward and backward work in a run, without what recomputation runs again. The first one has
+            copies from the host too, the last one those to it.
         kept_bytes: its weights and their optimizer state.
-        weight_bytes: its weights, of which a pipeline accumulates the gradients.
-        activation_bytes: what the backward pass needs of it for one mini-batch.
+        weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
+        activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
         ipu: where it is now.
-        forward_cycles: of its forward work alone.
+        forward_cycles: of its forward work alone, which recomputation runs again.
         input_bytes: what comes from layers before it, to it or to one behind it, for one mini-batch.
+        fed_bytes: what is fed to it, for one mini-batch.
     """
 
     name: str
@@ -48,6 +53,7 @@ class Layer(NamedTuple):
     ipu: int = 0
     forward_cycles: float = 0.0
     input_bytes: int = 0
+    fed_bytes: int = 0
 
 
 class Split(NamedTuple):
@@ -83,12 +89,26 @@ class _Stage:
         """What it has to do for one layer."""
         return layer.cycles + (layer.forward_cycles if self.runs_again else 0.0)
 
-    def bytes(self, part: Sequence[Layer]) -> int:
+    def memory(self) -> StageMemory:
+        """What it needs, without layers yet."""
+        return StageMemory(2 * (self.count - 1 - self.number), self.runs_again)
+
+    def bytes(self, part: Iterable[Layer]) -> int:
         """Weights, optimizer state, accumulated gradients, and what is kept of the mini-batches that are in it."""
-        waiting = 2 * (self.count - 1 - self.number)
-        work = sum(layer.activation_bytes for layer in part)
-        each = part[0].input_bytes if self.runs_again else work
-        return sum(layer.kept_bytes + layer.weight_bytes for layer in part) + work + waiting * each
+        memory = self.memory()
+        for layer in part:
+            memory.add(_in_a_stage(layer))
+        return memory.bytes
+
+
+def _in_a_stage(layer: Layer) -> StageLayer:
+    return StageLayer(
+        layer.kept_bytes + layer.weight_bytes,
+        layer.weight_bytes,
+        layer.activation_bytes,
+        layer.input_bytes,
+        layer.fed_bytes,
+    )
 
 
 def layers_of(program: Studied, chip: Chip) -> list[Layer]:
@@ -100,6 +120,38 @@ def layers_of(program: Studied, chip: Chip) -> list[Layer]:
     """
     if len(program.blocks) != 1 and not program.is_keras:
         return []
+    kept, weights, places = _variables(program)
+    names = _Names(weights, in_stages=len(program.blocks) > 1)
+    entries = timeline_of(program.blocks, chip, program.ipus).entries
+    ops = list(_ops(entries, 1.0))
+    for name, _ in ops:
+        names.see(name)
+    if not names.order:
+        return []
+    cycles, forward = _cycles(ops, names)
+    for copies, name in zip(_with_the_host(entries, min(program.blocks)), (names.order[0], names.order[-1])):
+        cycles[name] += copies
+    trains = any(name.startswith(_GRADIENTS) for name, _ in ops)
+    activations = _activations(program.blocks.values(), names)
+    inputs, fed = _inputs(program.blocks.values(), names)
+    return [
+        Layer(
+            name,
+            cycles[name],
+            kept[name],
+            weights[name] if trains else 0,
+            activations[name] + fed[place],
+            places[name],
+            forward[name],
+            inputs[place],
+            fed[place],
+        )
+        for place, name in enumerate(names.order)
+    ]
+
+
+def _variables(program: Studied) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """For each layer bytes of its weights and optimizer state, of its weights alone, and its IPU."""
     kept: dict[str, int] = collections.Counter()
     weights: dict[str, int] = collections.Counter()
     places: dict[str, int] = {}
@@ -110,23 +162,30 @@ def layers_of(program: Studied, chip: Chip) -> list[Layer]:
                 kept[layer] += value.bytes
                 weights[layer] += value.bytes if value.kind == "weight" else 0
                 places.setdefault(layer, ipu)
-    names = _Names(weights, in_stages=len(program.blocks) > 1)
-    ops = list(_ops(timeline_of(program.blocks, chip, program.ipus).entries, 1.0))
-    for name, _ in ops:
-        names.see(name)
-    cycles, forward = _cycles(ops, names)
-    activations: dict[str, int] = collections.Counter()
-    for block in _all(program.blocks.values()):
+    return kept, weights, places
+
+
+def _activations(blocks: Iterable[Block], names: _Names) -> dict[str, int]:
+    found: dict[str, int] = collections.Counter()
+    for block in _all(blocks):
         for value in block.values:
             if value.kind == "activation" and value.mode is not Mode.VIEW:
-                activations[names.layer_of(value.owner)] += value.bytes
-    inputs = _inputs(program.blocks.values(), names)
-    return [
-        Layer(
-            name, cycles[name], kept[name], weights[name], activations[name], places[name], forward[name], inputs[place]
-        )
-        for place, name in enumerate(names.order)
-    ]
+                found[names.layer_of(value.owner)] += value.bytes
+    return found
+
+
+def _with_the_host(entries: Iterable[Entry], first: int) -> tuple[float, float]:
+    """Cycles of copies with the host, of a run: of the first IPU's from it, and of all others."""
+    found = [0.0, 0.0]
+    for entry, times in _computations(entries, 1.0):
+        work = entry.computation
+        if work is not None and work.kind in _HOST:
+            found[0 if _is_copy_from_host(work) and entry.ipus == (first,) else 1] += times * entry.cycles
+    return found[0], found[1]
+
+
+def _is_copy_from_host(work: object) -> bool:
+    return isinstance(work, Computation) and work.kind in _HOST and work.sizes[0] > 0
 
 
 def _cycles(ops: Iterable[tuple[str, float]], names: _Names) -> tuple[dict[str, float], dict[str, float]]:
@@ -144,28 +203,42 @@ def _cycles(ops: Iterable[tuple[str, float]], names: _Names) -> tuple[dict[str, 
     return whole, forward
 
 
-def _inputs(blocks: Iterable[Block], names: _Names) -> list[int]:
-    """For each layer the bytes of the forward pass that come to it, or to one behind it, from layers before it."""
+def _inputs(blocks: Iterable[Block], names: _Names) -> tuple[list[int], list[int]]:
+    """For each layer the bytes of the forward pass that come to it, or to one behind it, from layers before it.
+
+    Then those that are fed, by the first layer that takes them.
+    """
     places = {name: place for place, name in enumerate(names.order)}
     last: dict[tuple[str, int], int] = {}  # by op and bytes of a value: the last layer that takes it
     made: dict[tuple[str, int], int] = {}
-    for block in _all(blocks):
-        for step in block.steps:
-            user = places.get(names.layer_of(step.owner))
-            if user is None or step.owner.startswith(_GRADIENTS):
-                continue
-            for number in step.takes:
-                value = block.values[origin(block, number)]
-                maker = None if value.owner.startswith(_GRADIENTS) else places.get(names.layer_of(value.owner))
-                if maker is not None and maker < user and value.kind in _FORWARD:
-                    key = value.owner, value.bytes
-                    made[key] = maker
-                    last[key] = max(user, last.get(key, 0))
-    found = [0] * len(places)
+    first: dict[tuple[str, int], int] = {}
+    for user, value, is_given in _taken(blocks, names, places):
+        key = value.owner, value.bytes
+        if is_given and value.bytes > _SCALAR:
+            first[key] = min(user, first.get(key, user))
+        maker = None if value.owner.startswith(_GRADIENTS) else places.get(names.layer_of(value.owner))
+        if maker is not None and maker < user and value.kind in _FORWARD:
+            made[key] = maker
+            last[key] = max(user, last.get(key, 0))
+    found, fed = [0] * len(places), [0] * len(places)
     for key, end in last.items():
         for place in range(made[key] + 1, end + 1):
             found[place] += key[1]
-    return found
+    for (_, size), place in first.items():
+        fed[place] += size
+    return found, fed
+
+
+def _taken(blocks: Iterable[Block], names: _Names, places: Mapping[str, int]) -> Iterator[tuple[int, Value, bool]]:
+    """What layers take in their forward pass: the layer, the value, and whether it comes from the host."""
+    for block in _all(blocks):
+        given = {number for step in block.steps if _is_copy_from_host(step.work) for number in step.gives}
+        for step in block.steps:
+            user = places.get(names.layer_of(step.owner))
+            if user is not None and not step.owner.startswith(_GRADIENTS):
+                for number in step.takes:
+                    whole = origin(block, number)
+                    yield user, block.values[whole], whole in given
 
 
 def _all(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -225,11 +298,18 @@ class _Names:
 
 
 def _ops(entries: Iterable[Entry], times: float) -> Iterator[tuple[str, float]]:
+    for entry, often in _computations(entries, times):
+        if entry.computation is not None and entry.computation.kind != "exchange":  # which goes where stages meet
+            yield entry.name, often * entry.cycles
+
+
+def _computations(entries: Iterable[Entry], times: float) -> Iterator[tuple[Entry, float]]:
+    """What computes or moves something, and how often."""
     for entry in entries:
         if entry.computation is None:
-            yield from _ops(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
-        elif entry.computation.kind != "exchange":  # which goes where the stages meet
-            yield entry.name, times * entry.cycles
+            yield from _computations(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
+        else:
+            yield entry, times
 
 
 def split(layers: Sequence[Layer], chip: Chip, least: int = 2, recomputes: bool = False) -> Split | None:
@@ -312,10 +392,11 @@ def _with_a_stage(
     total = len(layers)
     least, begin = [math.inf] * (total + 1), [0] * (total + 1)
     for first in range(stage.number, total):
-        cycles = 0.0
+        cycles, memory = 0.0, stage.memory()
         for end in range(first + 1, total + 1):
             cycles += stage.cycles(layers[end - 1])
-            if stage.bytes(layers[first:end]) > limit:
+            memory.add(_in_a_stage(layers[end - 1]))
+            if memory.bytes > limit:
                 break
             longest = max(before[first], cycles)
             if longest < least[end]:

@@ -13,6 +13,7 @@ from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.study import Studied
 
 _SHOWN = 4
+_ONE_LEFT = "And a smaller program, which counts below."
 _HEAD = ("system", "chip", "IPUs", "fits", "headroom, bytes", "cycles a step", "error", "items a second")
 
 
@@ -44,7 +45,8 @@ def to_text(programs: Sequence[Studied], systems: Sequence[System]) -> str:
     for program in shown:
         lines += _program(program, systems, [on(program, system.chip) for system in systems])
     if len(programs) > len(shown):
-        lines.append(f"And {len(programs) - len(shown)} smaller programs, which count below.")
+        left = len(programs) - len(shown)
+        lines.append(f"And {left} smaller programs, which count below." if left > 1 else _ONE_LEFT)
     ipus = max(program.ipus for program in programs)
     found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
     lines.append(
