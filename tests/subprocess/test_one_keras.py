@@ -167,13 +167,13 @@ def test_all_comes_back(python):
     script = python.script(
         textwrap.dedent(
             """
-            import sys
+            import importlib, sys
             import tensorflow as tf
             from tensorflow.python import keras
             from tensorflow.python.keras.layers import Dense
             before = {name: module for name, module in sys.modules.items() if "python.keras" in name}
             copy = keras, Dense
-            from tensorflow.python import ipu
+            importlib.import_module("tensorflow.python.ipu")  # a statement would be seen before TensorFlow is imported
             import tensorflow.python.keras.layers.core
             assert keras is not copy[0] and Dense is tf.keras.layers.Dense
             from tf_ipu_shim import patches
@@ -184,3 +184,29 @@ def test_all_comes_back(python):
         )
     )
     python.succeeds(script, environment=ENVIRONMENT)
+
+
+FIRST_LINES = """
+import tf_ipu_shim  # as the `.pth` line does
+import tensorflow as tf
+from tensorflow.python.framework.ops import IndexedSlices, Tensor
+from tensorflow.python.keras.layers import BatchNormalization
+from tensorflow.python.keras.utils import to_categorical
+from tensorflow.python.ops.control_flow_ops import while_loop
+{ipu}
+assert (IndexedSlices, Tensor) == (tf.IndexedSlices, tf.Tensor)
+assert BatchNormalization is tf.keras.layers.BatchNormalization and to_categorical is tf.keras.utils.to_categorical
+assert while_loop(lambda i: i < 3, lambda i: i + 1, [0]).numpy() == 3
+"""
+
+
+def test_what_ipu_puts_back_is_there_from_the_first_line_of_a_script_for_ipus(python):
+    python.succeeds(python.script(FIRST_LINES.format(ipu="from tensorflow.python import ipu")), environment=ENVIRONMENT)
+
+
+def test_it_is_not_there_for_stock_scripts(python):
+    process = python(python.script(FIRST_LINES.format(ipu="")), environment=ENVIRONMENT)
+    assert process.returncode == 1 and "ImportError: cannot import name" in process.stderr
+    switch = {**ENVIRONMENT, "TF_IPU_SHIM_ERA": "stock"}
+    process = python(python.script(FIRST_LINES.format(ipu="from tensorflow.python import ipu")), environment=switch)
+    assert process.returncode == 1 and "ImportError: cannot import name" in process.stderr

@@ -5,7 +5,7 @@ import textwrap
 # Functions for the scripts: what classes and modules of TensorFlow and Keras hold, and a use of all that we patch.
 _COMMON = textwrap.dedent(
     '''
-    import signal, sys, types, warnings
+    import importlib, signal, sys, types, warnings
     import numpy as np
     import tensorflow as tf
     from tf_ipu_shim import patches
@@ -67,7 +67,8 @@ _COMMON = textwrap.dedent(
         assert "ipu" not in str(model.get_config())
 
     def ipu_use():
-        from tensorflow.python import ipu
+        # Where a statement imports it, some of what it changes is so when TensorFlow has been imported.
+        ipu = importlib.import_module("tensorflow.python.ipu")
         config = ipu.config.IPUConfig()
         config.auto_select_ipus = 2
         config.configure_ipu_system()

@@ -45,9 +45,9 @@ class NamesFinder:
         """Answers as `importlib.abc.MetaPathFinder.find_spec` does: a spec for a name of ours, else None."""
         if not fullname.startswith(self.prefixes):
             if fullname == "tensorflow" and self is _first:
-                from tf_ipu_shim.names import keras_choice
+                from tf_ipu_shim.names import with_tensorflow
 
-                keras_choice.choose()
+                return with_tensorflow.find(path, target)
             if fullname == "keras" and self is _first:
                 from tf_ipu_shim.names import keras_name
 

@@ -136,10 +136,16 @@ def _explain_absence(fullname: str) -> None:
 
 def is_for_ipus() -> bool:
     """Whether names of others are served: in a process that uses `ipu`, and to a script that is about to."""
-    return era.active() or (not era.is_stock() and scripts_for_ipus.importing(_is_graphcores))
+    return era.active() or (not era.is_stock() and scripts_for_ipus.importing(is_graphcores))
 
 
-def _is_graphcores(fullname: str) -> bool:
+def is_graphcores(fullname: str) -> bool:
+    """Whether a module is one of Graphcore's, so that who imports it uses IPUs.
+
+    Example:
+        >>> is_graphcores("tensorflow.python.ipu.loops"), is_graphcores("horovod.tensorflow")
+        (True, False)
+    """
     return fullname.partition(".")[0] not in _OF_OTHERS and own_name(fullname) is not None
 
 

@@ -31,14 +31,27 @@ def importing(is_theirs: Callable[[str], bool]) -> bool:
         >>> importing(lambda name: name == "popdist")
         False
     """
-    files = list(_under_way())
-    if any(is_theirs(name) for file in files for name in _imports(file)):
+    if under_way(is_theirs):
         return True
-    folders = {pathlib.Path(file).parent for file in files if removed_names.is_script(file) and os.path.isfile(file)}
+    scripts = {pathlib.Path(file) for file in _executed() if removed_names.is_script(file) and os.path.isfile(file)}
+    folders = {script.parent for script in scripts}
     return any(is_theirs(name) for folder in folders for file in _scripts(folder) for name in _imports(file))
 
 
-def _under_way() -> Iterator[str]:
+def under_way(is_theirs: Callable[[str], bool]) -> bool:
+    """As `importing`, without the files beside them.
+
+    Args:
+        is_theirs: tells whether a module, by its full name, is one of them.
+
+    Example:
+        >>> under_way(lambda name: name == "popdist")
+        False
+    """
+    return any(is_theirs(name) for file in _executed() for name in _imports(file))
+
+
+def _executed() -> Iterator[str]:
     """The files of which the statements outside functions are being executed."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -1,0 +1,53 @@
+"""What is done just before TensorFlow is imported, and just after, where a script for IPUs imports it.
+
+Most scripts import TensorFlow first, parts of it then, and `ipu` after those: `tensorflow.python.framework.ops` comes
+before it by the alphabet. What `ipu` would put back is there for them from the first line on, as under the runner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+from tf_ipu_shim.names import keras_choice
+
+
+def find(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
+    """As finders of `sys.meta_path` answer when TensorFlow is looked for.
+
+    Args:
+        path: as they are given.
+        target: as they are given.
+
+    Returns:
+        Nothing for who is no script for IPUs: the other finders answer.
+    """
+    keras_choice.choose()
+    if not _is_for_ipus():
+        return None
+    from tf_ipu_shim.names import after_loading
+
+    spec = PathFinder.find_spec("tensorflow", path, target)
+    if spec is not None and spec.loader is not None:
+        after_loading.call(spec.loader, _put_back)
+    return spec
+
+
+def _is_for_ipus() -> bool:
+    from tf_ipu_shim import errors
+    from tf_ipu_shim.names import era, finder, scripts_for_ipus
+
+    try:
+        return era.wanted() and scripts_for_ipus.under_way(finder.is_graphcores)
+    except errors.UnsupportedError:  # the import of `ipu` says so
+        return False
+
+
+def _put_back(tensorflow: ModuleType) -> None:
+    del tensorflow
+    from tf_ipu_shim.names import one_keras, stock_aliases
+
+    stock_aliases.install_attributes()
+    one_keras.install()
