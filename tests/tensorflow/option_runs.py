@@ -18,7 +18,7 @@ from tf_ipu_shim.ipu import (
     scopes,
 )
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
-from tf_ipu_shim.ipu.ops import pipelining_ops
+from tf_ipu_shim.ipu.ops import pipelining_ops, replication_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
 
 from tf_ipu_shim.runtime import devices
@@ -164,3 +164,19 @@ def keras_recurrent(**options):
     x = tf.constant(np.random.RandomState(0).rand(3, 2, 4).astype("f"))
     layer = PopnnLSTM(5, kernel_initializer="ones", recurrent_initializer="ones", **options)
     return [value.numpy().tolist() for value in tf.nest.flatten(layer(x))]
+
+
+def numbered():
+    """Which replica a program is; or why its replicas cannot meet, as this is a job of one process."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        with scopes.ipu_scope("/device:IPU:0"):
+            (result,) = ipu_compiler.compile(lambda: replication_ops.replication_index())
+        try:
+            return int(session.run(result))
+        except tf.errors.FailedPreconditionError as error:
+            return error.message
+
+
+def processes(count, index):
+    name = "experimental.multi_replica_distribution"
+    return {f"{name}.process_count": count, f"{name}.process_index": index}

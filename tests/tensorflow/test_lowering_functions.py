@@ -176,7 +176,7 @@ def test_nothing_random_is_left_alone():
     functions = chain()
     before = {name: [id(node.proto) for node in functions[name].nodes] for name in functions}
     randomness.add_seeds(functions, 0)
-    replicas.settle_count(functions, 1)
+    replicas.settle_count(functions, replicas.Replica())
     assert {name: [id(node.proto) for node in functions[name].nodes] for name in functions} == before
 
 

@@ -21,7 +21,9 @@ from option_runs import (
     keras_recurrent,
     keras_recurrent_products,
     norm,
+    numbered,
     pipeline,
+    processes,
     recurrent,
     recurrent_products,
 )
@@ -296,6 +298,14 @@ EXERCISES = {
     (IPU_CONFIG, "device_connection.enable_remote_buffers"): (
         {},
         {"config": {"device_connection.enable_remote_buffers": True}},
+    ),
+    (IPU_CONFIG, "experimental.multi_replica_distribution.process_count"): (
+        {"call": numbered},
+        {"config": processes(2, 0)},
+    ),
+    (IPU_CONFIG, "experimental.multi_replica_distribution.process_index"): (
+        {"call": numbered, "config": processes(2, 0)},
+        {"config": processes(2, 1)},
     ),
     (IPU_CONFIG, "ipu_model.tiles_per_ipu"): ({"flags": MODEL}, {"config": {"ipu_model.tiles_per_ipu": 8}}),
     (IPU_CONFIG, "ipu_model.version"): ({"flags": MODEL}, {"config": {"ipu_model.version": "ipu1"}}),

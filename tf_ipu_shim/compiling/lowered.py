@@ -28,10 +28,11 @@ from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.lowering.long_loops import interruptible
 from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.replicas import Share
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
-from tf_ipu_shim.runtime import study
+from tf_ipu_shim.runtime import instances, study
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
 from tf_ipu_shim.runtime.rounding import Rounding
 
@@ -126,7 +127,7 @@ class _Lowering:
     ) -> None:
         self._library, self._call, self._device, self._runs = library, call, device, runs
         is_rounded = not request.single_op and stochastic_rounding.is_rounded(request, bool(device.rounding))
-        if is_rounded and Rounding.COMMON_ONLY in device.rounding and device.num_ipus > 1:
+        if is_rounded and Rounding.COMMON_ONLY in device.rounding and self._has_replicas(device):
             request = stochastic_rounding.common_only(request)
         self._request = request
         self._asked, self._diagnostics = execution_of(device, is_rounded), Diagnostics(call)
@@ -211,7 +212,16 @@ class _Lowering:
 
     def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
         """Lowers another form of the program, which will not run, for so many IPUs."""
-        return lower(self._library, self._call, request, ipus, chunks=False, runs=False)
+        share = self._share()
+        return lower(self._library, self._call, request, ipus, chunks=False, runs=False, share=share)
+
+    @staticmethod
+    def _has_replicas(device: IpuDevice) -> bool:
+        """Whether a program may run as several replicas, here or in other instances."""
+        return device.num_ipus > 1 or device.options.multi_replica_process_count > 1
+
+    def _share(self) -> Share:
+        return Share(*instances.share_of_programs(self._device.options))
 
     def _lower(self, chunks: bool) -> LoweredProgram:
         device = self._device
@@ -226,6 +236,7 @@ class _Lowering:
             chunks,
             group_size,
             self._runs,
+            self._share(),
         )
 
     def _kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:

@@ -112,6 +112,11 @@ VARIABLES = (
         name="TF_IPU_SHIM_LOCAL_SIZE", default="the launcher's", what="how many processes of the job its machine has"
     ),
     Variable(
+        name="TF_IPU_SHIM_FIRST_DEVICE",
+        default="0",
+        what="which of the devices of an instance's size the first instance has, as poprun tells it",
+    ),
+    Variable(
         name="TF_IPU_SHIM_ADDRESSES",
         default="found on this machine",
         what="host:port of each process of the job, by rank, separated by commas",

@@ -43,7 +43,7 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph
 from tf_ipu_shim.lowering.functions import AS_WRITTEN, Functions
 from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.lowering.replicas import Replica
+from tf_ipu_shim.lowering.replicas import WHOLE, Replica, Share
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.plugin.library import Call, Library
 
@@ -60,6 +60,7 @@ def lower(
     chunks: bool = True,
     statistics_group: int = 1,
     runs: bool = True,
+    share: Share = WHOLE,
 ) -> LoweredProgram:
     """Turns a traced function into XLA programs, exchanges and host ops.
 
@@ -73,6 +74,7 @@ def lower(
         chunks: whether loops may run several iterations in one XLA program.
         statistics_group: replicas that share the statistics of batch normalisation.
         runs: whether it may run. What is only looked at has the first of its replicas alone: they are all alike.
+        share: which part of the program's replicas this process has.
 
     Raises:
         InvalidArgumentError: XLA cannot compile an op, or calls stand in each other too deep.
@@ -103,14 +105,15 @@ def lower(
     synthetic.make_up_data(functions, flags.current())
     overlap.let_overlap(functions)
     group = f"{request.function}_{next(_serial)}"
-    all_replicas = replicas.replicas_of(functions, num_ipus, group, order)
-    replicas.settle_count(functions, len(all_replicas))
-    shared_statistics.share(functions, len(all_replicas), statistics_group)
+    all_replicas = replicas.replicas_of(functions, num_ipus, group, order, share)
+    total = all_replicas[0].total
+    replicas.settle_count(functions, all_replicas[0])
+    shared_statistics.share(functions, total, statistics_group)
     sent = sent_elements.of(functions)
     line_of = Diagnostics(call).user_line
     placer = Placer(functions, all_replicas[0].shards, line_of=line_of)
     long_loops.mark_long(functions)
-    if chunks and len(all_replicas) == 1:
+    if chunks and (len(all_replicas) == 1 and not functions.with_ops(vocabulary.COLLECTIVES)):
         split_loops(functions, placer)
     programs: dict[bytes, function_pb2.FunctionDef] = {}
     emissions = []
@@ -124,7 +127,8 @@ def lower(
     program.sent = sent
     if functions.with_ops(frozenset({vocabulary.SEND_TO_HOST})):
         step_sends.join_step(program)
-    if len(all_replicas) > 1 or functions.with_ops(vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE}):
+    meeting = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE} | vocabulary.COLLECTIVES
+    if len(all_replicas) > 1 or functions.with_ops(meeting):
         program.run_group = group  # two runs at once would take each other's elements
     return program
 

@@ -1,7 +1,9 @@
 """Replicas: a program of S shards on an N-IPU device runs N / S times, each time on IPUs of its own.
 
 Every replica is lowered by itself, with its own variables and its own share of the feeds. They meet at collectives only
-(`collective_op.cc`). XLA programs that are the same for several replicas are compiled once.
+(`collective_op.cc`). Where a configuration says that several instances of a job run one program, the replicas are those
+of all instances, and each lowers and runs its own. XLA programs that are the same for several replicas are compiled
+once.
 """
 
 from __future__ import annotations
@@ -23,6 +25,26 @@ from tf_ipu_shim.machine import selection
 _INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.
 _TELLING = vocabulary.COLLECTIVES | vocabulary.INFEEDS | {_INDEX, _COUNT, vocabulary.OUTFEED_ENQUEUE}
+_ASKING = vocabulary.COLLECTIVES | {_INDEX, _COUNT}
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """The part of a program's replicas that this process has, as an instance of a job.
+
+    Args:
+        index: which instance.
+        instances: how many there are; all have as many replicas.
+        problem: why they cannot meet; empty where they can.
+    """
+
+    index: int = 0
+    instances: int = 1
+    problem: str = ""
+
+
+WHOLE = Share()
+"""All replicas of a program, in one process."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +57,7 @@ class Replica:
         shards: IPUs of each.
         group: tells the collectives of this program from those of others.
         ipus: the IPU of the device on which each shard of this replica is; in their own order when left out.
+        share: which part of the replicas of a job this instance has.
     """
 
     index: int = 0
@@ -42,6 +65,17 @@ class Replica:
     shards: int = 1
     group: str = ""
     ipus: tuple[int, ...] = ()
+    share: Share = WHOLE
+
+    @property
+    def total(self) -> int:
+        """The replicas of all instances."""
+        return self.count * self.share.instances
+
+    @property
+    def number(self) -> int:
+        """Which of all instances' replicas it is."""
+        return self.share.index * self.count + self.index
 
     def chip(self, shard: int) -> int:
         """The IPU of the device on which a shard of this replica is."""
@@ -62,7 +96,7 @@ class Replica:
         if proto.op in vocabulary.COLLECTIVES:
             self._make_collective(proto, serial)
         elif proto.op == vocabulary.RANDOM_SEED:
-            attributes["replica"].i = self.index
+            attributes["replica"].i = self.number
         elif proto.op == vocabulary.SEND_TO_HOST and self.count > 1:
             raise errors_impl.UnimplementedError(
                 None,
@@ -80,14 +114,18 @@ class Replica:
 
     def _make_collective(self, proto: node_def_pb2.NodeDef, serial: int) -> None:
         attributes = proto.attr
-        sums, size = proto.op == vocabulary.CROSS_REPLICA_SUM, self.count
+        total = self.count if is_within_instance(proto) else self.total
+        sums, size = proto.op == vocabulary.CROSS_REPLICA_SUM, total
         if sums:
-            size = attributes["replica_group_size"].i or self.count
+            size = attributes["replica_group_size"].i or total
             del attributes["replica_group_size"]
         else:
-            _check_factor(proto.name, attributes["replication_factor"].i, self.count)
+            _check_factor(proto.name, attributes["replication_factor"].i, total)
             del attributes["replication_factor"]
-        _check_groups(proto.name, size, self.count)
+        _check_groups(proto.name, size, total)
+        if self.count % size:  # replicas of several instances go together
+            attributes["instances"].i, attributes["instance"].i = self.share.instances, self.share.index
+            attributes["among_instances"].s = f"collective {serial} {proto.name}".encode()
         proto.op = vocabulary.COLLECTIVE
         attributes["kind"].s = b"sum" if sums else b"gather"
         attributes["meeting"].i = serial
@@ -95,7 +133,18 @@ class Replica:
         attributes["group_size"].i, attributes["shards"].i = size, self.shards
 
 
-def replicas_of(functions: Functions, num_ipus: int, group: str, order: str = "AUTO") -> list[Replica]:
+def is_within_instance(proto: node_def_pb2.NodeDef) -> bool:
+    """Whether an op knows the replicas of its own instance alone, whatever the configuration says."""
+    return (
+        proto.attr[vocabulary.WITHIN_INSTANCE_ATTRIBUTE].b
+        if vocabulary.WITHIN_INSTANCE_ATTRIBUTE in proto.attr
+        else False
+    )
+
+
+def replicas_of(
+    functions: Functions, num_ipus: int, group: str, order: str = "AUTO", share: Share = WHOLE
+) -> list[Replica]:
     """The replicas that a program runs as, and on which IPUs their shards are.
 
     Args:
@@ -103,6 +152,7 @@ def replicas_of(functions: Functions, num_ipus: int, group: str, order: str = "A
         num_ipus: IPUs of the device.
         group: a name of its own for this lowering.
         order: `IPUConfig.selection_order`, one of `machine.selection.ORDERS`.
+        share: which part of all instances' replicas they are.
 
     Raises:
         InvalidArgumentError: there are IPUs for several replicas, but not for whole ones.
@@ -116,7 +166,7 @@ def replicas_of(functions: Functions, num_ipus: int, group: str, order: str = "A
         # The IPUs of replicas that do not run, or that no shard is on, keep their places.
         taken = num_ipus if num_ipus % shards else shards
         (ipus,) = selection.shard_ipus(tuple(range(taken)), order, pipelined=pipelined)
-        return [Replica(shards=num_ipus, ipus=(*ipus, *range(taken, num_ipus)))]
+        return [Replica(shards=num_ipus, group=group, ipus=(*ipus, *range(taken, num_ipus)), share=share)]
     if num_ipus % each:
         raise errors_impl.InvalidArgumentError(
             None,
@@ -125,7 +175,7 @@ def replicas_of(functions: Functions, num_ipus: int, group: str, order: str = "A
             f"multiple of {each}. Select {each * count} IPUs for {count} replicas, or {each} for one.",
         )
     of_replicas = selection.shard_ipus(tuple(range(num_ipus)), order, pipelined=pipelined, replicas=count)
-    return [Replica(index, count, each, group, ipus) for index, ipus in enumerate(of_replicas)]
+    return [Replica(index, count, each, group, ipus, share) for index, ipus in enumerate(of_replicas)]
 
 
 def _ipus(graph: FunctionGraph) -> Iterator[int]:
@@ -147,38 +197,54 @@ def _is_in_order(pipeline: PipelineDescription) -> bool:
     return pipeline.devices == tuple((stage,) for stage in range(pipeline.stages))
 
 
-def settle_count(functions: Functions, count: int) -> None:
+def settle_count(functions: Functions, replica: Replica) -> None:
     """Replaces the ops that follow from the number of replicas: all collectives where there is one replica alone.
 
     Args:
         functions: the program; changed.
-        count: the number of replicas.
+        replica: any of them.
 
     Raises:
+        FailedPreconditionError: replicas of several instances are to meet, and cannot.
         InvalidArgumentError: an op is made for another number of replicas.
     """
-    settled = frozenset({_COUNT}) if count > 1 else vocabulary.COLLECTIVES | {_COUNT, _INDEX}
+    if replica.share.problem and functions.with_ops(_ASKING):
+        raise errors_impl.FailedPreconditionError(None, None, replica.share.problem)
+    settled = frozenset({_COUNT}) if replica.total > 1 else vocabulary.COLLECTIVES | {_COUNT, _INDEX}
+    spans = replica.share.instances > 1
 
     def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+        if spans and node.op in vocabulary.LOOPS and node.proto.attr["body"].func.name in meeting:
+            return [_one_by_one(node.proto)]
         if node.op not in settled:
             return None
         if node.op in vocabulary.COLLECTIVES:
             return list(_single(node.proto))
+        count = replica.count if is_within_instance(node.proto) else replica.total
         return [_constant(node.name, count if node.op == _COUNT else 0, node.proto)]
 
-    for name in functions.with_ops(settled):
-        if not functions[name].ops.isdisjoint(settled):
+    meeting = functions.with_ops(vocabulary.COLLECTIVES) if spans else set()
+    for name in functions.with_ops(settled) | meeting:
+        if name in meeting or not functions[name].ops.isdisjoint(settled):
             functions[name].rewrite(replaced)
+
+
+def _one_by_one(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    """A loop whose iterations follow each other: all instances then come to its collectives in one order."""
+    made = node_def_pb2.NodeDef()
+    made.CopyFrom(loop)
+    made.attr["parallel_iterations"].i = 1
+    return made
 
 
 def functions_of(functions: Functions, replica: Replica) -> Functions:
     """The functions of one replica of several: the program's own, but for those that ask which replica it is."""
     asking = functions.with_ops(frozenset({_INDEX}))
-    if replica.count == 1 or not asking:
+    if replica.total == 1 or not asking:
         return functions
 
     def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
-        return [_constant(node.name, replica.index, node.proto)] if node.op == _INDEX else None
+        return [_constant(node.name, replica.number, node.proto)] if node.op == _INDEX else None
 
     own = functions.varied(asking)
     for name in asking:

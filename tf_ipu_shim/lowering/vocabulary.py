@@ -24,6 +24,8 @@ PRIVATE_ATTRIBUTES = (
     COLOCATION_ATTRIBUTE,
     "_XlaMustCompile",  # on calls of `tf.function(jit_compile=True)`, which TensorFlow would compile once more
 )
+# On an op of replicas that knows those of its own instance alone, though the configuration names several.
+WITHIN_INSTANCE_ATTRIBUTE = "_ipu_within_instance"
 # On a call that stands for an op which TensorFlow has a kernel for: that op, as a serialised `NodeDef`.
 STANDS_FOR_ATTRIBUTE = "_ipu_stands_for"
 # On the loop over mini-batches: their number, and what it has to be a multiple of.

@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from google.protobuf import message as protobuf
+from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.messages import config_pb2, driver_pb2
-from tf_ipu_shim.runtime import devices, seed
+from tf_ipu_shim.runtime import collectives, devices, seed
 from tf_ipu_shim.runtime.device import NEVER, ON_DEMAND, PRE_COMPILE
 
 if TYPE_CHECKING:
@@ -135,6 +137,12 @@ def _start_application(request: Any) -> Any:
     return start_application(request)
 
 
+def _gather_instances(request: Any) -> Any:
+    values = np.frombuffer(request.values, dtypes.as_dtype(request.type).as_numpy_dtype).reshape(request.shape)
+    (gathered,) = collectives.run("gather", request.name, [values])
+    return driver_pb2.AllReplicaValues(values=gathered.tobytes())
+
+
 start_application: Callable[[Any], Any] | None = None
 """Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `building.applications` says how."""
 
@@ -143,6 +151,7 @@ HANDLERS: dict[str, Handler] = {
     "configure": Handler(driver_pb2.ConfigureOrder, driver_pb2.Nothing, _configure),
     "reset_devices": Handler(driver_pb2.Nothing, driver_pb2.Nothing, _reset_devices),
     "reset_seed": Handler(driver_pb2.SeedOrder, driver_pb2.Nothing, _reset_seed),
+    "gather_instances": Handler(driver_pb2.ReplicaValues, driver_pb2.AllReplicaValues, _gather_instances),
     "model_used": Handler(driver_pb2.Nothing, driver_pb2.YesOrNo, _model_used),
     "configuration": Handler(driver_pb2.Nothing, driver_pb2.Configurations, _configuration),
     "num_ipus": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceSize, _num_ipus),

@@ -15,6 +15,8 @@ from tf_ipu_shim.runtime import job
 
 TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"
 IPUS_PER_REPLICA = "POPDIST_NUM_IPUS_PER_REPLICA"
+# Which of the devices of an instance's size the first instance of this machine has: others may be another job's.
+FIRST_DEVICE = "TF_IPU_SHIM_FIRST_DEVICE"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +105,9 @@ def device_id(instance: Instance, num_ipus: int) -> int:
     """
     system = systems.current()
     devices = system.devices_with(num_ipus)
+    text = os.environ.get(FIRST_DEVICE, "")
+    if text.isdecimal() and num_ipus == instance.num_ipus:
+        devices = devices[int(text) :]
     if instance.local_index >= len(devices):
         raise ValueError(
             f"Instance {instance.index} needs a device of {num_ipus} IPUs of its own, and system {system.name} of "
@@ -110,6 +115,37 @@ def device_id(instance: Instance, num_ipus: int) -> int:
             "with TF_IPU_SHIM_SYSTEM."
         )
     return devices[instance.local_index].id
+
+
+def share_of_programs(options: Any) -> tuple[int, int, str]:
+    """Which part of the replicas of its programs this process has, as a configuration says.
+
+    Args:
+        options: the configuration's protobuf.
+
+    Returns:
+        Which instance this is, of how many, and why these cannot meet; empty where they can.
+
+    Example:
+        >>> from tf_ipu_shim.messages import config_pb2
+        >>> share_of_programs(config_pb2.IpuOptions())
+        (0, 1, '')
+    """
+    count, index = options.multi_replica_process_count, options.multi_replica_process_index
+    if count < 2:
+        return 0, 1, ""
+    here = job.current()
+    if (here.size, here.rank) == (count, index):
+        return index, count, ""
+    return (
+        index,
+        count,
+        (
+            f"The configuration says that this is process {index} of {count} whose replicas run one program "
+            f"(experimental.multi_replica_distribution), but it is process {here.rank} of {here.size} of its job. "
+            f"Start the script with poprun --num-instances {count}, and let popdist.tensorflow.set_ipu_config set it."
+        ),
+    )
 
 
 def _number(variable: str, default: int) -> int:

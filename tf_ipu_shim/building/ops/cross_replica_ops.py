@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
+from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import array_ops, math_ops
 from tensorflow.python.util import nest
@@ -103,4 +105,16 @@ def _checked(size: int | None) -> int:
 
 @ops.RegisterGradient(vocabulary.CROSS_REPLICA_SUM)
 def _cross_replica_sum_gradient(op: Any, gradient: Any) -> Any:
-    return plugin.load().ops.ipu_cross_replica_sum(gradient, replica_group_size=op.get_attr("replica_group_size"))
+    with scope_of(op):
+        return plugin.load().ops.ipu_cross_replica_sum(gradient, replica_group_size=op.get_attr("replica_group_size"))
+
+
+def scope_of(op: Any) -> Any:
+    """A scope whose ops know the same replicas as another one: all, or those of this instance alone."""
+    if context.executing_eagerly():
+        return contextlib.nullcontext()
+    attributes = op.outputs[0].op.node_def.attr  # a tape's own `op` has none that a scope gave
+    if vocabulary.WITHIN_INSTANCE_ATTRIBUTE not in attributes:
+        return contextlib.nullcontext()
+    name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
+    return ops.get_default_graph()._attr_scope({name: attributes[name]})

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import (
     device_util,
@@ -263,7 +264,7 @@ def reduce_on_device(reduce_op: Any, value: Any) -> Any:
     Raises:
         ValueError: another reduction.
     """
-    if context.executing_eagerly() or not _is_on_ipu(device_util.current()):
+    if not is_on_device():
         return value
     if reduce_op not in (reduce_util.ReduceOp.SUM, reduce_util.ReduceOp.MEAN):
         raise ValueError(f"Unsupported reduce op: {reduce_op}. Use tf.distribute.ReduceOp.SUM or MEAN.")
@@ -274,6 +275,29 @@ def reduce_on_device(reduce_op: Any, value: Any) -> Any:
         return reduction(ops.convert_to_tensor(part) if isinstance(part, indexed_slices.IndexedSlices) else part)
 
     return nest.map_structure(reduced, value)
+
+
+def is_on_device() -> bool:
+    """Whether ops that are made now are part of a program, on an IPU.
+
+    Example:
+        >>> is_on_device()  # outside a tf.function ops run at once
+        False
+    """
+    return not context.executing_eagerly() and _is_on_ipu(device_util.current())
+
+
+def within_instance() -> Any:
+    """A scope whose reductions are over the replicas of this process, also where several have one program's.
+
+    Example:
+        >>> with within_instance():
+        ...     total = reduce_on_device(tf.distribute.ReduceOp.SUM, tf.constant(1.0))
+    """
+    if context.executing_eagerly():
+        return nullcontext()
+    attribute = attr_value_pb2.AttrValue(b=True)
+    return ops.get_default_graph()._attr_scope({vocabulary.WITHIN_INSTANCE_ATTRIBUTE: attribute})
 
 
 def _is_on_ipu(device: str) -> bool:

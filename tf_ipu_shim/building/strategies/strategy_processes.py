@@ -102,6 +102,9 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         self._variable_device = self._cpu_device if variables_on_host else ipu_device
         self._replica_reductions = replica_reductions
 
+    _scripts_reduce_on_device = False
+    """Whether reductions in a program, where the strategy makes none over replicas, are the script's own."""
+
     @property
     def should_checkpoint(self) -> bool:
         """Whether this process writes checkpoints: the first does."""
@@ -149,7 +152,10 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         """Reduces all at once: processes that wait for each other one tensor at a time may do so in other orders."""
         parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in given]
         if self._replica_reductions:
-            parts = [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
+            with strategy_extended.within_instance():
+                parts = [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
+        elif self._scripts_reduce_on_device and strategy_extended.is_on_device():
+            return parts
         mean = host_collectives.is_mean(reduce_op)
         tensors = [index for index, value in enumerate(parts) if _is_value(value)]
         if self._job.size == 1 or not tensors:

@@ -6,9 +6,9 @@ from typing import Union
 
 from tf_ipu_shim.configuration.enums import DeviceConnectionType, SelectionOrder
 from tf_ipu_shim.configuration.table.option import Option
-from tf_ipu_shim.machine.effects import DEVICES, MACHINE, MEMORY
+from tf_ipu_shim.machine.effects import DEVICES, MACHINE, MEMORY, RESULTS
 
-_LAUNCHER = "processes and their ranks are those the launcher's environment names"
+_INSTANCES = "collectives, indices and numbers of replicas in programs are those of all processes of a job"
 _IPU_NUMBERS = Union[int, list[int], tuple[int, ...]]
 
 OPTIONS: tuple[Option, ...] = (
@@ -65,14 +65,16 @@ OPTIONS: tuple[Option, ...] = (
         0,
         "Rank of this process.",
         "multi_replica_process_index",
-        what=_LAUNCHER,
+        effect=RESULTS,
+        what=_INSTANCES,
     ),
     Option(
         "experimental.multi_replica_distribution.process_count",
         0,
         "Number of processes; 0 if there is only this one.",
         "multi_replica_process_count",
-        what=_LAUNCHER,
+        effect=RESULTS,
+        what=_INSTANCES,
     ),
     Option(
         "ipu_model.compile_ipu_code",

@@ -1,19 +1,26 @@
 // Collectives of replicas. `IpuCrossReplicaSum` and `IpuReplicaGather` are what a traced function holds; the lowering puts
-// an `IpuCollective` for each replica in their place. The replicas of one run meet at it (see `meetings.h`).
+// an `IpuCollective` for each replica in their place. The replicas of one run meet at it (see `meetings.h`). Those of other
+// instances of a job are asked for through Python, by the last to come (`gather_instances` of `runtime/driver.py`).
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "counters.h"
 #include "device.h"
+#include "driver_messages.h"
 #include "meetings.h"
+#include "python_call.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/register_types.h"
 #include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/util/batch_util.h"
 #include "tensorflow/core/util/work_sharder.h"
 
@@ -60,8 +67,13 @@ REGISTER_OP("IpuCollective")
     .Attr("meeting: int")
     .Attr("replica: int >= 0")
     .Attr("replicas: int >= 1")
+    // Replicas whose values go together: of this instance alone, or counted over all.
     .Attr("group_size: int >= 1")
     .Attr("shards: int >= 1")
+    // Of the job, if replicas of several instances go together; and what they call this collective.
+    .Attr("instances: int >= 1 = 1")
+    .Attr("instance: int >= 0 = 0")
+    .Attr("among_instances: string = ''")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       string kind;
@@ -116,10 +128,10 @@ constexpr int64_t kPartBytes = 16 << 10;
 
 // On all cores: the replicas that would use them wait. Several results are copies of the first.
 template <typename T>
-void SumInto(OpKernelContext* context, const Meeting& meeting, const std::vector<Tensor>& results) {
+void SumInto(OpKernelContext* context, const std::vector<const char*>& given, const std::vector<Tensor>& results) {
   std::vector<const T*> values;
   std::vector<T*> sums;
-  for (const Meeting::Arrival& arrival : meeting.arrivals) values.push_back(arrival.context->input(0).flat<T>().data());
+  for (const char* value : given) values.push_back(reinterpret_cast<const T*>(value));
   for (const Tensor& result : results) sums.push_back(const_cast<T*>(result.flat<T>().data()));
   const auto add = [&sums, &values](int64_t begin, int64_t end) {
     using Array = Eigen::Array<T, Eigen::Dynamic, 1>;
@@ -146,29 +158,41 @@ class CollectiveOp : public AsyncOpKernel {
     OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
     OP_REQUIRES_OK(context, context->GetAttr("group_size", &group_size_));
     OP_REQUIRES_OK(context, context->GetAttr("shards", &shards_));
+    OP_REQUIRES_OK(context, context->GetAttr("instances", &instances_));
+    OP_REQUIRES_OK(context, context->GetAttr("instance", &instance_));
+    OP_REQUIRES_OK(context, context->GetAttr("among_instances", &among_instances_));
     OP_REQUIRES_OK(context, context->GetAttr(kChipAttr, &chip_));
     OP_REQUIRES(context,
                 chip_ >= 0 && chip_ < kMaxChips && replicas_ <= kMaxChips && shards_ <= kMaxChips / replicas_,
                 errors::InvalidArgument(name(), ": ", replicas_, " replicas of ", shards_, " IPUs; a device has at most ",
                                         kMaxChips));
-    OP_REQUIRES(context, replicas_ % group_size_ == 0 && replica_ < replicas_,
+    OP_REQUIRES(context,
+                replicas_ * instances_ % group_size_ == 0 && replica_ < replicas_ && instance_ < instances_,
+                errors::InvalidArgument(name(), ": groups of ", group_size_, " of ", replicas_, " replicas in each of ",
+                                        instances_, " instances"));
+    met_ = instances_ > 1 ? replicas_ : group_size_;
+    OP_REQUIRES(context, replicas_ % met_ == 0,
                 errors::InvalidArgument(name(), ": groups of ", group_size_, " of ", replicas_, " replicas"));
   }
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
     CancellationManager* manager = context->cancellation_manager();
-    const Meetings::Key key{run_group_, meeting_, replica_ / group_size_, context->frame_iter().iter_id};
-    const int64_t place = replica_ % group_size_;
+    const Meetings::Key key{run_group_, meeting_, replica_ / met_, context->frame_iter().iter_id};
+    const int64_t place = replica_ % met_;
     Meeting::Arrival arrival{context, std::move(done), manager->get_cancellation_token(), name(), {}};
-    const std::unique_ptr<Meeting> complete = Meetings::Get().Join(key, place, group_size_, std::move(arrival));
+    std::unique_ptr<Meeting> complete = Meetings::Get().Join(key, place, met_, std::move(arrival));
     // Where others are waited for, one of them may have ended the step by now, and this object may be gone.
-    if (complete != nullptr) Finish(*complete);
+    if (complete == nullptr) return;
+    if (instances_ == 1) return Finish(*complete);
+    // Whoever waits for other instances holds a thread of its own: the few that run ops may all be needed until they come.
+    std::shared_ptr<Meeting> meeting = std::move(complete);
+    Env::Default()->SchedClosure([this, meeting] { Finish(*meeting); });
   }
 
  private:
   // Runs on the thread of the replica that came last.
   void Finish(const Meeting& meeting) {
-    const Meeting::Arrival& last = meeting.arrivals[replica_ % group_size_];
+    const Meeting::Arrival& last = meeting.arrivals[replica_ % met_];
     std::vector<Tensor> results;
     Status status = Combine(last.context, meeting, &results);
     for (const Meeting::Arrival& arrival : meeting.arrivals) {
@@ -199,6 +223,7 @@ class CollectiveOp : public AsyncOpKernel {
                                      place, ". All replicas have to bring the same shape.");
     }
     // In the order of the replicas: every run gives the same bits.
+    if (instances_ > 1) return CombineInstances(meeting, results);
     OpKernelContext* const home = meeting.arrivals[0].context;
     Tensor shared;
     if (kind_ == "gather") {
@@ -213,6 +238,56 @@ class CollectiveOp : public AsyncOpKernel {
       return OkStatus();
     }
     return Sum(context, meeting, results);
+  }
+
+  // All instances get all values, and each makes the results of its own replicas: the same bits as one instance would.
+  Status CombineInstances(const Meeting& meeting, std::vector<Tensor>* results) {
+    const Tensor& first = meeting.arrivals[0].context->input(0);
+    if (!DataTypeCanUseMemcpy(first.dtype())) {
+      return errors::Unimplemented(name(), ": replicas of several instances cannot exchange ",
+                                   DataTypeString(first.dtype()));
+    }
+    const size_t bytes = first.TotalBytes();
+    ReplicaValues values;
+    values.name = among_instances_;
+    values.type = first.dtype();
+    values.shape.push_back(replicas_);
+    for (const int64_t size : first.shape().dim_sizes()) values.shape.push_back(size);
+    values.values.value.reserve(bytes * replicas_);
+    for (const Meeting::Arrival& arrival : meeting.arrivals) {
+      values.values.value.append(static_cast<const char*>(arrival.context->input(0).data()), bytes);
+    }
+    AllReplicaValues all;
+    TF_RETURN_IF_ERROR(CallPython<GatherInstancesCall>(values, &all));
+    if (all.values.value.size() != bytes * replicas_ * instances_) {
+      return errors::InvalidArgument(name(), ": the ", instances_, " instances do not all have ", replicas_, " replicas");
+    }
+    std::map<int64_t, Tensor> by_group;
+    for (int64_t place = 0; place < replicas_; ++place) {
+      const int64_t group = (instance_ * replicas_ + place) / group_size_;
+      if (by_group.count(group) == 0) {
+        OpKernelContext* const own = meeting.arrivals[place].context;
+        TF_RETURN_IF_ERROR(OfGroup(own, all.values.value.data() + group * group_size_ * bytes, &by_group[group]));
+      }
+      results->push_back(by_group[group]);
+    }
+    return OkStatus();
+  }
+
+  // What a group of replicas makes of its values, which stand one after another.
+  Status OfGroup(OpKernelContext* context, const char* values, Tensor* result) {
+    const Tensor& own = context->input(0);
+    TensorShape shape = own.shape();
+    if (kind_ == "gather") TF_RETURN_IF_ERROR(AddReplicas(group_size_, &shape));
+    TF_RETURN_IF_ERROR(context->allocate_temp(own.dtype(), shape, result));
+    if (result->TotalBytes() == 0) return OkStatus();
+    if (kind_ == "gather") {
+      std::memcpy(result->data(), values, result->TotalBytes());
+      return OkStatus();
+    }
+    std::vector<const char*> given;
+    for (int64_t place = 0; place < group_size_; ++place) given.push_back(values + place * own.TotalBytes());
+    return Add(context, given, {*result});
   }
 
   // Each in the place of what its replica has brought, where nobody else needs that: ops behind it then work in place,
@@ -240,16 +315,21 @@ class CollectiveOp : public AsyncOpKernel {
       }
       which.push_back(shared);
     }
-    TF_RETURN_IF_ERROR(Add(context, meeting, distinct));
+    std::vector<const char*> values;
+    for (const Meeting::Arrival& arrival : meeting.arrivals) {
+      values.push_back(static_cast<const char*>(arrival.context->input(0).data()));
+    }
+    TF_RETURN_IF_ERROR(Add(context, values, distinct));
     for (const size_t place : which) results->push_back(distinct[place]);
     return OkStatus();
   }
 
-  static Status Add(OpKernelContext* context, const Meeting& meeting, const std::vector<Tensor>& results) {
+  static Status Add(OpKernelContext* context, const std::vector<const char*>& values,
+                    const std::vector<Tensor>& results) {
     switch (results[0].dtype()) {
 #define TF_IPU_SUM(T)                      \
   case DataTypeToEnum<T>::value:           \
-    SumInto<T>(context, meeting, results); \
+    SumInto<T>(context, values, results);  \
     return OkStatus();
       TF_CALL_half(TF_IPU_SUM) TF_CALL_bfloat16(TF_IPU_SUM) TF_CALL_float(TF_IPU_SUM) TF_CALL_double(TF_IPU_SUM)
           TF_CALL_int32(TF_IPU_SUM) TF_CALL_int64(TF_IPU_SUM) TF_CALL_uint32(TF_IPU_SUM) TF_CALL_uint8(TF_IPU_SUM)
@@ -261,24 +341,26 @@ class CollectiveOp : public AsyncOpKernel {
     }
   }
 
-  // A ring: each replica passes on all parts but its own, once to reduce and once to spread the result.
+  // A ring: each replica passes on all parts but its own, once to reduce and once to spread the result. What leaves this
+  // instance goes to no IPU of its device.
   void CountExchange(OpKernelContext* context, int64_t bytes) {
     IpuDevice* device = AsIpuDevice(context->function_library()->device());
     if (device == nullptr || group_size_ < 2) return;
     const int64_t passed = kind_ == "sum" ? 2 * bytes * (group_size_ - 1) / group_size_
                                           : bytes * (group_size_ - 1) / group_size_;
-    const int64_t first = replica_ - replica_ % group_size_;
+    const int64_t first = replica_ - replica_ % met_;
     const int64_t shard = chip_ % shards_;
-    for (int64_t place = 0; place < group_size_; ++place) {
-      const int64_t next = (place + 1) % group_size_;
+    for (int64_t place = 0; place < (instances_ > 1 ? met_ - 1 : met_); ++place) {
+      const int64_t next = (place + 1) % met_;
       CountersOf(device->ordinal())
           .exchange[(first + place) * shards_ + shard][(first + next) * shards_ + shard]
           .Add(passed);
     }
   }
 
-  string kind_, run_group_;
-  int64_t meeting_ = 0, replica_ = 0, replicas_ = 1, group_size_ = 1, shards_ = 1, chip_ = 0;
+  string kind_, run_group_, among_instances_;
+  int64_t meeting_ = 0, replica_ = 0, replicas_ = 1, group_size_ = 1, shards_ = 1, chip_ = 0, met_ = 1;
+  int64_t instances_ = 1, instance_ = 0;
 };
 
 REGISTER_KERNEL_BUILDER(Name("IpuCrossReplicaSum").Device("CPU"), SingleReplicaSumOp);
