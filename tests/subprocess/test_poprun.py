@@ -1,9 +1,18 @@
 """`poprun` starts the instances of a job, and `popdist` tells each what it is."""
 
 import json
+import os
+import pathlib
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
+
+from tf_ipu_shim.machine import systems
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 INSTANCE = """
 import json
@@ -82,11 +91,98 @@ def test_an_instance_that_fails_ends_the_others(python):
     )
     ran = poprun(python, "--num-replicas=2", "--num-instances=2", "--tag-output=no", script)
     assert ran.returncode == 3 and ran.stdout == "failing\n"
+    assert ran.stderr == "poprun: instance 1 of 2 ended with status 3; the others were ended.\n"
+
+
+def test_an_instance_that_is_killed_is_named_and_so_are_its_hidden_errors(python):
+    script = python.script(
+        "import os, signal, sys, time\n"
+        "if os.environ['TF_IPU_SHIM_RANK'] == '0':\n    time.sleep(600)\n"
+        "print('what went wrong', file=sys.stderr, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ran = poprun(python, "--num-replicas=2", "--num-instances=2", "--only-output-from-instance=0", script)
+    assert ran.returncode == 128 + signal.SIGKILL and ran.stdout == ""
+    assert "instance 1 of 2 was ended by SIGKILL; the others were ended." in ran.stderr
+    assert ran.stderr.endswith("what went wrong\n")
+
+
+@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
+def test_signals_end_all_that_was_started(python, number, said):
+    script = python.script("import os, subprocess, sys, time\n"
+                           "print(os.getpid(), flush=True)\n"
+                           "subprocess.run([sys.executable, '-c', 'import os, time; print(os.getpid(), flush=True);"
+                           " time.sleep(600)'])\n")  # fmt: skip
+    command = [sys.executable, "-m", "tf_ipu_shim.cli", "poprun", "--num-replicas=2", "--num-instances=2",
+               "--tag-output=no", str(script)]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as job:
+        processes = [int(job.stdout.readline()) for _ in range(4)]
+        job.send_signal(number)
+        _, errors = job.communicate(timeout=60)
+    assert job.returncode == 128 + number and f"poprun: {said}; the instances are ended." in errors
+    deadline = time.monotonic() + 30
+    while any(map(lives, processes)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(lives, processes))
+
+
+def lives(process):
+    try:
+        return "\nState:\tZ" not in (pathlib.Path("/proc") / str(process) / "status").read_text()
+    except OSError:
+        return False
+
+
+def test_what_instances_are_told(python):
+    script = python.script("import json, os, sys\n"
+                           "names = ['ONE', 'TWO', 'TF_POPLAR_FLAGS']\n"
+                           "print(json.dumps([[os.environ.get(name) for name in names], sys.stdin.read()]))\n"
+                           )  # fmt: skip
+    hosts = python.script("# here\nlocalhost slots=2\n", "hosts")
+    words = ["--mpi-global-args=-x ONE=1 --tag-output", "--mpi-local-args", "-x PATH -x TWO='a b'",
+             "--print-topology", "--executable-cache-path", "kept", "--num-replicas=4", "--num-instances=2",
+             "--tag-output=no", "--hostfile", hosts, script]  # fmt: skip
+    environment = {"TF_POPLAR_FLAGS": "--show_progress_bar=false", "TF_IPU_SHIM_LOCK_DIR": str(python.directory)}
+    ran = python("-m", "tf_ipu_shim.cli", "poprun", *words, stdin="given", environment=environment)
+    assert ran.returncode == 0, ran.stderr
+    head, *rows = ran.stdout.splitlines()
+    assert head.split() == ["instance", "address", "replicas", "device", "IPUs"]
+    devices = systems.SYSTEMS["ipu16"].devices_with(2)
+    expected = [[span, str(one.id), f"{one.ipus[0]},", str(one.ipus[1])] for span, one in zip(("0-1", "2-3"), devices)]
+    assert [row.split()[2:] for row in rows[:2]] == expected
+    told = ["1", "a b", "--show_progress_bar=false --executable_cache_path=kept"]
+    assert sorted(map(json.loads, rows[2:])) == [[told, ""], [told, "given"]]
+    # `--tag-output` of MPI's is named, `-x` is done.
+    assert ran.stderr == "poprun: accepted without effect on one machine: --mpi-global-args\n"
+
+
+def test_a_job_beside_another_one_has_other_ipus(python):
+    script = python.script("import popdist\nfrom tf_ipu_shim.machine import attach, systems\n"
+                           "device = systems.current().devices[popdist.getDeviceId()]\n"
+                           "held = attach.attach(systems.current(), device)\n"
+                           "print(popdist.getDeviceId(), held is not None, flush=True)\ninput()\n")  # fmt: skip
+    command = [sys.executable, "-m", "tf_ipu_shim.cli", "poprun", "--tag-output=no", str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_IPU_SHIM_LOCK_DIR": str(python.directory)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+    with subprocess.Popen(command, **pipes) as first:
+        assert first.stdout.readline() == "0 True\n"
+        with subprocess.Popen(command, **pipes) as second:
+            assert second.communicate("\n", timeout=120)[0] == "1 True\n"
+        first.communicate("\n", timeout=60)
+    assert first.returncode == second.returncode == 0
+
+
+def test_an_instance_starts_no_job(python):
+    ran = poprun(python, sys.executable, "-m", "tf_ipu_shim.cli", "poprun", sys.executable, "-c", "0")
+    assert ran.returncode == 2 and "instances start no jobs" in ran.stderr
 
 
 def test_options_for_mpi_may_begin_with_dashes(python):
-    ran = poprun(python, "-vv", "--mpi-global-args", "--tag-output", "--mpi-local-args", "-x NAME", "--num-replicas", 1,
-                 "--tag-output=no", sys.executable, "-c", "print('here')")  # fmt: skip
+    ran = poprun(python, "-vv", "--mpi-global-args", "--tag-output", "--mpi-local-args", "--bind-to none",
+                 "--num-replicas", 1, "--tag-output=no", sys.executable, "-c", "print('here')")  # fmt: skip
     assert (ran.returncode, ran.stdout) == (0, "here\n")
     assert "without effect on one machine: --mpi-global-args, --mpi-local-args" in ran.stderr
 
@@ -100,6 +196,9 @@ def test_options_for_mpi_may_begin_with_dashes(python):
         (["--num-replicas=2", "--host=127.0.0.1,192.0.2.1", "a.py"], "--host 192.0.2.1: poprun starts"),
         (["--num-replicas=64", "--num-instances=2", "a.py"], "do not fit into system"),
         (["--num-replicas=2", "--only-output-from-instance=1", "a.py"], "must be from 0 to 0"),
+        (["--numa-aware=perhaps", "python", "a.py"], "--numa-aware must be yes or no, not 'perhaps'"),
+        (["-H", "localhost", "--hostfile", "hosts", "python"], "--host and --hostfile are both given"),
+        (["--hostfile", "no-such-file", "python"], "--hostfile no-such-file: there is no such file"),
     ],
 )
 def test_what_cannot_be_started_is_refused(words, expected, capsys):

@@ -3,65 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import collections
+import contextlib
+import ctypes
 import os
+import pathlib
 import shlex
-import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
 
-from tf_ipu_shim.machine import systems
+from tf_ipu_shim.cli import poprun_options as options
+from tf_ipu_shim.cli.poprun_options import add_arguments, prepared
 from tf_ipu_shim.runtime import meeting_place
 
-# What PopRun is told about servers, MPI and partitions: an instance here is a process of this machine.
-_WITHOUT_EFFECT = (
-    "executable-cache-path mpi-global-args mpi-local-args num-ilds numa-aware offline-mode print-topology "
-    "process-placement remove-partition reset-partition update-partition vipu-allocation vipu-cluster vipu-partition "
-    "vipu-server-host vipu-server-port vipu-server-timeout"
-).split()
-# Options whose value may itself begin with a dash, which argparse takes for an option of its own.
-_OPTIONS_OF_OTHERS = ("--mpi-global-args", "--mpi-local-args")
+__all__ = ["add_arguments", "prepared", "run"]
+
 _GRACE_SECONDS = 10
-
-
-def prepared(words: Sequence[str]) -> list[str]:
-    """The words of a command line, each option for MPI in one word with its value.
-
-    Args:
-        words: as they were given, `--mpi-global-args --tag-output` among them.
-
-    Returns:
-        The same for argparse.
-
-    Example:
-        >>> prepared(["--mpi-global-args", "--tag-output", "--num-replicas", "2", "a.py"])
-        ['--mpi-global-args=--tag-output', '--num-replicas', '2', 'a.py']
-    """
-    found: list[str] = []
-    for word in words:
-        if found and found[-1] in _OPTIONS_OF_OTHERS and word.startswith("-"):
-            found[-1] += f"={word}"
-        else:
-            found.append(word)
-    return found
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds PopRun's options, and everything after them for the instances."""
-    parser.add_argument("--num-replicas", type=int, required=True, metavar="R", help="replicas of all instances")
-    parser.add_argument("--num-instances", type=int, default=1, metavar="I", help="processes; R is a multiple of I")
-    parser.add_argument("--ipus-per-replica", type=int, default=1, metavar="N", help="IPUs of each replica")
-    parser.add_argument("--only-output-from-instance", type=int, metavar="K", help="print what instance K prints alone")
-    parser.add_argument("--tag-output", default="yes", metavar="yes|no", help="whether lines name their instance")
-    parser.add_argument("--host", "--hosts", metavar="HOST,...", help="addresses of this machine")
-    parser.add_argument("-v", "--vv", "-vv", dest="verbose", action="store_true", help="print what is started")
-    for name in _WITHOUT_EFFECT:
-        parser.add_argument(f"--{name}", nargs="?", const="yes", metavar="X", help=argparse.SUPPRESS)
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="a script, or any command")
+_LAST_LINES = 20
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments: as `add_arguments` describes.
 
     Returns:
-        0, or the status of the first instance that failed; the others are ended then.
+        0, or the status of the first instance that failed; the others are ended then. 130 for Ctrl-C.
 
     Example:
         >>> parser = argparse.ArgumentParser()
@@ -79,126 +45,198 @@ def run(arguments: argparse.Namespace) -> int:
         >>> run(parser.parse_args(["--num-replicas=2", "--num-instances=2", "--tag-output=no", "python", "-c", "0"]))
         0
     """
-    problem = _problem(arguments)
+    problem = options.problem_of(arguments)
     if problem:
         print(f"poprun: {problem}", file=sys.stderr)
         return 2
-    given = [name for name in _WITHOUT_EFFECT if getattr(arguments, name.replace("-", "_")) is not None]
+    given = options.without_effect(arguments)
     if given:
-        print(f"poprun: accepted without effect on one machine: --{', --'.join(given)}", file=sys.stderr)
-    command = _command(arguments.command)
+        print(f"poprun: accepted without effect on one machine: {', '.join(given)}", file=sys.stderr)
+    command = options.command_of(arguments)
     if arguments.verbose:
         print(f"poprun: {arguments.num_instances} x {shlex.join(command)}", file=sys.stderr)
-    job, count = uuid.uuid4().hex, arguments.num_instances
-    hosts = _hosts(arguments)
+    count, hosts = arguments.num_instances, options.hosts_of(arguments)
     addresses = meeting_place.free_addresses([hosts[index * len(hosts) // count] for index in range(count)])
-    started = [_start(arguments, command, job, addresses, index) for index in range(count)]
-    readers = [_show(arguments, process, index) for index, process in enumerate(started)]
-    try:
-        return _watch(started)
-    finally:
-        for reader in sum(readers, []):
-            reader.join(_GRACE_SECONDS)  # what an instance started may hold its output open
-
-
-def _problem(arguments: argparse.Namespace) -> str | None:
-    replicas, instances, ipus = arguments.num_replicas, arguments.num_instances, arguments.ipus_per_replica
-    if min(replicas, instances, ipus) < 1:
-        return "--num-replicas, --num-instances and --ipus-per-replica must be above 0."
-    if replicas % instances:
-        return f"--num-replicas {replicas} is no multiple of --num-instances {instances}; all have as many replicas."
-    if not arguments.command:
-        return "no command is given. Write it behind the options: poprun --num-replicas 2 python3 train.py"
-    program = _command(arguments.command)
-    if shutil.which(program[0]) is None:
-        return f"there is no command {program[0]!r}. Write a script or a program behind the options."
-    others = [host for host in _hosts(arguments) if not _is_here(host)]
-    if others:
-        return (
-            f"--host {','.join(others)}: poprun starts instances on this machine alone. Start the script on "
-            "several with mpirun or srun, or name all in TF_IPU_SHIM_ADDRESSES."
-        )
-    if arguments.only_output_from_instance not in (None, *range(instances)):
-        return f"--only-output-from-instance must be from 0 to {instances - 1}."
-    system = systems.current()
-    here = len(system.devices_with(replicas // instances * ipus))
-    if here < instances:
-        return (
-            f"{instances} instances of {replicas // instances} x {ipus} IPUs do not fit into system {system.name} of "
-            f"{system.num_ipus} IPUs. Choose a larger one with TF_IPU_SHIM_SYSTEM, or start fewer."
-        )
-    if program[0] == sys.executable and program[1].endswith(".py") and not os.path.isfile(program[1]):
-        return f"can't open file {program[1]!r}: there is no such file in {os.getcwd()}"
-    return None
-
-
-def _hosts(arguments: argparse.Namespace) -> list[str]:
-    return [host.strip() for host in (arguments.host or "127.0.0.1").split(",")]
-
-
-def _is_here(host: str) -> bool:
-    """Whether a socket of this machine can have the address."""
-    try:
-        meeting_place.free_addresses([host])
-    except OSError:
-        return False
-    return True
-
-
-def _command(words: Sequence[str]) -> list[str]:
-    words = list(words[1:] if words[0] == "--" else words)
-    return [sys.executable, *words] if words[0].endswith(".py") else words
-
-
-def _start(
-    arguments: argparse.Namespace, command: list[str], job: str, addresses: Sequence[str], index: int
-) -> subprocess.Popen[str]:
+    if options.is_yes(arguments.print_topology):
+        print(options.topology(arguments, addresses), flush=True)
     environment = {
-        **os.environ,
-        "TF_IPU_SHIM_JOB": job,
-        "TF_IPU_SHIM_RANK": str(index),
-        "TF_IPU_SHIM_SIZE": str(arguments.num_instances),
+        **options.environment_of(arguments, os.environ),
+        "TF_IPU_SHIM_JOB": uuid.uuid4().hex,
+        "TF_IPU_SHIM_SIZE": str(count),
         "TF_IPU_SHIM_ADDRESSES": ",".join(addresses),
-        "POPDIST_NUM_TOTAL_REPLICAS": str(arguments.num_replicas),
-        "POPDIST_NUM_IPUS_PER_REPLICA": str(arguments.ipus_per_replica),
     }
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
-    )
+    return _Job(arguments).run(command, environment)
 
 
-def _show(arguments: argparse.Namespace, process: subprocess.Popen[str], index: int) -> list[threading.Thread]:
-    is_shown = arguments.only_output_from_instance in (None, index)
-    is_tagged = arguments.tag_output.lower() not in ("no", "false", "0")
-    readers = []
-    for name, source, to in (("stdout", process.stdout, sys.stdout), ("stderr", process.stderr, sys.stderr)):
-        tag = f"[1,{index}]<{name}>:" if is_tagged else ""
-        readers.append(threading.Thread(target=_pass_on, args=(source, to if is_shown else None, tag), daemon=True))
-        readers[-1].start()
-    return readers
+class _Instance:
+    """One process, and what it prints.
 
+    Args:
+        index: its number.
+        process: the process.
+        is_shown: whether what it prints is printed.
+        is_tagged: whether each line says whose it is.
+    """
 
-def _pass_on(source: IO[str], to: IO[str] | None, tag: str) -> None:
-    with source:
-        for line in source:
-            if to is not None:
-                to.write(tag + line)
+    def __init__(self, index: int, process: subprocess.Popen[str], is_shown: bool, is_tagged: bool) -> None:
+        self.process = process
+        self._last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
+        self._is_shown = is_shown
+        self._readers = []
+        for name, source, to in (("stdout", process.stdout, sys.stdout), ("stderr", process.stderr, sys.stderr)):
+            tag = f"[1,{index}]<{name}>:" if is_tagged else ""
+            self._readers.append(threading.Thread(target=self._pass_on, args=(source, to, tag), daemon=True))
+            self._readers[-1].start()
+
+    def _pass_on(self, source: IO[str], to: IO[str], tag: str) -> None:
+        with source:
+            for line in source:
+                if not self._is_shown:
+                    if to is sys.stderr:
+                        self._last.append(line)
+                    continue
+                to.write(tag + line if line.endswith("\n") else f"{tag}{line}\n" if tag else line)
                 to.flush()
 
+    def close(self, seconds: float) -> None:
+        """Waits for what it has printed; what it started may hold its output open."""
+        for reader in self._readers:
+            reader.join(seconds)
 
-def _watch(processes: list[subprocess.Popen[str]]) -> int:
-    try:
+    @property
+    def hidden_errors(self) -> str:
+        """The last lines of its errors, where they were not printed."""
+        return "".join(self._last)
+
+
+class _Job:
+    """The instances of a job, from the first that is started to the last that ends."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._instances: list[_Instance] = []
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Starts all, and waits: the status of the job."""
+        before = {number: signal.signal(number, _end) for number in _ENDING} if _is_main_thread() else {}
+        try:
+            for index in range(self._arguments.num_instances):
+                self._start(command, environment, index)
+            return self._watch()
+        except KeyboardInterrupt:
+            print("poprun: Ctrl-C; the instances are ended.", file=sys.stderr)
+            return 128 + signal.SIGINT
+        except _Ended as ended:
+            print(f"poprun: {ended.name}; the instances are ended.", file=sys.stderr)
+            return 128 + ended.number
+        finally:
+            self._end()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _start(self, command: Sequence[str], environment: Mapping[str, str], index: int) -> None:
+        parent = os.getpid()
+        library = ctypes.CDLL(None)
+
+        def end_with_parent() -> None:
+            library.prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGTERM))
+            if os.getppid() != parent:  # it has ended in between
+                os._exit(1)
+
+        process = subprocess.Popen(
+            list(command),
+            env={**environment, "TF_IPU_SHIM_RANK": str(index)},
+            stdin=None if index == 0 else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            preexec_fn=end_with_parent,
+        )
+        is_shown = self._arguments.only_output_from_instance in (None, index)
+        self._instances.append(_Instance(index, process, is_shown, options.is_yes(self._arguments.tag_output)))
+
+    def _watch(self) -> int:
         while True:
-            statuses = [process.poll() for process in processes]
-            failed = next((status for status in statuses if status), 0)
-            if failed or None not in statuses:
-                return failed if failed >= 0 else 128 - failed
+            statuses = [instance.process.poll() for instance in self._instances]
+            failed = next((index for index, status in enumerate(statuses) if status), None)
+            if failed is not None:
+                return self._failed(failed, statuses)
+            if None not in statuses:
+                return 0
             time.sleep(0.05)
-    finally:
-        for process in processes:
+
+    def _failed(self, index: int, statuses: Sequence[int | None]) -> int:
+        status = statuses[index] or 0
+        self._end()  # and with that all has been printed
+        others = "; the others were ended" if None in statuses else ""
+        how = f"ended with status {status}" if status > 0 else f"was ended by {signal.Signals(-status).name}"
+        print(f"poprun: instance {index} of {len(statuses)} {how}{others}.", file=sys.stderr)
+        hidden = self._instances[index].hidden_errors
+        if hidden:
+            print(f"poprun: its last errors, which were not printed:\n{hidden}", file=sys.stderr, end="")
+        return status if status > 0 else 128 - status
+
+    def _end(self) -> None:
+        """Ends all that is left of the instances, and what they have started."""
+        left = [instance.process for instance in self._instances if instance.process.poll() is None]
+        started = [child for process in left for child in _descendants(process.pid)]
+        for process in left:
             process.terminate()
-        for process in processes:
+        _send(started, signal.SIGTERM)
+        deadline = time.monotonic() + _GRACE_SECONDS
+        for process in left:
             try:
-                process.wait(_GRACE_SECONDS)
+                process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
+        _send(started, signal.SIGKILL)
+        for instance in self._instances:
+            instance.close(max(1.0, deadline - time.monotonic()))
+
+
+class _Ended(BaseException):
+    """A signal that ends `poprun`."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number, self.name = number, signal.Signals(number).name
+
+
+def _end(number: int, _: Any) -> None:
+    raise _Ended(number)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _descendants(process: int) -> list[tuple[int, str]]:
+    """The processes that one has started, and those that these have: a shell ends without the program that it runs.
+
+    Each with the time when it began, as another may have its number later.
+    """
+    found: list[tuple[int, str]] = []
+    for directory in pathlib.Path(f"/proc/{process}/task").glob("*"):
+        try:
+            children = [int(word) for word in (directory / "children").read_text().split()]
+        except OSError:  # it has ended
+            continue
+        for child in children:
+            found += [(child, _began(child)), *_descendants(child)]
+    return found
+
+
+def _began(process: int) -> str:
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _send(processes: Sequence[tuple[int, str]], number: signal.Signals) -> None:
+    for process, began in processes:
+        if began and _began(process) == began:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)

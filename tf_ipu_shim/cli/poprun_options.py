@@ -1,0 +1,232 @@
+"""The options of `poprun`: what they are, which contradict each other, and what they tell the instances."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+import tf_ipu_shim
+from tf_ipu_shim import sdk
+from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.runtime import instances, meeting_place
+
+# What PopRun is told about servers and partitions: an instance here is a process of this machine.
+_WITHOUT_EFFECT = (
+    "num-ilds process-placement vipu-allocation vipu-cluster vipu-partition vipu-partition-attempts vipu-server-host "
+    "vipu-server-port vipu-server-timeout"
+).split()
+_SWITCHES_WITHOUT_EFFECT = "numa-aware offline-mode remove-partition reset-partition update-partition".split()
+_FOR_MPI = ("mpi-global-args", "mpi-local-args")
+_YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
+# Options whose value may itself begin with a dash, which argparse takes for an option of its own.
+_OPTIONS_OF_OTHERS = tuple(f"--{name}" for name in _FOR_MPI)
+_CACHE_FLAG = "--executable_cache_path"
+
+
+def prepared(words: Sequence[str]) -> list[str]:
+    """The words of a command line, each option for MPI in one word with its value.
+
+    Args:
+        words: as they were given, `--mpi-global-args --tag-output` among them.
+
+    Returns:
+        The same for argparse.
+
+    Example:
+        >>> prepared(["--mpi-global-args", "--tag-output", "--num-replicas", "2", "a.py"])
+        ['--mpi-global-args=--tag-output', '--num-replicas', '2', 'a.py']
+    """
+    found: list[str] = []
+    for word in words:
+        if found and found[-1] in _OPTIONS_OF_OTHERS and word.startswith("-"):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds PopRun's options, and everything after them for the instances."""
+    version = f"poprun of tf_ipu_shim {tf_ipu_shim.__version__}, SDK {sdk.current()}"
+    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument("--num-replicas", type=int, default=1, metavar="R", help="replicas of all instances")
+    parser.add_argument("--num-instances", type=int, default=1, metavar="I", help="processes; R is a multiple of I")
+    parser.add_argument("--ipus-per-replica", type=int, default=1, metavar="N", help="IPUs of each replica")
+    parser.add_argument("--only-output-from-instance", type=int, metavar="K", help="print what instance K prints alone")
+    parser.add_argument("--tag-output", default="yes", metavar="yes|no", help="whether lines name their instance")
+    parser.add_argument("-H", "--host", "--hosts", metavar="HOST,...", help="addresses of this machine")
+    parser.add_argument("--hostfile", metavar="FILE", help="a file of addresses of this machine, one a line")
+    parser.add_argument("--executable-cache-path", metavar="DIRECTORY", help="where instances keep compiled programs")
+    parser.add_argument("--mpi-global-args", metavar="'-x NAME=VALUE'", help="variables of the instances' environment")
+    parser.add_argument("--mpi-local-args", metavar="'-x NAME=VALUE'", help="the same")
+    parser.add_argument("--print-topology", nargs="?", const="yes", metavar="yes|no", help="print what has which IPUs")
+    parser.add_argument(
+        "-v", "--verbose", "--vv", "-vv", dest="verbose", action="store_true", help="print what is started"
+    )
+    for name in (*_WITHOUT_EFFECT, *_SWITCHES_WITHOUT_EFFECT):
+        parser.add_argument(f"--{name}", nargs="?", const="yes", metavar="X", help=argparse.SUPPRESS)
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="a script, or any command")
+
+
+def problem_of(arguments: argparse.Namespace) -> str | None:
+    """Why instances cannot be started; None where they can.
+
+    Args:
+        arguments: as `add_arguments` describes.
+    """
+    if instances.from_launcher():
+        return (
+            "this process is an instance of a job that poprun started, and instances start no jobs. Start one after "
+            "the other."
+        )
+    return next((problem for problem in _problems(arguments)), None)
+
+
+def _problems(arguments: argparse.Namespace) -> Iterator[str]:
+    replicas, count, ipus = arguments.num_replicas, arguments.num_instances, arguments.ipus_per_replica
+    if min(replicas, count, ipus) < 1:
+        yield "--num-replicas, --num-instances and --ipus-per-replica must be above 0."
+    elif replicas % count:
+        yield f"--num-replicas {replicas} is no multiple of --num-instances {count}; all have as many replicas."
+    for name in ("tag-output", "print-topology", *_SWITCHES_WITHOUT_EFFECT):
+        value = _given(arguments, name)
+        if value is not None and value.lower() not in _YES + _NO:
+            yield f"--{name} must be yes or no, not {value!r}."
+    if not arguments.command:
+        yield "no command is given. Write it behind the options: poprun --num-replicas 2 python3 train.py"
+    program = command_of(arguments)
+    if shutil.which(program[0]) is None:
+        yield f"there is no command {program[0]!r}. Write a script or a program behind the options."
+    yield from _problems_of_hosts(arguments)
+    if arguments.only_output_from_instance not in (None, *range(count)):
+        yield f"--only-output-from-instance must be from 0 to {count - 1}."
+    system = systems.current()
+    if len(system.devices_with(replicas // count * ipus)) < count:
+        yield (
+            f"{count} instances of {replicas // count} x {ipus} IPUs do not fit into system {system.name} of "
+            f"{system.num_ipus} IPUs. Choose a larger one with TF_IPU_SHIM_SYSTEM, or start fewer."
+        )
+    if program[0] == sys.executable and program[1].endswith(".py") and not os.path.isfile(program[1]):
+        yield f"can't open file {program[1]!r}: there is no such file in {os.getcwd()}"
+
+
+def _problems_of_hosts(arguments: argparse.Namespace) -> Iterator[str]:
+    if arguments.host and arguments.hostfile:
+        yield "--host and --hostfile are both given. Leave one out."
+    if arguments.hostfile and not os.path.isfile(arguments.hostfile):
+        yield f"--hostfile {arguments.hostfile}: there is no such file."
+    others = [host for host in hosts_of(arguments) if not _is_here(host)]
+    if others:
+        yield (
+            f"--host {','.join(others)}: poprun starts instances on this machine alone. Start the script on "
+            "several with mpirun or srun, or name all in TF_IPU_SHIM_ADDRESSES."
+        )
+
+
+def is_yes(text: str | None) -> bool:
+    """Whether a switch is on.
+
+    Example:
+        >>> is_yes("on"), is_yes("no"), is_yes(None)
+        (True, False, False)
+    """
+    return text is not None and text.lower() in _YES
+
+
+def without_effect(arguments: argparse.Namespace) -> list[str]:
+    """The options that were given and change nothing here, with what of MPI's is not looked at."""
+    names = [f"--{name}" for name in (*_WITHOUT_EFFECT, *_SWITCHES_WITHOUT_EFFECT) if _given(arguments, name)]
+    return [*names, *(f"--{name}" for name in _FOR_MPI if _exports(_given(arguments, name) or "")[1])]
+
+
+def _given(arguments: argparse.Namespace, name: str) -> str | None:
+    value: str | None = getattr(arguments, name.replace("-", "_"))
+    return value
+
+
+def hosts_of(arguments: argparse.Namespace) -> list[str]:
+    """The addresses that instances are given."""
+    if arguments.hostfile and not arguments.host:
+        with open(arguments.hostfile) as file:
+            lines = [line.partition("#")[0].split() for line in file]
+        return [words[0] for words in lines if words] or ["127.0.0.1"]
+    return [host.strip() for host in (arguments.host or "127.0.0.1").split(",")]
+
+
+def _is_here(host: str) -> bool:
+    """Whether a socket of this machine can have the address."""
+    try:
+        meeting_place.free_addresses([host])
+    except OSError:
+        return False
+    return True
+
+
+def command_of(arguments: argparse.Namespace) -> list[str]:
+    """The words of the program that each instance runs."""
+    words: list[str] = list(arguments.command[1:] if arguments.command[0] == "--" else arguments.command)
+    return [sys.executable, *words] if words[0].endswith(".py") else words
+
+
+def environment_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment that all instances have.
+
+    Args:
+        arguments: as `add_arguments` describes.
+        environment: of `poprun` itself.
+    """
+    made = dict(environment)
+    for name in _FOR_MPI:
+        made.update(_exports(_given(arguments, name) or "")[0])
+    if arguments.executable_cache_path:
+        flags = made.get("TF_POPLAR_FLAGS", "")
+        made["TF_POPLAR_FLAGS"] = f"{flags} {_CACHE_FLAG}={arguments.executable_cache_path}".strip()
+    made[instances.TOTAL_REPLICAS] = str(arguments.num_replicas)
+    made[instances.IPUS_PER_REPLICA] = str(arguments.ipus_per_replica)
+    made[instances.FIRST_DEVICE] = str(first_device(arguments))
+    return made
+
+
+def _exports(text: str) -> tuple[dict[str, str], list[str]]:
+    """What `mpirun -x NAME=VALUE` would set, and its other words. `-x NAME` alone hands on what all instances have."""
+    values, others = {}, []
+    words = iter(shlex.split(text))
+    for word in words:
+        if word in ("-x", "--x"):
+            name, given, value = next(words, "").partition("=")
+            if given:
+                values[name] = value
+        else:
+            others.append(word)
+    return values, others
+
+
+def first_device(arguments: argparse.Namespace) -> int:
+    """Which of the devices of an instance's size the first instance has: the first of as many as nobody uses."""
+    system = systems.current()
+    devices = system.devices_with(arguments.num_replicas // arguments.num_instances * arguments.ipus_per_replica)
+    busy = set(attach.in_use(system))
+    for first in range(len(devices) - arguments.num_instances + 1):
+        if busy.isdisjoint(ipu for device in devices[first : first + arguments.num_instances] for ipu in device.ipus):
+            return first
+    return 0  # and who holds them is said when they are asked for
+
+
+def topology(arguments: argparse.Namespace, addresses: Sequence[str]) -> str:
+    """What each instance has, as a table.
+
+    Args:
+        arguments: as `add_arguments` describes.
+        addresses: of the instances.
+    """
+    local = arguments.num_replicas // arguments.num_instances
+    devices = systems.current().devices_with(local * arguments.ipus_per_replica)[first_device(arguments) :]
+    lines = [f"{'instance':<9}{'address':<22}{'replicas':<10}{'device':<7}IPUs"]
+    for index, (address, device) in enumerate(zip(addresses, devices)):
+        replicas = f"{index * local}-{(index + 1) * local - 1}" if local > 1 else str(index)
+        lines.append(f"{index:<9}{address:<22}{replicas:<10}{device.id:<7}{', '.join(map(str, device.ipus))}")
+    return "\n".join(lines)
