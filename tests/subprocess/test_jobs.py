@@ -124,7 +124,7 @@ found["horovod"] = on_tf1(ipu_horovod_strategy.IPUHorovodStrategy())
 x = tf.Variable(1.0 + rank)
 with tf.GradientTape(persistent=True) as tape:
     summed = distributed.allreduce(x * x, op=distributed.Sum)
-    gathered = tf.reduce_sum(distributed.allgather(tf.stack([x, 2 * x])) * [1.0, 2.0, 3.0, 4.0])
+    gathered = tf.reduce_sum(distributed.allgather(tf.stack([x, 2 * x]), name="joined") * [1.0, 2.0, 3.0, 4.0])
     sent = distributed.broadcast(3 * x, 0)
 stacked = host_collective_ops.allgather(tf.constant([rank, 7]))
 graphs = tf.function(lambda x: host_collective_ops.allgather(x, "in_a_graph"))(tf.constant(2.0 * rank))

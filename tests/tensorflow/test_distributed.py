@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import distributed
+from tf_ipu_shim.ipu import distributed, horovod
 from tf_ipu_shim.ipu.config import IPUConfig
 from tf_ipu_shim.ipu.distributed import host_collective_ops, ipu_horovod_strategy, popdist_strategy
 from tf_ipu_shim.ipu.ipu_multi_worker_strategy import IPUMultiWorkerStrategyV1
@@ -97,6 +97,10 @@ def test_collectives_of_one_process():
         distributed.allreduce(x, distributed.Sum),
         distributed.allreduce(value=x, reduce_op=tf.distribute.ReduceOp.MEAN, tensor_name="x"),
         distributed.allgather(x, name="gathered"),
+        distributed.allgather(x)[0],
+        distributed.allgather(value=x)[0],
+        distributed.allgather(tensor_name="x", tensor=x)[0],
+        horovod.allgather(x),
         distributed.broadcast(x, 0),
         host_collective_ops.allreduce(x, tf.distribute.ReduceOp.SUM, "y"),
         host_collective_ops.allgather(x)[0],
@@ -121,9 +125,11 @@ def test_collectives_of_one_process():
 def test_replicas_have_a_whole_number_of_ipus(ipus, error):
     import popdist.tensorflow
 
-    for call in (popdist.getDeviceId, lambda given: popdist.tensorflow.set_ipu_config(IPUConfig(), given)):
+    calls = [lambda given: popdist.tensorflow.set_ipu_config(IPUConfig(), given), popdist.checkNumIpusPerReplica]
+    for call in [*calls, popdist.getDeviceId] if ipus else calls:
         with pytest.raises(error, match=f"ipus_per_replica must be .*{ipus}"):
             call(ipus)
+    assert popdist.getDeviceId() == popdist.getDeviceId(ipusPerReplica=0)  # what it is told where nothing is said
     with pytest.raises(TypeError, match="config must be an ipu.config.IPUConfig, not int"):
         popdist.tensorflow.set_ipu_config(3)
 
@@ -178,7 +184,8 @@ def test_horovod_is_the_older_name(module):
     new = importlib.import_module(f"tensorflow.python.ipu.distributed{module}")
     for name in old.__all__:
         if "MultiReplica" not in name:
-            assert getattr(old, name) == getattr(new, name)
+            # Horovod concatenates; for TensorFlow 2 `distributed` stacks.
+            assert getattr(old, name) == getattr(new, f"horovod_{name}" if name == "allgather" else name)
 
 
 def test_multi_replica_is_the_older_name_of_popdist():

@@ -52,6 +52,15 @@ def test_training_in_eager_mode():
     assert float(w) == 2.0
 
 
+def test_gradients_as_halves():
+    w = tf.Variable([3.0, 4.0])
+    with hvd.DistributedGradientTape(tf.GradientTape(), compression=hvd.Compression.fp16) as tape:
+        loss = tf.reduce_sum(w * w * 0.1)
+    gradient = tape.gradient(loss, w)
+    assert gradient.dtype == tf.float32
+    np.testing.assert_array_equal(gradient, np.float16(np.float32([0.6, 0.8])).astype("f"))
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -66,6 +75,13 @@ def test_what_is_refused(options, error, message):
         hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.1), **options)
     with pytest.raises(error, match=message):
         hvd.DistributedGradientTape(tf.GradientTape(), **options)
+
+
+def test_what_allreduce_refuses():
+    with pytest.raises(ValueError, match="supersedes average"):
+        hvd.allreduce(tf.constant(1.0), average=True, op=hvd.Sum)
+    with pytest.raises(errors.UnsupportedError, match="device_dense='/gpu:0'"):
+        hvd.allreduce(tf.constant(1.0), device_dense="/gpu:0")
 
 
 def test_other_optimizers_and_modes_are_refused():

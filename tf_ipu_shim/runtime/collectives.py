@@ -6,25 +6,29 @@ run. What a process gives says which operation it is in, so that processes that 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 
+from tf_ipu_shim import errors
 from tf_ipu_shim.runtime import job
 from tf_ipu_shim.runtime.peers import CollectiveError, Peers
 
-__all__ = ["CollectiveError", "combine", "disagreement", "finish", "run", "start"]
+__all__ = ["CollectiveError", "among", "combine", "disagreement", "finish", "run", "start"]
 
 _NUMBER_BYTES = 8
 # What a process gives first: the length of its message, and its beginning. Most messages end there.
 _BEGINNING = 512
 _peers: Peers | None = None
+# Between which ranks operations are; None: all.
+_members: list[int] | None = None
 _lock = threading.Lock()
 _turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 _Results = Future[list[np.ndarray]]
@@ -32,6 +36,37 @@ _Results = Future[list[np.ndarray]]
 _started: defaultdict[str, dict[int, _Results]] = defaultdict(dict)
 _numbers = itertools.count()
 _MOST_UNFINISHED = 64
+
+
+@contextlib.contextmanager
+def among(ranks: Collection[int]) -> Iterator[None]:
+    """Has operations of this process be those of some ranks, its own among them.
+
+    Args:
+        ranks: all of the job, or one; between others operations are refused.
+
+    Example:
+        >>> with among({0}):
+        ...     (total,) = run("sum", "mine", [np.ones(3)])
+    """
+    global _members
+    before, _members = _members, None if len(ranks) == job.current().size else sorted(ranks)
+    try:
+        yield
+    finally:
+        _members = before
+
+
+def _alone(members: Sequence[int], name: str, kind: str, root: int, here: job.Job) -> bool:
+    """Whether an operation is of this process alone."""
+    if len(members) > 1:
+        raise errors.UnsupportedError(
+            f"Collective operation {_title(kind, name)} in popdist.execute_on_instances({set(members)}, ...): "
+            f"operations between some of the {here.size} instances are not emulated. Do it in all instances, or in one."
+        )
+    if kind == "broadcast" and root != here.rank:
+        raise ValueError(f"Rank {root} broadcasts {name!r}, and only instance {here.rank} takes part.")
+    return True
 
 
 def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> list[np.ndarray]:
@@ -57,8 +92,9 @@ def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> li
     arrays = [np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array) for array in arrays]
     here = job.current()
     call = {"kind": kind, "root": root}
-    if here.size == 1:
-        return combine(call, [arrays])
+    members = _members
+    if here.size == 1 or (members is not None and _alone(members, name, kind, root, here)):
+        return combine({**call, "root": 0}, [arrays])
     gives = kind != "broadcast" or here.rank == root
     message = _pack({**call, "name": name, "gives": gives}, arrays)
     with _lock:

@@ -6,19 +6,28 @@ Without `poprun` there is one instance with one replica. `python -m tf_ipu_shim.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from typing import Any
+
 import numpy as np
 
 from tf_ipu_shim.runtime import collectives, instances
 
 __all__ = [
+    "checkNumIpusPerReplica",
+    "execute_on_instances",
+    "finalizeBackend",
     "getDeviceId",
     "getInstanceIndex",
+    "getLocalInstanceIndex",
     "getNumInstances",
     "getNumIpusPerReplica",
     "getNumLocalReplicas",
     "getNumTotalReplicas",
     "getReplicaIndexOffset",
     "init",
+    "initializeBackend",
+    "isBackendInitialized",
     "isPopdistEnvSet",
     "synchronize",
 ]
@@ -123,25 +132,121 @@ def getNumIpusPerReplica() -> int:  # noqa: N802
     return instances.current().ipus_per_replica
 
 
-def getDeviceId(ipus_per_replica: int | None = None) -> int:  # noqa: N802
+def getLocalInstanceIndex() -> int:  # noqa: N802
+    """The number of this process among those of its machine, from 0.
+
+    Source: `popdist.getLocalInstanceIndex`.
+
+    Example:
+        >>> getLocalInstanceIndex()
+        0
+    """
+    return instances.current().local_index
+
+
+def checkNumIpusPerReplica(ipusPerReplica: int) -> bool:  # noqa: N802, N803
+    """Whether each replica has as many IPUs as a script needs.
+
+    Args:
+        ipusPerReplica: what it needs.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is below 1.
+
+    Source: `popdist.checkNumIpusPerReplica`.
+
+    Example:
+        >>> checkNumIpusPerReplica(1), checkNumIpusPerReplica(2)
+        (True, False)
+    """
+    here = instances.current()
+    return instances.checked_ipus_per_replica(ipusPerReplica, here) == here.ipus_per_replica
+
+
+def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
     """The Poplar device for this instance's replicas, which no other instance has an IPU of.
 
     Args:
-        ipus_per_replica: what each replica needs; what `poprun` was told when left out.
+        ipusPerReplica: what each replica needs; what `poprun` was told when it is 0.
 
     Raises:
-        TypeError: `ipus_per_replica` is no integer.
-        ValueError: it is below 1, or the simulated system has not enough IPUs for all instances.
+        TypeError: `ipusPerReplica` is no integer.
+        ValueError: it is below 0, or the simulated system has not enough IPUs for all instances.
 
     Source: `popdist.getDeviceId`.
 
     Example:
-        >>> getDeviceId(ipus_per_replica=1)
+        >>> getDeviceId(ipusPerReplica=1)
         0
     """
     here = instances.current()
-    ipus = instances.checked_ipus_per_replica(ipus_per_replica, here)
-    return instances.device_id(here, here.local_replicas * ipus)
+    given = None if isinstance(ipusPerReplica, int) and ipusPerReplica == 0 else ipusPerReplica
+    return instances.device_id(here, here.local_replicas * instances.checked_ipus_per_replica(given, here))
+
+
+def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls a function in some of the instances; what waits for others in it waits for these alone.
+
+    Args:
+        instances: their numbers. Between several that are not all, the function may exchange nothing.
+        func: the function.
+        *args: its arguments.
+        **kwargs: its keyword arguments.
+
+    Returns:
+        What it returns; None in the other instances.
+
+    Raises:
+        ValueError: there is no such instance.
+
+    Source: `popdist.execute_on_instances`.
+
+    Example:
+        >>> execute_on_instances({0}, len, [1, 2])
+        2
+    """
+    chosen, count = {int(one) for one in instances}, getNumInstances()
+    if not chosen <= set(range(count)):
+        raise ValueError(f"execute_on_instances: instances are from 0 to {count - 1}, not {sorted(chosen)}.")
+    if getInstanceIndex() not in chosen:
+        return None
+    with collectives.among(chosen):
+        return func(*args, **kwargs)
+
+
+def initializeBackend() -> None:  # noqa: N802
+    """As `init`: what instances say to each other needs no library of its own.
+
+    Source: `popdist.initializeBackend`.
+
+    Example:
+        >>> initializeBackend()
+    """
+    init()
+
+
+def isBackendInitialized() -> bool:  # noqa: N802
+    """Whether instances can meet: always, as they do so when they first exchange something.
+
+    Source: `popdist.isBackendInitialized`.
+
+    Example:
+        >>> isBackendInitialized()
+        True
+    """
+    return True
+
+
+def finalizeBackend() -> None:  # noqa: N802
+    """Waits until all instances have come here; what they say to each other ends with the process.
+
+    Source: `popdist.finalizeBackend`.
+
+    Example:
+        >>> finalizeBackend()
+    """
+    synchronize()
 
 
 def synchronize() -> None:

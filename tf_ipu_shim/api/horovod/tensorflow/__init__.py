@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow.compat.v1 as v1
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim import errors
-from tf_ipu_shim.api.ipu import distributed
+from tf_ipu_shim.api.horovod.tensorflow.reductions import (
+    Compression,
+    Reduction,
+    allgather_object,
+    allreduce,
+    broadcast_object,
+    grouped_allreduce,
+)
 from tf_ipu_shim.api.ipu.distributed import (
     Adasum,
     Average,
     Sum,
-    allgather,
-    allreduce,
     broadcast,
     ddl_built,
     gloo_built,
@@ -32,7 +36,8 @@ from tf_ipu_shim.api.ipu.distributed import (
     shutdown,
     size,
 )
-from tf_ipu_shim.building.strategies import host_collectives
+from tf_ipu_shim.api.ipu.distributed import horovod_allgather as allgather
+from tf_ipu_shim.api.lazy_modules import lazy
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 __all__ = [
@@ -44,13 +49,16 @@ __all__ = [
     "DistributedOptimizer",
     "Sum",
     "allgather",
+    "allgather_object",
     "allreduce",
     "broadcast",
     "broadcast_global_variables",
+    "broadcast_object",
     "broadcast_variables",
     "ddl_built",
     "gloo_built",
     "gloo_enabled",
+    "grouped_allreduce",
     "init",
     "is_homogeneous",
     "is_initialized",
@@ -65,16 +73,7 @@ __all__ = [
     "size",
 ]
 
-# Arguments of Horovod's that change what is sent where, and the values of each with which they change nothing.
-_DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "compression": (None,),
-    "device_dense": ("", "/cpu:0"),
-    "device_sparse": ("", "/cpu:0"),
-    "backward_passes_per_step": (1,),
-    "gradient_predivide_factor": (1.0,),
-    "num_groups": (0,),
-    "groups": (None,),
-}
+__getattr__, __dir__ = lazy(__name__, ["keras"])
 
 
 def is_initialized() -> bool:
@@ -153,42 +152,10 @@ class BroadcastGlobalVariablesHook(v1.train.SessionRunHook):  # type: ignore[mis
         session.run(self._broadcast)
 
 
-class Compression:
-    """What gradients are compressed with on their way: nothing.
-
-    Source: `horovod.tensorflow.Compression`.
-    """
-
-    none = None
-
-
-class _Reduction:
-    """How the gradients of all processes become one."""
-
-    def __init__(self, op: Any, options: dict[str, Any]) -> None:
-        asked = {name: value for name, value in options.items() if value not in _DEFAULTS.get(name, ())}
-        unknown = sorted(set(options) - set(_DEFAULTS))
-        if unknown:
-            raise TypeError(f"Horovod's distributed gradients have no argument {', '.join(unknown)}.")
-        if asked:
-            given = ", ".join(f"{name}={value!r}" for name, value in asked.items())
-            raise errors.UnsupportedError(
-                f"horovod.tensorflow with {given} is not emulated: gradients are reduced on the host, as they are, in "
-                "each step. Leave it out; ipu.optimizers.GradientAccumulationOptimizerV2 accumulates gradients."
-            )
-        self._mean = distributed._is_mean(op)
-
-    def __call__(self, gradients: Sequence[Any]) -> list[Any]:
-        # A gradient is None in all processes or in none: they train the same model.
-        dense = [tf.convert_to_tensor(one) for one in gradients if one is not None]
-        reduced = iter(host_collectives.all_reduce(dense, self._mean) if dense else [])
-        return [None if one is None else next(reduced) for one in gradients]
-
-
 class _Optimizer(v1.train.Optimizer):  # type: ignore[misc]
     """A TensorFlow 1 optimizer that is given the gradients of all processes as one."""
 
-    def __init__(self, optimizer: Any, name: str | None, use_locking: bool, reduction: _Reduction) -> None:
+    def __init__(self, optimizer: Any, name: str | None, use_locking: bool, reduction: Reduction) -> None:
         super().__init__(use_locking, name or f"Distributed{type(optimizer).__name__}")
         self._optimizer = optimizer
         self._reduction = reduction
@@ -216,6 +183,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
     name: str | None = None,
     use_locking: bool = False,
     *,
+    compression: Any = None,
     sparse_as_dense: bool = True,
     op: Any = None,
     **options: Any,
@@ -226,9 +194,10 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
         optimizer: of TensorFlow 1, or of Keras.
         name: of the optimizer.
         use_locking: whether TensorFlow 1 locks variables while it updates them.
+        compression: `Compression.none` (when left out) or `Compression.fp16`.
         sparse_as_dense: gradients of embeddings are always made dense; recorded.
         op: `Average` (when left out) or `Sum`.
-        **options: others of Horovod's, such as `compression`: refused, but for the values they have by default.
+        **options: others of Horovod's, such as `num_groups`: refused, but for the values they have by default.
 
     Returns:
         An optimizer of the same kind.
@@ -247,7 +216,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
         'DistributedGradientDescentOptimizer'
     """
     note_arguments("horovod.DistributedOptimizer", sparse_as_dense=sparse_as_dense)
-    reduction = _Reduction(op, options)
+    reduction = Reduction(op, compression, options)
     if isinstance(optimizer, v1.train.Optimizer):
         return _Optimizer(optimizer, name, use_locking, reduction)
     if not hasattr(optimizer, "apply_gradients") or not hasattr(optimizer, "get_config"):
@@ -272,6 +241,7 @@ class DistributedGradientTape:
 
     Args:
         gradtape: a `tf.GradientTape`.
+        compression: as of `DistributedOptimizer`.
         sparse_as_dense: gradients of embeddings are always made dense; recorded.
         op: `Average` (when left out) or `Sum`.
         **options: as of `DistributedOptimizer`.
@@ -291,10 +261,12 @@ class DistributedGradientTape:
         6.0
     """
 
-    def __init__(self, gradtape: Any, *, sparse_as_dense: bool = True, op: Any = None, **options: Any) -> None:
+    def __init__(
+        self, gradtape: Any, *, compression: Any = None, sparse_as_dense: bool = True, op: Any = None, **options: Any
+    ) -> None:
         note_arguments("horovod.DistributedOptimizer", sparse_as_dense=sparse_as_dense)
         self._tape = gradtape
-        self._reduction = _Reduction(op, options)
+        self._reduction = Reduction(op, compression, options)
 
     def __enter__(self) -> DistributedGradientTape:
         self._tape.__enter__()

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow.python import tf2
+
+from tf_ipu_shim import sdk
 from tf_ipu_shim.api.ipu.distributed.basics import HorovodBasics
 from tf_ipu_shim.api.lazy_modules import lazy
 from tf_ipu_shim.building.strategies import host_collectives
@@ -70,11 +73,13 @@ def allreduce(
 
 
 def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None, tensor_name: str | None = None) -> Any:
-    """Concatenates the tensors of all processes along their first axis.
+    """The tensors of all processes: for TensorFlow 2 along a new first axis, for TensorFlow 1 along the one they have.
+
+    Which of the two follows from the arguments' names, else from whether the script has TensorFlow 2's behaviour.
 
     Args:
-        tensor: of the same shape in every process but for the first axis.
-        name: the same in every process; its tensor's name when left out.
+        tensor: for TensorFlow 1 of any size along the first axis, else of the same shape in every process.
+        name: the same in every process; its tensor's name when left out. As it is called for TensorFlow 1.
         value: `tensor`, as it is called for TensorFlow 2.
         tensor_name: `name`, as it is called for TensorFlow 2.
 
@@ -84,11 +89,38 @@ def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None,
     Source: `tensorflow.python.ipu.distributed.allgather`.
 
     Example:
-        >>> allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
+        >>> allgather(value=tf.constant([1.0])).numpy().tolist()  # in a job of one process
+        [[1.0]]
+        >>> allgather(tensor=tf.constant([1.0]), name="mine").numpy().tolist()
         [1.0]
     """
+    if value is not None or tensor_name is not None:
+        stacks = True
+    else:
+        stacks = name is None and tf2.enabled() and sdk.current() >= (3, 0)
+    if not stacks:
+        return horovod_allgather(tensor, name)
     given = tensor if value is None else value
-    return host_collectives.all_gather(given, name or tensor_name or host_collectives.name_of(given, "allgather"))
+    return host_collectives.all_stacked(given, tensor_name or host_collectives.name_of(given, "allgather"))
+
+
+def horovod_allgather(tensor: Any, name: str | None = None) -> Any:
+    """Concatenates the tensors of all processes along their first axis: `allgather` of Horovod.
+
+    Args:
+        tensor: of any size along the first axis, else of the same shape in every process.
+        name: the same in every process; its tensor's name when left out.
+
+    Returns:
+        The tensors in the order of ranks.
+
+    Source: `tensorflow.python.ipu.horovod.allgather`.
+
+    Example:
+        >>> horovod_allgather(tf.constant([1.0])).numpy().tolist()  # in a job of one process
+        [1.0]
+    """
+    return host_collectives.all_gather(tensor, name or host_collectives.name_of(tensor, "allgather"))
 
 
 def broadcast(

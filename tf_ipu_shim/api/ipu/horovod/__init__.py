@@ -8,7 +8,6 @@ from tf_ipu_shim.api.ipu.distributed import (
     Average,
     HorovodBasics,
     Sum,
-    allgather,
     allreduce,
     broadcast,
     ddl_built,
@@ -27,6 +26,7 @@ from tf_ipu_shim.api.ipu.distributed import (
     shutdown,
     size,
 )
+from tf_ipu_shim.api.ipu.distributed import horovod_allgather as allgather
 from tf_ipu_shim.api.lazy_modules import lazy
 
 __getattr__, __dir__ = lazy(

@@ -1,0 +1,254 @@
+"""How `horovod.tensorflow` makes the tensors, gradients and objects of all processes one."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim import errors
+from tf_ipu_shim.api.ipu import distributed
+from tf_ipu_shim.building.strategies import host_collectives
+from tf_ipu_shim.runtime import collectives
+
+# Arguments of Horovod's that change what is sent where, and the values of each with which they change nothing.
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "device_dense": ("", "/cpu:0"),
+    "device_sparse": ("", "/cpu:0"),
+    "backward_passes_per_step": (1,),
+    "average_aggregated_gradients": (False,),
+    "gradient_predivide_factor": (1.0,),
+    "num_groups": (0,),
+    "groups": (None,),
+    "process_set": (None,),
+}
+
+
+class _NotCompressed:
+    """Sends tensors as they are."""
+
+    @staticmethod
+    def compress(tensor: Any) -> tuple[Any, Any]:
+        """What is sent, and what `decompress` needs to know."""
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor: Any, context: Any) -> Any:
+        """What was received as it is meant."""
+        return tensor
+
+
+class _Half(_NotCompressed):
+    """Sends floating-point tensors, and adds them up, as float16."""
+
+    @staticmethod
+    def compress(tensor: Any) -> tuple[Any, Any]:
+        """What is sent, and the type that it had."""
+        return (tf.cast(tensor, tf.float16), tensor.dtype) if tensor.dtype.is_floating else (tensor, None)
+
+    @staticmethod
+    def decompress(tensor: Any, context: Any) -> Any:
+        """What was received, of the type that it had."""
+        return tensor if context is None else tf.cast(tensor, context)
+
+
+class Compression:
+    """What tensors are on their way: as they are, or float16.
+
+    Source: `horovod.tensorflow.Compression`.
+    """
+
+    none = _NotCompressed
+    fp16 = _Half
+
+
+def allreduce(
+    tensor: Any,
+    average: bool | None = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = None,
+    op: Any = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: str | None = None,
+    **options: Any,
+) -> Any:
+    """Reduces a tensor over all processes.
+
+    Args:
+        tensor: of the same shape in every process; slices of a tensor are made that.
+        average: whether to divide by the number of processes, as older scripts say it.
+        device_dense: of Horovod's library; the host here.
+        device_sparse: the same.
+        compression: `Compression.none` (when left out) or `Compression.fp16`.
+        op: `Average` (when left out) or `Sum`.
+        prescale_factor: what the tensor is multiplied by.
+        postscale_factor: what the result is multiplied by.
+        name: the same in every process; its tensor's name when left out.
+        **options: others of Horovod's: refused, but for the values they have by default.
+
+    Returns:
+        The reduced tensor.
+
+    Raises:
+        NotImplementedError: `op` is `Adasum`.
+        TypeError: an option is none of Horovod's.
+        UnsupportedError: what is refused is asked for.
+        ValueError: another reduction, or both `average` and `op`.
+
+    Source: `horovod.tensorflow.allreduce`.
+
+    Example:
+        >>> allreduce(tf.constant([1.0]), op=distributed.Sum).numpy().tolist()  # in a job of one process
+        [1.0]
+    """
+    options.update(device_dense=device_dense, device_sparse=device_sparse)
+    reduction = Reduction(_operation(average, op), compression, options, prescale_factor, postscale_factor)
+    return reduction([tensor], name or host_collectives.name_of(tensor, "allreduce"))[0]
+
+
+def grouped_allreduce(
+    tensors: Sequence[Any],
+    average: bool | None = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = None,
+    op: Any = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: str | None = None,
+    **options: Any,
+) -> list[Any]:
+    """Reduces tensors over all processes, in one exchange.
+
+    Args:
+        tensors: each of the same shape in every process.
+        average: as of `allreduce`.
+        device_dense: as of `allreduce`.
+        device_sparse: as of `allreduce`.
+        compression: as of `allreduce`.
+        op: as of `allreduce`.
+        prescale_factor: as of `allreduce`.
+        postscale_factor: as of `allreduce`.
+        name: the same in every process.
+        **options: as of `allreduce`.
+
+    Returns:
+        The reduced tensors.
+
+    Source: `horovod.tensorflow.grouped_allreduce`.
+
+    Example:
+        >>> [one.numpy() for one in grouped_allreduce([tf.constant(1.0), tf.constant(2.0)])]
+        [1.0, 2.0]
+    """
+    options.update(device_dense=device_dense, device_sparse=device_sparse)
+    return Reduction(_operation(average, op), compression, options, prescale_factor, postscale_factor)(tensors, name)
+
+
+def _operation(average: bool | None, op: Any) -> Any:
+    if average is None:
+        return op
+    if op is not None:
+        raise ValueError("The op parameter supersedes average. Please provide only one of them.")
+    return distributed.Average if average else distributed.Sum
+
+
+def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: str | None = None) -> Any:
+    """A Python object of one process, in all of them.
+
+    Args:
+        obj: anything that `pickle` takes; what other processes than `root_rank` give is not looked at.
+        root_rank: the process whose object it is.
+        session: of TensorFlow 1; nothing is run in it.
+        name: the same in every process.
+
+    Returns:
+        That object, or a copy of it.
+
+    Source: `horovod.tensorflow.broadcast_object`.
+
+    Example:
+        >>> broadcast_object({"epoch": 3})
+        {'epoch': 3}
+    """
+    return allgather_object(obj, session, f"{name or 'object'} of rank {root_rank}")[root_rank]
+
+
+def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> list[Any]:
+    """The Python objects of all processes.
+
+    Args:
+        obj: anything that `pickle` takes.
+        session: of TensorFlow 1; nothing is run in it.
+        name: the same in every process.
+
+    Returns:
+        The objects in the order of ranks.
+
+    Source: `horovod.tensorflow.allgather_object`.
+
+    Example:
+        >>> allgather_object("mine")
+        ['mine']
+    """
+    given = np.frombuffer(pickle.dumps(obj), np.uint8)
+    called = name or "object"
+    (lengths,) = collectives.run("gather", f"{called}/length", [np.array([len(given)])])
+    (values,) = collectives.run("gather", called, [given])
+    ends = np.cumsum(lengths)
+    return [pickle.loads(values[end - length : end].tobytes()) for end, length in zip(ends, lengths)]
+
+
+class Reduction:
+    """How tensors of all processes become one.
+
+    Args:
+        op: `Average` (None) or `Sum`.
+        compression: what they are on their way; None: as they are.
+        options: others of Horovod's.
+        prescale: what they are multiplied by before.
+        postscale: and after.
+
+    Raises:
+        NotImplementedError: `op` is `Adasum`.
+        TypeError: an option is none of Horovod's.
+        UnsupportedError: what is refused is asked for.
+    """
+
+    def __init__(
+        self, op: Any, compression: Any, options: dict[str, Any], prescale: float = 1.0, postscale: float = 1.0
+    ) -> None:
+        unknown = sorted(set(options) - set(_DEFAULTS))
+        if unknown:
+            raise TypeError(f"Horovod's distributed gradients have no argument {', '.join(unknown)}.")
+        asked = {name: value for name, value in options.items() if value not in _DEFAULTS[name]}
+        if compression is not None and not hasattr(compression, "decompress"):
+            asked["compression"] = compression
+        if asked:
+            given = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+            raise errors.UnsupportedError(
+                f"horovod.tensorflow with {given} is not emulated: gradients are reduced on the host in each step, by "
+                "all processes. Leave it out; ipu.optimizers.GradientAccumulationOptimizerV2 accumulates gradients; "
+                "Compression.none and Compression.fp16 say what is sent."
+            )
+        self._compression = compression or Compression.none
+        self._factors = prescale, postscale
+        self._mean = distributed._is_mean(op)
+
+    def __call__(self, gradients: Sequence[Any], name: str | None = None) -> list[Any]:
+        """The reduced tensors; None for None, which all processes give then: they train the same model."""
+        before, after = self._factors
+        dense = [tf.convert_to_tensor(one) for one in gradients if one is not None]
+        sent = [self._compression.compress(one if before == 1.0 else one * before) for one in dense]
+        if not sent:
+            return list(gradients)
+        tensors, contexts = zip(*sent)
+        received = host_collectives.all_reduce(list(tensors), self._mean, name)
+        whole = map(self._compression.decompress, received, contexts)
+        results = iter([one if after == 1.0 else one * after for one in whole])
+        return [None if one is None else next(results) for one in gradients]
