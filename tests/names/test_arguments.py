@@ -57,6 +57,15 @@ NOT_READ = {
     ("api.gcipuinfo", "gcipuinfo.setUpdateMode", "update"): "attributes are always read anew",
     ("api.pva", "openReport", "debug_path"): "a profile has the user's lines in itself",
     ("api.horovod", "BroadcastGlobalVariablesHook.after_create_session", "coord"): _HOOK,
+    ("api.horovod.tensorflow.functions", "allgather_object", "session"): "it is done at once, on the host",
+    **{
+        ("api.horovod.tensorflow.keras", call, argument): "Keras hands it to every callback"
+        for call, argument in (
+            ("BroadcastGlobalVariablesCallback.on_batch_end", "batch"),
+            ("BroadcastGlobalVariablesCallback.on_batch_end", "logs"),
+            ("MetricAverageCallback.on_epoch_end", "epoch"),
+        )
+    },
     ("api.ipu.dataset_extractor", "export_variables", "metadata"): _REFUSED,
     (
         "api.ipu.test_utils.report_helper",

@@ -157,6 +157,7 @@ def test_api_has_graphcore_names_only():
     machinery |= {"tf_ipu_shim.api.popdist", "tf_ipu_shim.api.popdist.tensorflow"}  # beside Graphcore's TensorFlow
     machinery |= {"tf_ipu_shim.api.gcprofile", "tf_ipu_shim.api.libpvti"}  # the SDK's, outside TensorFlow
     machinery |= {"tf_ipu_shim.api.gcipuinfo", "tf_ipu_shim.api.horovod", "tf_ipu_shim.api.horovod.tensorflow"}
+    machinery |= {f"tf_ipu_shim.api.horovod.tensorflow.{module}" for module in ("functions", "keras")}  # Horovod's
     machinery.add("tf_ipu_shim.api.pva")  # the SDK's, outside TensorFlow
     # `python -m`, and what Graphcore's tests of its tool import.
     tool = "tf_ipu_shim.api.addons.saved_model_tool"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 
 import numpy as np
 import tensorflow as tf
@@ -174,7 +175,7 @@ def numbered():
         try:
             return int(session.run(result))
         except tf.errors.FailedPreconditionError as error:
-            return error.message
+            return re.findall(r"process \d of \d", error.message)
 
 
 def processes(count, index):

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as v1
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.api.horovod.tensorflow.reductions import (
+from tf_ipu_shim.api.horovod.tensorflow.functions import (
     Compression,
     Reduction,
     allgather_object,
@@ -73,7 +73,7 @@ __all__ = [
     "size",
 ]
 
-__getattr__, __dir__ = lazy(__name__, ["keras"])
+__getattr__, __dir__ = lazy(__name__, ["functions", "keras"])
 
 
 def is_initialized() -> bool:

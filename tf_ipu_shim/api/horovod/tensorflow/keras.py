@@ -23,6 +23,7 @@ from tf_ipu_shim.api.horovod.tensorflow import (
     shutdown,
     size,
 )
+from tf_ipu_shim.api.horovod.tensorflow.functions import Reduction
 from tf_ipu_shim.runtime import collectives
 
 __all__ = [
@@ -103,14 +104,18 @@ class BroadcastGlobalVariablesCallback(_Callback):  # type: ignore[misc]
 
     Args:
         root_rank: the process whose values they are.
-        device: of Horovod's library; the host here.
+        device: of Horovod's library: the host.
+
+    Raises:
+        UnsupportedError: another device.
 
     Source: `horovod.tensorflow.keras.callbacks.BroadcastGlobalVariablesCallback`.
     """
 
     def __init__(self, root_rank: int, device: str = "") -> None:
         super().__init__()
-        self.root_rank, self.device = root_rank, device
+        self.root_rank = root_rank
+        Reduction(None, None, {"device_dense": device})
         self._is_done = False
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -126,14 +131,17 @@ class MetricAverageCallback(_Callback):  # type: ignore[misc]
     """Has the logs of an epoch be the means over all processes. It belongs before callbacks that read them.
 
     Args:
-        device: of Horovod's library; the host here.
+        device: of Horovod's library: the host.
+
+    Raises:
+        UnsupportedError: another device.
 
     Source: `horovod.tensorflow.keras.callbacks.MetricAverageCallback`.
     """
 
     def __init__(self, device: str = "") -> None:
         super().__init__()
-        self.device = device
+        Reduction(None, None, {"device_dense": device})
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Averages what is there, in the order of names."""

@@ -1,4 +1,4 @@
-"""How `horovod.tensorflow` makes the tensors, gradients and objects of all processes one."""
+"""`horovod.tensorflow.functions`: tensors, gradients and objects of all processes become one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class _NotCompressed:
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
-        """What is sent, and what `decompress` needs to know."""
+        """What is sent, and the type that it is made again; None: it has that."""
         return tensor, None
 
     @staticmethod
     def decompress(tensor: Any, context: Any) -> Any:
-        """What was received as it is meant."""
-        return tensor
+        """What was received, of the type that it had."""
+        return tensor if context is None else tf.cast(tensor, context)
 
 
 class _Half(_NotCompressed):
@@ -48,11 +48,6 @@ class _Half(_NotCompressed):
     def compress(tensor: Any) -> tuple[Any, Any]:
         """What is sent, and the type that it had."""
         return (tf.cast(tensor, tf.float16), tensor.dtype) if tensor.dtype.is_floating else (tensor, None)
-
-    @staticmethod
-    def decompress(tensor: Any, context: Any) -> Any:
-        """What was received, of the type that it had."""
-        return tensor if context is None else tf.cast(tensor, context)
 
 
 class Compression:
