@@ -12,7 +12,7 @@ from tensorflow.python.framework import errors_impl
 from tf_ipu_shim.lowering import op_types, traced_functions, unlike_kernels, vocabulary
 from tf_ipu_shim.lowering.functions import Functions, Written
 from tf_ipu_shim.plugin.library import Call, Library
-from tf_ipu_shim.runtime import script_files
+from tf_ipu_shim.runtime import layer_lines, script_files
 
 # Ops whose results have a shape that depends on values. XLA's CPU backend takes some of them and gives garbage for a
 # second such result; the IPU has no dynamic shapes.
@@ -69,7 +69,8 @@ class Diagnostics:
             node: the op's name in it.
 
         Returns:
-            Such as `"train.py:42, in model"`; None where nobody kept it, as in a graph read from a file.
+            Such as `"train.py:42, in model"`; of what Keras' `fit` and the like run for a layer the line that makes
+            the layer. None where nobody kept it, as in a graph read from a file.
         """
         graph = traced_functions.traced_graph(function)
         frames: Iterable[tuple[str, int, str]]
@@ -83,10 +84,15 @@ class Diagnostics:
             frames = [(frame.filename, frame.lineno, frame.name) for frame in traceback]
         else:
             frames = self._call.stack_of(function, node)
-        own = [frame for frame in frames if script_files.is_users(frame[0])]
+        frames = list(frames)
+        own = [place for place, frame in enumerate(frames) if script_files.is_users(frame[0])]
         if not own:
-            return None
-        file, line, name = own[-1]
+            return layer_lines.line_of(node)  # of a variable; nobody keeps where that was made
+        if any(script_files.runs_models(frame[0]) for frame in frames[own[-1] + 1 :]):
+            made = layer_lines.line_of(node)
+            if made is not None:
+                return made
+        file, line, name = frames[own[-1]]
         return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
 
     def describe(self, function: str, node: Any) -> str:

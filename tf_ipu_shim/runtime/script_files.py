@@ -27,6 +27,7 @@ _PACKAGES = tuple(
 RUNNER = os.path.join(_OWN, "cli") + os.sep
 # Packages that TensorFlow and Keras call, and that call TensorFlow, so that their frames are between the script and it.
 _CALLED = ("numpy", "h5py")
+_RUNNING_MODELS = tuple(os.path.join(_OWN, "building", name) + os.sep for name in ("keras", "old_keras"))
 _GENERATED = "__autograph_generated_file"
 
 
@@ -56,6 +57,19 @@ def is_users(file: str) -> bool:
     if is_generated(file):
         return False
     return not file.startswith((*_STANDARD, *_PACKAGES, *HIDDEN, *_CALLED_FILES))
+
+
+def runs_models(file: str) -> bool:
+    """Whether a source file is of what Keras' `fit`, `evaluate` and `predict` are here.
+
+    Args:
+        file: its path.
+
+    Example:
+        >>> runs_models("train.py")
+        False
+    """
+    return file.startswith(_RUNNING_MODELS)
 
 
 def is_of_python(file: str) -> bool:

@@ -1,4 +1,4 @@
-"""What constructors of Keras' layers and nodes do here: remember their pipeline stage, and take any `trainable`.
+"""What constructors of Keras' layers and nodes do here: remember stages and lines, and take any `trainable`.
 
 `super().__init__(name)` is a mistake that Keras 2.6 let pass: the first argument is `trainable`. Checked on `keras`
 2.15.0 and `tf_keras` 2.21.0.
@@ -16,6 +16,7 @@ from tensorflow.python.util import tf_decorator
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.names import era
+from tf_ipu_shim.runtime import layer_lines
 
 ATTRIBUTE = "_pipeline_stage"  # of a layer or node
 _TRAINABLE = "trainable"
@@ -32,15 +33,18 @@ current = _Current()
 
 
 def install(layer: type) -> None:
-    """Lets the layers of a Keras package take any `trainable`, and remember their stage.
+    """Lets the layers of a Keras package take any `trainable`, and remember their stage and the script's line.
 
     Args:
         layer: its base class of layers.
     """
-    why = "what is made in a `PipelineStage`, in its thread, remembers it; `trainable` of any type"
-    patches.replace(
-        layer, "__init__", lambda stock: _any_trainable(stamping(stock)) if era.wanted() else stamping(stock), why=why
-    )
+    why = "what is made in a `PipelineStage`, in its thread, remembers it; the script's line; `trainable` of any type"
+
+    def constructor(stock: Callable[..., None]) -> Callable[..., None]:
+        known = _with_line(stamping(stock))
+        return _any_trainable(known) if era.wanted() else known
+
+    patches.replace(layer, "__init__", constructor, why=why)
 
 
 def stamping(stock: Callable[..., None]) -> Callable[..., None]:
@@ -57,6 +61,14 @@ def stamping(stock: Callable[..., None]) -> Callable[..., None]:
             object.__setattr__(made, ATTRIBUTE, stage)
 
     # Keras reads the constructor's arguments for the configuration of a layer; this keeps them as they read.
+    return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
+
+
+def _with_line(stock: Callable[..., None]) -> Callable[..., None]:
+    def init(made: Any, *args: Any, **kwargs: Any) -> None:
+        stock(made, *args, **kwargs)
+        layer_lines.remember(made)
+
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 
 
