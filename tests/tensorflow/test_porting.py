@@ -1,6 +1,7 @@
 """The porting report: what is said of a script's IPU calls, and of what else it does."""
 
 import ast
+import os
 import pathlib
 
 import pytest
@@ -117,10 +118,37 @@ STRATEGY = CONFIGURED + "import tensorflow as tf\ns = ipu.ipu_strategy.IPUStrate
         ("with s.scope():\n  m = tf.keras.Sequential()\n  m.fit(x)\n", []),
         ("m = tf.keras.Sequential()\nwith s.scope():\n  m.predict(x)\n", []),
         ("def make():\n  m = tf.keras.Sequential()\n  return m\nwith s.scope():\n  m = make()\n  m.fit(x)\n", []),
+        ("def make():\n  m = tf.keras.Sequential()\n  return m\nm = make()\nm.fit(x)\n", [9]),
+        ("def make():\n  return tf.keras.Sequential()\nm = make()\nm.fit(x)\n", [8]),
+        ("def make():\n  with s.scope():\n    return tf.keras.Sequential()\nm = make()\nm.fit(x)\n", []),
+        ("class Net(tf.keras.Model):\n  pass\nclass Own(Net):\n  pass\nm = Own()\nm.evaluate(x)\n", [10]),
+        ("class Net(tf.keras.layers.Layer):\n  pass\nm = Net()\nm.fit(x)\n", []),
     ],
 )
 def test_models_outside_the_scope(rest, lines):
     assert found(STRATEGY + rest) == [(Kind.TRAP, line, "model outside the scope") for line in lines]
+
+
+def test_scopes_of_strategies_without_a_name():
+    text = (
+        CONFIGURED + "import tensorflow as tf\nwith ipu.ipu_strategy.IPUStrategy().scope():\n"
+        "  m = tf.keras.Sequential()\n  m.fit(x)\nother = tf.keras.Sequential()\nother.fit(x)\n"
+    )
+    assert found(text) == [(Kind.TRAP, 8, "model outside the scope")]
+
+
+def test_engine_options_that_stand_in_the_file():
+    text = CONFIGURED.rstrip() + (
+        "\nconfig = ipu.config.IPUConfig()\n"
+        "config.compilation_poplar_options = {'opt.maxCompilationThreads': '4', 'debug.allowOutOfMemory': 'true'}\n"
+        "config.compilation_poplar_options = made()\n"
+        "import json, os\nos.environ['POPLAR_ENGINE_OPTIONS'] = json.dumps({'debug.trace': 'true'})\n"
+    )
+    recorded = [(line, name) for kind, line, name in found(text) if kind is Kind.RECORDED]
+    assert recorded == [
+        (5, "IPUConfig.compilation_poplar_options: opt.maxCompilationThreads"),
+        (8, "POPLAR_ENGINE_OPTIONS: debug.trace"),
+    ]
 
 
 def test_keras_3(monkeypatch):
@@ -135,6 +163,22 @@ def test_keras_3(monkeypatch):
     assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (1, 4, 6, 7)]
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
     assert found(text) == [(Kind.TRAP, line, "Keras 3 chosen") for line in (4, 6)]
+
+
+def test_what_a_script_puts_into_the_environment_is_told_once(monkeypatch, tmp_path, capsys):
+    """A run leaves it there; what was there before counts for the imports."""
+    monkeypatch.setattr(keras_choice, "is_apart", lambda: True)
+    monkeypatch.setattr(keras2, "has_engine", lambda name: name == "tf_keras.src")
+    monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
+    script = tmp_path / "script.py"
+    script.write_text(
+        CONFIGURED + "import os\nos.environ['TF_USE_LEGACY_KERAS'] = '0'\nfrom tensorflow.python.framework import ops\n"
+        "import keras.nothing\n"
+    )
+    cli.main(["check", str(script)])
+    shown = capsys.readouterr().out
+    assert os.environ.pop("TF_USE_LEGACY_KERAS") == "0"
+    assert shown.count("Keras 3 chosen") == 1 and "script.py:5: Keras 3 chosen" in shown
 
 
 def test_names_of_tensorflow_1():

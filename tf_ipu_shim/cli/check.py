@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
 import sys
 import traceback
+from collections.abc import Iterator, Mapping
 
 from tf_ipu_shim import porting
 from tf_ipu_shim.cli import runner
@@ -48,14 +50,30 @@ def run(arguments: argparse.Namespace) -> int:
         status = 0
     else:
         failures: list[Exception] = []
+        given = os.environ.copy()
         status = runner.run(arguments, failures)
-        findings = [*porting.check(sources), *_seen(sources[0].path, failures, {source.path for source in sources})]
+        with _environment(given):  # what the script has put into it is told by its own lines
+            read = porting.check(sources)
+        findings = [*read, *_seen(sources[0].path, failures, {source.path for source in sources})]
         if status == 0 and _configured():
             findings = [finding for finding in findings if finding.name != traps.NOT_CONFIGURED]
     print(porting.to_text(findings))
     if arguments.static:
         print("What a call refuses for its arguments shows only in a run: leave out --static.")
     return 1 if status or any(finding.kind is porting.Kind.REFUSED for finding in findings) else 0
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Has Python read these variables, and then again those that there are."""
+    now = os.environ.copy()
+    os.environ.clear()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(now)
 
 
 def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Path]) -> list[porting.Finding]:

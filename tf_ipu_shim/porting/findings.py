@@ -16,7 +16,7 @@ from tf_ipu_shim.machine import engine_options, flags
 from tf_ipu_shim.machine.effects import RECORDED
 from tf_ipu_shim.names import emulated, graphcore_names
 from tf_ipu_shim.porting import traps
-from tf_ipu_shim.porting.scan import Scan, Use, strings_set
+from tf_ipu_shim.porting.scan import Scan, Setting, Use, literal, strings_set
 from tf_ipu_shim.porting.sources import Source
 
 _KERAS_METHODS = ("fit", "evaluate", "predict")
@@ -111,7 +111,18 @@ def _of_file(source: Source, scan: Scan) -> Iterator[Finding]:
         yield Finding(
             kind, path, setting.line, f"IPUConfig.{setting.path}", option.what if kind is Kind.RECORDED else ""
         )
+        if setting.path == "compilation_poplar_options":
+            yield from _of_engine_options(path, setting)
     yield from _of_environment(source)
+
+
+def _of_engine_options(path: pathlib.Path, setting: Setting) -> Iterator[Finding]:
+    """Those of an `IPUConfig` that stand in the file and change nothing."""
+    given = literal(setting.value)
+    whys = {entry.name: entry.what for entry in engine_options.effects()}
+    for name in engine_options.without_effect(given) if isinstance(given, dict) else ():
+        why = whys.get(name, whys["any other"])
+        yield Finding(Kind.RECORDED, path, setting.line, f"IPUConfig.{setting.path}: {name}", why)
 
 
 def _of_environment(source: Source) -> Iterator[Finding]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 from collections.abc import Iterator
+from typing import Any
 
 from tf_ipu_shim.names import finder
 
@@ -29,10 +31,11 @@ class Use:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """An option of a configuration that a file sets: its line and its path, such as `matmuls.poplar_options`."""
+    """An option of a configuration that a file sets: its line and path, such as `matmuls.poplar_options`; its value."""
 
     line: int
     path: str
+    value: ast.expr | None = None
 
 
 class Scan:
@@ -54,6 +57,9 @@ class Scan:
             self._import(node)
         # Names that hold an object of a known class: the last assignment counts, as scripts seldom reuse a name.
         self.objects: dict[str, str] = {}
+        self._assigned = {
+            id(target): node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) for target in node.targets
+        }
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
                 made, target = self.dotted(node.value.func), dotted_text(node.targets[0])
@@ -117,7 +123,7 @@ class Scan:
         for length in range(len(parts) - 1, 0, -1):
             kind = self.objects.get(".".join(parts[:length]))
             if kind in _CONFIGURATIONS and isinstance(node.ctx, ast.Store):
-                self.settings.append(Setting(node.lineno, ".".join(parts[length:])))
+                self.settings.append(Setting(node.lineno, ".".join(parts[length:]), self._assigned.get(id(node))))
                 return
         if called is not None:
             self.uses.append(Use(node.lineno, f".{parts[-1]}", called))
@@ -166,5 +172,30 @@ def strings_set(tree: ast.Module, variable: str) -> Iterator[tuple[int, str]]:
             key, value = node.args
         else:
             continue
-        if isinstance(key, ast.Constant) and key.value == variable and isinstance(value, ast.Constant):
-            yield node.lineno, str(value.value)
+        if isinstance(key, ast.Constant) and key.value == variable:
+            text = _text_of(value)
+            if text is not None:
+                yield node.lineno, text
+
+
+def _text_of(value: ast.expr) -> str | None:
+    """A text that stands in the file, or that `json.dumps` makes of what stands there."""
+    if isinstance(value, ast.Constant):
+        return str(value.value)
+    if isinstance(value, ast.Call) and (dotted_text(value.func) or "").endswith("dumps") and len(value.args) == 1:
+        options = literal(value.args[0])
+        return None if options is None else json.dumps(options)
+    return None
+
+
+def literal(value: ast.expr | None) -> Any:
+    """What an expression of constants alone is; None for another.
+
+    Example:
+        >>> literal(ast.parse("{'a': 'b'}", mode="eval").body)
+        {'a': 'b'}
+    """
+    try:
+        return None if value is None else ast.literal_eval(value)
+    except ValueError:
+        return None

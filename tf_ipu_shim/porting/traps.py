@@ -123,9 +123,10 @@ def _batches(tree: ast.Module) -> Iterator[Trap]:
 def _models(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
     """Models that the file itself makes outside every strategy's scope, and trains or evaluates."""
     strategies = {name for name, kind in scan.objects.items() if "Strategy" in kind.rpartition(".")[2]}
-    if not strategies:
+    scopes = list(_scopes(tree, scan, strategies))
+    if not strategies and not scopes:
         return
-    made = _made_outside(tree, scan, strategies)
+    made = _made_outside(tree, scan, scopes)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNNING:
             owner = dotted_text(node.func.value)
@@ -138,30 +139,59 @@ def _models(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
                 )
 
 
-def _made_outside(tree: ast.Module, scan: Scan, strategies: set[str]) -> dict[str, int]:
+def _made_outside(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> dict[str, int]:
     """The lines of models made outside every scope, by the name that they are given."""
-    around = [*_scopes(tree, strategies), *_nodes(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
+    around = [*scopes, *_nodes(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     inside = {id(below) for node in around for below in ast.walk(node)}  # who calls a function may be in a scope
+    makers = _makers(tree, scan, scopes)
     made: dict[str, int] = {}
     for node in _nodes(tree, (ast.Assign,)):
-        if isinstance(node.value, ast.Call) and id(node) not in inside:
-            kind, target = scan.dotted(node.value.func) or "", dotted_text(node.targets[0])
-            if target and "keras" in kind.split(".") and kind.rpartition(".")[2] in _MODELS:
-                made[target] = node.lineno
+        target = dotted_text(node.targets[0])
+        if target and id(node) not in inside and _makes_model(node.value, scan, makers):
+            made[target] = node.lineno
     return made
 
 
-def _nodes(tree: ast.Module, kinds: tuple[type[ast.AST], ...]) -> Iterator[Any]:
+def _makers(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> set[str]:
+    """The file's own classes of models, and its functions that return a model which they make in no scope."""
+    makers: set[str] = set()
+    for node in _nodes(tree, (ast.ClassDef,)):
+        if any(_is_model(base, scan) or dotted_text(base) in makers for base in node.bases):
+            makers.add(node.name)
+    for node in _nodes(tree, (ast.FunctionDef,)):
+        if any(below in scopes for below in ast.walk(node)):
+            continue
+        assigned = {dotted_text(one.targets[0]): one.value for one in _nodes(node, (ast.Assign,))}
+        for returned in _nodes(node, (ast.Return,)):
+            value = assigned.get(dotted_text(returned.value) if returned.value else None, returned.value)
+            if _makes_model(value, scan, makers):
+                makers.add(node.name)
+    return makers
+
+
+def _makes_model(value: ast.AST | None, scan: Scan, makers: set[str]) -> bool:
+    return isinstance(value, ast.Call) and (_is_model(value.func, scan) or dotted_text(value.func) in makers)
+
+
+def _is_model(node: ast.AST, scan: Scan) -> bool:
+    kind = (scan.dotted(node) or "").split(".")
+    return "keras" in kind and kind[-1] in _MODELS
+
+
+def _nodes(tree: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[Any]:
     return (node for node in ast.walk(tree) if isinstance(node, kinds))
 
 
-def _scopes(tree: ast.Module, strategies: set[str]) -> Iterator[ast.With]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.With):
-            for item in node.items:
-                call = item.context_expr
-                if isinstance(call, ast.Call) and dotted_text(call.func) in {f"{name}.scope" for name in strategies}:
-                    yield node
+def _scopes(tree: ast.AST, scan: Scan, strategies: set[str]) -> Iterator[ast.With]:
+    """Scopes of strategies with a name, and of those that are made in the statement."""
+    for node in _nodes(tree, (ast.With,)):
+        for call in (item.context_expr for item in node.items):
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "scope":
+                continue
+            owner = call.func.value
+            made = scan.dotted(owner.func) or "" if isinstance(owner, ast.Call) else ""
+            if dotted_text(owner) in strategies or "Strategy" in made.rpartition(".")[2]:
+                yield node
 
 
 def _tf1(scan: Scan) -> Iterator[Trap]:
