@@ -24,8 +24,11 @@ def add(name, size):
     return Computation("elementwise", name, (size, 2, 1, 0))
 
 
-def bodies(training):
-    """A mini-batch: each stage forward, an exchange after it, and back again; stage s is on IPU s."""
+def bodies(training, labels=False):
+    """A mini-batch: each stage forward, an exchange after it, and back again; stage s is on IPU s.
+
+    The last one may take labels before all that, long before it has what it needs them for.
+    """
     made = [Block(f"IPU {ipu}") for ipu in range(STAGES)]
     values = [() for _ in made]
     keys = itertools.count(1)
@@ -44,6 +47,8 @@ def bodies(training):
         for ipu in (source, target):
             step(ipu, "exchange", Meeting(key, computation=moved))
 
+    if labels:
+        run(STAGES - 1, "labels", 4)
     for stage in range(STAGES):
         run(stage, f"F{stage}", SIZES[stage][0])
         if stage < STAGES - 1:
@@ -55,9 +60,9 @@ def bodies(training):
     return made
 
 
-def profile_of(schedule, training, outer=1):
+def profile_of(schedule, training, outer=1, labels=False):
     blocks = {}
-    for ipu, body in enumerate(bodies(training)):
+    for ipu, body in enumerate(bodies(training, labels)):
         block, around = Block(f"IPU {ipu}"), Block("around")
         work = Meeting(0, COUNT, (0,), schedule=schedule, stages=STAGES, training=training)
         around.run("pipeline", (), (), (body,), True, work)
@@ -104,9 +109,10 @@ def test_each_stage_is_in_its_slot(schedule, training):
     assert found.loop.id == loop and found.slots * found.cycles <= found.loop.cycles + 1
 
 
+@pytest.mark.parametrize("labels", [False, True])
 @pytest.mark.parametrize(("schedule", "training"), WAYS)
-def test_no_ipu_does_two_things_at_once(schedule, training):
-    _, found = schedule_of(profile_of(schedule, training))
+def test_no_ipu_does_two_things_at_once(schedule, training, labels):
+    _, found = schedule_of(profile_of(schedule, training, labels=labels))
     busy = collections.defaultdict(list)
     for slot in range(found.slots):
         for turn, _, begin in found.in_slot(slot):

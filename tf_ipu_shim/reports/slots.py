@@ -149,17 +149,16 @@ def _turns(
     slots = _first_slots(ipu, table, facts)
     rows.sort(key=lambda row: row.start)
     cuts = _cuts(rows, len(slots) - 1)
+    groups = [rows[begin:end] for begin, end in zip(cuts, cuts[1:])]
     if table.schedule == "Interleaved":
-        groups = [rows[begin:end] for begin, end in zip(cuts, cuts[1:])]
         yield from _one_after_the_other(ipu, list(zip(slots, groups)), table.between, cycles)
         return
-    before = 0.0
-    for number, (begin, end) in enumerate(zip(cuts, cuts[1:])):
-        first = rows[begin].start if begin < end else 0
-        for row in rows[begin:end]:
-            yield Turn(row, ipu, slots[number], before + row.start - first)
-        if table.schedule == "Grouped" and begin < end:  # all in one slot, one after the other
-            before += max(row.start + row.cycles for row in rows[begin:end]) - first
+    starts = _starts(groups, cycles)
+    before = 0.0  # all in one slot, one after the other
+    for slot, group, begins in zip(slots, groups, starts):
+        for row, start in zip(group, begins):
+            yield Turn(row, ipu, slot, before + start)
+        before += _length(group, begins)
 
 
 def _one_after_the_other(
@@ -171,12 +170,7 @@ def _one_after_the_other(
     mini-batch and the next there is time for all of it.
     """
     groups = [(slot, group) for slot, group in groups if group]
-    starts: dict[int, list[float]] = {
-        number: [row.start - group[0].start for row in group] for number, (_, group) in enumerate(groups)
-    }
-    if sum(_length(group, starts[number]) for number, (_, group) in enumerate(groups)) > between * cycles:
-        for number, (_, group) in enumerate(groups):  # without the times that it waits for others
-            starts[number] = [0.0, *itertools.accumulate(float(row.cycles) for row in group[:-1])]
+    starts = _starts([group for _, group in groups], between * cycles)
     order = sorted(range(len(groups)), key=lambda number: groups[number][0] % between)
     begins = dict.fromkeys(order, 0.0)
     free = 0.0
@@ -188,6 +182,18 @@ def _one_after_the_other(
     for number, (slot, group) in enumerate(groups):
         for row, start in zip(group, starts[number]):
             yield Turn(row, ipu, slot, begins[number] + start)
+
+
+def _starts(groups: Sequence[Sequence[ProgramRow]], cycles: float) -> list[list[float]]:
+    """When the rows of each group begin, from the beginning of the group.
+
+    As the program stands, where all groups together take no more than these cycles; else without the times that the
+    IPU waits for others.
+    """
+    found = [[float(row.start - group[0].start) for row in group] for group in groups]
+    if sum(map(_length, groups, found)) <= cycles:
+        return found
+    return [[0.0, *itertools.accumulate(float(row.cycles) for row in group[:-1])] if group else [] for group in groups]
 
 
 def _length(rows: Sequence[ProgramRow], starts: Sequence[float]) -> float:
