@@ -54,7 +54,7 @@ NOT_READ = {
     },
     ("api.addons.keras.optimizers", "IpuOptimizerBase.get_slot_dtype", "slot_name"): _HELPER,
     ("api.addons.keras.optimizers", "SGDIpuOptimizer.get_slot_dtype", "slot_name"): "there is one kind of slot",
-    ("api.gcipuinfo", "gcipuinfo.setUpdateMode", "update"): "attributes are always read anew",
+    ("api.gcipuinfo", "gcipuinfo.__init__", "discoveryMode"): "a simulated system has one partition",
     ("api.pva", "openReport", "debug_path"): "a profile has the user's lines in itself",
     ("api.horovod", "BroadcastGlobalVariablesHook.after_create_session", "coord"): _HOOK,
     ("api.horovod.tensorflow.functions", "allgather_object", "session"): "it is done at once, on the host",

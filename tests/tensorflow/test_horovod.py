@@ -1,5 +1,7 @@
 """`horovod.tensorflow` in a job of one process; its collectives are those of `tests/subprocess/test_jobs.py`."""
 
+import os
+
 import gcipuinfo
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from tensorflow.python import ipu  # noqa: F401  # Horovod's name is served wher
 import horovod.tensorflow as hvd  # isort: skip
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine import attach, systems
 
 v1 = tf.compat.v1
 
@@ -98,3 +100,20 @@ def test_devices_of_gcipuinfo():
     assert inventory.getNamedAttributeForAll("id") == [str(device.id) for device in system.devices]
     assert set(inventory.getNamedAttributeForAll(gcipuinfo.IpuPower)) == {"N/A"}
     assert inventory.getNamedAttributeForAll(gcipuinfo.IpuArchitecture)[0] == system.chip.target
+    with pytest.raises(errors.MissingAttributeError, match="gcipuinfo.checkHealth is not emulated.*getDevices"):
+        inventory.checkHealth()
+    with pytest.raises(ValueError, match="expected DiscoverActivePartitionIPUs"):
+        gcipuinfo.gcipuinfo(7)
+
+
+def test_gcipuinfo_has_what_was_read_last(monkeypatch, tmp_path):
+    monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path))
+    system = systems.current()
+    once, always = gcipuinfo.gcipuinfo(), gcipuinfo.gcipuinfo(gcipuinfo.DiscoverAllPartitionIPUs)
+    always.setUpdateMode(True)
+    with attach.attach(system, system.devices[3]):
+        assert once.getNamedAttributeForAll("in use by process")[3] == "none"
+        assert always.getNamedAttributeForAll("in use by process")[3] == str(os.getpid())
+        assert once.updateData()
+        assert once.getDevices()[3]["in use by process"] == str(os.getpid())
+    assert always.getNamedAttributeForAll("in use by process")[3] == "none"

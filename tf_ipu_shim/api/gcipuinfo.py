@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from tf_ipu_shim import errors
 from tf_ipu_shim.machine import attach, listing, systems
 
 _NOT_MEASURED = "N/A"  # what the library says of an attribute that a device does not have
 
 
+# Which partitions a script asks about; a simulated system has one.
+DiscoverActivePartitionIPUs, DiscoverAllPartitionIPUs = range(2)
+
+
 class gcipuinfo:  # noqa: N801  # Graphcore's name
-    """The devices of the system, and attributes of each.
+    """The devices of the system, and attributes of each, as they were when this was made or last updated.
+
+    Args:
+        discoveryMode: `DiscoverActivePartitionIPUs` or `DiscoverAllPartitionIPUs`, which have the same devices here.
+
+    Raises:
+        ValueError: another mode.
 
     Source: `gcipuinfo.gcipuinfo`.
 
@@ -20,11 +32,44 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         True
     """
 
-    def getDevices(self) -> list[dict[str, str]]:  # noqa: N802
-        """The attributes of each device, by the names that `tf-ipu info -d ID -i` prints."""
+    def __init__(self, discoveryMode: int = DiscoverActivePartitionIPUs) -> None:  # noqa: N803
+        if discoveryMode not in (DiscoverActivePartitionIPUs, DiscoverAllPartitionIPUs):
+            raise ValueError(
+                f"gcipuinfo({discoveryMode!r}): expected DiscoverActivePartitionIPUs or DiscoverAllPartitionIPUs."
+            )
+        self._is_always_new = False
+        self.updateData()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        known = ", ".join(known for known in dir(type(self)) if not known.startswith("_"))
+        raise errors.MissingAttributeError(
+            f"gcipuinfo.{name} is not emulated: simulated IPUs have neither health nor records. It has {known}."
+        )
+
+    def updateData(self) -> bool:  # noqa: N802
+        """Reads all attributes anew; which processes use which IPUs is what changes here. Gives True."""
         system = systems.current()
         holders = attach.in_use(system)
-        return [listing.attributes(system, device, holders) for device in system.devices]
+        self._devices = [listing.attributes(system, device, holders) for device in system.devices]
+        return True
+
+    def setUpdateMode(self, autoUpdate: bool) -> None:  # noqa: N802, N803
+        """Whether attributes are read anew each time one is asked for.
+
+        Raises:
+            TypeError: it is no bool.
+        """
+        if not isinstance(autoUpdate, bool):
+            raise TypeError(f"setUpdateMode({autoUpdate!r}): expected True or False.")
+        self._is_always_new = autoUpdate
+
+    def getDevices(self) -> list[dict[str, str]]:  # noqa: N802
+        """The attributes of each device, by the names that `tf-ipu info -d ID -i` prints."""
+        if self._is_always_new:
+            self.updateData()
+        return [dict(device) for device in self._devices]
 
     def getDevicesAsJSON(self) -> str:  # noqa: N802
         """What `getDevices` gives, as JSON."""
@@ -33,15 +78,6 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
     def getNamedAttributeForAll(self, attribute: str) -> list[str]:  # noqa: N802
         """One attribute of each device, such as `"clock"`; `"N/A"` for what nothing measures here, such as power."""
         return [device.get(attribute, _NOT_MEASURED) for device in self.getDevices()]
-
-    def setUpdateMode(self, update: bool) -> None:  # noqa: N802
-        """Whether attributes are read anew each time; they always are.
-
-        Raises:
-            TypeError: it is no bool.
-        """
-        if not isinstance(update, bool):
-            raise TypeError(f"setUpdateMode({update!r}): expected True or False.")
 
 
 # The attributes that scripts log, by the library's names for them.
