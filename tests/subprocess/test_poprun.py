@@ -117,7 +117,13 @@ def test_signals_end_all_that_was_started(python, number, said):
                "--tag-output=no", str(script)]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
-        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        command,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which tests in the background ignore
     ) as job:
         processes = [int(job.stdout.readline()) for _ in range(4)]
         job.send_signal(number)
@@ -127,6 +133,20 @@ def test_signals_end_all_that_was_started(python, number, said):
     while any(map(lives, processes)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(map(lives, processes))
+
+
+def test_a_signal_that_is_ignored_ends_nothing(python):
+    script = python.script("print(0, flush=True)\nprint(input())\n")
+    command = [sys.executable, "-m", "tf_ipu_shim.cli", "poprun", "--tag-output=no", str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    ) as job:  # fmt: skip
+        assert job.stdout.readline() == "0\n"
+        job.send_signal(signal.SIGHUP)
+        assert job.communicate("1\n", timeout=60)[0] == "1\n"
+    assert job.returncode == 0
 
 
 def lives(process):

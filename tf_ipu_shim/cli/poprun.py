@@ -118,7 +118,7 @@ class _Job:
 
     def run(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
         """Starts all, and waits: the status of the job."""
-        before = {number: signal.signal(number, _end) for number in _ENDING} if _is_main_thread() else {}
+        before = {number: signal.signal(number, _end) for number in _ending_signals()}
         try:
             for index in range(self._arguments.num_instances):
                 self._start(command, environment, index)
@@ -208,8 +208,11 @@ def _end(number: int, _: Any) -> None:
     raise _Ended(number)
 
 
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
+def _ending_signals() -> list[signal.Signals]:
+    """Those that would end this process: `nohup` has it ignore one. Python takes handlers in its main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _descendants(process: int) -> list[tuple[int, str]]:
