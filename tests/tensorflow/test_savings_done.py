@@ -14,7 +14,7 @@ from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 
 from tf_ipu_shim import ipu, keras2, memory_report
-from tf_ipu_shim.accounting import savings
+from tf_ipu_shim.accounting import cuts, savings
 from tf_ipu_shim.machine.memory import best
 
 v1 = tf.compat.v1
@@ -423,6 +423,21 @@ def test_a_pipeline_that_is_to_come_is_told_about(model, batch):
     assert action.fits and after.fits
     needed = max(one.peak_bytes for one in before.ipus)
     assert needed - action.bytes == pytest.approx(needed - done(before, after), rel=0.05)
+
+
+def test_what_the_host_gives_is_read_and_not_changed():
+    with tf.Graph().as_default():
+        fed = tf.data.Dataset.from_tensors((tf.zeros([8, 3]), tf.zeros([8], tf.int64)))
+        v1.data.make_one_shot_iterator(fed).get_next()
+        nodes = {node.op: node for node in v1.get_default_graph().as_graph_def().node}
+    for node, text, expected in (
+        (nodes["IteratorGetNext"], "next:components:0", 8 * 3 * 4),
+        (nodes["IteratorGetNext"], "next:components:1", 8 * 8),
+        (type(nodes["IteratorGetNext"])(name="other", op="Const"), "other", 0),
+    ):
+        before = node.SerializeToString(deterministic=True)
+        assert cuts._fed_bytes(node, text) == expected
+        assert node.SerializeToString(deterministic=True) == before
 
 
 def test_layers_that_are_many_are_counted():

@@ -330,6 +330,8 @@ def _bytes_of(parts: Iterable[StageLayer], waiting: int) -> int:
 
 def _fed_bytes(node: node_def_pb2.NodeDef, text: str) -> int:
     """Bytes of one of the tensors that an op on the host gives; 0 where it does not say."""
+    if not {"output_shapes", "output_types"} <= {*node.attr}:  # to ask for one would put it there
+        return 0
     shapes, types = node.attr["output_shapes"].list.shape, node.attr["output_types"].list.type
     number = int(text.rpartition(":")[2]) if text.rpartition(":")[2].isdigit() else 0
     if number >= len(shapes) or number >= len(types) or shapes[number].unknown_rank:
