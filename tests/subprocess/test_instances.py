@@ -79,6 +79,30 @@ with strategy.scope():
     except tf.errors.OpError as error:
         print(json.dumps({"error": error.message}))
 """
+MODEL = """
+import json
+import popdist, popdist.tensorflow
+import tensorflow as tf
+from tensorflow.python import ipu
+from tensorflow.python.ipu.distributed import popdist_strategy
+
+config = ipu.config.IPUConfig()
+popdist.tensorflow.set_ipu_config(config, ipus_per_replica=1)
+config.configure_ipu_system()
+strategy = popdist_strategy.PopDistStrategy()
+with strategy.scope():
+
+    @tf.function
+    def reduced(x):
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, x)
+
+    found = {"mean": float(strategy.run(reduced, args=[tf.constant(1.0 + popdist.getInstanceIndex())]))}
+    try:
+        strategy.run(tf.function(lambda: ipu.ops.cross_replica_ops.cross_replica_sum(tf.constant(1.0))))
+    except tf.errors.FailedPreconditionError as error:
+        found["error"] = error.message
+print(json.dumps(found))
+"""
 ALONE = """
 import tensorflow as tf
 from tensorflow.python import ipu
@@ -168,6 +192,13 @@ def test_instances_that_bring_other_shapes_all_get_an_error(python):
     for one in found:
         assert "Tensor layouts did not match on all instances" in one["error"]
         assert "Rank 0" in one["error"] and "rank 1" in one["error"] and "mine" in one["error"]
+
+
+def test_the_model_has_no_replicas_of_several_instances(python, monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
+    for one in poprun(python, MODEL, "--num-replicas=4", "--num-instances=2"):
+        assert one["mean"] == 1.5
+        assert "cannot meet on the IPU model" in one["error"] and "PopDistStrategy" in one["error"]
 
 
 def test_a_program_of_two_processes_is_refused_in_one(python):

@@ -208,7 +208,7 @@ def settle_count(functions: Functions, replica: Replica) -> None:
         FailedPreconditionError: replicas of several instances are to meet, and cannot.
         InvalidArgumentError: an op is made for another number of replicas.
     """
-    if replica.share.problem and functions.with_ops(_ASKING):
+    if replica.share.problem and _asks_for_all(functions):
         raise errors_impl.FailedPreconditionError(None, None, replica.share.problem)
     settled = frozenset({_COUNT}) if replica.total > 1 else vocabulary.COLLECTIVES | {_COUNT, _INDEX}
     spans = replica.share.instances > 1
@@ -227,6 +227,15 @@ def settle_count(functions: Functions, replica: Replica) -> None:
     for name in functions.with_ops(settled) | meeting:
         if name in meeting or not functions[name].ops.isdisjoint(settled):
             functions[name].rewrite(replaced)
+
+
+def _asks_for_all(functions: Functions) -> bool:
+    """Whether an op of the program depends on the replicas of other instances."""
+    return any(
+        node.op in _ASKING and not is_within_instance(node.proto)
+        for name in functions.with_ops(_ASKING)
+        for node in functions[name].nodes
+    )
 
 
 def _one_by_one(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:

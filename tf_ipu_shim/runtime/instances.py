@@ -10,13 +10,19 @@ import numbers
 import os
 from typing import Any
 
-from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine import flags, systems
 from tf_ipu_shim.runtime import job
 
 TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"
 IPUS_PER_REPLICA = "POPDIST_NUM_IPUS_PER_REPLICA"
 # Which of the devices of an instance's size the first instance of this machine has: others may be another job's.
 FIRST_DEVICE = "TF_IPU_SHIM_FIRST_DEVICE"
+
+
+_ON_MODEL = (
+    "Replicas of several instances cannot meet on the IPU model. Leave --use_ipu_model out of TF_POPLAR_FLAGS, "
+    "or reduce with PopDistStrategy or ipu.distributed, which do so on the host."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,9 +138,11 @@ def share_of_programs(options: Any) -> tuple[int, int, str]:
         (0, 1, '')
     """
     count, index = options.multi_replica_process_count, options.multi_replica_process_index
-    if count < 2:
-        return 0, 1, ""
     here = job.current()
+    if count < 2:
+        # `set_ipu_config` leaves the option out there, as Graphcore's software refuses it.
+        on_model = here.size > 1 and from_launcher() and flags.current().use_ipu_model
+        return 0, 1, _ON_MODEL if on_model else ""
     if (here.size, here.rank) == (count, index):
         return index, count, ""
     return (
