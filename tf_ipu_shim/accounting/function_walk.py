@@ -19,6 +19,7 @@ from tf_ipu_shim.accounting.shape_inference import Known
 from tf_ipu_shim.accounting.trees import is_same
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import constants, op_types, vocabulary
+from tf_ipu_shim.lowering.emit_control_flow import CHUNK_COUNTERS
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.cycles import Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
@@ -58,8 +59,11 @@ class FunctionWalk(BlockWriter):
             chip = node.attr[vocabulary.CHIP_ATTRIBUTE].i
             return cluster_walk.launch(self, node.attr["function"].func.name, chip, inputs)
         loop = self.walk.planned_loop(node)
-        if loop is not None:  # the chunks' own loop variable, which counts, is on the host
-            return [Held(Known(types_pb2.DT_INT32, ()), name=node.name), *self._loop(loop, inputs[1:], True)]
+        if loop is not None:  # the chunks' own loop variables, which count, are on the host
+            counters = [Held(Known(types_pb2.DT_INT64, ()), name=node.name)] * CHUNK_COUNTERS
+            return [*counters, *self._loop(loop, inputs[CHUNK_COUNTERS:], True)]
+        if node.op == vocabulary.LOOP_TOTAL:  # what it tells, the condition of the loop that is planned does
+            return [Held(Known(types_pb2.DT_INT64, ()), name=node.name)]
         called = op_types.called_functions(node)
         if called and self.walk.is_emitted(called):
             if node.op in vocabulary.CALLS:

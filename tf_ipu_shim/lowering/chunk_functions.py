@@ -16,8 +16,9 @@ from tf_ipu_shim.lowering.feeds import name_iterator
 from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph, Node
 from tf_ipu_shim.lowering.function_writer import FunctionWriter
 from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.lowering.trip_count import Trips
 
-_INT = types_pb2.DT_INT32
+_INT, _LONG = types_pb2.DT_INT32, types_pb2.DT_INT64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,14 +29,14 @@ class Feeds:
         infeeds: the op that takes an element; none or one.
         outfeeds: the ops that send.
         iterators: the ops that give handles of iterators.
-        total: how many iterations the loop has.
+        trips: how many iterations the loop has.
         most: how many iterations a chunk has at most.
     """
 
     infeeds: Sequence[Node]
     outfeeds: Sequence[Node]
     iterators: Sequence[Node]
-    total: int
+    trips: Trips
     most: int
 
 
@@ -48,18 +49,19 @@ def in_chunks(loop: Node, functions: Functions, feeds: Feeds) -> Chunks:
         feeds: the loop's feeds.
 
     Returns:
-        The functions. Their arguments are the loop variables and, in front of them, the number of iterations done.
+        The functions. Their arguments are the loop variables and, in front of them, the number of iterations that are
+        done, and that of all.
     """
     body = functions[loop.proto.attr["body"].func.name]
     names = _Names(*(functions.fresh(f"{body.name}_chunk_{part}") for part in _Names._fields))
     for function in (
-        _outer_condition(body, names, feeds.total),
+        _outer_condition(body, names),
         _outer_body(body, names, feeds),
         _inner_condition(body, names, feeds),
         _inner_body(body, names, feeds),
     ):
         functions.add(function)
-    return Chunks(names.outer_condition, names.outer_body)
+    return Chunks(names.outer_condition, names.outer_body, feeds.trips)
 
 
 class _Names(NamedTuple):
@@ -71,13 +73,16 @@ class _Names(NamedTuple):
     inner_body: str
 
 
-def _outer_condition(body: FunctionGraph, names: _Names, total: int) -> FunctionGraph:
-    writer = FunctionWriter(names.outer_condition, body.traced)
-    done = writer.argument("chunk_done", _INT)
+def _outer_arguments(writer: FunctionWriter, body: FunctionGraph) -> list[str]:
+    counters = [writer.argument(name, _LONG) for name in ("chunk_done", "chunk_total")]
     for argument, kind in body.arguments.items():
         writer.argument(argument, kind)
-    limit = writer.constant("chunk_total", np.int32(total), host=True)
-    writer.node("chunk_goes_on", "Less", [done, limit], host=True, T=_INT)
+    return counters
+
+
+def _outer_condition(body: FunctionGraph, names: _Names) -> FunctionGraph:
+    writer = FunctionWriter(names.outer_condition, body.traced)
+    writer.node("chunk_goes_on", "Less", _outer_arguments(writer, body), host=True, T=_LONG)
     writer.result(types_pb2.DT_BOOL, "chunk_goes_on:z:0")
     return writer.graph
 
@@ -85,10 +90,8 @@ def _outer_condition(body: FunctionGraph, names: _Names, total: int) -> Function
 def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGraph:
     """Fetches what the iterations of a chunk take, runs them, hands on what they sent."""
     writer = FunctionWriter(names.outer_body, body.traced)
-    done = writer.argument("chunk_done", _INT)
-    for argument, kind in body.arguments.items():
-        writer.argument(argument, kind)
-    begin = _begin(writer, feeds, done)
+    done, total = _outer_arguments(writer, body)
+    begin = _begin(writer, feeds, [done, total])
     count, element = f"{begin}:count:0", _element_types(feeds)
     first = writer.constant("chunk_first", np.zeros([], np.int32))
     buffers = _empty_buffers(writer, feeds)
@@ -102,17 +105,18 @@ def _outer_body(body: FunctionGraph, names: _Names, feeds: Feeds) -> FunctionGra
     writer.must_run(loop.name)
     results = [f"{loop.name}:output:{index}" for index in range(2 + len(element), len(kinds))]
     _send(writer, feeds, count, results[: len(buffers)])
-    writer.result(_INT, f"{begin}:next:0")
+    writer.result(_LONG, f"{begin}:next:0")
+    writer.result(_LONG, total)
     left = dict(zip(carried, results[len(buffers) :]))
     for name, kind in body.arguments.items():
         writer.result(kind, left.get(name, name) if kind != op_types.RESOURCE else name)
     return writer.graph
 
 
-def _begin(writer: FunctionWriter, feeds: Feeds, done: str) -> str:
+def _begin(writer: FunctionWriter, feeds: Feeds, counters: Sequence[str]) -> str:
     """Adds the op that begins a chunk: it says how many iterations that has, and gives their elements."""
-    begin = writer.node("chunk_begin", vocabulary.CHUNK_BEGIN, [done])
-    begin.attr["chunk"].i, begin.attr["total"].i = feeds.most, feeds.total
+    begin = writer.node("chunk_begin", vocabulary.CHUNK_BEGIN, counters)
+    begin.attr["chunk"].i = feeds.most
     for node in feeds.infeeds:
         if not name_iterator(begin, node.producers[0]):
             begin.input.append(node.inputs[0])

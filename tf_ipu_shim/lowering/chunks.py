@@ -21,7 +21,7 @@ from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.location import ALL_IPUS, Location
 from tf_ipu_shim.lowering.placement import Placer
-from tf_ipu_shim.lowering.trip_count import trip_count
+from tf_ipu_shim.lowering.trip_count import trips_of
 
 _MOST_ITERATIONS = 64
 _MOST_BYTES = 8 << 20  # of elements that are fetched at once
@@ -67,15 +67,16 @@ def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Place
     infeeds = [node for node in body.nodes if node.op in vocabulary.INFEEDS]
     outfeeds = [node for node in body.nodes if node.op == vocabulary.OUTFEED_ENQUEUE]
     iterators = [node for node in body.nodes if node.op == vocabulary.ITERATOR]
-    total = trip_count(graph, loop, functions)
+    trips = trips_of(graph, loop, functions)
     size = _iteration_bytes([*infeeds, *outfeeds])
-    if total is None or size is None or not _can_be_fetched_first(body, infeeds):
+    if trips is None or size is None or not _can_be_fetched_first(body, infeeds):
         return None
     marked = _marked_for(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.marks.get(loop.name)}
     if not _on_one_ipu(marked) or not _is_fast_in_a_loop(body, functions):
         return None
-    most = min(total, _MOST_ITERATIONS, _MOST_BYTES // size)
-    return Feeds(infeeds, outfeeds, iterators, total, most) if most > 1 else None
+    known = _MOST_ITERATIONS if trips.most < 0 else trips.most
+    most = min(known, _MOST_ITERATIONS, _MOST_BYTES // size)
+    return Feeds(infeeds, outfeeds, iterators, trips, most) if most > 1 else None
 
 
 def _marked_for(body: FunctionGraph, feeds: set[Node], placer: Placer) -> frozenset[Location]:

@@ -14,7 +14,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2
 from tf_ipu_shim.lowering import feeds, op_types, vocabulary
 from tf_ipu_shim.lowering.counters import without_counters
 from tf_ipu_shim.lowering.emit_cluster import ClusterFunction, ConstantArguments
-from tf_ipu_shim.lowering.emit_control_flow import run_chunks, run_functions
+from tf_ipu_shim.lowering.emit_control_flow import CHUNK_COUNTERS, run_chunks, run_functions
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions, strip
 from tf_ipu_shim.lowering.location import HOST, SEVERAL, Location
@@ -292,7 +292,7 @@ class _FunctionEmitter:
 
     def _hold_results(self, node: Node, ipus: Iterable[int | None]) -> None:
         """Notes the names of an op's results, and which IPUs hold them (None for the host or several)."""
-        added = 0 if node.chunks is None else 1  # a loop over chunks has a counter in front
+        added = 0 if node.chunks is None else CHUNK_COUNTERS
         held = itertools.islice(ipus, added, None)
         for name, types in op_types.output_types(node.proto).items():
             for index in range(len(types)):
@@ -317,8 +317,9 @@ class _FunctionEmitter:
             return run_functions(proto, self._placement, values, emitting.graphs, emitting.emit)
         single = node_def_pb2.NodeDef()
         single.CopyFrom(proto)
-        self._function.node_def.append(run_chunks(proto, node.chunks))
-        results = run_functions(proto, self._placement, [None, *values], emitting.graphs, emitting.emit)
+        self._function.node_def.extend(run_chunks(proto, node.chunks))
+        counters = [None] * CHUNK_COUNTERS
+        results = run_functions(proto, self._placement, [*counters, *values], emitting.graphs, emitting.emit)
         planned = emitting.planned
         if planned is not None:
             run_functions(single, self._placement, values, planned.graphs, planned.emit)

@@ -12,11 +12,14 @@ from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph
 from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.location import HOST
 from tf_ipu_shim.lowering.placement import Placement
+from tf_ipu_shim.lowering.trip_count import Trips
 
 # Emits a function: (name, placement, the IPUs that hold its arguments, whether it runs in each iteration of a loop) ->
 # the emitted function's name, and the IPU that holds each result (None for the host or several).
 Emit = Callable[[str, Placement, Mapping[str, int], bool], "tuple[str, list[int | None]]"]
-_ZERO = tensor_util.make_tensor_proto(0, types_pb2.DT_INT32)
+_LONG = types_pb2.DT_INT64
+CHUNK_COUNTERS = 2
+"""How many loop variables a loop over chunks has in front of those of its loop."""
 
 
 def run_functions(
@@ -65,23 +68,46 @@ def _carried(body: FunctionGraph, placement: Placement, initial: Sequence[int | 
     return carried
 
 
-def run_chunks(proto: node_def_pb2.NodeDef, chunks: Chunks) -> node_def_pb2.NodeDef:
-    """Makes a loop one over chunks, which counts the iterations that are done in its first loop variable.
+def run_chunks(proto: node_def_pb2.NodeDef, chunks: Chunks) -> list[node_def_pb2.NodeDef]:
+    """Makes a loop one over chunks: its first loop variables count the iterations that are done, and all.
 
     Args:
         proto: the loop; changed.
         chunks: its functions.
 
     Returns:
-        The op that gives the first value of that loop variable, for the function that the loop is in.
+        Ops that give the first values of these loop variables, for the function that the loop is in.
     """
-    start = node_def_pb2.NodeDef(name=f"{proto.name}/ipu_chunks_done", op="Const", device=proto.device)
-    start.attr["dtype"].type = types_pb2.DT_INT32
-    start.attr["value"].tensor.CopyFrom(_ZERO)
-    proto.input.insert(0, f"{start.name}:output:0")
-    proto.attr["T"].list.type.insert(0, types_pb2.DT_INT32)
-    proto.attr["cond"].func.name, proto.attr["body"].func.name = chunks
+    start = _number(proto, "done", 0)
+    made = [start, *_total(proto, chunks.trips)]
+    for counter in (made[-1], start):
+        proto.input.insert(0, f"{counter.name}:output:0")
+        proto.attr["T"].list.type.insert(0, _LONG)
+    proto.attr["cond"].func.name, proto.attr["body"].func.name = chunks.functions
     for of_single_iterations in ("output_shapes", "_num_original_outputs"):
         if of_single_iterations in proto.attr:
             del proto.attr[of_single_iterations]
-    return start
+    return made
+
+
+def _number(loop: node_def_pb2.NodeDef, name: str, value: int, kind: int = _LONG) -> node_def_pb2.NodeDef:
+    made = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_{name}", op="Const", device=loop.device)
+    made.attr["dtype"].type = kind
+    made.attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value, kind))
+    return made
+
+
+def _total(loop: node_def_pb2.NodeDef, trips: Trips) -> list[node_def_pb2.NodeDef]:
+    """Ops the last of which gives how often a loop runs."""
+    if not trips.limits:
+        return [_number(loop, "total", trips.most)]
+    limits = [_number(loop, f"limit_{index}", each.constant, each.type) for index, each in enumerate(trips.limits)]
+    total = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_total", op=vocabulary.LOOP_TOTAL, device=loop.device)
+    total.input.extend(loop.input[each.counter] for each in trips.limits)
+    total.input.extend(
+        f"{constant.name}:output:0" if each.limit < 0 else loop.input[each.limit]
+        for each, constant in zip(trips.limits, limits)
+    )
+    total.attr["T"].list.type.extend(each.type for each in trips.limits)
+    total.attr["most"].i = trips.most
+    return [*(constant for each, constant in zip(trips.limits, limits) if each.limit < 0), total]

@@ -16,6 +16,7 @@ from tf_ipu_shim.lowering import marks, op_types, vocabulary
 
 if TYPE_CHECKING:
     from tf_ipu_shim.lowering.location import Location
+    from tf_ipu_shim.lowering.trip_count import Trips
 
 
 class Chunks(NamedTuple):
@@ -24,10 +25,17 @@ class Chunks(NamedTuple):
     Args:
         cond: name of the function with the condition of the loop over chunks.
         body: name of the function that runs a chunk.
+        trips: how many iterations there are.
     """
 
     cond: str
     body: str
+    trips: Trips
+
+    @property
+    def functions(self) -> tuple[str, str]:
+        """The names of both."""
+        return self.cond, self.body
 
 
 class Node:

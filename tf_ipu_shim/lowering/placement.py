@@ -106,7 +106,9 @@ class Placer:
                 for called in op_types.called_functions(node.proto):
                     homes_inside = self._homes.inside(node, called, variable_homes)
                     functions[called] = self.place(called, homes_inside)
-                for called in node.chunks or ():  # whose arguments have the names of those of the loop's body
+                for called in (
+                    node.chunks.functions if node.chunks is not None else ()
+                ):  # whose arguments have the names of those of the loop's body
                     functions[called] = self.place(called, homes_inside)
             elif location.ipu is not None and node.op in self._apart_ops:
                 locations[node] = alone_on(location.ipu)

@@ -1,16 +1,19 @@
-"""How often a loop runs, where that can be told beforehand."""
+"""How often a loop runs: where that can be told beforehand, and where it can be told when the loop begins."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
+from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import tensor_util
 
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 
 _PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
+_WHOLE_NUMBERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})
 _LARGEST = 2**31 - 1  # of an int32: what is beyond it may have wrapped around on the way
 _DEEPEST = 8  # ops after each other: more than a `tf.range` has, and few enough to look at each way
 # What AutoGraph computes the length of a `tf.range` with.
@@ -32,9 +35,60 @@ def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGr
         loop: a `While` node.
         graphs: all functions by name.
     """
-    cond, body = (graphs[loop.proto.attr[name].func.name] for name in ("cond", "body"))
-    counts = _bounds(cond, cond.returns[0], _Loop(graph, loop, cond, body, graphs))
-    return None if counts is None else min(counts)
+    around = _Loop.of(graph, loop, graphs)
+    counts = [_count(around.cond, test, around) for test in _tests(around.cond, around.cond.returns[0])]
+    return min((count for count in counts if count is not None), default=None) if None not in counts else None
+
+
+class Limit(NamedTuple):
+    """A condition of a loop that counts up by ones: a loop variable is below a limit.
+
+    Args:
+        counter: the number of the loop variable.
+        limit: the number of the one that it is compared with, which stays as it is; -1 for a constant.
+        constant: that.
+        type: the `DataType` of both.
+    """
+
+    counter: int
+    limit: int
+    constant: int
+    type: int
+
+
+class Trips(NamedTuple):
+    """The number of iterations of a loop: the least of all that is said here.
+
+    Args:
+        most: a number, where one is known; -1 for none.
+        limits: what says the others when the loop begins.
+    """
+
+    most: int
+    limits: tuple[Limit, ...]
+
+
+def trips_of(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> Trips | None:
+    """What the number of iterations of a loop follows from; None for one whose number nobody can tell when it begins.
+
+    Args:
+        graph: the function that the loop is in.
+        loop: a `While` node.
+        graphs: all functions by name.
+    """
+    around = _Loop.of(graph, loop, graphs)
+    known: list[int] = []
+    limits: list[Limit] = []
+    for test in _tests(around.cond, around.cond.returns[0]):
+        count = _count(around.cond, test, around)
+        limit = _limit_at_begin(around.cond, test, around) if count is None else None
+        if count is not None:
+            known.append(count)
+        elif limit is not None:
+            limits.append(limit)
+        else:
+            return None
+    return Trips(min(known, default=-1), tuple(limits))
 
 
 class _Loop:
@@ -48,11 +102,18 @@ class _Loop:
         body: FunctionGraph,
         graphs: Mapping[str, FunctionGraph],
     ) -> None:
+        self.cond = cond
         self._graph = graph
         self._graphs = graphs
         self._loop = loop
         self._cond = list(cond.arguments)
         self._body = body
+
+    @classmethod
+    def of(cls, graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> _Loop:
+        """A loop of a function."""
+        cond, body = (graphs[loop.proto.attr[name].func.name] for name in ("cond", "body"))
+        return cls(graph, loop, cond, body, graphs)
 
     def initial(self, argument: int) -> int | None:
         """The value with which a loop variable begins."""
@@ -66,8 +127,7 @@ class _Loop:
         count = trip_count(self._graph, before, self._graphs)
         if count is None:
             return None
-        cond, body = (self._graphs[before.proto.attr[name].func.name] for name in ("cond", "body"))
-        loop = _Loop(self._graph, before, cond, body, self._graphs)
+        loop = _Loop.of(self._graph, before, self._graphs)
         argument = int(text.rsplit(":", 1)[1])
         first, step = loop.initial(argument), loop.step(argument)
         return None if first is None or step is None else first + count * step
@@ -90,6 +150,18 @@ class _Loop:
                 return self._added(other)
         return None
 
+    def counts_by_ones(self, argument: int) -> bool:
+        """Whether one is added to a loop variable in each iteration, as a number of its own type."""
+        producer = self._body.producer(_same(self._body, self._body.returns[argument]))
+        if producer is None or producer.op not in ("AddV2", "Add"):
+            return False
+        own, sides = list(self._body.arguments)[argument], producer.inputs
+        return any(_same(self._body, one) == own and self._added(other) == 1 for one, other in zip(sides, sides[::-1]))
+
+    def stays(self, argument: int) -> bool:
+        """Whether a loop variable stays as it is."""
+        return _same(self._body, self._body.returns[argument]) == list(self._body.arguments)[argument]
+
     def _added(self, text: str) -> int | None:
         """A number in the body: a constant there, or what a loop variable that stays as it is begins with."""
         text, _ = _source(self._body, text)
@@ -101,15 +173,18 @@ class _Loop:
         return self.initial(argument) if is_kept else None
 
 
-def _bounds(cond: FunctionGraph, text: str, loop: _Loop) -> list[int] | None:
-    """The numbers of iterations that each of the conditions joined by "and" allows."""
-    _, producer = _source(cond, text)
-    if producer is None:
-        return None
-    if producer.op == "LogicalAnd":
-        sides = [_bounds(cond, side, loop) for side in producer.inputs]
-        return None if None in sides else [count for side in sides for count in side or ()]
-    if producer.op != "Less":
+def _tests(cond: FunctionGraph, text: str) -> list[str]:
+    """The conditions that are joined by "and"."""
+    text, producer = _source(cond, text)
+    if producer is None or producer.op != "LogicalAnd":
+        return [text]
+    return [test for side in producer.inputs for test in _tests(cond, side)]
+
+
+def _count(cond: FunctionGraph, test: str, loop: _Loop) -> int | None:
+    """The number of iterations that one condition allows; None where that is not known beforehand."""
+    producer = cond.producer(test)
+    if producer is None or producer.op != "Less":
         return None
     counter = loop.argument(_source(cond, producer.inputs[0])[0])
     if counter is None:
@@ -118,7 +193,29 @@ def _bounds(cond: FunctionGraph, text: str, loop: _Loop) -> list[int] | None:
     if first is None or limit is None or not step or step < 0:
         return None
     count = max(0, -(-(limit - first) // step))
-    return [count] if first + count * step <= _LARGEST else None
+    return count if first + count * step <= _LARGEST else None
+
+
+def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None:
+    """A condition that is about numbers which are known when the loop begins; None for any other.
+
+    A counter that goes up by ones meets every limit of its own type before it could wrap around.
+    """
+    producer = cond.producer(test)
+    if producer is None or producer.op != "Less" or producer.proto.attr["T"].type not in _WHOLE_NUMBERS:
+        return None
+    texts = [_same(cond, text) for text in producer.inputs]
+    counter, limit = (loop.argument(text) for text in texts)
+    if counter is None or not loop.counts_by_ones(counter):
+        return None
+    constant = cond.producer(texts[1])
+    kind = producer.proto.attr["T"].type
+    if limit is not None:
+        return Limit(counter, limit, 0, kind) if loop.stays(limit) else None
+    if constant is None or constant.op != "Const":
+        return None
+    value = tensor_util.MakeNdarray(constant.proto.attr["value"].tensor)
+    return Limit(counter, -1, int(value), kind) if value.shape == () else None
 
 
 def _limit(cond: FunctionGraph, text: str, loop: _Loop) -> int | None:
@@ -127,6 +224,15 @@ def _limit(cond: FunctionGraph, text: str, loop: _Loop) -> int | None:
         return found
     argument = loop.argument(_source(cond, text)[0])
     return None if argument is None or loop.step(argument) != 0 else loop.initial(argument)
+
+
+def _same(graph: FunctionGraph, text: str) -> str:
+    """A tensor, behind ops that give what they are given."""
+    producer = graph.producer(text)
+    while producer is not None and producer.op in vocabulary.IDENTITIES:
+        text = producer.inputs[0]
+        producer = graph.producer(text)
+    return text
 
 
 def _source(graph: FunctionGraph, text: str) -> tuple[str, Node | None]:

@@ -104,6 +104,8 @@ OUTFEED_ENQUEUE = "PopDatastreamOutfeedEnqueue"
 OUTFEED_DEQUEUE = "PopDatastreamOutfeedDequeue"
 CHUNK_BEGIN = "IpuChunkBegin"
 CHUNK_ENQUEUE = "IpuOutfeedEnqueueChunk"
+# How often a loop over chunks runs, where that is known when it begins.
+LOOP_TOTAL = "IpuLoopTotal"
 
 # A tensor that a program hands to the host's part of the same step.
 SEND_TO_HOST = "IpuSendToHost"
@@ -135,6 +137,7 @@ PLUGIN_OPS = (
         OUTFEED_DEQUEUE,
         CHUNK_BEGIN,
         CHUNK_ENQUEUE,
+        LOOP_TOTAL,
         SEND_TO_HOST,
         REPLICATION_INDEX,
         REPLICATION_FACTOR,

@@ -26,10 +26,11 @@ constexpr uint64_t kChunkMicros = 20000;
 constexpr int64_t kFirstChunk = 4;
 
 REGISTER_OP("IpuChunkBegin")
-    .Input("done: int32")
+    .Input("done: int64")
+    .Input("total: int64")
     .Input("iterators: N * resource")
     .Output("count: int32")
-    .Output("next: int32")
+    .Output("next: int64")
     .Output("components: output_types")
     .Attr("N: int >= 0 = 0")
     .Attr("container: string = ''")
@@ -37,7 +38,6 @@ REGISTER_OP("IpuChunkBegin")
     .Attr("output_types: list(type) >= 0")
     .Attr("output_shapes: list(shape) >= 0")
     .Attr("chunk: int >= 1")
-    .Attr("total: int >= 1")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
@@ -58,6 +58,15 @@ REGISTER_INPUT_COLOCATION_EXEMPTION("IpuChunkBegin");
       return OkStatus();
     });
 
+// How often a loop runs: as long as each counter, which goes up by ones, is below its limit. `most`: no more than that.
+REGISTER_OP("IpuLoopTotal")
+    .Input("counters: T")
+    .Input("limits: T")
+    .Output("output: int64")
+    .Attr("T: list({int32, int64}) >= 1")
+    .Attr("most: int = -1")
+    .SetShapeFn(shape_inference::ScalarShape);
+
 REGISTER_OP("IpuOutfeedEnqueueChunk")
     .Input("count: int32")
     .Input("inputs: output_types")
@@ -74,10 +83,9 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
     OP_REQUIRES_OK(context, source_.Init(context));
     OP_REQUIRES_OK(context, context->GetAttr("chunk", &chunk_));
     fetcher_ = std::make_unique<InfeedFetcher>(chunk_);
-    OP_REQUIRES_OK(context, context->GetAttr("total", &total_));
     OP_REQUIRES_OK(context, context->GetAttr("output_shapes", &shapes_));
-    OP_REQUIRES(context, total_ <= std::numeric_limits<int32_t>::max() && chunk_ <= total_,
-                errors::InvalidArgument(name(), ": chunks of ", chunk_, " of ", total_, " iterations"));
+    OP_REQUIRES(context, chunk_ <= std::numeric_limits<int32_t>::max(),
+                errors::InvalidArgument(name(), ": chunks of ", chunk_, " iterations"));
     OP_REQUIRES(context, static_cast<int>(shapes_.size()) == context->num_outputs() - 2,
                 errors::InvalidArgument(name(), " has ", context->num_outputs() - 2, " components and ",
                                         shapes_.size(), " shapes"));
@@ -86,14 +94,17 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
 
  protected:
   Status DoCompute(OpKernelContext* context) override {
-    if (!TensorShapeUtils::IsScalar(context->input(0).shape())) {
-      return errors::InvalidArgument(name(), " takes a number, not ", context->input(0).shape().DebugString());
+    for (int i : {0, 1}) {
+      const TensorShape& shape = context->input(i).shape();
+      if (!TensorShapeUtils::IsScalar(shape)) {
+        return errors::InvalidArgument(name(), " takes a number, not ", shape.DebugString());
+      }
     }
-    const int32_t done = context->input(0).scalar<int32_t>()();
-    if (done < 0 || done > total_) {
-      return errors::InvalidArgument(name(), ": ", done, " of ", total_, " iterations are done");
+    const int64_t done = context->input(0).scalar<int64_t>()(), total = context->input(1).scalar<int64_t>()();
+    if (done < 0 || done >= total) {
+      return errors::InvalidArgument(name(), ": ", done, " of ", total, " iterations are done");
     }
-    int64_t wanted = std::min<int64_t>(total_ - done, WantedNow(done));
+    int64_t wanted = std::min<int64_t>(total - done, WantedNow(done));
     std::vector<Tensor*> stacked(shapes_.size());
     for (size_t i = 0; i < shapes_.size(); ++i) {
       TensorShape shape;
@@ -101,13 +112,13 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
       TF_RETURN_IF_ERROR(shape.InsertDimWithStatus(0, chunk_));
       TF_RETURN_IF_ERROR(context->allocate_output(2 + i, shape, &stacked[i]));
     }
-    if (source_.exists()) TF_RETURN_IF_ERROR(Fetch(context, done, stacked, &wanted));
+    if (source_.exists()) TF_RETURN_IF_ERROR(Fetch(context, done, total, stacked, &wanted));
     Tensor* count = nullptr;
     Tensor* next = nullptr;
     TF_RETURN_IF_ERROR(context->allocate_output(0, TensorShape({}), &count));
     TF_RETURN_IF_ERROR(context->allocate_output(1, TensorShape({}), &next));
     count->scalar<int32_t>()() = static_cast<int32_t>(wanted);
-    next->scalar<int32_t>()() = static_cast<int32_t>(done + wanted);
+    next->scalar<int64_t>()() = done + wanted;
     mutex_lock lock(mutex_);
     last_ = wanted;
     last_done_ = done;
@@ -117,7 +128,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
 
  private:
   // As many iterations as the last chunk's speed lets expect to take little time.
-  int64_t WantedNow(int32_t done) {
+  int64_t WantedNow(int64_t done) {
     mutex_lock lock(mutex_);
     if (last_ > 0 && done == last_done_ + last_) {
       const uint64_t each = std::max<uint64_t>(1, (EnvTime::NowMicros() - began_) / last_);
@@ -128,11 +139,12 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
   }
 
   // Fewer elements where no more are there yet, or the dataset ends or fails: the next call then meets the end.
-  Status Fetch(OpKernelContext* context, int64_t done, const std::vector<Tensor*>& stacked, int64_t* count) {
+  Status Fetch(OpKernelContext* context, int64_t done, int64_t total, const std::vector<Tensor*>& stacked,
+               int64_t* count) {
     if (done == 0) {
       core::RefCountPtr<data::IteratorResource> iterator;
       TF_RETURN_IF_ERROR(source_.Find(context, &iterator));
-      fetcher_->Begin(context, std::move(iterator), source_.End(), total_);
+      fetcher_->Begin(context, std::move(iterator), source_.End(), total);
     }
     std::vector<InfeedFetcher::Element> elements;
     TF_RETURN_IF_ERROR(source_.Named(fetcher_->Take(context->cancellation_manager(), *count, &elements)));
@@ -148,7 +160,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
   }
 
   InfeedSource source_;
-  int64_t chunk_ = 1, total_ = 1;
+  int64_t chunk_ = 1;
   std::vector<PartialTensorShape> shapes_;
   DataTypeVector element_types_;
   mutex mutex_;
@@ -157,6 +169,42 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
   int64_t last_done_ TF_GUARDED_BY(mutex_) = 0;
   uint64_t began_ TF_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<InfeedFetcher> fetcher_;
+};
+
+class LoopTotalOp : public OpKernel {
+ public:
+  explicit LoopTotalOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("most", &most_));
+  }
+  void Compute(OpKernelContext* context) override {
+    int64_t least = most_ < 0 ? std::numeric_limits<int64_t>::max() : most_;
+    const int conditions = context->num_inputs() / 2;
+    for (int i = 0; i < conditions; ++i) {
+      int64_t counter, limit;
+      OP_REQUIRES_OK(context, Number(context->input(i), &counter));
+      OP_REQUIRES_OK(context, Number(context->input(conditions + i), &limit));
+      if (counter >= limit) {
+        least = 0;
+      } else if (counter >= 0 || limit <= std::numeric_limits<int64_t>::max() + counter) {
+        least = std::min(least, limit - counter);
+      }  // Else there are more than an int64 tells.
+    }
+    Tensor* total = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({}), &total));
+    total->scalar<int64_t>()() = least;
+  }
+  bool IsExpensive() override { return false; }
+
+ private:
+  Status Number(const Tensor& given, int64_t* number) {
+    if (!TensorShapeUtils::IsScalar(given.shape())) {
+      return errors::InvalidArgument(name(), " takes numbers, not ", given.shape().DebugString());
+    }
+    *number = given.dtype() == DT_INT64 ? given.scalar<int64_t>()() : given.scalar<int32_t>()();
+    return OkStatus();
+  }
+
+  int64_t most_ = -1;
 };
 
 class OutfeedEnqueueChunkOp : public OpKernel {
@@ -200,6 +248,7 @@ class OutfeedEnqueueChunkOp : public OpKernel {
 };
 
 REGISTER_KERNEL_BUILDER(Name("IpuChunkBegin").Device("CPU"), ChunkBeginOp);
+REGISTER_KERNEL_BUILDER(Name("IpuLoopTotal").Device("CPU"), LoopTotalOp);
 REGISTER_KERNEL_BUILDER(Name("IpuOutfeedEnqueueChunk").Device("CPU"), OutfeedEnqueueChunkOp);
 
 }  // namespace
