@@ -11,7 +11,8 @@ from tf_ipu_shim import memory_report, plugin
 from tf_ipu_shim.compiling import lowered
 from tf_ipu_shim.lowering import chunks
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
-from tf_ipu_shim.lowering.trip_count import Limit, Trips, trips_of
+from tf_ipu_shim.lowering.trip_count import trips_of
+from tf_ipu_shim.lowering.trips import Limit, Trips
 
 ROWS = np.linspace(-1, 1, 600, dtype="f").reshape(-1, 2)
 MOST = 2**31 - 1

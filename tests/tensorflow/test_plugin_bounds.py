@@ -66,12 +66,16 @@ def one():
         lambda ops: ops.ipu_outfeed_enqueue_chunk(1, [tf.zeros([0, 2])], feed_id="x"),
         lambda ops: ops.ipu_outfeed_enqueue_chunk(-1, [tf.zeros([1, 2])], feed_id="x"),
         lambda ops: ops.ipu_outfeed_enqueue_chunk([1, 1], [tf.zeros([1, 2])], feed_id="x"),
-        lambda ops: ops.ipu_chunk_begin([0, 1], [], output_types=[], output_shapes=[], chunk=2, total=4),
-        lambda ops: ops.ipu_chunk_begin(5, [], output_types=[], output_shapes=[], chunk=2, total=4),
-        lambda ops: ops.ipu_chunk_begin(0, [], output_types=[], output_shapes=[], chunk=2, total=TOO_MANY),
-        lambda ops: ops.ipu_chunk_begin(0, [], output_types=[tf.int32] * 2, output_shapes=[], chunk=2, total=4),
+        lambda ops: ops.ipu_chunk_begin([0, 1], 4, [], output_types=[], output_shapes=[], chunk=2),
+        lambda ops: ops.ipu_chunk_begin(0, [4, 4], [], output_types=[], output_shapes=[], chunk=2),
+        lambda ops: ops.ipu_chunk_begin(4, 4, [], output_types=[], output_shapes=[], chunk=2),
+        lambda ops: ops.ipu_chunk_begin(-1, 4, [], output_types=[], output_shapes=[], chunk=2),
+        lambda ops: ops.ipu_chunk_begin(0, TOO_MANY, [], output_types=[], output_shapes=[], chunk=TOO_MANY),
+        lambda ops: ops.ipu_chunk_begin(0, 4, [], output_types=[tf.int32] * 2, output_shapes=[], chunk=2),
+        lambda ops: ops.ipu_loop_total([[0, 0]], [4]),
+        lambda ops: ops.ipu_loop_total([0], [[4, 4]]),
         lambda ops: ops.ipu_chunk_begin(
-            0, [], output_types=[tf.int8], output_shapes=[[2**31, 2**31]], chunk=2**20, total=2**21
+            0, 2**21, [], output_types=[tf.int8], output_shapes=[[2**31, 2**31]], chunk=2**20
         ),
         lambda ops: ops.ipu_infeed_dequeue(
             [], output_types=[tf.int8], output_shapes=[[]], shared_name="none", replica=0, replicas=TOO_MANY

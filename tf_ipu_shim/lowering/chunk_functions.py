@@ -16,7 +16,7 @@ from tf_ipu_shim.lowering.feeds import name_iterator
 from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph, Node
 from tf_ipu_shim.lowering.function_writer import FunctionWriter
 from tf_ipu_shim.lowering.functions import Functions
-from tf_ipu_shim.lowering.trip_count import Trips
+from tf_ipu_shim.lowering.trips import Trips
 
 _INT, _LONG = types_pb2.DT_INT32, types_pb2.DT_INT64
 

@@ -12,7 +12,7 @@ from tf_ipu_shim.lowering.function_graph import Chunks, FunctionGraph
 from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.location import HOST
 from tf_ipu_shim.lowering.placement import Placement
-from tf_ipu_shim.lowering.trip_count import Trips
+from tf_ipu_shim.lowering.trips import Trips
 
 # Emits a function: (name, placement, the IPUs that hold its arguments, whether it runs in each iteration of a loop) ->
 # the emitted function's name, and the IPU that holds each result (None for the host or several).

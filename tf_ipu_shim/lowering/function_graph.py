@@ -16,7 +16,7 @@ from tf_ipu_shim.lowering import marks, op_types, vocabulary
 
 if TYPE_CHECKING:
     from tf_ipu_shim.lowering.location import Location
-    from tf_ipu_shim.lowering.trip_count import Trips
+    from tf_ipu_shim.lowering.trips import Trips
 
 
 class Chunks(NamedTuple):

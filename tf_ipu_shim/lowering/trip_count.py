@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import tensor_util
 
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
+from tf_ipu_shim.lowering.trips import Limit, Trips
 
 _PASSES_ON = vocabulary.IDENTITIES | {"Cast"}
 _WHOLE_NUMBERS = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})
@@ -38,34 +38,6 @@ def trip_count(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGr
     around = _Loop.of(graph, loop, graphs)
     counts = [_count(around.cond, test, around) for test in _tests(around.cond, around.cond.returns[0])]
     return min((count for count in counts if count is not None), default=None) if None not in counts else None
-
-
-class Limit(NamedTuple):
-    """A condition of a loop that counts up by ones: a loop variable is below a limit.
-
-    Args:
-        counter: the number of the loop variable.
-        limit: the number of the one that it is compared with, which stays as it is; -1 for a constant.
-        constant: that.
-        type: the `DataType` of both.
-    """
-
-    counter: int
-    limit: int
-    constant: int
-    type: int
-
-
-class Trips(NamedTuple):
-    """The number of iterations of a loop: the least of all that is said here.
-
-    Args:
-        most: a number, where one is known; -1 for none.
-        limits: what says the others when the loop begins.
-    """
-
-    most: int
-    limits: tuple[Limit, ...]
 
 
 def trips_of(graph: FunctionGraph, loop: Node, graphs: Mapping[str, FunctionGraph]) -> Trips | None:
