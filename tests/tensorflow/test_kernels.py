@@ -317,6 +317,37 @@ def test_a_loop_goes_on_when_a_value_comes_late_that_it_only_hands_on(nested):
     np.testing.assert_array_equal(kept, unit)
 
 
+def test_an_iterator_enters_loops_in_loops_by_a_handle_on_the_ipu(monkeypatch):
+    """Else TensorFlow leaves it on the host now and then, where only the outer loop's first iteration hands it on."""
+    configure(1)
+    made = []
+    by_kernels = lowered.by_kernels
+
+    def spy(*given, **options):
+        made.append(by_kernels(*given, **options))
+        return made[-1]
+
+    monkeypatch.setattr(lowered, "by_kernels", spy)
+    strategy = ipu.ipu_strategy.IPUStrategy()
+    with strategy.scope():
+        iterator = iter(tf.data.Dataset.from_tensor_slices(np.arange(100, dtype="f")))
+
+        @tf.function
+        def function(iterator):
+            total = tf.constant(0.0)
+            for _ in tf.range(3):
+                for _ in tf.range(4):
+                    total += next(iterator)
+                total *= 2.0
+            return total
+
+        assert strategy.run(function, (iterator,)).numpy() == ((6 * 2 + 22) * 2 + 38) * 2
+    nodes = {node.name: node for function in made[-1].functions for node in function.node_def}
+    entries = {name: node for name, node in nodes.items() if node.op == "Enter" and node.attr["T"].type == 20}
+    sources = [node.input[0].partition(":")[0] for node in entries.values()]
+    assert len(sources) == 2 and [nodes[name].op for name in sources if name not in entries] == ["IpuHandle"]
+
+
 def test_an_error_of_a_kernel_leaves_the_next_run_alone():
     configure(1)
     with tf.Graph().as_default(), v1.Session() as session:

@@ -151,8 +151,7 @@ def test_every_length(ipus, way, in_chunks, form, kind):
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(form=st.sampled_from([nested, nested_in_a_tensor]), end=st.integers(-3, 17))
-def test_a_loop_in_a_loop(ipus, monkeypatch, form, end):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+def test_a_loop_in_a_loop(ipus, way, form, end):
     ipus(1)
     on_ipu, begin, end = OnIpu(form), tf.constant(0), tf.constant(end)
     np.testing.assert_allclose(on_ipu(begin, end), stock(form, begin, end, ROWS)[0], rtol=1e-5)

@@ -106,6 +106,8 @@ CHUNK_BEGIN = "IpuChunkBegin"
 CHUNK_ENQUEUE = "IpuOutfeedEnqueueChunk"
 # How often a loop over chunks runs, where that is known when it begins.
 LOOP_TOTAL = "IpuLoopTotal"
+# A handle on the IPU's TensorFlow device, of a resource that may be elsewhere.
+HANDLE = "IpuHandle"
 
 # A tensor that a program hands to the host's part of the same step.
 SEND_TO_HOST = "IpuSendToHost"
@@ -138,6 +140,7 @@ PLUGIN_OPS = (
         CHUNK_BEGIN,
         CHUNK_ENQUEUE,
         LOOP_TOTAL,
+        HANDLE,
         SEND_TO_HOST,
         REPLICATION_INDEX,
         REPLICATION_FACTOR,
