@@ -64,6 +64,8 @@ class FunctionWalk(BlockWriter):
             return [*counters, *self._loop(loop, inputs[CHUNK_COUNTERS:], True)]
         if node.op == vocabulary.LOOP_TOTAL:  # what it tells, the condition of the loop that is planned does
             return [Held(Known(types_pb2.DT_INT64, ()), name=node.name)]
+        if node.op == vocabulary.HANDLE:
+            return [inputs[0]]
         called = op_types.called_functions(node)
         if called and self.walk.is_emitted(called):
             if node.op in vocabulary.CALLS:

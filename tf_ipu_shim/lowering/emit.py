@@ -313,6 +313,7 @@ class _FunctionEmitter:
         emitting = self._all
         if node.op in vocabulary.LOOPS:
             self._count(node, proto)
+            self._function.node_def.extend(feeds.on_device(node, proto, emitting.graphs, emitting.device))
         if node.chunks is None:
             return run_functions(proto, self._placement, values, emitting.graphs, emitting.emit)
         single = node_def_pb2.NodeDef()

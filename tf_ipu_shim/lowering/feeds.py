@@ -6,10 +6,12 @@ run on the IPU's device: what has no op on another device is not partitioned, an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import errors_impl
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.function_graph import Node
 from tf_ipu_shim.lowering.functions import Functions
@@ -112,6 +114,54 @@ def as_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: int) -> bool:
     proto.op = vocabulary.INFEED_DEQUEUE
     proto.attr["chip"].i = chip
     return name_iterator(proto, node.producers[0])
+
+
+def iterators_given(function: str, graphs: Functions, within: frozenset[str] = frozenset()) -> set[str]:
+    """The arguments of a function that are iterators: those from which infeeds take, in it or in what it calls.
+
+    Args:
+        function: its name.
+        graphs: all functions of the program.
+        within: functions that are being looked at.
+    """
+    graph, within, given = graphs[function], within | {function}, set()
+    for node in graph.nodes:
+        if node.op in vocabulary.INFEEDS:
+            given.add(node.inputs[0])
+        for called in set(op_types.called_functions(node.proto)) - within:
+            iterators = iterators_given(called, graphs, within)
+            given.update(text for text, name in zip(node.handed_on, graphs[called].arguments) if name in iterators)
+    return given.intersection(graph.arguments)
+
+
+def on_device(
+    loop: Node, proto: node_def_pb2.NodeDef, graphs: Functions, device: str
+) -> Iterator[node_def_pb2.NodeDef]:
+    """Has a loop take its iterators by handles on the IPU's device, so that all of it is on that device.
+
+    TensorFlow places what takes a handle where the resource is, which for an iterator is the host: the loop would be on
+    two devices that talk to each other in each iteration. By kernels (`loop_frames`) even less would do. TensorFlow
+    moves an `Enter` to the op that takes its result, one after the other in the order of a walk that follows addresses
+    in memory; where of two in a row, for a loop in a loop, the outer one is moved first, it stays on the host alone,
+    sends the handle in the first iteration, and the IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.
+
+    Args:
+        loop: the traced op.
+        proto: the emitted one; changed.
+        graphs: all functions of the program.
+        device: of the IPU ops.
+
+    Returns:
+        The ops that give the handles.
+    """
+    body = proto.attr["body"].func.name
+    iterators = iterators_given(body, graphs)
+    for place, argument in enumerate(graphs[body].arguments):
+        if argument in iterators:
+            handle = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_iterator_{place}", op=vocabulary.HANDLE, device=device)
+            handle.input.append(proto.input[place])
+            proto.input[place] = f"{handle.name}:output:0"
+            yield handle
 
 
 def _is_marked(node: Node) -> bool:

@@ -65,8 +65,6 @@ class _Framing:
         self._made = function_pb2.FunctionDef()
         self.fresh = FreshNames(function)
         self._tensors: dict[str, str] = {}  # what stands for a result of a loop
-        self._handles: dict[str, str] = {}  # what loops take instead of a resource
-        self.inside: set[str] = set()  # ops by which values enter frames
         self._waits: dict[str, str] = {}  # the op to wait for instead of a loop
 
     def run(self) -> function_pb2.FunctionDef:
@@ -137,20 +135,6 @@ class _Framing:
         if vocabulary.CHIP_ATTRIBUTE in like.attr:
             node.attr[vocabulary.CHIP_ATTRIBUTE].CopyFrom(like.attr[vocabulary.CHIP_ATTRIBUTE])
         return node
-
-    def handle(self, resource: str, loop: node_def_pb2.NodeDef) -> str:
-        """What a loop in no other one takes for a resource, so that it enters frames on the device of their ops.
-
-        TensorFlow places what takes a handle where the resource is: for an iterator on the host. It then moves an
-        `Enter` to the op that takes its result, one after the other in the order of a walk that follows addresses in
-        memory. Where of two in a row the outer one is moved first, it stays on the host, which has no other op of that
-        loop: it sends the handle in the first iteration alone, and the IPU waits for it in the second. Checked on
-        2.15.1 and 2.21.0.
-        """
-        if resource not in self._handles:
-            made = self.add(f"{loop.name}/handle", vocabulary.HANDLE, [resource], loop)
-            self._handles[resource] = f"{made.name}:output:0"
-        return self._handles[resource]
 
     def stands_for(self, tensor: str, result: str) -> None:
         """Notes what a loop's result is."""
@@ -261,8 +245,7 @@ class _Frame:
         controls = self._few([text for text in self._loop.input if text[0] == "^"], len(self._values), "begin")
         merges, given = {}, {}
         for place in self._values:
-            enter = self._op("enter", place, "Enter", [self._entering(place), *controls])
-            self._framing.inside.add(enter.name)
+            enter = self._op("enter", place, "Enter", [self._begin[place], *controls])
             enter.attr["frame_name"].s = self._loop.name.encode()
             enter.attr["is_constant"].b = not self._changes[place]
             enter.attr["parallel_iterations"].i = self._parallel
@@ -275,18 +258,6 @@ class _Frame:
             if not self._changes[place]:
                 self._framing.stands_for(begin, self._result(place))
         return merges, given
-
-    def _entering(self, place: int) -> str:
-        """What enters the frame for a value: of a loop in another one it is in that one's frame already."""
-        begin = self._begin[place]
-        is_outside = begin.partition(":")[0] not in self._framing.inside
-        return self._framing.handle(begin, self._loop) if is_outside and self._is_handed_to_loops(place) else begin
-
-    def _is_handed_to_loops(self, place: int) -> bool:
-        argument = list(self._body.graph.arguments)[place]
-        return self._types[place] == op_types.RESOURCE and any(
-            node.op in vocabulary.LOOPS and argument in node.inputs for node in self._body.graph.nodes
-        )
 
     def _test(self, given: Mapping[int, str]) -> str:
         """Adds the condition; returns what it gives."""
