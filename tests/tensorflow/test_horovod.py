@@ -117,3 +117,11 @@ def test_gcipuinfo_has_what_was_read_last(monkeypatch, tmp_path):
         assert once.updateData()
         assert once.getDevices()[3]["in use by process"] == str(os.getpid())
     assert always.getNamedAttributeForAll("in use by process")[3] == "none"
+
+
+def test_objects_between_processes_are_plain_values():
+    """What comes from another process names no function to call."""
+    plain = {"epoch": 3, "rest": [1.5, None, "text", b"bytes", (1, {2})]}
+    assert hvd.broadcast_object(plain) == plain
+    with pytest.raises(errors.UnsupportedError, match=r"object of \w+\.system between processes is not emulated"):
+        hvd.allgather_object(os.system)

@@ -116,22 +116,24 @@ def as_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: int) -> bool:
     return name_iterator(proto, node.producers[0])
 
 
-def iterators_given(function: str, graphs: Functions, within: frozenset[str] = frozenset()) -> set[str]:
+def iterators_given(function: str, graphs: Functions, known: dict[str, set[str]]) -> set[str]:
     """The arguments of a function that are iterators: those from which infeeds take, in it or in what it calls.
 
     Args:
         function: its name.
         graphs: all functions of the program.
-        within: functions that are being looked at.
+        known: of functions that have been looked at; changed.
     """
-    graph, within, given = graphs[function], within | {function}, set()
-    for node in graph.nodes:
-        if node.op in vocabulary.INFEEDS:
-            given.add(node.inputs[0])
-        for called in set(op_types.called_functions(node.proto)) - within:
-            iterators = iterators_given(called, graphs, within)
-            given.update(text for text, name in zip(node.handed_on, graphs[called].arguments) if name in iterators)
-    return given.intersection(graph.arguments)
+    if function not in known:
+        known[function] = given = set()
+        for node in graphs[function].nodes:
+            if node.op in vocabulary.INFEEDS:
+                given.add(node.inputs[0])
+            for called in op_types.called_functions(node.proto):
+                iterators = iterators_given(called, graphs, known)
+                given.update(text for text, name in zip(node.handed_on, graphs[called].arguments) if name in iterators)
+        given.intersection_update(graphs[function].arguments)
+    return known[function]
 
 
 def on_device(
@@ -155,7 +157,7 @@ def on_device(
         The ops that give the handles.
     """
     body = proto.attr["body"].func.name
-    iterators = iterators_given(body, graphs)
+    iterators = iterators_given(body, graphs, {})
     for place, argument in enumerate(graphs[body].arguments):
         if argument in iterators:
             handle = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_iterator_{place}", op=vocabulary.HANDLE, device=device)

@@ -135,11 +135,8 @@ class Replica:
 
 def is_within_instance(proto: node_def_pb2.NodeDef) -> bool:
     """Whether an op knows the replicas of its own instance alone, whatever the configuration says."""
-    return (
-        proto.attr[vocabulary.WITHIN_INSTANCE_ATTRIBUTE].b
-        if vocabulary.WITHIN_INSTANCE_ATTRIBUTE in proto.attr
-        else False
-    )
+    name = vocabulary.WITHIN_INSTANCE_ATTRIBUTE
+    return name in proto.attr and proto.attr[name].b
 
 
 def replicas_of(

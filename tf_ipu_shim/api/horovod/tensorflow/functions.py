@@ -12,7 +12,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import errors
 from tf_ipu_shim.api.ipu import distributed
 from tf_ipu_shim.building.strategies import host_collectives
-from tf_ipu_shim.runtime import collectives
+from tf_ipu_shim.runtime import collectives, plain_values
 
 # Arguments of Horovod's that change what is sent where, and the values of each with which they change nothing.
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
@@ -157,7 +157,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: st
     """A Python object of one process, in all of them.
 
     Args:
-        obj: anything that `pickle` takes; what other processes than `root_rank` give is not looked at.
+        obj: as of `allgather_object`; of other processes than `root_rank` the value does not matter.
         root_rank: the process whose object it is.
         session: of TensorFlow 1; nothing is run in it.
         name: the same in every process.
@@ -178,12 +178,16 @@ def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> 
     """The Python objects of all processes.
 
     Args:
-        obj: anything that `pickle` takes.
+        obj: numbers, texts, bytes, None, and lists, tuples, sets and dictionaries of them. An object of any other class
+            is refused: to make it again, code that comes from another process would be run.
         session: of TensorFlow 1; nothing is run in it.
         name: the same in every process.
 
     Returns:
         The objects in the order of ranks.
+
+    Raises:
+        UnsupportedError: an object is, or has in it, one of another class.
 
     Source: `horovod.tensorflow.allgather_object`.
 
@@ -196,7 +200,7 @@ def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> 
     (lengths,) = collectives.run("gather", f"{called}/length", [np.array([len(given)])])
     (values,) = collectives.run("gather", called, [given])
     ends = np.cumsum(lengths)
-    return [pickle.loads(values[end - length : end].tobytes()) for end, length in zip(ends, lengths)]
+    return [plain_values.loads(values[end - length : end].tobytes()) for end, length in zip(ends, lengths)]
 
 
 class Reduction:
