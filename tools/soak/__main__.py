@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "room": lambda: _all(abrupt_ends.without_room(), options.silence),
         "families": lambda: _all(families.found(), options.silence),
         "models": lambda: _all(models.found(options.models), options.silence),
-        "ops": lambda: _ops(options.ops or ops.all_ops(), options.op_cases, options.jobs, not options.valid),
+        "ops": lambda: _ops(options),
     }
     wanted = ["ops"] if options.ops is not None else options.only or list(parts)
     if unknown := sorted(set(wanted) - set(parts)):
@@ -76,10 +76,11 @@ def _programs(seed: int, count: int, silence: float) -> list[str]:
     return problems
 
 
-def _ops(names: Sequence[str], cases: int, jobs: int, wrong: bool) -> list[str]:
+def _ops(options: argparse.Namespace) -> list[str]:
     """Lots watch over their own silence."""
     faulthandler.cancel_dump_traceback_later()
-    report = ops.run(names, cases, jobs=jobs, wrong=wrong)
+    names = options.ops or ops.all_ops()
+    report = ops.run(names, options.op_cases, options.silence, options.jobs, wrong=not options.valid)
     print(report.text(), flush=True)
     return report.differences
 
