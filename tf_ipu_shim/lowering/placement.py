@@ -106,9 +106,8 @@ class Placer:
                 for called in op_types.called_functions(node.proto):
                     homes_inside = self._homes.inside(node, called, variable_homes)
                     functions[called] = self.place(called, homes_inside)
-                for called in (
-                    node.chunks.functions if node.chunks is not None else ()
-                ):  # whose arguments have the names of those of the loop's body
+                # The arguments of a loop's chunks have the names of those of its body.
+                for called in node.chunks.functions if node.chunks is not None else ():
                     functions[called] = self.place(called, homes_inside)
             elif location.ipu is not None and node.op in self._apart_ops:
                 locations[node] = alone_on(location.ipu)

@@ -57,8 +57,8 @@ def among(ranks: Collection[int]) -> Iterator[None]:
         _members = before
 
 
-def _alone(members: Sequence[int], name: str, kind: str, root: int, here: job.Job) -> bool:
-    """Whether an operation is of this process alone."""
+def _check_alone(members: Sequence[int], name: str, kind: str, root: int, here: job.Job) -> None:
+    """Refuses an operation among some of the job's processes that is not of this one alone."""
     if len(members) > 1:
         raise errors.UnsupportedError(
             f"Collective operation {_title(kind, name)} in popdist.execute_on_instances({set(members)}, ...): "
@@ -66,7 +66,6 @@ def _alone(members: Sequence[int], name: str, kind: str, root: int, here: job.Jo
         )
     if kind == "broadcast" and root != here.rank:
         raise ValueError(f"Rank {root} broadcasts {name!r}, and only instance {here.rank} takes part.")
-    return True
 
 
 def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> list[np.ndarray]:
@@ -93,7 +92,9 @@ def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> li
     here = job.current()
     call = {"kind": kind, "root": root}
     members = _members
-    if here.size == 1 or (members is not None and _alone(members, name, kind, root, here)):
+    if members is not None:
+        _check_alone(members, name, kind, root, here)
+    if here.size == 1 or members is not None:
         return combine({**call, "root": 0}, [arrays])
     gives = kind != "broadcast" or here.rank == root
     message = _pack({**call, "name": name, "gives": gives}, arrays)

@@ -41,7 +41,7 @@ def install(layer: type) -> None:
     why = "what is made in a `PipelineStage`, in its thread, remembers it; the script's line; `trainable` of any type"
 
     def constructor(stock: Callable[..., None]) -> Callable[..., None]:
-        known = _with_line(stamping(stock))
+        known = _remembering(stock)
         return _any_trainable(known) if era.wanted() else known
 
     patches.replace(layer, "__init__", constructor, why=why)
@@ -57,19 +57,25 @@ def stamping(stock: Callable[..., None]) -> Callable[..., None]:
     def init(made: Any, *args: Any, **kwargs: Any) -> None:
         stage = current.stage  # before: a layer's constructor may enter stages itself
         stock(made, *args, **kwargs)
-        if stage is not None:
-            object.__setattr__(made, ATTRIBUTE, stage)
+        _stamp(made, stage)
 
     # Keras reads the constructor's arguments for the configuration of a layer; this keeps them as they read.
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
 
 
-def _with_line(stock: Callable[..., None]) -> Callable[..., None]:
+def _remembering(stock: Callable[..., None]) -> Callable[..., None]:
     def init(made: Any, *args: Any, **kwargs: Any) -> None:
+        stage = current.stage
         stock(made, *args, **kwargs)
+        _stamp(made, stage)
         layer_lines.remember(made)
 
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
+
+
+def _stamp(made: Any, stage: int | None) -> None:
+    if stage is not None:
+        object.__setattr__(made, ATTRIBUTE, stage)
 
 
 def _any_trainable(stock: Callable[..., None]) -> Callable[..., None]:
