@@ -30,6 +30,7 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {
     "check": Command("tf_ipu_shim.cli.check", "say what becomes of every IPU call of a script"),
     "compare": Command("tf_ipu_shim.cli.compare", "show what two profiles have different: memory, cycles, ops"),
+    "completion": Command("tf_ipu_shim.cli.completion", "print what a shell needs to complete these commands"),
     "doctor": Command("tf_ipu_shim.cli.doctor", "check this installation, and say what to do"),
     "env": Command("tf_ipu_shim.cli.env", "list environment variables, flags and engine options with their values"),
     "fit": Command("tf_ipu_shim.cli.fit", "say on which systems a script's programs fit, and how fast they would be"),

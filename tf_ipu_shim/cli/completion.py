@@ -1,0 +1,57 @@
+"""`tf-ipu completion`: what a shell needs to complete the commands, their options and the names of files."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tf_ipu_shim import cli
+
+SHELLS = ("bash", "zsh", "tcsh")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("shell", choices=SHELLS, help="the shell that is to read what is printed")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the shell's functions.
+
+    Args:
+        arguments: as `add_arguments` declares.
+
+    Returns:
+        0, or 2 with a line on stderr where the package that writes them is not installed.
+    """
+    try:
+        import shtab
+    except ImportError:
+        print(
+            "tf-ipu completion: shtab, which writes the shell's functions, is not installed: pip install shtab",
+            file=sys.stderr,
+        )
+        return 2
+    print(shtab.complete(_all_commands(shtab.FILE), arguments.shell))
+    return 0
+
+
+def _all_commands(files: Mapping[str, Any]) -> argparse.ArgumentParser:
+    """One parser with all commands, of which the program itself loads only the one that is asked for.
+
+    Args:
+        files: what shtab has for arguments that are files.
+    """
+    whole = argparse.ArgumentParser(prog=cli.PROGRAM)
+    whole.add_argument("--version", action="store_true", help="say which version this is")
+    commands = whole.add_subparsers()
+    for name, command in cli.COMMANDS.items():
+        parser = commands.add_parser(name, help=command.help, description=command.help)
+        importlib.import_module(command.module).add_arguments(parser)
+        for action in parser._actions:
+            if not action.option_strings and not action.choices:
+                action.complete = files  # type: ignore[attr-defined]
+    return whole
