@@ -9,16 +9,17 @@ import pytest
 from tf_ipu_shim.fitting import stages, text
 from tf_ipu_shim.fitting.stages import Layer
 from tf_ipu_shim.machine.chips import CHIPS
+from tf_ipu_shim.machine.stage_memory import taken_by_layers
 
 CHIP = CHIPS["gc200"].with_tiles(2)
 LIMIT = 2 * 638_976
 
 
-def bytes_of(part, stage, count, recomputes):
+def bytes_of(part, stage, count, recomputes, comes_in):
     """By the moments of the backward pass, from the last layer to the first: all that is there at each."""
     waiting = 2 * (count - 1 - stage)
     again = recomputes and stage < count - 1
-    slot = part[0].input_bytes + sum(layer.fed_bytes if again else layer.activation_bytes for layer in part)
+    slot = comes_in + sum(layer.fed_bytes if again else layer.activation_bytes for layer in part)
     moments = []
     for at in reversed(range(len(part))):
         there = [layer.weight_bytes for layer in part[at:]] + [layer.activation_bytes for layer in part[: at + 1]]
@@ -26,7 +27,7 @@ def bytes_of(part, stage, count, recomputes):
             there.append(part[at - 1].activation_bytes - part[at - 1].fed_bytes)
         moments.append(sum(there))
     always = sum(layer.kept_bytes + layer.weight_bytes for layer in part)
-    return always + waiting * slot + part[0].input_bytes + max(moments)
+    return always + waiting * slot + comes_in + max(moments)
 
 
 def cycles_of(part, stage, count, recomputes):
@@ -34,13 +35,20 @@ def cycles_of(part, stage, count, recomputes):
     return sum(layer.cycles for layer in part) + again
 
 
-def by_all_cuts(layers, recomputes):
+def given(values, first, end):
+    """Bytes of what layers before a stage make and some of its own take."""
+    return sum(size for maker, users, size in values if maker < first and any(first <= user < end for user in users))
+
+
+def by_all_cuts(layers, recomputes, values):
     """The number of stages and what the busiest has to do, of the best cut; None where none fits."""
     for count in (2, 4, 8, 16):
         best = None
         for cuts in itertools.combinations(range(1, len(layers)), count - 1):
-            parts = [layers[first:end] for first, end in zip((0, *cuts), (*cuts, len(layers)))]
-            if all(bytes_of(part, stage, count, recomputes) <= LIMIT for stage, part in enumerate(parts)):
+            bounds = list(zip((0, *cuts), (*cuts, len(layers))))
+            parts = [layers[first:end] for first, end in bounds]
+            sizes = [given(values, *bound) for bound in bounds]
+            if all(bytes_of(parts[stage], stage, count, recomputes, sizes[stage]) <= LIMIT for stage in range(count)):
                 longest = max(cycles_of(part, stage, count, recomputes) for stage, part in enumerate(parts))
                 best = longest if best is None else min(best, longest)
         if best is not None:
@@ -48,27 +56,38 @@ def by_all_cuts(layers, recomputes):
     return None
 
 
-def random_layer(name, rng):
+def random_layer(name, takes, rng):
     forward = rng.randrange(1, 50)
     kept, weights = rng.randrange(400_000), rng.randrange(100_000)
-    activations, given = rng.randrange(60_000), rng.randrange(60_000)
+    activations = rng.randrange(60_000)
     fed = rng.randrange(activations + 1)
-    return Layer(name, forward + rng.randrange(1, 100), kept, weights, activations, 0, forward, given, fed)
+    return Layer(name, forward + rng.randrange(1, 100), kept, weights, activations, 0, forward, takes, fed)
+
+
+def random_values(count, rng):
+    """What layers make and others behind them take, some of it several times."""
+    makers = [rng.randrange(count) for _ in range(2 * count)]
+    return [(maker, {rng.randrange(count) for _ in range(3)}, rng.randrange(40_000)) for maker in makers]
 
 
 @pytest.mark.parametrize("recomputes", [False, True])
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_of_all_cuts(seed, recomputes):
     rng = random.Random(seed)
-    layers = [random_layer(str(number), rng) for number in range(rng.randrange(2, 9))]
-    found, expected = stages.split(layers, CHIP, recomputes=recomputes), by_all_cuts(layers, recomputes)
+    count = rng.randrange(2, 9)
+    values = random_values(count, rng)
+    taken = taken_by_layers(values, count)
+    layers = [random_layer(str(number), takes, rng) for number, takes in enumerate(taken)]
+    found, expected = stages.split(layers, CHIP, recomputes=recomputes), by_all_cuts(layers, recomputes, values)
     assert (found is None) == (expected is None)
     if found is not None:
         assert (len(found.stages), max(found.cycles)) == expected
         assert [name for part in found.stages for name in part] == [layer.name for layer in layers]
         parts = [[layer for layer in layers if layer.name in part] for part in found.stages]
-        count = len(parts)
-        assert list(found.bytes) == [bytes_of(part, stage, count, recomputes) for stage, part in enumerate(parts)]
+        ends = list(itertools.accumulate(map(len, parts)))
+        sizes = [given(values, first, end) for first, end in zip([0, *ends], ends)]
+        expected = [bytes_of(part, stage, len(parts), recomputes, sizes[stage]) for stage, part in enumerate(parts)]
+        assert list(found.bytes) == expected
         assert max(found.bytes) <= LIMIT
 
 

@@ -23,7 +23,7 @@ from tf_ipu_shim.lowering.placement import forward_name
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.machine import pipeline_schedule
 from tf_ipu_shim.machine.memory import Block, Mode
-from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory
+from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory, Taken, stashed, taken_by_layers
 
 _SCALAR = 8  # bytes: such as a metric's, which begins no layer
 _NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE}) | vocabulary.SHAPE_QUERIES
@@ -40,7 +40,7 @@ class Layer(NamedTuple):
         kept_bytes: what its gradients take of the forward pass.
         made_bytes: what gradients take of what it makes or is the first to be fed with.
         fed_bytes: the latter part.
-        input_bytes: what it, or a layer behind it, takes of layers before it.
+        takes: of layers before it.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Layer(NamedTuple):
     kept_bytes: int
     made_bytes: int = 0
     fed_bytes: int = 0
-    input_bytes: int = 0
+    takes: tuple[Taken, ...] = ()
 
 
 class Cut(NamedTuple):
@@ -105,24 +105,23 @@ class Layers:
     def _with_what_is_handed_on(self, layers: Sequence[Layer]) -> list[Layer]:
         """The layers with what each makes or is fed for gradients, and what comes to it from those before."""
         home = {number: place for place, layer in enumerate(layers) for number in layer.nodes}
-        made, given, comes_in = ([0] * len(layers) for _ in range(3))
+        made, given = [0] * len(layers), [0] * len(layers)
         for name in {_node_of(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
             if self._number[name] in home:
                 made[home[self._number[name]]] += self._sizes.get(name, 0)
-        last, fed = self._taken_by(layers)
-        for name, end in last.items():
-            for place in range(home.get(self._number[name], end) + 1, end + 1):
-                comes_in[place] += self._sizes.get(name, 0)
+        users, fed = self._taken_by_layers(layers)
+        makers = {name: home[self._number[name]] for name in users if self._number[name] in home}
+        values = ((maker, users[name], self._sizes.get(name, 0)) for name, maker in makers.items())
         for text, place in fed.items():
             given[place] += _fed_bytes(self._nodes[self._number[_node_of(text)]], text)
         return [
-            layer._replace(made_bytes=made[place] + given[place], fed_bytes=given[place], input_bytes=comes_in[place])
-            for place, layer in enumerate(layers)
+            layer._replace(made_bytes=made[place] + given[place], fed_bytes=given[place], takes=takes)
+            for place, (layer, takes) in enumerate(zip(layers, taken_by_layers(values, len(layers))))
         ]
 
-    def _taken_by(self, layers: Sequence[Layer]) -> tuple[dict[str, int], dict[str, int]]:
-        """By what ops make, the last layer that takes it; by what the host gives, the first one."""
-        last: dict[str, int] = {}
+    def _taken_by_layers(self, layers: Sequence[Layer]) -> tuple[dict[str, set[int]], dict[str, int]]:
+        """By what ops make, the layers that take it; by what the host gives, the first one."""
+        users: dict[str, set[int]] = {}
         fed: dict[str, int] = {}
         for place, layer in enumerate(layers):
             for text in (text for number in layer.nodes for text in self._nodes[number].input if text[0] != "^"):
@@ -131,8 +130,8 @@ class Layers:
                 if node is not None and self._is_elsewhere(node):
                     fed.setdefault(text, place)
                 elif node is not None and node.op not in _NOT_KEPT:
-                    last[name] = place
-        return last, fed
+                    users.setdefault(name, set()).add(place)
+        return users, fed
 
     def _begins(self, end: int) -> Iterator[tuple[str, int]]:
         """Names of layers, and the numbers of the ops that begin them."""
@@ -194,35 +193,38 @@ class Layers:
         begins = _filled(sizes, slots, high)
         return None if begins is None else Cut(tuple(begins), int(high))
 
-    def stages(self, by_weight: float, waiting: Sequence[int]) -> Cut | None:
+    def stages(self, by_weight: float, waiting: Sequence[int], recomputes: bool = False) -> Cut | None:
         """The stages of a pipeline of which the fullest needs least; None where there are too few layers.
 
         Args:
             by_weight: bytes that are always there for a byte of weights: optimizer state and accumulators too.
             waiting: mini-batches that wait in each stage, besides the one in work.
+            recomputes: whether of these only what comes into a stage is kept.
         """
         if len(self.all) < len(waiting):
             return None
         grads = float(self.trains)
         parts = [
             StageLayer(
+                number,
                 by_weight * one.weight_bytes,
                 grads * one.weight_bytes,
                 one.made_bytes,
-                one.input_bytes,
+                one.takes,
                 one.fed_bytes,
             )
-            for one in self.all
+            for number, one in enumerate(self.all)
         ]
-        low, high = 0.0, float(_bytes_of(parts, max(waiting)))
+        memories = [StageMemory(slots, recomputes) for slots in waiting]
+        low, high = 0.0, float(_bytes_of(parts, StageMemory(max(waiting), recomputes=False)))
         while high - low > max(1.0, 0.0001 * high):
             middle = (low + high) / 2
-            low, high = (low, middle) if _staged(parts, waiting, middle) else (middle, high)
-        begins = _staged(parts, waiting, high)
+            low, high = (low, middle) if _staged(parts, memories, middle) else (middle, high)
+        begins = _staged(parts, memories, high)
         if begins is None:
             return None
         ends = [*begins[1:], len(parts)]
-        needed = [_bytes_of(parts[first:end], slots) for first, end, slots in zip(begins, ends, waiting)]
+        needed = [_bytes_of(parts[first:end], empty) for first, end, empty in zip(begins, ends, memories)]
         return Cut(tuple(begins), max(needed))
 
     def changed(self, cut: Cut) -> ProgramRequest:
@@ -247,26 +249,32 @@ class Layers:
 
     def _described(self, pipeline: PipelineDescription, parts: Sequence[range]) -> PipelineDescription:
         numbers = [[n for layer in part for n in self.all[layer].nodes] for part in parts]
+        kept = [self._needed_by(part) for part in numbers]
+        stashes = [self._stash(part, names) for part, names in zip(numbers, kept)]
         return dataclasses.replace(
             pipeline,
             devices=tuple((ipu,) for ipu in range(len(parts))),
-            kept_bytes=tuple(self._bytes(self._needed_by(part)) for part in numbers),
-            input_bytes=tuple(self._bytes(self._inputs(part)) for part in numbers),
-            checkpoint_bytes=tuple(self._bytes(self._checkpoints(part)) for part in numbers),
+            kept_bytes=tuple(map(self._bytes, kept)),
+            input_bytes=tuple(self._bytes(inputs) for inputs, _ in stashes),
+            checkpoint_bytes=tuple(self._bytes(checkpoints) for _, checkpoints in stashes),
         )
 
-    def _inputs(self, part: Sequence[int]) -> set[str]:
+    def _stash(self, part: Sequence[int], kept: Iterable[str]) -> tuple[set[str], set[str]]:
         here = set(part)
-        taken = {self._viewed(text) for n in part for text in self._nodes[n].input if not text.startswith("^")}
-        return {one for one in taken if self._comes_in(one, here)}
+        marked = [self._nodes[n].name for n in part if vocabulary.CHECKPOINT_ATTRIBUTE in self._nodes[n].attr]
+        return stashed(
+            kept,
+            self._taken(marked),
+            lambda name: self._taken(self._nodes[self._number[name]].input),
+            lambda name: self._number[name] in here,
+        )
 
-    def _checkpoints(self, part: Sequence[int]) -> set[str]:
-        marked = (n for n in part if vocabulary.CHECKPOINT_ATTRIBUTE in self._nodes[n].attr)
-        return {self._viewed(self._nodes[n].name) for n in marked}
-
-    def _comes_in(self, name: str, here: set[int]) -> bool:
-        number = self._number.get(name)
-        return number is not None and number not in here and self._nodes[number].op not in _NOT_KEPT
+    def _taken(self, texts: Iterable[str]) -> Iterator[str]:
+        """What an op takes, but for weights and the like."""
+        for name in (self._viewed(text) for text in texts if not text.startswith("^")):
+            number = self._number.get(name)
+            if number is not None and self._nodes[number].op not in _NOT_KEPT:
+                yield name
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes.get(name, 0) for name in names)
@@ -302,18 +310,18 @@ def _filled(sizes: Sequence[tuple[float, int]], slots: Sequence[int], limit: flo
     return begins
 
 
-def _staged(parts: Sequence[StageLayer], waiting: Sequence[int], limit: float) -> list[int] | None:
+def _staged(parts: Sequence[StageLayer], memories: Sequence[StageMemory], limit: float) -> list[int] | None:
     """Where stages begin that need no more than a limit each, one layer at least; None where that takes more stages."""
-    begins, stage = [0], StageMemory(waiting[0], recomputes=False)
+    begins, stage = [0], copy.copy(memories[0])
     for number, part in enumerate(parts):
-        wanted = len(waiting) - len(begins)  # stages that have to begin yet
+        wanted = len(memories) - len(begins)  # stages that have to begin yet
         tried = copy.copy(stage)
         tried.add(part)
         if number > begins[-1] and (tried.bytes > limit or len(parts) - number == wanted):
             if not wanted:
                 return None
             begins.append(number)
-            tried = StageMemory(waiting[len(begins) - 1], recomputes=False)
+            tried = copy.copy(memories[len(begins) - 1])
             tried.add(part)
         stage = tried
         if stage.bytes > limit:
@@ -321,8 +329,8 @@ def _staged(parts: Sequence[StageLayer], waiting: Sequence[int], limit: float) -
     return begins
 
 
-def _bytes_of(parts: Iterable[StageLayer], waiting: int) -> int:
-    stage = StageMemory(waiting, recomputes=False)
+def _bytes_of(parts: Iterable[StageLayer], empty: StageMemory) -> int:
+    stage = copy.copy(empty)
     for part in parts:
         stage.add(part)
     return stage.bytes

@@ -240,7 +240,7 @@ class _Cuts:
     def planned(self, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan]) -> Iterator[Saving]:
         """The program lowered anew with its layers elsewhere: until it fits, on more and more IPUs."""
         for tried, count in enumerate(self._counts()):
-            cut = self._layers.cut(count, self._by_weight(), slots_of(self._pipeline, count))
+            cut = self._cut(count)
             if cut is None or tried == _MOST_CUTS:
                 return
             changed = self._now._replace(request=self._layers.changed(cut), ipus=count * self._replicas)
@@ -252,6 +252,12 @@ class _Cuts:
             yield Saving(self._named(count, cut), full.peak_bytes - largest, made.fits)
             if made.fits:
                 return
+
+    def _cut(self, count: int) -> Cut | None:
+        slots = slots_of(self._pipeline, count)
+        if self._pipeline is None or not (self._pipeline.training and self._now.storage.recomputes):
+            return self._layers.cut(count, self._by_weight(), slots)
+        return self._layers.stages(self._by_weight() - 1, [one - 1 for one in slots], recomputes=True)
 
     def as_stages(self, full: IpuPlan) -> Sequence[Saving]:
         """A pipeline that the script has not: what its fullest stage would need, added up.

@@ -10,14 +10,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.accounting.trees import origin
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import Computation, Entry, timeline_of
 from tf_ipu_shim.machine.memory import Block, Mode, Value
-from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory
+from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory, Taken, taken_by_layers
 from tf_ipu_shim.runtime.study import Studied
 
 _GRADIENTS = ("gradient_tape/", "gradients/")
@@ -41,7 +41,7 @@ class Layer(NamedTuple):
         activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
         ipu: where it is now.
         forward_cycles: of its forward work alone, which recomputation runs again.
-        input_bytes: what comes from layers before it, to it or to one behind it, for one mini-batch.
+        takes: of layers before it.
         fed_bytes: what is fed to it, for one mini-batch.
     """
 
@@ -52,7 +52,7 @@ class Layer(NamedTuple):
     activation_bytes: int
     ipu: int = 0
     forward_cycles: float = 0.0
-    input_bytes: int = 0
+    takes: tuple[Taken, ...] = ()
     fed_bytes: int = 0
 
 
@@ -93,22 +93,26 @@ class _Stage:
         """What it needs, without layers yet."""
         return StageMemory(2 * (self.count - 1 - self.number), self.runs_again)
 
-    def bytes(self, part: Iterable[Layer]) -> int:
+    def bytes(self, part: Iterable[StageLayer]) -> int:
         """Weights, optimizer state, accumulated gradients, and what is kept of the mini-batches that are in it."""
         memory = self.memory()
         for layer in part:
-            memory.add(_in_a_stage(layer))
+            memory.add(layer)
         return memory.bytes
 
 
-def _in_a_stage(layer: Layer) -> StageLayer:
-    return StageLayer(
-        layer.kept_bytes + layer.weight_bytes,
-        layer.weight_bytes,
-        layer.activation_bytes,
-        layer.input_bytes,
-        layer.fed_bytes,
-    )
+def _in_stages(layers: Iterable[Layer]) -> list[StageLayer]:
+    return [
+        StageLayer(
+            number,
+            layer.kept_bytes + layer.weight_bytes,
+            layer.weight_bytes,
+            layer.activation_bytes,
+            layer.takes,
+            layer.fed_bytes,
+        )
+        for number, layer in enumerate(layers)
+    ]
 
 
 def layers_of(program: Studied, chip: Chip) -> list[Layer]:
@@ -133,7 +137,7 @@ def layers_of(program: Studied, chip: Chip) -> list[Layer]:
         cycles[name] += copies
     trains = any(name.startswith(_GRADIENTS) for name, _ in ops)
     activations = _activations(program.blocks.values(), names)
-    inputs, fed = _inputs(program.blocks.values(), names)
+    inputs, fed = _inputs(list(program.blocks.values()), names)
     return [
         Layer(
             name,
@@ -203,42 +207,47 @@ def _cycles(ops: Iterable[tuple[str, float]], names: _Names) -> tuple[dict[str, 
     return whole, forward
 
 
-def _inputs(blocks: Iterable[Block], names: _Names) -> tuple[list[int], list[int]]:
-    """For each layer the bytes of the forward pass that come to it, or to one behind it, from layers before it.
-
-    Then those that are fed, by the first layer that takes them.
-    """
+def _inputs(blocks: Sequence[Block], names: _Names) -> tuple[list[tuple[Taken, ...]], list[int]]:
+    """For each layer what it takes of the forward pass of layers before it; then bytes of what is fed to it first."""
     places = {name: place for place, name in enumerate(names.order)}
-    last: dict[tuple[str, int], int] = {}  # by op and bytes of a value: the last layer that takes it
-    made: dict[tuple[str, int], int] = {}
-    first: dict[tuple[str, int], int] = {}
-    for user, value, is_given in _taken(blocks, names, places):
-        key = value.owner, value.bytes
-        if is_given and value.bytes > _SCALAR:
-            first[key] = min(user, first.get(key, user))
+    users: dict[Hashable, set[int]] = {}
+    makers: dict[Hashable, tuple[int, int]] = {}  # the layer, and bytes
+    first: dict[Hashable, tuple[int, int]] = {}
+    for user, value, place in _taken(blocks, names, places):
+        key: Hashable = (value.owner, value.bytes) if place is None else place  # those of one op are fed one by one
+        users.setdefault(key, set()).add(user)
         maker = None if value.owner.startswith(_GRADIENTS) else places.get(names.layer_of(value.owner))
-        if maker is not None and maker < user and value.kind in _FORWARD:
-            made[key] = maker
-            last[key] = max(user, last.get(key, 0))
-    found, fed = [0] * len(places), [0] * len(places)
-    for key, end in last.items():
-        for place in range(made[key] + 1, end + 1):
-            found[place] += key[1]
-    for (_, size), place in first.items():
-        fed[place] += size
-    return found, fed
+        if place is not None and value.bytes > _SCALAR:
+            first[key] = min(user, first.get(key, (user, 0))[0]), value.bytes
+        elif maker is not None and value.kind in _FORWARD:
+            makers[key] = maker, value.bytes
+    fed = [0] * len(places)
+    for layer, size in first.values():
+        fed[layer] += size
+    # What is fed comes to the first layer that takes it, and from there to others.
+    values = ((maker, users[key], size) for key, (maker, size) in {**first, **makers}.items())
+    return taken_by_layers(values, len(places)), fed
 
 
-def _taken(blocks: Iterable[Block], names: _Names, places: Mapping[str, int]) -> Iterator[tuple[int, Value, bool]]:
-    """What layers take in their forward pass: the layer, the value, and whether it comes from the host."""
-    for block in _all(blocks):
-        given = {number for step in block.steps if _is_copy_from_host(step.work) for number in step.gives}
+def _taken(
+    blocks: Sequence[Block], names: _Names, places: Mapping[str, int]
+) -> Iterator[tuple[int, Value, tuple[int, int] | None]]:
+    """What layers take in their forward pass: the layer, the value, and where it is if the host gave it."""
+    given = {
+        block.values[number].owner
+        for block in _all(blocks)
+        for step in block.steps
+        if _is_copy_from_host(step.work)
+        for number in step.gives
+    }
+    for at, block in enumerate(_all(blocks)):
         for step in block.steps:
             user = places.get(names.layer_of(step.owner))
             if user is not None and not step.owner.startswith(_GRADIENTS):
                 for number in step.takes:
                     whole = origin(block, number)
-                    yield user, block.values[whole], whole in given
+                    value = block.values[whole]
+                    yield user, value, (at, whole) if value.owner in given else None
 
 
 def _all(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -361,10 +370,11 @@ def _into(layers: Sequence[Layer], count: int, limit: int, recomputes: bool) -> 
     if cuts is None:
         return None
     parts = [layers[first:end] for first, end in zip(cuts, cuts[1:])]
+    needed = _in_stages(layers)
     return Split(
         tuple(tuple(layer.name for layer in part) for part in parts),
         tuple(sum(map(stage.cycles, part)) for stage, part in zip(places, parts)),
-        tuple(stage.bytes(part) for stage, part in zip(places, parts)),
+        tuple(stage.bytes(needed[first:end]) for stage, first, end in zip(places, cuts, cuts[1:])),
         recomputes,
     )
 
@@ -390,12 +400,12 @@ def _with_a_stage(
 ) -> tuple[list[float], list[int]]:
     """What the busiest of one more stage has to do, and where the new one begins, by the number of layers."""
     total = len(layers)
-    least, begin = [math.inf] * (total + 1), [0] * (total + 1)
+    least, begin, needed = [math.inf] * (total + 1), [0] * (total + 1), _in_stages(layers)
     for first in range(stage.number, total):
         cycles, memory = 0.0, stage.memory()
         for end in range(first + 1, total + 1):
             cycles += stage.cycles(layers[end - 1])
-            memory.add(_in_a_stage(layers[end - 1]))
+            memory.add(needed[end - 1])
             if memory.bytes > limit:
                 break
             longest = max(before[first], cycles)

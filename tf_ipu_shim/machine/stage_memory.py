@@ -1,25 +1,62 @@
-"""What a stage of a pipeline that is to come needs, added up from its layers."""
+"""What a stage of a pipeline keeps to compute its values anew; what one that is to come needs, from its layers."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple, TypeVar
+
+_Made = TypeVar("_Made", bound=Hashable)
+
+
+class Taken(NamedTuple):
+    """What a layer takes of layers before it.
+
+    Args:
+        since: the last layer before it that makes this or takes it too. A stage that begins behind that is given it.
+        bytes: of a mini-batch.
+    """
+
+    since: int
+    bytes: int
+
+
+def taken_by_layers(values: Iterable[tuple[int, Iterable[int], int]], layers: int) -> list[tuple[Taken, ...]]:
+    """For each layer what it takes of those before it.
+
+    Args:
+        values: of each the number of the layer that makes it, those of layers that take it, and its bytes.
+        layers: how many there are.
+
+    Example:
+        >>> [[tuple(one) for one in taken] for taken in taken_by_layers([(0, [1, 3], 64), (1, [3], 8)], 4)]
+        [[], [(0, 64)], [], [(1, 72)]]
+    """
+    found: list[dict[int, int]] = [{} for _ in range(layers)]
+    for maker, users, size in values:
+        since = maker
+        for user in sorted(user for user in users if user > maker):
+            found[user][since] = found[user].get(since, 0) + size
+            since = user
+    return [tuple(Taken(*pair) for pair in sorted(taken.items())) for taken in found]
 
 
 class StageLayer(NamedTuple):
     """A layer of a stage, in bytes.
 
     Args:
+        number: of the layer in the model.
         always: its weights, their optimizer state, and accumulated gradients.
         gradients: of its weights for the mini-batch in work.
         kept: results of its forward pass, and what is fed to it, that the backward pass takes; of one mini-batch.
-        comes_in: what layers before it hand to it, or to one behind it.
+        takes: of layers before it.
         fed: the part of `kept` that is fed to it.
     """
 
+    number: int
     always: float
     gradients: float
     kept: float
-    comes_in: float = 0.0
+    takes: tuple[Taken, ...] = ()
     fed: float = 0.0
 
 
@@ -29,7 +66,7 @@ class StageMemory:
     The backward pass goes from the last layer to the first. When it is at one, there are the gradients of that one's
     weights and of all behind it, what is kept of that one and of all before it, and the gradient that it hands on,
     which is as large as what the layer before it makes and keeps. That is largest somewhere: where, depends on whether
-    weights or activations are larger.
+    weights or activations are larger. What layers before the stage hand to others behind it is not in the stage.
 
     Args:
         waiting: mini-batches that wait in the stage, besides the one in work.
@@ -37,7 +74,7 @@ class StageMemory:
 
     Example:
         >>> stage = StageMemory(waiting=2, recomputes=False)
-        >>> stage.add(StageLayer(always=30, gradients=10, kept=5, comes_in=1))
+        >>> stage.add(StageLayer(number=4, always=30, gradients=10, kept=5, takes=(Taken(3, 1),)))
         >>> stage.bytes  # 30, two times 1 + 5 that wait, and 1 + 5 + 10
         58
     """
@@ -46,13 +83,13 @@ class StageMemory:
         self._waiting, self._recomputes = waiting, recomputes
         self._always = self._kept = self._comes_in = self._fed = self._last_kept = 0.0
         self._behind = 0.0  # of the largest moment: all but what comes into the stage
-        self._layers = 0
+        self._first: int | None = None
 
     def add(self, layer: StageLayer) -> None:
         """Adds the next layer."""
-        if not self._layers:
-            self._comes_in = layer.comes_in
-        self._layers += 1
+        if self._first is None:
+            self._first = layer.number
+        self._comes_in += sum(taken.bytes for taken in layer.takes if taken.since < self._first)
         self._always += layer.always
         self._kept += layer.kept
         self._fed += layer.fed
@@ -64,3 +101,44 @@ class StageMemory:
         """What the stage needs with the layers that it has."""
         each = self._comes_in + (self._fed if self._recomputes else self._kept)
         return round(self._always + self._waiting * each + self._comes_in + self._behind)
+
+
+def stashed(
+    kept: Iterable[_Made],
+    checkpoints: Iterable[_Made],
+    takes: Callable[[_Made], Iterable[_Made]],
+    is_own: Callable[[_Made], bool],
+) -> tuple[set[_Made], set[_Made]]:
+    """What a stage keeps of a mini-batch that waits, where it computes anew what its gradients take.
+
+    What it hands on to later stages and does not read for its own gradients is not among it.
+
+    Args:
+        kept: what its gradients take of the forward pass.
+        checkpoints: what is named as such in it.
+        takes: gives what a value is computed from.
+        is_own: tells whether the stage makes a value; else it comes into it.
+
+    Returns:
+        What comes into it and is read again, and its own checkpoints.
+
+    Example:
+        >>> made_of = {"product": ["x", "scale"], "tanh": ["product"], "sum": ["tanh", "labels"]}
+        >>> both = stashed(["tanh", "x"], [], made_of.__getitem__, made_of.__contains__)
+        >>> [sorted(one) for one in both]
+        [['scale', 'x'], []]
+    """
+    named = set(checkpoints)
+    own = {value for value in named if is_own(value)}
+    comes_in = named - own
+    seen, waiting = set(own), list(kept)
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if is_own(value):
+            waiting.extend(takes(value))
+        else:
+            comes_in.add(value)
+    return comes_in, own

@@ -64,16 +64,13 @@ class PipelineStep:
         if self._arguments.infeed_queue is not None:
             fed, keywords = element_arguments(self._arguments.infeed_queue._dequeue())
             outputs.extend(fed)
-        inputs_of_stages, bounds = [], [self._number_of_ops()]
+        bounds = [self._number_of_ops()]
         plain = [PipelineStageOptions()] * len(self._arguments.functions)
         forward_options = self._arguments.forward_options or plain
         backward_options = self._arguments.backward_options or plain
         for number, (stage, options, backward) in enumerate(
             zip(self._arguments.functions, forward_options, backward_options)
         ):
-            inputs_of_stages.append(
-                [value for value in (*outputs, *keywords.values()) if tensor_util.is_tf_type(value)]
-            )
             mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=number)}
             with planner_options.planned(**_products(options)), tracing.attributes(mark):
                 outputs = self._run_stage(number, stage, outputs, keywords)
@@ -86,7 +83,7 @@ class PipelineStep:
         if self._arguments.optimizer_function is not None:
             bounds[-1] = self._train(tensors, self._arguments.functions[-1][-1][1])
             self._plan_gradients(bounds)
-        self.footprint = footprint(ops.get_default_graph(), inputs_of_stages, bounds)
+        self.footprint = footprint(ops.get_default_graph(), bounds)
         self._feed_out(tensors)
 
     @staticmethod
