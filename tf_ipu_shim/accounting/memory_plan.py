@@ -11,6 +11,7 @@ from tensorflow.python.framework import errors
 from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.accounting.accumulation import accumulate
+from tf_ipu_shim.accounting.changes import Change, Lower
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.computations import ComputeSetNames
 from tf_ipu_shim.accounting.hlo import mark_activations
@@ -18,7 +19,7 @@ from tf_ipu_shim.accounting.io_tiles import io_tiles_of
 from tf_ipu_shim.accounting.mapped_tensors import MappedTensor, MappedTensors
 from tf_ipu_shim.accounting.memory_walk import Walk
 from tf_ipu_shim.accounting.plannings import plannings_of
-from tf_ipu_shim.accounting.savings import Change, Lower, savings
+from tf_ipu_shim.accounting.savings import savings
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.accounting.work import ProgramWork

@@ -7,8 +7,10 @@ Each action is done to the program, or to what its tensors count, and the whole 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Any
 
 from tensorflow.core.framework import function_pb2, types_pb2
 from tensorflow.python.framework import errors
@@ -16,15 +18,15 @@ from tensorflow.python.framework import errors
 from tf_ipu_shim.accounting import variable_kinds
 from tf_ipu_shim.accounting.accounts import Accounts, samples_of
 from tf_ipu_shim.accounting.accumulation_options import how_to_accumulate, may_accumulate, same_update
+from tf_ipu_shim.accounting.changes import Change, Group, Named, made_to, together
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.cuts import Cut, Layer, Layers, slots_of
 from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.accounting.sizes import Sizes
-from tf_ipu_shim.accounting.storage import Storage
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
-from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.machine import pipeline_schedule
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, beside, best, worst
 
@@ -39,28 +41,6 @@ _OFFLOADING = {
     variable_kinds.ACCUMULATOR: "offload_gradient_accumulation_buffers=True",
     variable_kinds.WEIGHT: "offload_weights=True",
 }
-
-
-class Change(NamedTuple):
-    """A program as it would be.
-
-    Args:
-        storage: where its variables are.
-        sizes: what its tensors count.
-        request: the program itself.
-        ipus: of all its replicas.
-        accumulates: whether it accumulates gradients, which the script does not do.
-    """
-
-    storage: Storage
-    sizes: Sizes
-    request: ProgramRequest
-    ipus: int
-    accumulates: bool = False
-
-
-Lower = Callable[[ProgramRequest, int], LoweredProgram]
-"""Lowers a program for so many IPUs."""
 
 
 def savings(
@@ -84,32 +64,60 @@ def savings(
         return ()
     now = Change(walk.storage, Sizes(), request, len(plan.ipus))
     found: list[Saving] = []
-    for group in _changes(now, plan, walk):
-        found += _planned(group, plan, full, plan_with)
+    groups: list[Group] = []
+    for changes in _changes(now, plan, walk):
+        planned, group = _planned(now, changes, plan, full, plan_with)
+        found += planned
+        groups += group
     cuts = _Cuts(now, plan, walk, line_of)
-    return best(found + (list(cuts.as_stages(full)) if cuts.are_to_come else list(cuts.planned(full, plan_with))))
+    if cuts.are_to_come:
+        found += cuts.as_stages(full)
+    else:
+        planned, group = cuts.planned(full, plan_with)
+        found += planned
+        groups += group
+    if not any(one.fits for one in found):
+        pair = together(groups, now, full, lambda change: _plan_or_none(plan_with, change))
+        found += [pair] if pair is not None else []
+    return best(found)
+
+
+def _plan_or_none(plan_with: Callable[[Change], MemoryPlan], change: Change) -> MemoryPlan | None:
+    try:
+        return plan_with(change)
+    except (errors.OpError, NoProgramError, ShapeInferenceError):
+        return None  # the program cannot be so
 
 
 def _planned(
-    group: Iterable[tuple[str, Change]], plan: MemoryPlan, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan]
-) -> list[Saving]:
-    """The first of a group that is enough; else the one that saves most.
+    now: Change,
+    changes: Iterable[Named],
+    plan: MemoryPlan,
+    full: IpuPlan,
+    plan_with: Callable[[Change], MemoryPlan],
+) -> tuple[list[Saving], list[Group]]:
+    """The first of some changes that is enough; else the one that saves most, and what may be made with others.
 
     A smaller mini-batch cannot save more than twice what half of it saves: where that is not enough, no other is tried.
     """
-    planned: list[Saving] = []
+    tried: list[tuple[Saving, Named]] = []
     half: Saving | None = None
-    for action, change in group:
-        if half is not None and 2 * half.bytes < full.peak_bytes - full.limit_bytes:
-            break
-        planned.append(beside(plan, full, plan_with(change), action))
-        half = planned[-1] if change.sizes.batch_parts == 2 else half
-        if planned[-1].fits:
-            return planned[-1:]
-    return list(best(planned, 1))
+    waiting = list(changes)
+    while waiting and (half is None or 2 * half.bytes >= full.peak_bytes - full.limit_bytes):
+        action, change = waiting.pop(0)
+        saving = beside(plan, full, plan_with(change), action)
+        if saving.fits:
+            return [saving], []
+        tried.append((saving, (action, change)))
+        half = saving if change.sizes.batch_parts == 2 else half
+    most = max(tried, key=lambda one: one[0].bytes, default=None)
+    if most is None or most[0].bytes <= 0:
+        return [], []
+    options = [made_to(now, *named) for named in [most[1], *waiting]]
+    return [most[0]], [Group(options, most[0].bytes * (2 if waiting else 1))]
 
 
-def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[tuple[str, Change]]]:
+def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[Named]]:
     """What could be otherwise without moving layers: groups of which one is enough to name, the first that fits."""
     training = [one for one in pipelines_in(now.request.library.values()) if one.training]
     yield from _of_tensors(now, walk)
@@ -125,7 +133,7 @@ def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[tup
     yield from _of_variables(now, _movable(now.request, bool(training)) & kinds)
 
 
-def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[tuple[str, Change]]]:
+def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[Named]]:
     """Smaller tensors."""
     request, samples = now.request, _samples(now, walk)
     yield [
@@ -150,7 +158,7 @@ def _parts(samples: int) -> list[int]:
     return [parts for parts in _BATCH_PARTS if samples > 1 and samples % parts == 0]
 
 
-def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[tuple[str, Change]]:
+def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[Named]:
     """Gradients of several mini-batches accumulated, and optimizer state elsewhere, which accumulation makes possible.
 
     First of two mini-batches as they are, then of parts of one, which make the same update.
@@ -169,7 +177,7 @@ def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[tupl
         yield f"{named} ({how_to_accumulate(now.request, part)}{option}))", smaller
 
 
-def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[tuple[str, Change]]]:
+def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[Named]]:
     """Variables elsewhere, of the kinds that there are and that may be."""
     storage = now.storage
     for kind, option in _OFFLOADING.items():
@@ -181,7 +189,7 @@ def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[tuple[str, Ch
         yield [(action, _stored(now, shared=storage.shared | {variable_kinds.STATE}))]
 
 
-def _waiting(now: Change, training: Iterable[PipelineDescription]) -> Iterator[tuple[str, Change]]:
+def _waiting(now: Change, training: Iterable[PipelineDescription]) -> Iterator[Named]:
     """Other places, and other numbers, of the mini-batches that wait in a pipeline."""
     schedules = {one.schedule for one in training}
     if "Grouped" in schedules:
@@ -237,25 +245,38 @@ class _Cuts:
         weights = sums[variable_kinds.WEIGHT]
         return sum(sums.values()) / weights + (self._pipeline is not None) if weights else 1.0
 
-    def planned(self, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan]) -> Iterator[Saving]:
-        """The program lowered anew with its layers elsewhere: until it fits, on more and more IPUs."""
-        for tried, count in enumerate(self._counts()):
-            cut = self._cut(count)
-            if cut is None or tried == _MOST_CUTS:
-                return
-            changed = self._now._replace(request=self._layers.changed(cut), ipus=count * self._replicas)
-            try:
-                made = plan_with(changed)
-            except (errors.OpError, NoProgramError, ShapeInferenceError):
-                return  # the program cannot be cut there
-            largest = max(ipu.peak_bytes for ipu in made.ipus)
-            yield Saving(self._named(count, cut), full.peak_bytes - largest, made.fits)
-            if made.fits:
-                return
+    def planned(self, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan]) -> tuple[list[Saving], list[Group]]:
+        """The program lowered anew with its layers elsewhere: until it fits, on more and more IPUs.
 
-    def _cut(self, count: int) -> Cut | None:
+        Then what of it may be done with other changes, if it does not.
+        """
+        found: list[Saving] = []
+        counts: list[int] = []
+        for count in itertools.islice(self._counts(), _MOST_CUTS):
+            named = self._changed(count, self._now)
+            made = None if named is None else _plan_or_none(plan_with, named[1])
+            if named is None or made is None:
+                break
+            largest = max(ipu.peak_bytes for ipu in made.ipus)
+            found.append(Saving(named[0], full.peak_bytes - largest, made.fits))
+            if made.fits:
+                return found, []
+            counts.append(count)
+        most = max((one.bytes for one in found), default=0)
+        options = [functools.partial(self._changed, count) for count in counts]
+        return found, [Group(options, most, moves=True)] if most > 0 else []
+
+    def _changed(self, count: int, base: Change) -> Named | None:
+        """A program with its layers on so many IPUs."""
+        cut = self._cut(count, base.storage.recomputes)
+        if cut is None or base.accumulates or base.request is not self._now.request:
+            return None
+        request = self._layers.changed(cut)
+        return self._named(count, cut), base._replace(request=request, ipus=count * self._replicas)
+
+    def _cut(self, count: int, recomputes: bool) -> Cut | None:
         slots = slots_of(self._pipeline, count)
-        if self._pipeline is None or not (self._pipeline.training and self._now.storage.recomputes):
+        if self._pipeline is None or not (self._pipeline.training and recomputes):
             return self._layers.cut(count, self._by_weight(), slots)
         return self._layers.stages(self._by_weight() - 1, [one - 1 for one in slots], recomputes=True)
 
