@@ -80,6 +80,33 @@ def test_rows_without_a_gradient_do_not_decay(graph, name, use_resource):
     np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("way", "rows"),
+    [("reference", False), ("reference", True), ("resource", False), ("resource", True), ("ipu", False)],
+)
+def test_the_gradient_is_that_of_the_weight_before_it_decays(graph, way, rows):
+    def step():
+        w = v1.get_variable("w", initializer=BEGIN, use_resource=way != "reference")
+        taken = tf.gather(w, [0, 1, 2]) if rows else w
+        return opt.MomentumWOptimizer(DECAY, 0.2, 0.5).minimize(tf.reduce_sum(taken**3))
+
+    if way == "ipu":
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            train = ipu.ipu_compiler.compile(step, [])
+    else:
+        train = step()
+    (w,) = (variable for variable in v1.global_variables() if variable.op.name == "w")
+    value, held = BEGIN.astype(np.float64) / 10, np.zeros(BEGIN.shape)
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        w.load(BEGIN / 10, session)
+        for _ in range(3):
+            session.run(train)
+            held = 0.5 * held + 3 * value**2
+            value = value - DECAY * value - 0.2 * held
+        np.testing.assert_allclose(session.run(w), value, rtol=1e-5)
+
+
 def test_on_an_ipu_with_accumulated_gradients(graph):
     """Four mini-batches to an update: the weights decay once in each."""
     config = ipu.config.IPUConfig()

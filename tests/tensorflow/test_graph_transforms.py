@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python import ipu  # noqa: F401  # names of the time are for processes that use it
+from tensorflow.python import ipu
 
 from tensorflow.contrib.opt.python.training.lars_optimizer import LARSOptimizer  # isort: skip
 from tensorflow.tools.graph_transforms import TransformGraph  # isort: skip
@@ -82,17 +82,51 @@ def test_lars(graph, nesterov, skipped):
             norms = np.linalg.norm(value), np.linalg.norm(gradient)
             rate *= 0.02 * norms[0] / (norms[1] + 0.1 * norms[0] + 0.5)
             gradient = gradient + 0.1 * value
-        held = 0.9 * held + gradient
-        value = value - rate * (gradient + 0.9 * held if nesterov else held)
+        held = 0.9 * held + rate * gradient
+        value = value - (rate * gradient + 0.9 * held if nesterov else held)
     np.testing.assert_allclose(result, value, rtol=1e-5)
 
 
-def test_lars_of_zeros_and_sparse_gradients(graph):
-    w = v1.get_variable("w", [3, 2], initializer=v1.zeros_initializer(), use_resource=True)
-    train = LARSOptimizer(0.5).minimize(tf.reduce_sum(tf.gather(w, [1, 1])))
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("way", ["reference", "resource", "ipu"])
+def test_lars_of_rows_is_plain_momentum(graph, way, nesterov):
+    begin, which = np.float32([[0, 0], [1, 2], [3, 4]]), [1, 2, 1]
+
+    def step():
+        w = v1.get_variable("w", initializer=begin, use_resource=way != "reference")
+        optimizer = LARSOptimizer(0.5, 0.9, 0.1, use_nesterov=nesterov)
+        return optimizer.minimize(tf.reduce_sum(tf.gather(w, which) ** 2))
+
+    if way == "ipu":
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            train = ipu.ipu_compiler.compile(step, [])
+    else:
+        train = step()
+    value, held = begin.copy(), np.zeros_like(begin)
     with v1.Session() as session:
         session.run(v1.global_variables_initializer())
-        session.run(train)
-        np.testing.assert_array_equal(session.run(w), [[0, 0], [-1, -1], [0, 0]])
+        for _ in range(3):
+            session.run(train)
+            gradient = 2 * value * np.float32([[0], [2], [1]])
+            held = 0.9 * held + gradient
+            value = value - 0.5 * (gradient + 0.9 * held if nesterov else held)
+        np.testing.assert_allclose(session.run(v1.global_variables()[0]), value, rtol=1e-5)
+
+
+def test_rows_without_a_gradient_keep_their_momentum(graph):
+    w = v1.get_variable("w", initializer=np.ones((3, 2), np.float32), use_resource=True)
+    row = v1.placeholder(tf.int32, [1])
+    train = LARSOptimizer(0.5, 0.9).minimize(tf.reduce_sum(tf.gather(w, row)))
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        for which in (0, 1, 0):
+            session.run(train, {row: [which]})
+        held = 0.5 * (1 + 1.9)  # the second step of the first row goes on from its first
+        np.testing.assert_allclose(session.run(w), np.float32([[1 - held] * 2, [0.5] * 2, [1] * 2]), rtol=1e-6)
+
+
+def test_lars_refuses_what_is_negative():
     with pytest.raises(ValueError, match="momentum should be positive"):
         LARSOptimizer(0.1, momentum=-1.0)
+    with pytest.raises(ValueError, match="weight_decay should be positive"):
+        LARSOptimizer(0.1, weight_decay=-1.0)

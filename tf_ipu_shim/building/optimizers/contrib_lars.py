@@ -11,7 +11,8 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     """Momentum with a rate for each layer (You et al., "Large Batch Training of Convolutional Networks", 2017).
 
     A layer's rate is `learning_rate * eeta * |w| / (|g| + weight_decay * |w| + epsilon)`, and `weight_decay * w` is
-    added to its gradient. Where a norm is zero the rate is `learning_rate`.
+    added to its gradient. Where a norm is zero the rate is `learning_rate`. Where only rows of a variable have a
+    gradient, these have plain momentum, at `learning_rate`.
 
     Args:
         learning_rate: of the layers in `skip_list`, and what the other's are multiplied with.
@@ -24,7 +25,7 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
         use_nesterov: whether the momentum is Nesterov's.
 
     Raises:
-        ValueError: the momentum is negative.
+        ValueError: the momentum or the decay is negative.
 
     Source: `tensorflow.contrib.opt.python.training.lars_optimizer.LARSOptimizer`.
 
@@ -46,6 +47,8 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     ) -> None:
         if momentum < 0.0:
             raise ValueError(f"momentum should be positive: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"weight_decay should be positive: {weight_decay}")
         super().__init__(False, name)
         self._learning_rate = learning_rate
         self._momentum = momentum
@@ -74,13 +77,15 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     def _rate(self) -> Any:
         return self._learning_rate() if callable(self._learning_rate) else self._learning_rate
 
+    # A layer's rate is a factor of the gradient that goes into the momentum, not of the update: the momentum of steps
+    # with another rate keeps theirs.
     def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
         rate, gradient = self.compute_lr(grad, var)
         return v1.raw_ops.ResourceApplyMomentum(
             var=var.handle,
             accum=self.get_slot(var, "momentum").handle,
-            lr=rate,
-            grad=gradient,
+            lr=v1.ones([], grad.dtype),
+            grad=gradient * rate,
             momentum=v1.cast(self._momentum, grad.dtype),
             use_nesterov=self._use_nesterov,
         )
@@ -90,12 +95,28 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
         return v1.raw_ops.ApplyMomentum(
             var=var._ref(),
             accum=self.get_slot(var, "momentum")._ref(),
-            lr=rate,
-            grad=gradient,
+            lr=v1.ones([], grad.dtype),
+            grad=gradient * rate,
             momentum=v1.cast(self._momentum, grad.dtype),
             use_nesterov=self._use_nesterov,
         )
 
-    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
-        whole = v1.scatter_nd(indices[:, v1.newaxis], grad, v1.shape(var, out_type=indices.dtype))
-        return self._resource_apply_dense(whole, var)
+    # Rows are plain momentum's, with the learning rate as it is and no decay. They are made a whole variable's, as XLA
+    # has no kernel for updates of rows; an index that is there twice is added up.
+    def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
+        return self._apply_rows(grad, handle, indices)
+
+    def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
+        return self._apply_rows(grad.values, var, grad.indices)
+
+    def _apply_rows(self, rows: Any, var: Any, indices: Any) -> Any:
+        accumulator = self.get_slot(var, "momentum")
+        rate, momentum = v1.cast(self._rate(), rows.dtype), v1.cast(self._momentum, rows.dtype)
+        at, shape = indices[:, v1.newaxis], v1.shape(var, out_type=indices.dtype)
+        gradient = v1.scatter_nd(at, rows, shape)
+        updated = v1.scatter_nd(at, v1.ones_like(rows), shape) > 0
+        summed = v1.where(updated, momentum * accumulator + gradient, v1.convert_to_tensor(accumulator))
+        step = rate * (gradient + momentum * summed) if self._use_nesterov else rate * summed
+        kept = v1.assign(accumulator, summed)
+        with v1.control_dependencies([kept]):
+            return v1.assign_sub(var, v1.where(updated, step, v1.zeros_like(step))).op

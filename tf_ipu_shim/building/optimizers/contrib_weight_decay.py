@@ -61,35 +61,39 @@ class DecoupledWeightDecayExtension:
     def _decays(self, var: Any) -> bool:
         return self._decay_var_list is None or any(var is decaying for decaying in self._decay_var_list)
 
-    def _decayed(self, var: Any) -> list[Any]:
-        """What an update of a whole variable waits for."""
-        return [var.assign_sub(self._part(var) * var)] if self._decays(var) else []
+    def _decayed(self, var: Any, grad: Any) -> list[Any]:
+        """What an update of a whole variable waits for; the gradient is that of the weight before it decays."""
+        if not self._decays(var):
+            return []
+        with v1.control_dependencies([grad]):
+            return [var.assign_sub(self._part(var) * var)]
 
     def _part(self, var: Any) -> Any:
         decay = self._weight_decay() if callable(self._weight_decay) else self._weight_decay
         return v1.cast(decay, var.dtype.base_dtype)
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
-        with v1.control_dependencies(self._decayed(var)):
+        with v1.control_dependencies(self._decayed(var, grad)):
             return super()._apply_dense(grad, var)  # type: ignore[misc]
 
     def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
-        with v1.control_dependencies(self._decayed(var)):
+        with v1.control_dependencies(self._decayed(var, grad)):
             return super()._resource_apply_dense(grad, var)  # type: ignore[misc]
 
     # Of a variable of which some rows have a gradient, these decay, and no others.
     def _apply_sparse(self, grad: Any, var: Any) -> Any:
-        with v1.control_dependencies(self._decayed_rows(var, grad.indices)):
+        with v1.control_dependencies(self._decayed_rows(var, grad.values, grad.indices)):
             return super()._apply_sparse(grad, var)  # type: ignore[misc]
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
-        with v1.control_dependencies(self._decayed_rows(var, indices)):
+        with v1.control_dependencies(self._decayed_rows(var, grad, indices)):
             return super()._resource_apply_sparse(grad, var, indices)  # type: ignore[misc]
 
-    def _decayed_rows(self, var: Any, indices: Any) -> list[Any]:
+    def _decayed_rows(self, var: Any, grad: Any, indices: Any) -> list[Any]:
         if not self._decays(var):
             return []
-        return [v1.scatter_sub(var, indices, self._part(var) * v1.gather(var, indices))]
+        with v1.control_dependencies([grad]):
+            return [v1.scatter_sub(var, indices, self._part(var) * v1.gather(var, indices))]
 
 
 class AdamWOptimizer(DecoupledWeightDecayExtension, v1.train.AdamOptimizer):  # type: ignore[misc]
