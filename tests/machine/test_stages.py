@@ -6,8 +6,9 @@ import types
 
 import pytest
 
-from tf_ipu_shim.fitting import stages, text
-from tf_ipu_shim.fitting.stages import Layer
+from tf_ipu_shim.fitting import names, stages, text
+from tf_ipu_shim.fitting.layers import Given, Layer
+from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.stage_memory import taken_by_layers
 
@@ -91,12 +92,62 @@ def test_the_best_of_all_cuts(seed, recomputes):
         assert max(found.bytes) <= LIMIT
 
 
+def exchange(*moves):
+    """Cycles of an exchange on four IPUs, with the syncs of IPUs and of tiles before."""
+    return links.sync_cycles(CHIP, 4) + 126 + CHIP.cycles(links.phase_seconds(moves, 4))
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_what_goes_over_links_while_stages_are_looked_for(seed, trains):
+    rng = random.Random(seed)
+    count = rng.randrange(2, 8)
+    values = [
+        (
+            rng.randrange(count - 1),
+            {rng.randrange(count): rng.randrange(1, 4) for _ in range(3)},
+            rng.randrange(1, 9999),
+        )
+        for _ in range(2 * count)
+    ]
+    layers = []
+    for number in range(count):
+        behind = [
+            (sorted(one for one in takers.items() if one[0] > number), n) for m, takers, n in values if m == number
+        ]
+        gives = tuple(Given(tuple(takers), size) for takers, size in behind if takers)
+        layers.append(Layer(str(number), 1, 0, int(trains), 0, gives=gives))
+    handed = stages.Links(layers, CHIP, 3)
+    for first, end in itertools.combinations(range(count + 1), 2):
+        sizes = [0] * 4
+        for maker, takers, size in values:
+            inside = {one: ops for one, ops in takers.items() if first <= one < end}
+            behind = {one: ops for one, ops in takers.items() if one >= end}
+            for place, these in ((0, inside if maker < first else {}), (1, behind if first <= maker < end else {})):
+                sizes[place] += size * bool(these)
+                sizes[place + 2] += size * sum(these.values())
+        expected = 3 * sum(exchange((size, 0, 1)) for size in sizes[: 4 if trains else 2] if size)
+        assert handed.cycles(first, end, 4) == expected
+
+
+def test_what_found_stages_hand_to_each_other_goes_at_once_to_several():
+    """The first gives one tensor to both others, two ops of the third take it: two gradients come back from there."""
+    gives = (Given(((1, 1), (2, 2)), 1000),), (Given(((2, 1),), 5000),), ()
+    layers = [Layer(name, 1, 0, 1, 0, gives=given) for name, given in zip("abc", gives)]
+    # Three stages are on the IPUs 0, 1 and 3 of a ladder.
+    both, on, back = exchange((1000, 0, 1), (1000, 0, 3)), exchange((5000, 1, 3)), exchange((1000, 1, 0))
+    last = exchange((2000, 3, 0), (5000, 3, 1))
+    expected = [both + last + back, both + on + last + back, both + on + last]
+    bounds = [(0, 1), (1, 2), (2, 3)]
+    assert stages.Links(layers, CHIP, 7).of_stages(bounds) == [7 * one for one in expected]
+
+
 def test_one_layer_cannot_be_split():
     assert stages.split([Layer("only", 1, 1, 1, 1)], CHIP) is None
 
 
 def test_names_of_layers():
-    names = stages._Names({"first", "second"})
+    made = names.Names({"first", "second"})
     for name in (
         "while/model/drop/random_uniform/rng/uniform",
         "while/model/first/MatMul/dot",
@@ -105,15 +156,15 @@ def test_names_of_layers():
         "while/model/second/MatMul/dot",
         "while/loss/Mean/reduce",
     ):
-        names.see(name)
-    assert names.order == ["first", "second"]
-    assert names.layer_of("gradient_tape/while/model/drop/Mul/fusion") == "first"
-    assert names.layer_of("gradient_tape/while/model/second/MatMul/dot") == "second"
-    assert names.layer_of("while/loss/Mean/reduce") == ""
+        made.see(name)
+    assert made.order == ["first", "second"]
+    assert made.layer_of("gradient_tape/while/model/drop/Mul/fusion") == "first"
+    assert made.layer_of("gradient_tape/while/model/second/MatMul/dot") == "second"
+    assert made.layer_of("while/loss/Mean/reduce") == ""
 
 
 def test_names_of_layers_in_stages():
-    names = stages._Names({"first", "second"}, in_stages=True)
+    made = names.Names({"first", "second"}, in_stages=True)
     for name in (
         "while/while/add/add.1/Op/Add",
         "drop/random_uniform/rng/uniform",
@@ -125,11 +176,11 @@ def test_names_of_layers_in_stages():
         "gradients/second/MatMul_grad/MatMul/dot",
         "drop/Mul/fusion",  # recomputed
     ):
-        names.see(name)
-    assert names.order == ["first", "second"]
-    assert names.layer_of("gradients/drop/Mul_grad/Mul/fusion") == "first"
-    assert names.layer_of("gradients/second/MatMul_grad/MatMul/dot") == "second"
-    assert names.layer_of("loss/Cast/convert") == "second"
+        made.see(name)
+    assert made.order == ["first", "second"]
+    assert made.layer_of("gradients/drop/Mul_grad/Mul/fusion") == "first"
+    assert made.layer_of("gradients/second/MatMul_grad/MatMul/dot") == "second"
+    assert made.layer_of("loss/Cast/convert") == "second"
 
 
 def test_a_pipeline_is_cut_into_no_fewer_stages():
@@ -148,7 +199,9 @@ def test_a_pipeline_is_cut_into_no_fewer_stages():
 def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
     layers = [Layer(name, 1, 0, 0, 0, ipu) for name, ipu in zip("abcd", now)]
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
-    program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False)
+    busy = {place: float(now.count(place)) for place in set(now)}
+    monkeypatch.setattr(stages, "timeline_of", lambda *_: types.SimpleNamespace(busy=busy))
+    program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False, steps=0, ipus=2)
     found = stages.better(program, CHIP, fits)
     assert (None if found is None else found.stages) == expected
 
@@ -156,7 +209,7 @@ def test_when_a_pipeline_is_cut_anew(monkeypatch, now, fits, expected):
 def test_a_pipeline_that_fits_gets_no_more_stages(monkeypatch):
     layers = [Layer(name, 1, 0, LIMIT // 4, LIMIT // 16, ipu) for name, ipu in zip("abcd", (0, 1, 1, 1))]
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
-    program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False)
+    program = types.SimpleNamespace(blocks={0: None, 1: None}, recomputes=False, steps=0, ipus=2)
     assert len(stages.split(layers, CHIP, 2).stages) == 4
     assert stages.better(program, CHIP, fits=True) is None
     assert len(stages.better(program, CHIP, fits=False).stages) == 4
@@ -166,7 +219,7 @@ def test_a_pipeline_that_fits_gets_no_more_stages(monkeypatch):
 def test_the_chip_that_was_lowered_for_comes_first_and_then_the_first_with_a_split(monkeypatch, title, taken):
     layers = [Layer("a", 1, 300 << 20, 0, 0), Layer("b", 1, 400 << 20, 0, 0)]  # more than the 304 MiB of a GC2
     monkeypatch.setattr(stages, "layers_of", lambda program, chip: layers)
-    program = types.SimpleNamespace(blocks={0: None}, recomputes=False, plan=types.SimpleNamespace(chip=title))
+    program = types.SimpleNamespace(blocks={0: None}, recomputes=False, steps=0, plan=types.SimpleNamespace(chip=title))
     estimates = [types.SimpleNamespace(chip=CHIPS[name], fits=True) for name in ("gc2", "gc200", "bow")]
     lines = text._stages(program, estimates)
     assert lines[0] == f"  As a pipeline of 2 stages on {taken}, cycles balanced (Keras):"

@@ -309,7 +309,9 @@ def test_the_stages_that_are_printed_can_be_pasted(studied):
         model.fit(np.zeros([8, 20], np.float32), np.zeros([8, 34], np.float32), batch_size=4, verbose=0)
         models.append(model)
         made = max(study._programs, key=lambda one: len(one.blocks[0].values))
-        lines = stages.to_text(stages.split(stages.layers_of(made, CHIPS["gc200"]), CHIPS["gc200"]), CHIPS["gc200"])
+        lines = stages.to_text(
+            stages.split(stages.layers_of(made, CHIPS["gc200"]), CHIPS["gc200"], times=made.steps), CHIPS["gc200"]
+        )
         exec(textwrap.dedent("\n".join(pasted(lines))), {"model": model})
         models.extend(model.get_pipeline_stage_assignment())
 
@@ -367,8 +369,7 @@ def test_copies_with_the_host_are_work_of_the_first_stage_and_the_last(studied):
     begins = len(found.stages[0])
     better = fitting.estimate(steps_of(begins), chip)
     assert begins < 4 and better.cycles < fitting.estimate(even, chip).cycles
-    # Exchanges between the IPUs and the optimizer's work are in what is estimated of the pipeline alone.
-    assert found.cycles[0] / found.cycles[1] == pytest.approx(better.busy[0] / better.busy[1], rel=0.15)
+    assert found.cycles[0] / found.cycles[1] == pytest.approx(better.busy[0] / better.busy[1], rel=0.02)
 
 
 def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
@@ -407,6 +408,68 @@ def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
         assert layer.cycles == pytest.approx(other.cycles, rel=0.05)
     for stage, full in enumerate(found.bytes):
         assert full == pytest.approx(better.plan.ipus[stage].peak_bytes, rel=0.1)
+
+
+def _attention(keras):
+    words = keras.Input([64], dtype="int32")
+    x = keras.layers.Embedding(2000, 128, name="words")(words)
+    for number in range(2):
+        attention = keras.layers.MultiHeadAttention(4, 32, name=f"attention{number}")(x, x)
+        x = keras.layers.LayerNormalization(name=f"norm{number}")(keras.layers.Add(name=f"add{number}")([x, attention]))
+        x = keras.layers.Dense(128, "gelu", name=f"dense{number}")(x)
+    return keras.Model(words, keras.layers.Dense(4, name="last")(x[:, 0]))
+
+
+def _convolutions(keras):
+    made = [keras.layers.Conv2D(width, 3, activation="relu", name=f"conv{width}") for width in (16, 32, 48)]
+    rest = [keras.layers.MaxPool2D(2), keras.layers.Flatten(), keras.layers.Dense(10, "softmax", name="last")]
+    return keras.Sequential([keras.Input([24, 24, 3]), *made, *rest])
+
+
+def _handed_on(keras):
+    inputs = keras.Input([256])
+    first = x = keras.layers.Dense(512, "relu", name="first")(inputs)
+    for number in range(5):
+        dense = keras.layers.Dense(512, "tanh", name=f"dense{number}")(x)
+        x = keras.layers.LayerNormalization(name=f"norm{number}")(dense)
+    return keras.Model(inputs, keras.layers.Dense(32, name="last")(keras.layers.Add(name="add")([x, first])))
+
+
+@pytest.mark.parametrize(
+    "make, optimizer, recompute",
+    [
+        (_attention, "sgd", False),
+        (_convolutions, "adam", False),
+        (_handed_on, "adam", False),
+        (_handed_on, "sgd", True),
+    ],
+)
+def test_the_balance_that_is_printed_is_that_of_the_pipeline(studied, make, optimizer, recompute):
+    """Of a model on one IPU: with exchanges, the optimizer's work, sums of gradients, the loss, what the host gives."""
+    keras = keras2.public()
+
+    def steps_of(lines=None):
+        def run():
+            model = make(keras)
+            if lines is not None:
+                exec(textwrap.dedent("\n".join(pasted(lines))), {"model": model})
+                model.set_pipelining_options(gradient_accumulation_steps_per_replica=8)
+            model.compile(optimizer, "mse", steps_per_execution=8)
+            x, y = (np.zeros([256, *shape[1:]], np.float32) for shape in (model.input_shape, model.output_shape))
+            model.fit(x, y, batch_size=32, verbose=0)
+
+        return max(studied(run, 1 if lines is None else 4, recompute=recompute), key=lambda one: one.steps)
+
+    chip, alone = CHIPS["gc200"], steps_of()
+    found = stages.split(stages.layers_of(alone, chip), chip, 4, recompute, alone.steps)
+    made = steps_of(stages.to_text(found, chip))
+    places = {layer.name: layer.ipu for layer in stages.layers_of(made, chip)}
+    busy = fitting.estimate(made, chip).busy
+    numbers = sorted(places.values())
+    really = [busy[sorted(set(numbers)).index(places[names[0]])] for names in found.stages]
+    assert list(found.cycles) == pytest.approx(really, rel=0.02)
+    again = stages.split(stages.layers_of(made, chip), chip, 4, recompute, made.steps)
+    assert max(again.cycles) <= 1.02 * max(really)
 
 
 @pytest.mark.parametrize("outline", [ipu.outlined_function, tf.function, lambda function: function])

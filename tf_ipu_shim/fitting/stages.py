@@ -1,59 +1,25 @@
-"""A split of a Keras model's layers into pipeline stages, from a program with all of them on one IPU, or a pipeline.
-
-Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`; in
-a pipeline's stages `dense/MatMul`, `gradients/dense/MatMul_grad/...`. A layer's optimizer work is not named after it
-and is left out, as its weights' sizes balance it much as its products do.
-"""
+"""A split of a Keras model's layers into pipeline stages, from a program with all of them on one IPU, or a pipeline."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tf_ipu_shim.accounting.trees import origin
+from tf_ipu_shim.fitting.layers import Given, Layer, layers_of
+from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import Computation, Entry, timeline_of
-from tf_ipu_shim.machine.memory import Block, Mode, Value
-from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory, Taken, taken_by_layers
+from tf_ipu_shim.machine.cycles import timeline_of
+from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES
+from tf_ipu_shim.machine.selection import shard_order
+from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.runtime.study import Studied
 
-_GRADIENTS = ("gradient_tape/", "gradients/")
-_FORWARD = ("temporary", "activation", "exchange")
 _STAGES = (2, 4, 8, 16)
-_HOST = ("host", "feed")
-_SCALAR = 8  # bytes: such as a seed or a counter, which is no mini-batch
 _WORTH = 0.95
 """A pipeline is cut anew where its busiest stage has at most this part of its work left."""
-
-
-class Layer(NamedTuple):
-    """A layer with weights, and those without that follow it.
-
-    Args:
-        name: of the layer.
-        cycles: of its forward and backward work in a run, without what recomputation runs again. The first one has
-            copies from the host too, the last one those to it.
-        kept_bytes: its weights and their optimizer state.
-        weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
-        activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
-        ipu: where it is now.
-        forward_cycles: of its forward work alone, which recomputation runs again.
-        takes: of layers before it.
-        fed_bytes: what is fed to it, for one mini-batch.
-    """
-
-    name: str
-    cycles: float
-    kept_bytes: int
-    weight_bytes: int
-    activation_bytes: int
-    ipu: int = 0
-    forward_cycles: float = 0.0
-    takes: tuple[Taken, ...] = ()
-    fed_bytes: int = 0
 
 
 class Split(NamedTuple):
@@ -70,6 +36,90 @@ class Split(NamedTuple):
     cycles: tuple[float, ...]
     bytes: tuple[int, ...]
     recomputes: bool = False
+
+
+class Links:
+    """What stages hand to each other in a run.
+
+    While stages are looked for, all that one gives or is given is one exchange with the stage beside it. In stages that
+    are found, what one gives to several goes at once, and what it is given by several comes as one exchange of each.
+    Each op that takes a tensor gives a gradient back, and these are added up where the tensor was made.
+
+    Args:
+        layers: that are put into stages.
+        chip: of all stages.
+        times: mini-batches of a run; gradients go back where layers have any.
+    """
+
+    def __init__(self, layers: Sequence[Layer], chip: Chip, times: float) -> None:
+        self._layers, self._chip, self._times = layers, chip, times
+        self._trains = any(layer.weight_bytes for layer in layers)
+        count = len(layers)
+        # Bytes of a mini-batch that go over links, there and back, by a stage's first layer and the one after its last.
+        self._comes, self._comes_back, self._goes, self._goes_back = (
+            [[0] * (count + 1) for _ in range(count)] for _ in range(4)
+        )
+        for maker, layer in enumerate(layers if times else ()):
+            for given in layer.gives:
+                self._count(maker, given)
+        for first in range(count):
+            for end in range(first + 1, count + 1):
+                self._comes[first][end] += self._comes[first][end - 1]
+                self._comes_back[first][end] += self._comes_back[first][end - 1]
+        for first in range(count - 2, -1, -1):
+            for end in range(first + 2, count + 1):
+                self._goes[first][end] += self._goes[first + 1][end]
+                self._goes_back[first][end] += self._goes_back[first + 1][end]
+
+    def _count(self, maker: int, given: Given) -> None:
+        """Counts what a layer gives over each border of stages that it may go over."""
+        last = given.takers[-1][0]
+        for border in range(maker + 1, last + 1):
+            behind = [(taker, ops) for taker, ops in given.takers if taker >= border]
+            self._comes[border][behind[0][0] + 1] += given.bytes
+            for taker, ops in behind:
+                self._comes_back[border][taker + 1] += ops * given.bytes
+            self._goes[maker][border] += given.bytes
+            self._goes_back[maker][border] += sum(ops for _, ops in behind) * given.bytes
+
+    def cycles(self, first: int, end: int, stages: int) -> float:
+        """What some layers, as one of so many stages, have to do for what others hand to them, and they to others."""
+        tables = (self._comes, self._goes, self._comes_back, self._goes_back)
+        sizes = [table[first][end] for table in tables[: 4 if self._trains else 2]]
+        return sum(self._phase([(size, 0, 1)], stages) for size in sizes if size)
+
+    def of_stages(self, bounds: Sequence[tuple[int, int]]) -> list[float]:
+        """What stages, by their layers, have to do for what they hand to each other."""
+        sizes, backs = self._between(bounds)
+        places = shard_order(links.whole(max(len(bounds), 2)), pipelined=True)
+        found = [0.0] * len(bounds)
+        for here in range(len(bounds)):
+            forward = [(size, to) for (at, to), size in sizes.items() if at == here]
+            back = [(size, at) for (at, to), size in backs.items() if to == here]
+            for phase in filter(None, (forward, back)):
+                cycles = self._phase([(size, places[here], places[there]) for size, there in phase], len(bounds))
+                for stage in (here, *(there for _, there in phase)):
+                    found[stage] += cycles
+        return found
+
+    def _between(self, bounds: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], ...]:
+        """Bytes that stages give others, and of the gradients of that, by the stages that give and that take."""
+        stage_of = [stage for stage, (first, end) in enumerate(bounds) for _ in range(first, end)]
+        sizes: dict[tuple[int, int], int] = collections.Counter()
+        backs: dict[tuple[int, int], int] = collections.Counter()
+        for maker, given in ((maker, given) for maker, layer in enumerate(self._layers) for given in layer.gives):
+            here = stage_of[maker]
+            for there in {stage_of[taker] for taker, _ in given.takers} - {here}:
+                sizes[here, there] += given.bytes
+            for there, ops in ((stage_of[taker], ops) for taker, ops in given.takers):
+                if there != here and self._trains:
+                    backs[here, there] += ops * given.bytes
+        return sizes, backs
+
+    def _phase(self, moves: Sequence[tuple[int, int, int]], stages: int) -> float:
+        ipus = links.whole(max(stages, 2))
+        sync = links.sync_cycles(self._chip, ipus) + SYNC_CYCLES
+        return self._times * (sync + self._chip.cycles(links.phase_seconds(moves, ipus)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,213 +165,9 @@ def _in_stages(layers: Iterable[Layer]) -> list[StageLayer]:
     ]
 
 
-def layers_of(program: Studied, chip: Chip) -> list[Layer]:
-    """The layers with weights of a program, in the order in which they run; none where names tell none.
-
-    Args:
-        program: from a study. Of those on several IPUs only Keras' have layers: they are pipelines.
-        chip: whose cycles count.
-    """
-    if len(program.blocks) != 1 and not program.is_keras:
-        return []
-    kept, weights, places = _variables(program)
-    names = _Names(weights, in_stages=len(program.blocks) > 1)
-    entries = timeline_of(program.blocks, chip, program.ipus).entries
-    ops = list(_ops(entries, 1.0))
-    for name, _ in ops:
-        names.see(name)
-    if not names.order:
-        return []
-    cycles, forward = _cycles(ops, names)
-    for copies, name in zip(_with_the_host(entries, min(program.blocks)), (names.order[0], names.order[-1])):
-        cycles[name] += copies
-    trains = any(name.startswith(_GRADIENTS) for name, _ in ops)
-    activations = _activations(program.blocks.values(), names)
-    inputs, fed = _inputs(list(program.blocks.values()), names)
-    return [
-        Layer(
-            name,
-            cycles[name],
-            kept[name],
-            weights[name] if trains else 0,
-            activations[name] + fed[place],
-            places[name],
-            forward[name],
-            inputs[place],
-            fed[place],
-        )
-        for place, name in enumerate(names.order)
-    ]
-
-
-def _variables(program: Studied) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """For each layer bytes of its weights and optimizer state, of its weights alone, and its IPU."""
-    kept: dict[str, int] = collections.Counter()
-    weights: dict[str, int] = collections.Counter()
-    places: dict[str, int] = {}
-    for ipu, block in program.blocks.items():
-        for value in block.values:
-            layer, slash, _ = value.owner.partition("/")
-            if value.mode is Mode.ALWAYS and slash and value.kind in ("weight", "optimizer_state"):
-                kept[layer] += value.bytes
-                weights[layer] += value.bytes if value.kind == "weight" else 0
-                places.setdefault(layer, ipu)
-    return kept, weights, places
-
-
-def _activations(blocks: Iterable[Block], names: _Names) -> dict[str, int]:
-    found: dict[str, int] = collections.Counter()
-    for block in _all(blocks):
-        for value in block.values:
-            if value.kind == "activation" and value.mode is not Mode.VIEW:
-                found[names.layer_of(value.owner)] += value.bytes
-    return found
-
-
-def _with_the_host(entries: Iterable[Entry], first: int) -> tuple[float, float]:
-    """Cycles of copies with the host, of a run: of the first IPU's from it, and of all others."""
-    found = [0.0, 0.0]
-    for entry, times in _computations(entries, 1.0):
-        work = entry.computation
-        if work is not None and work.kind in _HOST:
-            found[0 if _is_copy_from_host(work) and entry.ipus == (first,) else 1] += times * entry.cycles
-    return found[0], found[1]
-
-
-def _is_copy_from_host(work: object) -> bool:
-    return isinstance(work, Computation) and work.kind in _HOST and work.sizes[0] > 0
-
-
-def _cycles(ops: Iterable[tuple[str, float]], names: _Names) -> tuple[dict[str, float], dict[str, float]]:
-    """What each layer takes, forward and backward, and forward alone; without what recomputation runs again."""
-    whole: dict[str, float] = collections.defaultdict(float)
-    forward: dict[str, float] = collections.defaultdict(float)
-    seen: set[str] = set()
-    for name, each in ops:
-        if not name.startswith(_GRADIENTS):
-            if name in seen:
-                continue
-            seen.add(name)
-            forward[names.layer_of(name)] += each
-        whole[names.layer_of(name)] += each
-    return whole, forward
-
-
-def _inputs(blocks: Sequence[Block], names: _Names) -> tuple[list[tuple[Taken, ...]], list[int]]:
-    """For each layer what it takes of the forward pass of layers before it; then bytes of what is fed to it first."""
-    places = {name: place for place, name in enumerate(names.order)}
-    users: dict[Hashable, set[int]] = {}
-    makers: dict[Hashable, tuple[int, int]] = {}  # the layer, and bytes
-    first: dict[Hashable, tuple[int, int]] = {}
-    for user, value, place in _taken(blocks, names, places):
-        key: Hashable = (value.owner, value.bytes) if place is None else place  # those of one op are fed one by one
-        users.setdefault(key, set()).add(user)
-        maker = None if value.owner.startswith(_GRADIENTS) else places.get(names.layer_of(value.owner))
-        if place is not None and value.bytes > _SCALAR:
-            first[key] = min(user, first.get(key, (user, 0))[0]), value.bytes
-        elif maker is not None and value.kind in _FORWARD:
-            makers[key] = maker, value.bytes
-    fed = [0] * len(places)
-    for layer, size in first.values():
-        fed[layer] += size
-    # What is fed comes to the first layer that takes it, and from there to others.
-    values = ((maker, users[key], size) for key, (maker, size) in {**first, **makers}.items())
-    return taken_by_layers(values, len(places)), fed
-
-
-def _taken(
-    blocks: Sequence[Block], names: _Names, places: Mapping[str, int]
-) -> Iterator[tuple[int, Value, tuple[int, int] | None]]:
-    """What layers take in their forward pass: the layer, the value, and where it is if the host gave it."""
-    given = {
-        block.values[number].owner
-        for block in _all(blocks)
-        for step in block.steps
-        if _is_copy_from_host(step.work)
-        for number in step.gives
-    }
-    for at, block in enumerate(_all(blocks)):
-        for step in block.steps:
-            user = places.get(names.layer_of(step.owner))
-            if user is not None and not step.owner.startswith(_GRADIENTS):
-                for number in step.takes:
-                    whole = origin(block, number)
-                    value = block.values[whole]
-                    yield user, value, (at, whole) if value.owner in given else None
-
-
-def _all(blocks: Iterable[Block]) -> Iterator[Block]:
-    for block in blocks:
-        yield block
-        yield from _all(inner for step in block.steps for inner in step.inside)
-
-
-class _Names:
-    """Which layer an op belongs to: the part of its name behind the model's, in stages of a pipeline the first part.
-
-    Args:
-        weighted: layers with weights.
-        in_stages: whether the program is a pipeline. What comes behind its last layer is the loss, in the last stage.
-    """
-
-    def __init__(self, weighted: Iterable[str], in_stages: bool = False) -> None:
-        self._weighted = frozenset(weighted)
-        self._in_stages = in_stages
-        self.order: list[str] = []
-        self._model = ""
-        self._seen: set[str] = set()
-        self._with: dict[str, str] = {}  # layers without weights: the one before
-
-    def see(self, name: str) -> None:
-        """Looks at an op, in running order; not at what recomputation runs again."""
-        if name.startswith(_GRADIENTS) or name in self._seen:
-            return
-        self._seen.add(name)
-        parts = self._parts(name)
-        found = next((place for place, part in enumerate(parts) if part in self._weighted), None)
-        if found is not None:
-            self._model = self._model or name.split("/")[found]
-            if parts[found] not in self.order:
-                self.order.append(parts[found])
-            return
-        layer = self._behind_model(name)
-        if layer and self.order:  # its last op decides: random numbers may be made at any time before
-            self._with[layer] = self.order[-1]
-
-    def layer_of(self, name: str) -> str:
-        """The layer with weights whose stage an op is in; empty where the name does not tell."""
-        layer = next((part for part in self._parts(name) if part in self._weighted), "") or self._behind_model(name)
-        return layer if layer in self._weighted else self._with.get(layer, "")
-
-    def _parts(self, name: str) -> list[str]:
-        """Parts that may be a layer's name: not the op itself, and not the first one, but in stages."""
-        return name.split("/")[0 if self._in_stages else 1 : -1]
-
-    def _behind_model(self, name: str) -> str:
-        parts = name.split("/")
-        if self._in_stages:
-            return next((part for part in parts[:-1] if f"{part}/" not in _GRADIENTS), "")
-        if not self._model or self._model not in parts[:-2]:
-            return ""
-        return parts[parts.index(self._model) + 1]
-
-
-def _ops(entries: Iterable[Entry], times: float) -> Iterator[tuple[str, float]]:
-    for entry, often in _computations(entries, times):
-        if entry.computation is not None and entry.computation.kind != "exchange":  # which goes where stages meet
-            yield entry.name, often * entry.cycles
-
-
-def _computations(entries: Iterable[Entry], times: float) -> Iterator[tuple[Entry, float]]:
-    """What computes or moves something, and how often."""
-    for entry in entries:
-        if entry.computation is None:
-            yield from _computations(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
-        else:
-            yield entry, times
-
-
-def split(layers: Sequence[Layer], chip: Chip, least: int = 2, recomputes: bool = False) -> Split | None:
+def split(
+    layers: Sequence[Layer], chip: Chip, least: int = 2, recomputes: bool = False, times: float = 0.0
+) -> Split | None:
     """The split into the fewest stages that fit, whose busiest stage has least to do; None where none fits.
 
     Args:
@@ -329,6 +175,7 @@ def split(layers: Sequence[Layer], chip: Chip, least: int = 2, recomputes: bool 
         chip: whose memory counts.
         least: stages that it has at least.
         recomputes: whether its stages recompute.
+        times: mini-batches of a run, with each of which layers hand tensors to other stages.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -336,8 +183,10 @@ def split(layers: Sequence[Layer], chip: Chip, least: int = 2, recomputes: bool 
         >>> split(some, CHIPS["gc200"]).stages
         (('a',), ('b', 'c', 'd'))
     """
+    handed = Links(layers, chip, times)
     for count in sorted({least, *(count for count in _STAGES if count > least)}):
-        found = _into(layers, count, chip.total_bytes, recomputes) if count <= len(layers) else None
+        places = [_Stage(number, count, recomputes) for number in range(count)]
+        found = _into(layers, places, chip.total_bytes, handed) if count <= len(layers) else None
         if found is not None:
             return found
     return None
@@ -352,40 +201,38 @@ def better(program: Studied, chip: Chip, fits: bool) -> Split | None:
         fits: whether the program fits on it as it is: a pipeline that does not is cut anew in any case.
     """
     layers = layers_of(program, chip)
-    found = split(layers, chip, max(2, len(program.blocks)), program.recomputes)
+    found = split(layers, chip, max(2, len(program.blocks)), program.recomputes, program.steps)
     if found is None or len(program.blocks) == 1 or not fits:
         return found
     if len(found.stages) > len(program.blocks):  # it fits, and no more IPUs are asked for
         return None
-    now: dict[int, float] = collections.defaultdict(float)
-    for layer in layers:
-        now[layer.ipu] += _Stage(layer.ipu, len(program.blocks), program.recomputes).cycles(layer)
+    now = timeline_of(program.blocks, chip, program.ipus).busy
     return found if max(found.cycles) <= _WORTH * max(now.values()) else None
 
 
-def _into(layers: Sequence[Layer], count: int, limit: int, recomputes: bool) -> Split | None:
-    """The layers in so many stages, the busiest of which has the least to do; None where no cut fits."""
-    places = [_Stage(number, count, recomputes) for number in range(count)]
-    cuts = _cuts(layers, places, limit)
+def _into(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, handed: Links) -> Split | None:
+    """The layers in stages, the busiest of which has the least to do; None where no cut fits."""
+    cuts = _cuts(layers, places, limit, handed)
     if cuts is None:
         return None
-    parts = [layers[first:end] for first, end in zip(cuts, cuts[1:])]
+    bounds = list(zip(cuts, cuts[1:]))
     needed = _in_stages(layers)
+    works = [sum(map(stage.cycles, layers[first:end])) for stage, (first, end) in zip(places, bounds)]
     return Split(
-        tuple(tuple(layer.name for layer in part) for part in parts),
-        tuple(sum(map(stage.cycles, part)) for stage, part in zip(places, parts)),
-        tuple(stage.bytes(needed[first:end]) for stage, first, end in zip(places, cuts, cuts[1:])),
-        recomputes,
+        tuple(tuple(layer.name for layer in layers[first:end]) for first, end in bounds),
+        tuple(work + given for work, given in zip(works, handed.of_stages(bounds))),
+        tuple(stage.bytes(needed[first:end]) for stage, (first, end) in zip(places, bounds)),
+        places[0].recomputes,
     )
 
 
-def _cuts(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int) -> list[int] | None:
+def _cuts(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed: Links) -> list[int] | None:
     """Where stages begin, and the last one ends. Dynamic programming over the first layers in the first stages."""
     total = len(layers)
     least = [0.0, *[math.inf] * total]  # that the busiest stage has to do, by the number of layers
     begins: list[list[int]] = []  # of the last stage, by stage and number of layers
     for stage in stages:
-        least, begin = _with_a_stage(layers, stage, limit, least)
+        least, begin = _with_a_stage(layers, stage, limit, least, handed)
         begins.append(begin)
     if least[total] == math.inf:
         return None
@@ -396,7 +243,7 @@ def _cuts(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int) -> list
 
 
 def _with_a_stage(
-    layers: Sequence[Layer], stage: _Stage, limit: int, before: Sequence[float]
+    layers: Sequence[Layer], stage: _Stage, limit: int, before: Sequence[float], handed: Links
 ) -> tuple[list[float], list[int]]:
     """What the busiest of one more stage has to do, and where the new one begins, by the number of layers."""
     total = len(layers)
@@ -408,7 +255,7 @@ def _with_a_stage(
             memory.add(needed[end - 1])
             if memory.bytes > limit:
                 break
-            longest = max(before[first], cycles)
+            longest = max(before[first], cycles + handed.cycles(first, end, stage.count))
             if longest < least[end]:
                 least[end], begin[end] = longest, first
     return least, begin

@@ -1,0 +1,286 @@
+"""The layers of a Keras model in a program, with all of them on one IPU or in stages: their work and what they keep.
+
+Ops are told by their names, as Keras makes them: `while/model/dense/MatMul`, `gradient_tape/while/model/dense/...`; in
+a pipeline's stages `dense/MatMul`, `gradients/dense/MatMul_grad/...`. What is not named after a layer, such as an
+optimizer's work, is told by the variables and gradients that it takes.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tf_ipu_shim.accounting.trees import origin
+from tf_ipu_shim.fitting.names import GRADIENTS, Homes, Names
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles import Computation, Entry, phases_of, timeline_of
+from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
+from tf_ipu_shim.machine.stage_memory import Taken, taken_by_layers
+from tf_ipu_shim.runtime.study import Studied
+
+_FORWARD = ("temporary", "activation", "exchange")
+_HOST = ("host", "feed")
+_SCALAR = 8  # bytes: such as a seed or a counter, which is no mini-batch
+_VARIABLES = ("weight", "optimizer_state")
+
+
+class Given(NamedTuple):
+    """What a layer makes, or is fed, for layers behind it.
+
+    Args:
+        takers: these layers, and how many ops of each take it: so many gradients come back.
+        bytes: of a mini-batch.
+    """
+
+    takers: tuple[tuple[int, int], ...]
+    bytes: int
+
+
+class Layer(NamedTuple):
+    """A layer with weights, and those without that follow it.
+
+    Args:
+        name: of the layer.
+        cycles: of its forward and backward work in a run, without what recomputation runs again; of adding up its
+            gradients and of its update; of copies from the host for it. The last layer has the loss, and copies to it.
+        kept_bytes: its weights and their optimizer state.
+        weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
+        activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
+        ipu: where it is now.
+        forward_cycles: of its forward work alone, which recomputation runs again.
+        takes: of layers before it.
+        fed_bytes: what is fed to it, for one mini-batch.
+        gives: what it makes or is fed that layers behind it take.
+    """
+
+    name: str
+    cycles: float
+    kept_bytes: int
+    weight_bytes: int
+    activation_bytes: int
+    ipu: int = 0
+    forward_cycles: float = 0.0
+    takes: tuple[Taken, ...] = ()
+    fed_bytes: int = 0
+    gives: tuple[Given, ...] = ()
+
+
+def layers_of(program: Studied, chip: Chip) -> list[Layer]:
+    """The layers with weights of a program, in the order in which they run; none where names tell none.
+
+    Args:
+        program: from a study. Of those on several IPUs only Keras' have layers: they are pipelines.
+        chip: whose cycles count.
+    """
+    if len(program.blocks) != 1 and not program.is_keras:
+        return []
+    variables = _Variables(program)
+    entries = list(_computations(timeline_of(program.blocks, chip, program.ipus).entries, 1.0))
+    blocks = list(_all(program.blocks.values()))
+    names = _names(variables, entries, blocks, in_stages=len(program.blocks) > 1)
+    if not names.order:
+        return []
+    homes = Homes(names, blocks)
+    flow = _Flow(blocks, homes)
+    work = _Work(entries, homes, flow, program.recomputes)
+    trains = any(entry.name.startswith(GRADIENTS) for entry, _ in entries)
+    if trains and not any(value.kind == "accumulator" for block in blocks for value in block.values):
+        work.accumulate(variables.sizes, chip, program.steps)
+    activations = _activations(blocks, homes)
+    return [
+        Layer(
+            name,
+            work.all[place],
+            variables.bytes[name],
+            variables.weight_bytes[name] if trains else 0,
+            activations[place] + flow.fed[place],
+            variables.places[name],
+            work.forward[place],
+            flow.takes[place],
+            flow.fed[place],
+            flow.gives[place],
+        )
+        for place, name in enumerate(names.order)
+    ]
+
+
+def _names(
+    variables: _Variables, entries: Iterable[tuple[Entry, float]], blocks: Iterable[Block], in_stages: bool
+) -> Names:
+    names = Names(variables.layers, in_stages)
+    for entry, _ in entries:
+        if entry.computation is not None and entry.computation.kind not in ("exchange", *_HOST):
+            names.see(entry.name)
+    for block in blocks if names.order else ():
+        names.see_views(step.owner for step in block.steps)
+    return names
+
+
+class _Variables:
+    """Weights and optimizer state of each layer, by its name, and the IPU that they are on."""
+
+    def __init__(self, program: Studied) -> None:
+        self.bytes: dict[str, int] = collections.Counter()
+        self.weight_bytes: dict[str, int] = collections.Counter()
+        self.sizes: dict[str, list[int]] = {}
+        self.places: dict[str, int] = {}
+        for ipu, block in program.blocks.items():
+            for value in block.values:
+                layer, slash, _ = value.owner.partition("/")
+                if value.mode is Mode.ALWAYS and slash and value.kind in _VARIABLES:
+                    self.bytes[layer] += value.bytes
+                    self.places.setdefault(layer, ipu)
+                    if value.kind == "weight":
+                        self.weight_bytes[layer] += value.bytes
+                        self.sizes.setdefault(layer, []).append(value.bytes)
+
+    @property
+    def layers(self) -> Iterable[str]:
+        """Names of those that have any weights."""
+        return self.weight_bytes
+
+
+class _Work:
+    """Cycles of each layer in a run.
+
+    Args:
+        entries: what computes or moves something, and how often.
+        homes: of its ops.
+        flow: what layers are fed.
+        recomputes: whether stages run their forward pass again.
+
+    Attributes:
+        all: forward, backward, of the optimizer and of the host, without what is run again.
+        forward: of these, what would be run again.
+    """
+
+    def __init__(self, entries: Iterable[tuple[Entry, float]], homes: Homes, flow: _Flow, recomputes: bool) -> None:
+        self.all = [0.0] * homes.count
+        self.forward = [0.0] * homes.count
+        self._homes, self._flow, self._recomputes = homes, flow, recomputes
+        self._updates = [0.0] * homes.count
+        self._ran: set[int] = set()  # what has run forward: what runs again is the same computation
+        for entry, times in entries:
+            work = entry.computation
+            if work is not None and work.kind != "exchange":  # which goes where stages meet
+                self._add(entry, work, times * entry.cycles)
+
+    def _add(self, entry: Entry, work: Computation, cycles: float) -> None:
+        if work.kind in _HOST:
+            place = self._flow.first_of(entry.steps[0]) if work.sizes[0] > 0 else -1
+            self.all[place] += cycles
+            return
+        place = self._homes.of(entry.name)
+        if self._homes.is_update(entry.name):
+            self._updates[place] += cycles
+        elif self._homes.is_in_layer(entry.name) and not entry.name.startswith(GRADIENTS):
+            if self._recomputes and id(work) in self._ran:
+                return
+            self._ran.add(id(work))
+            self.forward[place] += cycles
+        self.all[place] += cycles
+
+    def accumulate(self, sizes: Mapping[str, Sequence[int]], chip: Chip, times: float) -> None:
+        """Has gradients added up as a pipeline would have it, and weights updated once a run."""
+        for place, name in enumerate(self._homes.order):
+            adds = (Computation("elementwise", "add", (size // 4, 2, 1, 0)) for size in sizes[name])
+            once = sum(phase.cycles for add in adds for phase in phases_of(add, chip))
+            self.all[place] += times * once - self._updates[place] * (1 - 1 / max(1.0, times))
+
+
+class _Flow:
+    """What layers hand to each other and are fed in their forward pass.
+
+    Args:
+        blocks: all of the program.
+        homes: of its ops.
+
+    Attributes:
+        takes: for each layer what it takes of those before it.
+        gives: what it makes, or is fed, that those behind it take.
+        fed: bytes of what is fed to it first.
+    """
+
+    def __init__(self, blocks: Sequence[Block], homes: Homes) -> None:
+        self._homes = homes
+        self._numbers = {id(block): at for at, block in enumerate(blocks)}
+        users: dict[Hashable, dict[int, set[str]]] = {}  # layers, and their ops
+        makers: dict[Hashable, tuple[int, int]] = {}  # the layer, and bytes
+        first: dict[Hashable, tuple[int, int]] = {}
+        for user, op, value, at in self._taken(blocks):
+            key: Hashable = (value.owner, value.bytes) if at is None else at  # those of one op are fed one by one
+            users.setdefault(key, {}).setdefault(user, set()).update(op)
+            if at is not None and value.bytes > _SCALAR:
+                first[key] = min(user, first.get(key, (user, 0))[0]), value.bytes
+            elif value.kind in _FORWARD and homes.is_in_layer(value.owner) and not value.owner.startswith(GRADIENTS):
+                makers[key] = homes.of(value.owner), value.bytes
+        self._first = {key: layer for key, (layer, _) in first.items()}
+        self.fed = [0] * homes.count
+        for layer, size in first.values():
+            self.fed[layer] += size
+        # What is fed comes to the first layer that takes it, and from there to others.
+        values = [(maker, users[key], size) for key, (maker, size) in {**first, **makers}.items()]
+        self.takes = taken_by_layers(values, homes.count)
+        self.gives = _given(values, homes.count)
+
+    def first_of(self, step: tuple[Block, int]) -> int:
+        """The first layer that takes what a copy from the host gives."""
+        block, number = step
+        at = self._numbers[id(block)]
+        found = [self._first[at, value] for value in block.steps[number].gives if (at, value) in self._first]
+        return min(found, default=0)
+
+    def _taken(self, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
+        """What layers take in their forward pass: the layer, the op (no view), the value, where the host gave it."""
+        given = {value.owner for block in blocks for value in _from_host(block)}
+        for at, block in enumerate(blocks):
+            for step in filter(self._is_forward, block.steps):
+                op = () if step.work is None else (step.owner,)
+                for whole in (origin(block, number) for number in step.takes):
+                    value = block.values[whole]
+                    is_given = value.owner in given
+                    if self._homes.is_in_layer(step.owner) or (is_given and op):
+                        yield self._homes.of(step.owner), op, value, (at, whole) if is_given else None
+
+    def _is_forward(self, step: Step) -> bool:
+        return not step.owner.startswith(GRADIENTS) and not self._homes.is_update(step.owner)
+
+
+def _from_host(block: Block) -> Iterator[Value]:
+    for step in block.steps:
+        if isinstance(step.work, Computation) and step.work.kind in _HOST and step.work.sizes[0] > 0:
+            yield from (block.values[number] for number in step.gives)
+
+
+def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: int) -> list[tuple[Given, ...]]:
+    given: list[list[Given]] = [[] for _ in range(layers)]
+    for maker, takers, size in values:
+        behind = tuple((taker, max(1, len(takers[taker]))) for taker in sorted(takers) if taker > maker)
+        if behind:
+            given[maker].append(Given(behind, size))
+    return [tuple(one) for one in given]
+
+
+def _activations(blocks: Iterable[Block], homes: Homes) -> list[int]:
+    found = [0] * homes.count
+    for block in blocks:
+        for value in block.values:
+            if value.kind == "activation" and value.mode is not Mode.VIEW and homes.is_in_layer(value.owner):
+                found[homes.of(value.owner)] += value.bytes
+    return found
+
+
+def _computations(entries: Iterable[Entry], times: float) -> Iterator[tuple[Entry, float]]:
+    """What computes or moves something, and how often."""
+    for entry in entries:
+        if entry.computation is None:
+            yield from _computations(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
+        else:
+            yield entry, times
+
+
+def _all(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        yield from _all(inner for step in block.steps for inner in step.inside)

@@ -1,0 +1,132 @@
+"""Which layer of a Keras model an op of a program belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tf_ipu_shim.machine.memory import Block, Step
+
+GRADIENTS = ("gradient_tape/", "gradients/")
+_VARIABLES = ("weight", "optimizer_state", "accumulator")
+
+
+class Names:
+    """Which layer an op belongs to: the part of its name behind the model's, in stages of a pipeline the first part.
+
+    Args:
+        weighted: layers with weights.
+        in_stages: whether the program is a pipeline. What comes behind its last layer is the loss, in the last stage.
+    """
+
+    def __init__(self, weighted: Iterable[str], in_stages: bool = False) -> None:
+        self._weighted = frozenset(weighted)
+        self._in_stages = in_stages
+        self.order: list[str] = []
+        self._model = ""
+        self._seen: set[str] = set()
+        self._with: dict[str, str] = {}  # layers without weights: the one before
+        self._early: set[str] = set()  # ops of no layer that come before the first one
+
+    def see(self, name: str) -> None:
+        """Looks at an op, in running order; not at what recomputation runs again."""
+        if self.order:  # an op may begin before the first layer, such as with labels
+            self._early.discard(name)
+        if name.startswith(GRADIENTS) or name in self._seen:
+            return
+        self._seen.add(name)
+        parts = self._parts(name)
+        found = next((place for place, part in enumerate(parts) if part in self._weighted), None)
+        if found is not None:
+            self._model = self._model or name.split("/")[found]
+            if parts[found] not in self.order:
+                self.order.append(parts[found])
+            return
+        layer = self._behind_model(name)
+        if layer and self.order:  # its last op decides: random numbers may be made at any time before
+            self._with[layer] = self.order[-1]
+        elif not self.order:
+            self._early.add(name)
+
+    def see_views(self, owners: Iterable[str]) -> None:
+        """Looks at the ops of one part of a program, in order, for layers that compute nothing, such as a slice.
+
+        Args:
+            owners: ops, those that compute nothing among them.
+        """
+        last = ""
+        for name in owners:
+            if not name.startswith(GRADIENTS):
+                layer = self.layer_of(name)
+                if not layer and last and (view := self._behind_model(name)):
+                    self._with[view] = last
+                last = layer or last
+
+    def layer_of(self, name: str) -> str:
+        """The layer with weights whose stage an op is in; empty where the name does not tell."""
+        layer = next((part for part in self._parts(name) if part in self._weighted), "") or self._behind_model(name)
+        return layer if layer in self._weighted else self._with.get(layer, "")
+
+    def is_early(self, name: str) -> bool:
+        """Whether an op of no layer came before all layers."""
+        return name in self._early
+
+    def _parts(self, name: str) -> list[str]:
+        """Parts that may be a layer's name: not the op itself, and not the first one, but in stages."""
+        return name.split("/")[0 if self._in_stages else 1 : -1]
+
+    def _behind_model(self, name: str) -> str:
+        parts = name.split("/")
+        if self._in_stages:
+            layer = next((part for part in parts[:-1] if f"{part}/" not in GRADIENTS), "")
+            return "" if layer.startswith("while") else layer  # the loop around the stages
+        if not self._model or self._model not in parts[:-2]:
+            return ""
+        return parts[parts.index(self._model) + 1]
+
+
+class Homes:
+    """The place of the layer that each op is counted to.
+
+    Args:
+        names: that have seen all ops.
+        blocks: all of the program, for ops that no name tells: of an optimizer, by what they update.
+    """
+
+    def __init__(self, names: Names, blocks: Iterable[Block]) -> None:
+        self._names = names
+        self.order = names.order
+        self._places = {name: place for place, name in enumerate(names.order)}
+        self._updates: dict[str, int] = {}
+        for block in blocks:
+            for step in block.steps:
+                if step.owner not in self._updates and not step.owner.startswith(GRADIENTS):
+                    place = None if self.is_in_layer(step.owner) else self._updated(block, step)
+                    if place is not None:
+                        self._updates[step.owner] = place
+
+    @property
+    def count(self) -> int:
+        """Number of layers."""
+        return len(self.order)
+
+    def _updated(self, block: Block, step: Step) -> int | None:
+        """The layer whose variable, or its gradient, a step takes."""
+        for value in (block.values[number] for number in step.takes):
+            if value.kind in _VARIABLES and value.owner.partition("/")[0] in self._places:
+                return self._places[value.owner.partition("/")[0]]
+            if value.owner.startswith(GRADIENTS) and self.is_in_layer(value.owner):
+                return self.of(value.owner)
+        return None
+
+    def is_in_layer(self, name: str) -> bool:
+        """Whether an op's name tells its layer."""
+        return self._names.layer_of(name) in self._places
+
+    def is_update(self, name: str) -> bool:
+        """Whether an op adds gradients up, or updates variables."""
+        return name in self._updates
+
+    def of(self, name: str) -> int:
+        """The place of its layer; of what belongs to none, the first layer where it comes before, else the last one."""
+        place = self._places.get(self._names.layer_of(name), self._updates.get(name))
+        return place if place is not None else 0 if self._names.is_early(name) else self.count - 1
