@@ -144,6 +144,21 @@ def test_steps_of_a_run(schedule, training, tmp_path):
     assert {later - first for first, later in zip(firsts, firsts[COUNT:])} == {facts["cycles"] // 2}
 
 
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize(("schedule", "training"), WAYS)
+def test_no_step_of_an_ipu_begins_before_its_last_one_ends(schedule, training, labels, tmp_path):
+    """Nor an exchange, which is one step of two IPUs: on each it has a time of its own."""
+    steps = opened(profile_of(schedule, training, labels=labels), tmp_path).execution.runs[0].steps
+    exchanges = 0
+    for ipu in range(STAGES):
+        active = [(step, step.ipus[ipu].activeCycles) for step in steps if step.ipus[ipu].cycles]
+        spans = sorted((when.cyclesFrom.min, when.cyclesTo.max) for _, when in active)
+        assert all(end <= begin for (_, end), (begin, _) in zip(spans, spans[1:]))
+        exchanges += sum(sum(bool(one.cycles) for one in step.ipus) == 2 for step, _ in active)
+    # Two between three stages, on two IPUs each, a sync and a copy.
+    assert exchanges == 2 * 2 * 2 * (2 if training else 1) * COUNT
+
+
 @pytest.mark.parametrize(("schedule", "training"), WAYS)
 def test_pages_and_traces_have_each_mini_batch(schedule, training):
     profile = profile_of(schedule, training, outer=2)

@@ -68,11 +68,24 @@ class Schedule(NamedTuple):
         return sorted(found, key=lambda one: one[2])
 
     def once(self) -> Schedule:
-        """The same with each row once, where it begins first: an exchange is one step of two IPUs."""
+        """The same with each row once, where it begins first: an exchange is one step of several IPUs."""
         first: dict[int, Turn] = {}
         for turn in sorted(self.turns, key=lambda turn: (turn.slot, turn.begin)):
             first.setdefault(turn.row.id, turn)
         return self._replace(turns=tuple(first.values()))
+
+    def apart(self) -> dict[int, dict[int, float]]:
+        """For each row of several turns, how much later than the first of them it begins on each IPU.
+
+        An exchange ends what one IPU does for a mini-batch, and begins what another does for it.
+        """
+        begins: dict[int, dict[int, float]] = {}
+        for turn in self.turns:
+            begins.setdefault(turn.row.id, {})[turn.ipu] = turn.slot * self.cycles + turn.begin
+        several = {row: found for row, found in begins.items() if len(found) > 1}
+        return {
+            row: {ipu: begin - min(found.values()) for ipu, begin in found.items()} for row, found in several.items()
+        }
 
 
 def schedules_of(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> dict[int, Schedule]:

@@ -70,11 +70,14 @@ class Step:
         start: cycles from the start of the run.
         ipus: how many there are.
         tiles: of each.
+        apart: by how much later it begins on an IPU that does something else until then: in a pipeline.
     """
 
-    def __init__(self, program: Program, row: ProgramRow, start: int, ipus: int, tiles: int) -> None:
+    def __init__(
+        self, program: Program, row: ProgramRow, start: int, ipus: int, tiles: int, apart: Mapping[int, int]
+    ) -> None:
         self.program = program
-        self._row, self._start, self._ipus, self._tiles = row, start, ipus, tiles
+        self._row, self._start, self._ipus, self._tiles, self._apart = row, start, ipus, tiles, apart
         self._cycles = 0 if program.type is Program.Type.StreamCopyBegin else row.cycles
 
     @property
@@ -97,7 +100,8 @@ class Step:
         row = self._row
         here = ipu in json.loads(row.ipus)
         cycles = self._cycles if here else 0
-        start, end = self._start, self._start + cycles
+        start = self._start + self._apart.get(ipu, 0)
+        end = start + cycles
         possible = row.tiles * row.cycles
         share = min(1.0, sum(by_tile(row.cycles, row.tiles, row.total_cycles)) / possible) if possible and here else 0.0
         received, sent = self._moved(ipu) if here else (0, 0)
@@ -126,6 +130,9 @@ class Step:
         return f"<Step {self.program.name!r}, {self.program.type.name}: {self._cycles:,} cycles>"
 
 
+_TOGETHER: Mapping[int, int] = {}
+
+
 class Steps(Sequence[Step]):
     """The steps of a run, loops unrolled; each is made when it is asked for.
 
@@ -137,7 +144,9 @@ class Steps(Sequence[Step]):
 
     def __init__(self, compilation: Compilation, rows: Sequence[ProgramRow], facts: Mapping[str, Any]) -> None:
         self._compilation = compilation
-        self._schedules = {loop: one.once() for loop, one in schedules_of(rows, facts).items()}
+        schedules = schedules_of(rows, facts)
+        self._schedules = {loop: one.once() for loop, one in schedules.items()}
+        self._apart = {row: found for one in schedules.values() for row, found in one.apart().items()}
         self._ends: dict[int, list[int]] = {}
         self._inside: dict[int, list[ProgramRow]] = {}
         for row in rows:
@@ -158,31 +167,36 @@ class Steps(Sequence[Step]):
     def __iter__(self) -> Iterator[Step]:
         return self._run(self._inside.get(-1, ()), 0)
 
-    def _run(self, rows: Sequence[ProgramRow], later: int) -> Iterator[Step]:
+    def _run(self, rows: Sequence[ProgramRow], later: int, apart: Mapping[int, int] = _TOGETHER) -> Iterator[Step]:
         for row in rows:
             inside = self._inside.get(row.id)
             if not inside:
-                yield from self._leaf(row, later)
+                yield from self._leaf(row, later, apart)
                 continue
             if row.id in self._schedules:
                 for turn, begin in self._turns(self._schedules[row.id]):
-                    yield from self._run([turn], later + row.start + begin - turn.start)
+                    start = later + row.start + round(begin) - turn.start
+                    yield from self._run([turn], start, self._later_on(turn, begin))
                 continue
             times = int(row.times)
             for iteration in range(times):
-                yield from self._run(inside, later + iteration * row.cycles // max(1, times))
+                yield from self._run(inside, later + iteration * row.cycles // max(1, times), apart)
 
     @staticmethod
-    def _turns(schedule: Schedule) -> Iterator[tuple[ProgramRow, int]]:
+    def _turns(schedule: Schedule) -> Iterator[tuple[ProgramRow, float]]:
         """What runs in a pipeline, with the cycle at which it begins, from the beginning of the loop."""
         for slot in range(schedule.slots):
             for turn, _, begin in schedule.in_slot(slot):
-                yield turn.row, round(begin)
+                yield turn.row, begin
 
-    def _leaf(self, row: ProgramRow, later: int) -> Iterator[Step]:
+    def _later_on(self, turn: ProgramRow, begin: float) -> Mapping[int, int]:
+        """How much later than on the first IPU a turn begins on each, in whole cycles."""
+        return {ipu: round(begin + by) - round(begin) for ipu, by in self._apart.get(turn.id, {}).items()}
+
+    def _leaf(self, row: ProgramRow, later: int, apart: Mapping[int, int]) -> Iterator[Step]:
         target = self._compilation.target
         for program in self._compilation.by_row[row.id]:
-            yield Step(program, row, row.start + later, target.ipusPerReplica, target.tilesPerIpu)
+            yield Step(program, row, row.start + later, target.ipusPerReplica, target.tilesPerIpu, apart)
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -200,7 +214,7 @@ class Steps(Sequence[Step]):
         return self._at(number)
 
     def _at(self, number: int) -> Step:
-        rows, later = self._inside[-1], 0
+        rows, later, apart = self._inside[-1], 0, _TOGETHER
         while True:
             for row in rows:
                 if number < self._counts[row.id]:
@@ -208,9 +222,11 @@ class Steps(Sequence[Step]):
                 number -= self._counts[row.id]
             inside = self._inside.get(row.id)
             if not inside:
-                return list(self._leaf(row, later))[number]
+                return list(self._leaf(row, later, apart))[number]
             if row.id in self._schedules:
-                number, turn, later = self._turn_at(number, self._schedules[row.id], later + row.start)
+                number, turn, begin = self._turn_at(number, self._schedules[row.id])
+                later += row.start + round(begin) - turn.start
+                apart = self._later_on(turn, begin)
                 rows = [turn]
                 continue
             times = max(1, int(row.times))
@@ -218,8 +234,8 @@ class Steps(Sequence[Step]):
             later += iteration * row.cycles // times
             rows = inside
 
-    def _turn_at(self, number: int, schedule: Schedule, begins: int) -> tuple[int, ProgramRow, int]:
-        """The turn that has a step, the step's number in it, and how much later it is than its row says."""
+    def _turn_at(self, number: int, schedule: Schedule) -> tuple[int, ProgramRow, float]:
+        """The turn that has a step, the step's number in it, and when it begins, from the beginning of the loop."""
         ends = self._ends.get(schedule.loop.id)
         if ends is None:
             sizes = (
@@ -234,8 +250,7 @@ class Steps(Sequence[Step]):
         while number >= self._counts[turns[at][0].row.id]:
             number -= self._counts[turns[at][0].row.id]
             at += 1
-        row, begin = turns[at][0].row, turns[at][2]
-        return number, row, begins + round(begin) - row.start
+        return number, turns[at][0].row, turns[at][2]
 
 
 class ExecutionRun(NamedTuple):
