@@ -1,6 +1,8 @@
 """The script's line of what Keras' `fit` runs: that which makes the layer."""
 
+import collections
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from harness import configure_for_plans
 from tf_ipu_shim.ipu import ipu_strategy
 
 from tf_ipu_shim import ipu, keras2, memory_report
+from tf_ipu_shim.lowering import diagnostics
 from tf_ipu_shim.runtime import layer_lines
 
 keras = keras2.public()
@@ -28,7 +31,10 @@ class Doubled(keras.layers.Layer):
         self.kernel = self.add_weight("kernel", [shape[-1], self.units])
 
     def call(self, x):
-        return keras.backend.dot(x, self.kernel)
+        return keras.backend.dot(x, self.kernel)  # its product
+
+
+CALL_LINE = inspect.getsourcelines(Doubled.call)[1] + 1
 
 
 def owners(model):
@@ -60,8 +66,57 @@ def test_ops_and_variables_have_the_line_of_their_layer(scope):
     named = {name for name in lines if "first" in name.split("/")}
     assert named and {lines[name] for name in named} == {first_line}
     assert {lines[name] for name in lines if name.startswith("doubled/")} == {own_line}  # its variable
-    assert {lines[name] for name in lines if "doubled" in name.split("/")[1:-1]} == {own_line}
+    # What it computes has the line in its call, and so have the gradients of that.
+    computed = {name: line for name, line in lines.items() if "doubled" in name.split("/")[1:-1]}
+    assert set(computed.values()) == {CALL_LINE}
+    assert any(name.startswith("gradient_tape/") for name in computed)
     assert layer_lines.line_of("while/model/doubled/MatMul").endswith(f":{own_line}, in {inspect.stack()[0].function}")
+
+
+class Gated(keras.layers.Layer):
+    """A script's own layer with a layer of Keras in it, and lines of its own."""
+
+    def __init__(self, units, name):
+        super().__init__(name=name)
+        self.inner = keras.layers.Dense(units, name=f"{name}_inner")
+
+    def call(self, x):
+        product = self.inner(x)
+        scaled = product * 3.0
+        return keras.backend.tanh(scaled)
+
+
+def line_in_call(text):
+    lines, first = inspect.getsourcelines(Gated.call)
+    return next(first + number for number, line in enumerate(lines) if text in line)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_ops_of_a_layer_of_the_script_s_own_have_its_lines(monkeypatch, stages):
+    monkeypatch.setattr(layer_lines, "_made", {})
+    configure_for_plans(stages)
+    found = {}
+    user_line = diagnostics.Diagnostics.user_line
+
+    def noted(self, function, node):
+        found[node] = user_line(self, function, node)
+        return found[node]
+
+    monkeypatch.setattr(diagnostics.Diagnostics, "user_line", noted)
+    with ipu_strategy.IPUStrategy().scope():
+        model = keras.Sequential([keras.Input([40]), Gated(500, "gated"), keras.layers.Dense(8, name="last")])
+        if stages > 1:
+            model.set_pipeline_stage_assignment([0, 1])
+            model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+        owners(model)
+    ipu.config.reset_ipu_configuration()
+    seen = collections.Counter()
+    for node, line in found.items():
+        for name, text in (("mul", "scaled = "), ("Tanh", "return "), ("gated_inner", "self.inner(x)")):
+            if name in re.split("/|_grad", node) and "gated" in node and not {"kernel", "bias"} & {*node.split("/")}:
+                assert line == f"{__file__}:{line_in_call(text)}, in call", node
+                seen["gradient" if "gradient" in node else "forward", name] += 1
+    assert {("forward", "gated_inner"), ("gradient", "gated_inner")} <= {*seen} and len(seen) > 2, seen
 
 
 def test_layers_of_one_name_that_are_made_at_several_lines_have_none(scope):

@@ -11,6 +11,7 @@ from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import op_types, traced_functions, unlike_kernels, vocabulary
 from tf_ipu_shim.lowering.functions import Functions, Written
+from tf_ipu_shim.lowering.placement import forward_name
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import layer_lines, script_files
 
@@ -70,30 +71,42 @@ class Diagnostics:
 
         Returns:
             Such as `"train.py:42, in model"`; of what Keras' `fit` and the like run for a layer the line that makes
-            the layer. None where nobody kept it, as in a graph read from a file.
+            the layer, or in the `call` of a layer of the script's own the op's line there, also of its gradient. None
+            where nobody kept it, as in a graph read from a file.
         """
-        graph = traced_functions.traced_graph(function)
-        frames: Iterable[tuple[str, int, str]]
-        if graph is not None:
-            try:
-                traceback = graph.get_operation_by_name(node).traceback
-            except (KeyError, ValueError):
-                return None
-            if traceback is None:  # an op of a GraphDef that was imported
-                return None
-            frames = [(frame.filename, frame.lineno, frame.name) for frame in traceback]
-        else:
-            frames = self._call.stack_of(function, node)
-        frames = list(frames)
+        frames = self._frames(function, node)
+        if frames is None:
+            return None
         own = [place for place, frame in enumerate(frames) if script_files.is_users(frame[0])]
         if not own:
             return layer_lines.line_of(node)  # of a variable; nobody keeps where that was made
         if any(script_files.runs_models(frame[0]) for frame in frames[own[-1] + 1 :]):
-            made = layer_lines.line_of(node)
+            made = self._line_of_forward(function, node) or layer_lines.line_of(node)
             if made is not None:
                 return made
         file, line, name = frames[own[-1]]
         return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
+
+    def _line_of_forward(self, function: str, node: str) -> str | None:
+        """The line of the op whose gradient an op computes, or of the branch or loop that it is in."""
+        forward = forward_name(node) or ""
+        for name in filter(None, (forward, forward.rpartition("/")[0])):
+            if self._frames(function, name):
+                return self.user_line(function, name)
+        return None
+
+    def _frames(self, function: str, node: str) -> list[tuple[str, int, str]] | None:
+        """Where an op was made, outermost frame first; None where there is no such op, or nobody kept it."""
+        graph = traced_functions.traced_graph(function)
+        if graph is None:
+            return self._call.stack_of(function, node)
+        try:
+            traceback = graph.get_operation_by_name(node).traceback
+        except (KeyError, ValueError):
+            return None
+        if traceback is None:  # an op of a GraphDef that was imported
+            return None
+        return [(frame.filename, frame.lineno, frame.name) for frame in traceback]
 
     def describe(self, function: str, node: Any) -> str:
         """An op for a message: its name, its type and the user's line."""
