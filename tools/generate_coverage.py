@@ -101,6 +101,7 @@ def era() -> list[str]:
         f"| `numpy`, in scripts: {_names(removed_names.BUILTIN)}, {_names(removed_names.KEPT)}, `NINF`, "
         f"{_names(removed_numpy.FUNCTIONS)}, {_names(removed_names.EXCEPTIONS)} | 1.15-2.6 | "
         "where NumPy has removed them, as they were |",
+        "| `numpy.save` of arrays of different lengths, in scripts | 1.15-2.6 | an array of objects, as it was |",
         "| `collections.Mapping` and the like, in scripts | 1.15-2.6 | `collections.abc` |",
         "| `json.load(file, encoding=...)`, `inspect.getargspec`, `ArgSpec`, `time.clock`, `fractions.gcd`, "
         "`os.errno`, `base64.encodestring`, `decodestring`, in scripts | 1.15-2.6 | as they were |",

@@ -40,6 +40,25 @@ def test_functions_that_numpy_has_removed():
     assert np.msort(rows).tolist() == np.sort(rows, axis=0).tolist()
 
 
+def test_arrays_of_different_lengths_are_saved(tmp_path):
+    clusters = [np.arange(3), np.arange(5), np.arange(2)]
+    expected = np.empty(3, object)
+    expected[:] = clusters
+    for file in (tmp_path / "clusters.npy", io.BytesIO()):
+        np.save(file, clusters)
+        if isinstance(file, io.BytesIO):
+            file.seek(0)
+        found = np.load(file, allow_pickle=True)
+        assert found.dtype == object and all(map(np.array_equal, found, expected))
+    np.save(tmp_path / "even.npy", arr=[[1, 2], [3, 4]], allow_pickle=False)
+    assert np.load(tmp_path / "even.npy").tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        np.save(tmp_path / "refused.npy", clusters, allow_pickle=False)
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        text = "save(file, clusters)"
+        eval(compile(text, INSTALLED, "eval"), {"save": np.save, "file": io.BytesIO(), "clusters": clusters})
+
+
 def test_names_that_python_has_removed():
     import base64
     import os
@@ -101,5 +120,12 @@ def test_yaml_is_loaded_without_a_loader_by_scripts(call, expected):
 
 def test_they_are_registered():
     targets = {patch.target for patch in patches.applied()}
-    assert {"numpy.__getattr__", "collections.__getattr__", "inspect.__getattr__", "json.loads", "yaml.load"} <= targets
+    assert {
+        "numpy.__getattr__",
+        "numpy.save",
+        "collections.__getattr__",
+        "inspect.__getattr__",
+        "json.loads",
+        "yaml.load",
+    } <= targets
     assert {f"{module}.__getattr__" for module in ("time", "fractions", "os", "base64")} <= targets

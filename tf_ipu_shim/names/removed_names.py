@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import collections
 import collections.abc
+import functools
 import pathlib
 import sys
 import sysconfig
@@ -75,6 +76,8 @@ def install() -> None:
     gone.update({name: exceptions[name] for name in EXCEPTIONS if name in exceptions})
     gone.update({name: getattr(removed_numpy, name) for name in removed_numpy.FUNCTIONS})
     patches.replace(numpy, "__getattr__", lambda stock: serving("numpy", gone, stock), why="`np.int` and the like")
+    why = "`np.save` of arrays of different lengths, of scripts"
+    patches.replace(numpy, "save", functools.partial(removed_numpy.saving_objects, is_script), why=why)
     moved = {name: getattr(collections.abc, name) for name in collections.abc.__all__}
     patches.replace(
         collections,

@@ -1,10 +1,14 @@
 """Functions that NumPy had in the time of TensorFlow 1.15 to 2.6 and has removed, for scripts alone.
 
-Checked on NumPy 1.26, which has some of them, and 2.4, which has none.
+Checked on NumPy 1.26, which has some of them, and 2.4, which has none. Until 1.23 NumPy made an array of objects of
+lists and arrays of different lengths, with a warning: `np.save` writes them so for scripts (graphs' clusters, for one).
 """
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -84,3 +88,29 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
     versions: Any = np  # of which the later ones have no `trapz`
     rule = versions.trapezoid if hasattr(np, "trapezoid") else versions.trapz
     return rule(y, x, dx, axis)
+
+
+def saving_objects(is_script: Callable[[str], bool], stock: Callable[..., None]) -> Callable[..., None]:
+    """`np.save` that takes arrays of different lengths from scripts.
+
+    Args:
+        is_script: whether the file that calls it is one.
+        stock: NumPy's own.
+    """
+
+    @functools.wraps(stock)
+    def save(file: Any, arr: Any, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(arr, np.ndarray) and is_script(sys._getframe(1).f_code.co_filename):
+            arr = _of_objects_if_ragged(arr)
+        stock(file, arr, *args, **kwargs)
+
+    return save
+
+
+def _of_objects_if_ragged(values: Any) -> Any:
+    try:
+        return np.asanyarray(values)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        return np.array(values, dtype=object)
