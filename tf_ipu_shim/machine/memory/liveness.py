@@ -151,9 +151,19 @@ def smallest(block: Block) -> Liveness:
     """
     if block.liveness is None:
         run = _Run(block)
-        found, other = live(block), run.found(greedy(block, run.buffers, run.step))
-        block.liveness = other if other.peak_bytes < found.peak_bytes else found
+        ordered = run.found(greedy(block, run.buffers, run.step))
+        block.liveness = _as_they_stand(block, ordered.peak_bytes) or ordered
     return block.liveness
+
+
+def _as_they_stand(block: Block, limit: int) -> Liveness | None:
+    """What `live` finds; None as soon as the peak is above a limit."""
+    run = _Run(block)
+    for time, step in enumerate(block.steps):
+        run.step(time, step)
+        if run.peak.bytes > limit:
+            return None
+    return run.found(None)
 
 
 def order_of(block: Block) -> Sequence[int]:
