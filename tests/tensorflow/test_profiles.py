@@ -1,5 +1,6 @@
 """Profiles that programs write, against sizes and numbers of runs known from the script."""
 
+import inspect
 import json
 import math
 import os
@@ -511,3 +512,28 @@ def test_names_begin_with_the_scope_around_the_program(profiled):
         session.run(built, {x: X})
     (profile,) = profiles()
     assert profile.compute_sets[0].name.startswith("around/squared/")
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_what_is_in_no_xla_program_has_lines_too(profiled, stages):
+    """What replicas do together, copies of feeds, exchanges between IPUs: the line of what they move, or of `fit`."""
+    profiles = profiled(ipus=4)  # four replicas, or two of two stages
+    with ipu_strategy.IPUStrategy().scope():
+        first, made = keras.layers.Dense(16, name="first"), inspect.currentframe().f_lineno
+        model = keras.Sequential([keras.Input([32]), first, keras.layers.Dense(16, name="last")])
+        if stages > 1:
+            model.set_pipeline_stage_assignment([0, 1])
+            model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+        model.compile("sgd", "mse", steps_per_execution=16)
+        x, y = np.zeros([8 * 16 * 4, 32], np.float32), np.zeros([8 * 16 * 4, 16], np.float32)
+        model.fit(x, y, batch_size=8, verbose=0)
+        fitted = inspect.currentframe().f_lineno - 1
+    lines = {row.op: row.line for profile in profiles() for row in profile.programs}
+    kinds = {"IpuCrossReplicaSum": fitted, "IteratorGetNext from the host": fitted, "to the host": fitted}
+    if stages > 1:
+        kinds["exchange of first/"] = made
+    for text, number in kinds.items():
+        found = {name: line for name, line in lines.items() if text in name}
+        assert found, text
+        expected = f"{os.path.basename(__file__)}:{number}, in test_what_is_in_no_xla_program_has_lines_too"
+        assert all((line or "").endswith(expected) for line in found.values()), found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
 
 UserLine = Callable[[str, str], str | None]
+
+# A copy with the host, or an exchange between IPUs: it has the line of what it moves.
+_MOVED = re.compile(r"(?:copy|exchange) of (.+?)(?: and \d+ more)?(?: (?:from|to) the host)?")
 
 # Steps. What would save most takes 0.3 ms a step; BERT-Base's training has 10,700.
 _QUICKLY_PLANNED = 1000
@@ -243,7 +248,17 @@ def _no_line(_: str) -> None:
 
 
 def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> Callable[[str], str | None]:
+    @functools.cache
+    def functions() -> dict[str, str]:
+        """The traced function of each op: of those in no XLA program, such as feeds and what replicas do together."""
+        return {node.name: name for name, function in request.library.items() for node in function.node_def}
+
     def line_of(name: str) -> str | None:
-        return user_line(walk.scopes.get(name, request.function), name) if user_line is not None else None
+        if user_line is None:
+            return None
+        moved = _MOVED.fullmatch(name)
+        name = name if moved is None else moved[1]
+        function = walk.scopes.get(name) or functions().get(name, request.function)
+        return user_line(function, name)
 
     return line_of
