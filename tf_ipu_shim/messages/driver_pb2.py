@@ -83,8 +83,15 @@ globals().update(
           int32 replicas = 4;
         }
 
-        message JoinOrder {
-          string operation = 1;                    // a collective that replicas of several instances come to
+        message ReplicaValues {
+          string name = 1;                         // of the collective, the same in all instances
+          int32 type = 2;                          // a DataType
+          repeated int64 shape = 3;                // [replicas of this instance, ...]
+          bytes values = 4;                        // by replica
+        }
+
+        message AllReplicaValues {
+          bytes values = 1;                        // of the replicas of all instances, in their order
         }
         """,
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.messages import program_pb2
-from tf_ipu_shim.plugin import instance_links, live_context, op_functions
+from tf_ipu_shim.plugin import live_context, op_functions
 
 MAXIMUM_DEVICES = 64
 MAXIMUM_CHIPS = 256
@@ -327,12 +327,6 @@ class Library:
             self._c.ipu_exchange_bytes(ordinal, source, destination),
             self._c.ipu_exchange_transfers(ordinal, source, destination),
         )
-
-    def connect_instances(
-        self, rank: int, sockets: Sequence[int], addresses: Sequence[str], seconds: float
-    ) -> instance_links.InstanceLinks:
-        """Takes over the connections between the instances of a job (see `InstanceLinks`)."""
-        return instance_links.InstanceLinks(self._c, rank, sockets, addresses, seconds)
 
     def programs_lowered(self, ordinal: int) -> int:
         """How many programs were lowered for the device since the counters were reset."""

@@ -24,6 +24,8 @@ from tf_ipu_shim.runtime.peers import CollectiveError, Peers
 __all__ = ["CollectiveError", "among", "combine", "disagreement", "finish", "run", "start"]
 
 _NUMBER_BYTES = 8
+# What a process gives first: the length of its message, and its beginning. Most messages end there.
+_BEGINNING = 512
 _peers: Peers | None = None
 # Between which ranks operations are; None: all.
 _members: list[int] | None = None
@@ -49,8 +51,6 @@ def among(ranks: Collection[int]) -> Iterator[None]:
     """
     global _members
     before, _members = _members, None if len(ranks) == job.current().size else sorted(ranks)
-    if _peers is not None:
-        _peers.meet_in_programs(False)  # they ask here before they meet again
     try:
         yield
     finally:
@@ -101,7 +101,7 @@ def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> li
     with _lock:
         turn = _turns[name]
     with turn:
-        given = [_unpack(one) for one in _join().gather(name, message, _title(kind, name))]
+        given = [_unpack(one) for one in _exchange(name, _title(kind, name), message)]
     calls, parts = [header for header, _ in given], [values for _, values in given]
     problem = disagreement(calls)
     if problem:
@@ -178,25 +178,6 @@ def _title(kind: str, name: str) -> str:
     return f"{kind} of {name!r}"
 
 
-def join_programs(operation: str) -> None:
-    """Has the collectives of programs meet those of the other processes: the plugin asks before the first.
-
-    Args:
-        operation: what the program waits for.
-
-    Raises:
-        CollectiveError: the other processes are not found.
-        UnsupportedError: this process is not to wait for all others now.
-    """
-    peers = _join()
-    if _members is not None:
-        raise errors.UnsupportedError(
-            f"{operation} in popdist.execute_on_instances({set(_members)}, ...): a program's replicas are those of all "
-            "instances. Run it in all of them, outside execute_on_instances."
-        )
-    peers.meet_in_programs(True)
-
-
 def _join() -> Peers:
     """This process among its peers, made at the first call."""
     global _peers
@@ -204,6 +185,26 @@ def _join() -> Peers:
         if _peers is None:
             _peers = Peers(job.current())
         return _peers
+
+
+def _exchange(name: str, title: str, message: bytes) -> list[bytes]:
+    """The messages of all ranks, of any lengths."""
+    peers = _join()
+    numbers = np.zeros(-(-len(message) // _NUMBER_BYTES), np.int64)
+    numbers.view(np.uint8)[: len(message)] = np.frombuffer(message, np.uint8)
+    first = np.zeros(_BEGINNING, np.int64)
+    first[0] = len(message)
+    first[1 : len(numbers) + 1] = numbers[: _BEGINNING - 1]
+    beginnings = peers.gather(name, first, title)
+    lengths = beginnings[:, 0]
+    parts = [beginnings[:, 1:]]
+    left = -(-int(lengths.max()) // _NUMBER_BYTES) - (_BEGINNING - 1)
+    if left > 0:
+        rest = np.zeros(left, np.int64)
+        rest[: max(0, len(numbers) - (_BEGINNING - 1))] = numbers[_BEGINNING - 1 :]
+        parts.append(peers.gather(f"{name}/rest", rest, title))
+    rows = np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint8)
+    return [row[:length].tobytes() for row, length in zip(rows, lengths)]
 
 
 def combine(call: dict[str, Any], parts: list[list[np.ndarray]]) -> list[np.ndarray]:

@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from google.protobuf import message as protobuf
+from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine import flags
@@ -135,9 +137,10 @@ def _start_application(request: Any) -> Any:
     return start_application(request)
 
 
-def _join_instances(request: Any) -> Any:
-    collectives.join_programs(request.operation)
-    return driver_pb2.Nothing()
+def _gather_instances(request: Any) -> Any:
+    values = np.frombuffer(request.values, dtypes.as_dtype(request.type).as_numpy_dtype).reshape(request.shape)
+    (gathered,) = collectives.run("gather", request.name, [values])
+    return driver_pb2.AllReplicaValues(values=gathered.tobytes())
 
 
 start_application: Callable[[Any], Any] | None = None
@@ -148,7 +151,7 @@ HANDLERS: dict[str, Handler] = {
     "configure": Handler(driver_pb2.ConfigureOrder, driver_pb2.Nothing, _configure),
     "reset_devices": Handler(driver_pb2.Nothing, driver_pb2.Nothing, _reset_devices),
     "reset_seed": Handler(driver_pb2.SeedOrder, driver_pb2.Nothing, _reset_seed),
-    "join_instances": Handler(driver_pb2.JoinOrder, driver_pb2.Nothing, _join_instances),
+    "gather_instances": Handler(driver_pb2.ReplicaValues, driver_pb2.AllReplicaValues, _gather_instances),
     "model_used": Handler(driver_pb2.Nothing, driver_pb2.YesOrNo, _model_used),
     "configuration": Handler(driver_pb2.Nothing, driver_pb2.Configurations, _configuration),
     "num_ipus": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceSize, _num_ipus),

@@ -1,23 +1,39 @@
-"""What the processes of a job hand each other: messages over sockets of their own, apart from the script's graphs,
-sessions and devices.
+"""What the processes of a job hand each other: TensorFlow's collective runtime, its gRPC servers and ring.
 
-Python connects the processes; the plugin sends and takes the messages (`csrc/peers.h`), those of programs without
-asking Python. What belongs together is told by a name and by how many of that name there were before, so that
-operations may begin in any order.
+Each process has a TensorFlow server of its own and a session on it, apart from the script's graphs, sessions and
+devices. Checked on TensorFlow 2.15.1 and 2.21.0:
+
+- An op of its own for each name, run as a graph with its own `collective_graph_key`: the ranks number the runs of each
+  such graph alike, so that calls of other names may come in any order.
+- The instance key is the number of elements, as TensorFlow keeps the first shape that an instance had.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
+import re
+import socket
+import threading
+import time
+from typing import Any
 
-from tensorflow.python.framework import errors_impl
+import numpy as np
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import dtypes, errors_impl, ops
+from tensorflow.python.ops import array_ops, gen_collective_ops
+from tensorflow.python.training import server_lib
 
-from tf_ipu_shim import plugin
-from tf_ipu_shim.runtime import job, meeting_place, peer_sockets
+from tf_ipu_shim.runtime import job, meeting_place
 
 SECONDS = "TF_IPU_SHIM_COLLECTIVE_SECONDS"
 _DEFAULT_SECONDS = 600
+_POLL_SECONDS = 0.05
+_FLUSH_SECONDS = 0.1
+_TASKS = "instance"
+_TARGET = re.compile(rf"remote target /job:{_TASKS}/replica:0/task:(\d+)")
 
 
 class CollectiveError(errors_impl.UnknownError):
@@ -39,65 +55,117 @@ class Peers:
     """
 
     def __init__(self, here: job.Job) -> None:
-        seconds = _seconds()
+        self._seconds = _seconds()
         self._owner = os.getpid()
         self._rank = here.rank
+        self._lock = threading.Lock()
+        self._ops: dict[str, tuple[Any, Any, Any]] = {}
+        self._broken = ""
         try:
-            addresses = here.addresses or meeting_place.meet(here)
-            sockets = peer_sockets.connect(
-                peer_sockets.listen(addresses[here.rank]), here.rank, addresses, meeting_place.WAIT_SECONDS
-            )
+            self._addresses = here.addresses or meeting_place.meet(here)
         except meeting_place.MeetingError as error:
             raise CollectiveError(str(error)) from error
-        except peer_sockets.NotFoundError as error:
-            raise CollectiveError(_not_found(error.ranks, addresses)) from error
-        except OSError as error:
+        config = config_pb2.ConfigProto(
+            device_count={"IPU": 0, "GPU": 0},
+            device_filters=[f"/job:{_TASKS}/task:{here.rank}"],
+            intra_op_parallelism_threads=1,
+        )
+        config.experimental.collective_group_leader = f"/job:{_TASKS}/replica:0/task:0"
+        cluster = server_lib.ClusterSpec({_TASKS: list(self._addresses)})
+        try:
+            self._server = server_lib.Server(cluster, _TASKS, here.rank, config=config)
+        except errors_impl.OpError as error:
             raise CollectiveError(
-                f"The process of rank {here.rank} cannot listen at {addresses[here.rank]}: another process of this job "
-                f"has its rank, or another program the port. {error}"
+                f"The process of rank {here.rank} cannot listen at {self._addresses[here.rank]}: another process of "
+                f"this job has its rank, or another program the port. {error.message}"
             ) from error
-        numbers = [-1 if one is None else one.detach() for one in sockets]
-        self._links = plugin.load().connect_instances(here.rank, numbers, addresses, seconds)
-        atexit.register(self._links.end)
-        os.register_at_fork(after_in_child=lambda: _close(numbers))
+        for rank in range(here.size):
+            self._reach(rank, meeting_place.WAIT_SECONDS)
+        self._graph = ops.Graph()
+        self._session = session_lib.Session(self._server.target, graph=self._graph, config=config)
+        # TensorFlow says that an array is handed on before the last of it has left this process.
+        atexit.register(time.sleep, _FLUSH_SECONDS)
 
-    def gather(self, name: str, message: bytes, title: str = "") -> list[bytes]:
-        """Gives a message to all processes, and takes theirs.
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return len(self._addresses)
+
+    def gather(self, name: str, numbers: np.ndarray, title: str = "") -> np.ndarray:
+        """Gives numbers to all processes, and takes theirs.
 
         Args:
             name: the same in every process; calls of one name follow each other.
-            message: of any length.
+            numbers: int64, shape [numbers], as many in every process.
             title: what errors say of it; the name when left out.
 
         Returns:
-            What each process gave, by rank.
+            int64, shape [processes, numbers], by rank.
 
         Raises:
-            CollectiveError: a process has ended, or one does not come in time.
+            CollectiveError: a process has ended, or none comes in time.
         """
-        if self._owner != os.getpid():
-            raise CollectiveError("This process was forked from one of a job; that one is of the job.")
-        given, problem = self._links.gather(name, title or name, message)
-        if problem:
-            raise CollectiveError(problem)
-        given[self._rank] = message
-        return given
+        if self._broken or self._owner != os.getpid():
+            raise CollectiveError(self._broken or "This process was forked from one of a job; that one is of the job.")
+        given, instance, gathered = self._op(name)
+        options = config_pb2.RunOptions()
+        digest = hashlib.sha256(name.encode()).digest()
+        options.experimental.collective_graph_key = int.from_bytes(digest[:7], "little") + 1
+        try:
+            result = self._session.run(gathered, {given: numbers, instance: len(numbers)}, options=options)
+        except errors_impl.OpError as error:
+            # TensorFlow's collective runtime works no more in this process after an error.
+            self._broken = self._explained(title or name, error)
+            raise CollectiveError(self._broken) from error
+        return np.reshape(result, [self.size, len(numbers)])
 
-    def meet_in_programs(self, meet: bool) -> None:
-        """Says whether the collectives of programs meet without asking first (`collectives.join_programs`)."""
-        self._links.meet_in_programs(meet)
+    def _op(self, name: str) -> tuple[Any, Any, Any]:
+        with self._lock:
+            if name not in self._ops:
+                # The first run asks rank 0 for its number, and would ask forever where that has ended.
+                self._reach(0, 0)
+                with self._graph.as_default(), ops.device(f"/job:{_TASKS}/task:{self._rank}/device:CPU:0"):
+                    given = array_ops.placeholder(dtypes.int64, [None])
+                    instance = array_ops.placeholder(dtypes.int32, [])
+                    gathered = gen_collective_ops.collective_gather_v2(
+                        given, self.size, 1, instance, [], communication_hint="ring", timeout_seconds=self._seconds
+                    )
+                self._ops[name] = given, instance, gathered
+            return self._ops[name]
 
+    def _reach(self, rank: int, seconds: float) -> None:
+        host, _, port = self._addresses[rank].rpartition(":")
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=max(seconds, 1)).close()
+                return
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    self._broken = self._not_found(rank, seconds) if seconds else self._ended(rank)
+                    raise CollectiveError(self._broken) from error
+                time.sleep(_POLL_SECONDS)
 
-def _not_found(ranks: list[int], addresses: tuple[str, ...]) -> str:
-    each = ", ".join(f"rank {rank} was not found at {addresses[rank]}" for rank in ranks)
-    return f"The process of {each} in {meeting_place.WAIT_SECONDS:g} s. Start all processes of the job."
+    def _not_found(self, rank: int, seconds: float) -> str:
+        return (
+            f"The process of rank {rank} was not found at {self._addresses[rank]} in {seconds:g} s. Start all "
+            "processes of the job."
+        )
 
+    def _ended(self, rank: int) -> str:
+        return f"The process of rank {rank} has ended, or cannot be reached at {self._addresses[rank]} any more."
 
-def _close(sockets: list[int]) -> None:
-    """A fork lets go of its parent's connections: the others are told at once when the parent ends."""
-    for number in sockets:
-        if number >= 0:
-            os.close(number)
+    def _explained(self, title: str, error: errors_impl.OpError) -> str:
+        if isinstance(error, errors_impl.DeadlineExceededError):
+            return (
+                f"Collective operation {title} in the process of rank {self._rank}: not all {self.size} processes "
+                f"came to it within {self._seconds:g} s. One has stopped, or does something else. Start the job again, "
+                f"with more time in {SECONDS}."
+            )
+        # What was passed on from process to process: the first one named is the one that nobody reached.
+        lost = _TARGET.search(error.message)
+        reason = self._ended(int(lost.group(1))) if lost else error.message
+        return f"Collective operation {title}: {reason}"
 
 
 def _seconds() -> float:

@@ -1,7 +1,7 @@
 """What strategies for several processes share: each process has its own IPUs, and gradients meet on the host.
 
 Graphcore's instances of one job share a program whose replicas exchange over IPU-Links. Here a process's replicas
-exchange inside its program, and processes through `runtime/collectives`; the sums are the same.
+exchange inside its program, and processes through TensorFlow's collective runtime; the sums are the same.
 """
 
 from __future__ import annotations

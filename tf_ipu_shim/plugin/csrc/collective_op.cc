@@ -1,7 +1,6 @@
 // Collectives of replicas. `IpuCrossReplicaSum` and `IpuReplicaGather` are what a traced function holds; the lowering puts
-// an `IpuCollective` for each replica in their place. The replicas of one run meet at it (see `meetings.h`). What those of
-// other instances of a job bring comes through its `Peers`, which Python makes when the first is waited for
-// (`join_instances` of `runtime/driver.py`).
+// an `IpuCollective` for each replica in their place. The replicas of one run meet at it (see `meetings.h`). Those of other
+// instances of a job are asked for through Python, by the last to come (`gather_instances` of `runtime/driver.py`).
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -14,7 +13,6 @@
 #include "device.h"
 #include "driver_messages.h"
 #include "meetings.h"
-#include "peers.h"
 #include "python_call.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/common_shape_fns.h"
@@ -185,30 +183,18 @@ class CollectiveOp : public AsyncOpKernel {
     std::unique_ptr<Meeting> complete = Meetings::Get().Join(key, place, met_, std::move(arrival));
     // Where others are waited for, one of them may have ended the step by now, and this object may be gone.
     if (complete == nullptr) return;
-    if (instances_ == 1) {
-      std::vector<Tensor> results;
-      const Status status = Combine(complete->arrivals[place].context, *complete, &results);
-      return Finish(*complete, status, std::move(results));
-    }
-    const std::shared_ptr<Meeting> meeting = std::move(complete);
-    if (Peers* const peers = Peers::OfPrograms()) return MeetInstances(peers, meeting);
-    // Whoever waits for other instances to start holds a thread of its own: the few that run ops may all be needed.
-    Env::Default()->SchedClosure([this, meeting] {
-      JoinOrder order;
-      order.operation = among_instances_;
-      Nothing joined;
-      Status status = CallPython<JoinInstancesCall>(order, &joined);
-      Peers* const peers = Peers::OfPrograms();
-      if (status.ok() && peers != nullptr) return MeetInstances(peers, meeting);
-      if (status.ok()) status = errors::Internal(name(), ": there are no other instances");
-      Finish(*meeting, status, {});
-    });
+    if (instances_ == 1) return Finish(*complete);
+    // Whoever waits for other instances holds a thread of its own: the few that run ops may all be needed until they come.
+    std::shared_ptr<Meeting> meeting = std::move(complete);
+    Env::Default()->SchedClosure([this, meeting] { Finish(*meeting); });
   }
 
  private:
-  // Runs on the thread of whoever came last.
-  void Finish(const Meeting& meeting, const Status& status, std::vector<Tensor> results) {
+  // Runs on the thread of the replica that came last.
+  void Finish(const Meeting& meeting) {
     const Meeting::Arrival& last = meeting.arrivals[replica_ % met_];
+    std::vector<Tensor> results;
+    Status status = Combine(last.context, meeting, &results);
     for (const Meeting::Arrival& arrival : meeting.arrivals) {
       // Not `DeregisterCallback`: that would wait for a callback that waits for this replica.
       arrival.context->cancellation_manager()->TryDeregisterCallback(arrival.token);
@@ -228,9 +214,16 @@ class CollectiveOp : public AsyncOpKernel {
 
   // A result for each replica; several may be one tensor.
   Status Combine(OpKernelContext* context, const Meeting& meeting, std::vector<Tensor>* results) {
-    TF_RETURN_IF_ERROR(CheckShapes(meeting));
     const Tensor& first = meeting.arrivals[0].context->input(0);
+    for (size_t place = 1; place < meeting.arrivals.size(); ++place) {
+      const Tensor& other = meeting.arrivals[place].context->input(0);
+      if (other.shape() == first.shape()) continue;
+      return errors::InvalidArgument("Collective ", name(), " got shape ", first.shape().DebugString(),
+                                     " from replica 0 of its group and ", other.shape().DebugString(), " from replica ",
+                                     place, ". All replicas have to bring the same shape.");
+    }
     // In the order of the replicas: every run gives the same bits.
+    if (instances_ > 1) return CombineInstances(meeting, results);
     OpKernelContext* const home = meeting.arrivals[0].context;
     Tensor shared;
     if (kind_ == "gather") {
@@ -247,93 +240,54 @@ class CollectiveOp : public AsyncOpKernel {
     return Sum(context, meeting, results);
   }
 
-  Status CheckShapes(const Meeting& meeting) {
-    const Tensor& first = meeting.arrivals[0].context->input(0);
-    for (size_t place = 1; place < meeting.arrivals.size(); ++place) {
-      const Tensor& other = meeting.arrivals[place].context->input(0);
-      if (other.shape() == first.shape()) continue;
-      return errors::InvalidArgument("Collective ", name(), " got shape ", first.shape().DebugString(),
-                                     " from replica 0 of its group and ", other.shape().DebugString(), " from replica ",
-                                     place, ". All replicas have to bring the same shape.");
-    }
-    return OkStatus();
-  }
-
   // All instances get all values, and each makes the results of its own replicas: the same bits as one instance would.
-  void MeetInstances(Peers* peers, const std::shared_ptr<Meeting>& meeting) {
-    const Tensor& first = meeting->arrivals[0].context->input(0);
-    Status status = CheckShapes(*meeting);
-    if (status.ok() && !DataTypeCanUseMemcpy(first.dtype())) {
-      status = errors::Unimplemented(name(), ": replicas of several instances cannot exchange ",
-                                     DataTypeString(first.dtype()));
+  Status CombineInstances(const Meeting& meeting, std::vector<Tensor>* results) {
+    const Tensor& first = meeting.arrivals[0].context->input(0);
+    if (!DataTypeCanUseMemcpy(first.dtype())) {
+      return errors::Unimplemented(name(), ": replicas of several instances cannot exchange ",
+                                   DataTypeString(first.dtype()));
     }
-    if (!status.ok()) return Finish(*meeting, status, {});
-    auto values = std::make_shared<std::vector<Tensor>>();
-    std::vector<Peers::Part> parts;
-    for (const Meeting::Arrival& arrival : meeting->arrivals) {
-      const Tensor& value = arrival.context->input(0);
-      values->push_back(value);
-      parts.push_back({static_cast<const char*>(value.data()), value.TotalBytes()});
+    const size_t bytes = first.TotalBytes();
+    ReplicaValues values;
+    values.name = among_instances_;
+    values.type = first.dtype();
+    values.shape.push_back(replicas_);
+    for (const int64_t size : first.shape().dim_sizes()) values.shape.push_back(size);
+    values.values.value.reserve(bytes * replicas_);
+    for (const Meeting::Arrival& arrival : meeting.arrivals) {
+      values.values.value.append(static_cast<const char*>(arrival.context->input(0).data()), bytes);
     }
-    const string form = strings::StrCat(replicas_, " x ", DataTypeString(first.dtype()), first.shape().DebugString());
-    peers->Gather(among_instances_, among_instances_, form, std::move(parts), values,
-                  [this, meeting, form](const Status& met, std::vector<Peers::Message> given) {
-                    std::vector<Tensor> results;
-                    Status status = met;
-                    if (status.ok()) status = CheckForms(form, given);
-                    if (status.ok()) status = CombineInstances(*meeting, given, &results);
-                    Finish(*meeting, status, std::move(results));
-                  });
-  }
-
-  // All bring as much of the same type and shape; else all say the same.
-  Status CheckForms(const string& own, const std::vector<Peers::Message>& given) {
-    const auto form_of = [&](int64_t rank) -> const string& { return rank == instance_ ? own : given[rank].form; };
-    for (int64_t rank = 1; rank < instances_; ++rank) {
-      if (form_of(rank) == form_of(0)) continue;
-      return errors::Unknown("Mismatched collective operation ", among_instances_,
-                             ": Tensor layouts did not match on all instances. Rank 0 has ", form_of(0), ", rank ", rank,
-                             " has ", form_of(rank), ".");
-    }
-    return OkStatus();
-  }
-
-  Status CombineInstances(const Meeting& meeting, const std::vector<Peers::Message>& given,
-                          std::vector<Tensor>* results) {
-    const size_t bytes = meeting.arrivals[0].context->input(0).TotalBytes();
-    std::vector<const char*> all;  // by replica
-    for (int64_t rank = 0; rank < instances_; ++rank) {
-      for (int64_t place = 0; place < replicas_; ++place) {
-        all.push_back(rank == instance_ ? static_cast<const char*>(meeting.arrivals[place].context->input(0).data())
-                                        : given[rank].values.get() + place * bytes);
-      }
+    AllReplicaValues all;
+    TF_RETURN_IF_ERROR(CallPython<GatherInstancesCall>(values, &all));
+    if (all.values.value.size() != bytes * replicas_ * instances_) {
+      return errors::InvalidArgument(name(), ": the ", instances_, " instances do not all have ", replicas_, " replicas");
     }
     std::map<int64_t, Tensor> by_group;
     for (int64_t place = 0; place < replicas_; ++place) {
       const int64_t group = (instance_ * replicas_ + place) / group_size_;
       if (by_group.count(group) == 0) {
-        const auto first = all.begin() + group * group_size_;
-        TF_RETURN_IF_ERROR(OfGroup(meeting.arrivals[place].context, {first, first + group_size_}, &by_group[group]));
+        OpKernelContext* const own = meeting.arrivals[place].context;
+        TF_RETURN_IF_ERROR(OfGroup(own, all.values.value.data() + group * group_size_ * bytes, &by_group[group]));
       }
       results->push_back(by_group[group]);
     }
     return OkStatus();
   }
 
-  // What a group of replicas makes of its values.
-  Status OfGroup(OpKernelContext* context, const std::vector<const char*>& values, Tensor* result) {
+  // What a group of replicas makes of its values, which stand one after another.
+  Status OfGroup(OpKernelContext* context, const char* values, Tensor* result) {
     const Tensor& own = context->input(0);
     TensorShape shape = own.shape();
     if (kind_ == "gather") TF_RETURN_IF_ERROR(AddReplicas(group_size_, &shape));
     TF_RETURN_IF_ERROR(context->allocate_temp(own.dtype(), shape, result));
     if (result->TotalBytes() == 0) return OkStatus();
-    if (kind_ != "gather") return Add(context, values, {*result});
-    char* to = static_cast<char*>(result->data());
-    for (const char* value : values) {
-      std::memcpy(to, value, own.TotalBytes());
-      to += own.TotalBytes();
+    if (kind_ == "gather") {
+      std::memcpy(result->data(), values, result->TotalBytes());
+      return OkStatus();
     }
-    return OkStatus();
+    std::vector<const char*> given;
+    for (int64_t place = 0; place < group_size_; ++place) given.push_back(values + place * own.TotalBytes());
+    return Add(context, given, {*result});
   }
 
   // Each in the place of what its replica has brought, where nobody else needs that: ops behind it then work in place,

@@ -175,14 +175,30 @@ struct ApplicationStarted {
   }
 };
 
-// A collective that replicas of several instances come to, before these are connected.
-struct JoinOrder {
-  static constexpr char kName[] = "tf_ipu_shim.JoinOrder";
-  std::string operation;
+// What the replicas of this instance bring to a collective of all instances.
+struct ReplicaValues {
+  static constexpr char kName[] = "tf_ipu_shim.ReplicaValues";
+  std::string name;
+  int32_t type = 0;
+  std::vector<int64_t> shape;
+  ByteString values;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
-    visit(1, "operation", self.operation);
+    visit(1, "name", self.name);
+    visit(2, "type", self.type);
+    visit(3, "shape", self.shape);
+    visit(4, "values", self.values);
+  }
+};
+
+struct AllReplicaValues {
+  static constexpr char kName[] = "tf_ipu_shim.AllReplicaValues";
+  ByteString values;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "values", self.values);
   }
 };
 
@@ -217,8 +233,8 @@ struct NumIpusCall : DriverCall<DeviceQuestion, DeviceSize> {
 struct StartApplicationCall : DriverCall<ApplicationStart, ApplicationStarted> {
   static constexpr char kHandler[] = "start_application";
 };
-struct JoinInstancesCall : DriverCall<JoinOrder, Nothing> {
-  static constexpr char kHandler[] = "join_instances";
+struct GatherInstancesCall : DriverCall<ReplicaValues, AllReplicaValues> {
+  static constexpr char kHandler[] = "gather_instances";
 };
 struct SyntheticDataCall : DriverCall<SyntheticQuestion, YesOrNo> {
   static constexpr char kHandler[] = "synthetic_data";
