@@ -38,6 +38,11 @@ found["concurrent"] = results
 # More than the first exchange of a call holds, of another length in each process.
 (many,) = collectives.run("gather", "many", [np.full([1000 * (rank + 1), 3], rank, np.float64)])
 found["many"] = [many.shape[0], float(many.sum())]
+# Calls of one name, longer, as long and shorter than the one before.
+found["lengths"] = []
+for rows in (4000, 4000, 3, 0, 9000):
+    (many,) = collectives.run("gather", "lengths", [np.full([rows * (rank + 1)], rank + 1.0)])
+    found["lengths"] += [[many.shape[0], float(many.sum())]]
 (weights,) = collectives.run("broadcast", "weights", [np.full([5000], rank, np.float32)], root=1)
 found["weights"] = float(weights.sum())
 # Sums in the order of ranks: in another order the 1 is lost.
@@ -316,6 +321,7 @@ def check_collectives(ranks):
         assert found["broadcast"] == [[1, 7]]
         assert found["concurrent"] == {name: 3 * ord(name) for name in "xyz"}
         assert found["many"] == [6000, 3.0 * (2000 + 2 * 3000)]
+        assert found["lengths"] == [[6 * rows, 14.0 * rows] for rows in (4000, 4000, 3, 0, 9000)]
         assert found["weights"] == 5000 and found["order"] == 1.0
         assert "Mismatched" in found["mismatch"] and "Tensor layouts did not match on all" in found["mismatch"]
         assert "Rank 0 has" in found["mismatch"]

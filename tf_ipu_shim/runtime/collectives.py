@@ -24,8 +24,10 @@ from tf_ipu_shim.runtime.peers import CollectiveError, Peers
 __all__ = ["CollectiveError", "among", "combine", "disagreement", "finish", "run", "start"]
 
 _NUMBER_BYTES = 8
-# What a process gives first: the length of its message, and its beginning. Most messages end there.
-_BEGINNING = 512
+# What a process gives first, in numbers: the length of its message, and its beginning. Most messages end there: those
+# of one name are mostly as long as the last time, which every process knows of all.
+_LEAST_BEGINNING = 512
+_beginnings: dict[str, int] = {}
 _peers: Peers | None = None
 # Between which ranks operations are; None: all.
 _members: list[int] | None = None
@@ -192,16 +194,19 @@ def _exchange(name: str, title: str, message: bytes) -> list[bytes]:
     peers = _join()
     numbers = np.zeros(-(-len(message) // _NUMBER_BYTES), np.int64)
     numbers.view(np.uint8)[: len(message)] = np.frombuffer(message, np.uint8)
-    first = np.zeros(_BEGINNING, np.int64)
+    beginning = _beginnings.get(name, _LEAST_BEGINNING)
+    first = np.zeros(beginning, np.int64)
     first[0] = len(message)
-    first[1 : len(numbers) + 1] = numbers[: _BEGINNING - 1]
+    first[1 : len(numbers) + 1] = numbers[: beginning - 1]
     beginnings = peers.gather(name, first, title)
     lengths = beginnings[:, 0]
     parts = [beginnings[:, 1:]]
-    left = -(-int(lengths.max()) // _NUMBER_BYTES) - (_BEGINNING - 1)
+    whole = 1 + -(-int(lengths.max()) // _NUMBER_BYTES)
+    _beginnings[name] = max(whole, _LEAST_BEGINNING)
+    left = whole - beginning
     if left > 0:
         rest = np.zeros(left, np.int64)
-        rest[: max(0, len(numbers) - (_BEGINNING - 1))] = numbers[_BEGINNING - 1 :]
+        rest[: max(0, len(numbers) - (beginning - 1))] = numbers[beginning - 1 :]
         parts.append(peers.gather(f"{name}/rest", rest, title))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint8)
     return [row[:length].tobytes() for row, length in zip(rows, lengths)]
