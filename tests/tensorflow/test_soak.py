@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from soak import abrupt_ends, families, feed_programs, op_cases, op_runs, ops, steadiness
+from soak import abrupt_ends, families, feed_programs, models, op_cases, op_runs, ops, steadiness
 from tf_ipu_shim.ipu import config
 
 # Some of each kind: arithmetic, sums, products, indices, windows, variables, random numbers, and what IPUs refuse.
@@ -126,3 +126,12 @@ def test_threads_that_are_about_to_end_are_waited_for():
 def test_processes_that_are_ended_and_their_kin():
     """One that a signal ends, one without it, and one whose disk takes next to nothing; spawned workers, and forks."""
     assert [*abrupt_ends.found(1, seed=3), *abrupt_ends.without_room([5_000]), *families.found()] == [""] * 5
+
+
+def test_models_say_that_they_go_on_and_what_failed(tmp_path, monkeypatch):
+    tests = tmp_path / "test_models.py"
+    tests.write_text("def test_right():\n    assert True\n\n\ndef test_wrong():\n    assert 1 + 1 == 3\n")
+    monkeypatch.setattr(models, "_FILES", (str(tests),))
+    *words, failed = models.found(1)
+    assert words and not any(words)
+    assert "test_wrong" in failed and "1 failed, 1 passed" in failed

@@ -19,7 +19,8 @@ _FILES = (
     "tensorflow/test_pipeline_worlds.py",
     "tensorflow/test_memory_random.py",
 )
-_AT_ONCE = 2  # so that minutes without a word are a process that hangs
+_AT_ONCE = 2  # so that minutes without the end of a test are a process that hangs
+_PIECE = 4096  # bytes that are read at once; a test that ends writes one
 
 
 def found(times: int) -> Iterator[str]:
@@ -29,19 +30,26 @@ def found(times: int) -> Iterator[str]:
         times: as many models as in the tests so often.
 
     Yields:
-        What failed in each process, with the first model that did not compute the same; empty where nothing has.
+        What failed in each process, with the first model that did not compute the same; an empty text each time that a
+        test has ended, so that whoever watches knows that they go on.
     """
     for done in range(0, times, _AT_ONCE):
-        yield _failed(min(_AT_ONCE, times - done))
+        yield from _failed(min(_AT_ONCE, times - done))
 
 
-def _failed(times: int) -> str:
+def _failed(times: int) -> Iterator[str]:
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
-    done = subprocess.run(
+    said = b""
+    with subprocess.Popen(
         [*command, *(str(_TESTS / file) for file in _FILES)],
         cwd=_TESTS.parent,
         env={**os.environ, "NEW_MODELS": str(times)},
-        capture_output=True,
-        text=True,
-    )
-    return "" if done.returncode == 0 else done.stdout[-10_000:] + done.stderr[-2_000:]
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        assert process.stdout is not None
+        while piece := os.read(process.stdout.fileno(), _PIECE):
+            said += piece
+            yield ""
+    if process.returncode != 0:
+        yield said[-12_000:].decode(errors="replace")
