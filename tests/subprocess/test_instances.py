@@ -148,7 +148,7 @@ def trained(given):
     return np.array(gradients), np.array(weights)
 
 
-@pytest.mark.parametrize("instances", [2, 4])
+@pytest.mark.parametrize("instances", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_collectives_go_over_the_replicas_of_all_instances(python, instances):
     total, local = 4, 4 // instances
     given = np.random.RandomState(0).randn(3, total, 4, 2).astype("f")

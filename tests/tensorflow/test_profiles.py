@@ -519,8 +519,8 @@ def test_what_is_in_no_xla_program_has_lines_too(profiled, stages):
     """What replicas do together, copies of feeds, exchanges between IPUs: the line of what they move, or of `fit`."""
     profiles = profiled(ipus=4)  # four replicas, or two of two stages
     with ipu_strategy.IPUStrategy().scope():
-        first, made = keras.layers.Dense(16, name="first"), inspect.currentframe().f_lineno
-        model = keras.Sequential([keras.Input([32]), first, keras.layers.Dense(16, name="last")])
+        hands_on, made = keras.layers.Dense(16, name="hands_on"), inspect.currentframe().f_lineno
+        model = keras.Sequential([keras.Input([32]), hands_on, keras.layers.Dense(16, name="last")])
         if stages > 1:
             model.set_pipeline_stage_assignment([0, 1])
             model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
@@ -531,7 +531,7 @@ def test_what_is_in_no_xla_program_has_lines_too(profiled, stages):
     lines = {row.op: row.line for profile in profiles() for row in profile.programs}
     kinds = {"IpuCrossReplicaSum": fitted, "IteratorGetNext from the host": fitted, "to the host": fitted}
     if stages > 1:
-        kinds["exchange of first/"] = made
+        kinds["exchange of hands_on/"] = made
     for text, number in kinds.items():
         found = {name: line for name, line in lines.items() if text in name}
         assert found, text
