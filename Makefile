@@ -87,7 +87,7 @@ asan: $(BIN)/.ready
 	CXX="$(ASAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
 	CXX="$(ASAN_CXX)" ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:protect_shadow_gap=0 \
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
-	    $(BIN)/python -m pytest tests/tensorflow $(ASAN_LEAVES_OUT) $(PYTEST_ARGS)
+	    $(BIN)/python -m pytest tests/tensorflow $(ASAN_LEAVES_OUT) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # What TensorFlow orders between threads is told to it (`tools/thread_sanitizer`). Memory at random addresses is not
 # understood by the runtime of GCC 12: hence setarch.
@@ -101,7 +101,7 @@ tsan: $(BIN)/.ready
 	CXX="$(TSAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
 	CXX="$(TSAN_CXX)" TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/$(TSAN)/suppressions.txt" \
 	    LD_PRELOAD="$$(g++ -print-file-name=libtsan.so) $(CURDIR)/build/handoffs.so" \
-	    setarch -R $(BIN)/python -m pytest tests/tensorflow $(TSAN_LEAVES_OUT) $(PYTEST_ARGS)
+	    setarch -R $(BIN)/python -m pytest tests/tensorflow $(TSAN_LEAVES_OUT) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # Parts that do not wait for each other, for `make -j`.
 TYPES := $(addprefix types-,$(firstword $(PYTHONS)) $(lastword $(PYTHONS)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -166,10 +167,11 @@ def run_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str 
         model: the model.
         inputs: its inputs.
         steps: how often it runs.
-        mode: `"cpu"`, `"compile"` for `ipu_compiler.compile` in the function, or `"jit"` for `jit_compile=True` called
-            on the IPU.
+        mode: `"cpu"`, `"stock jit"` for `jit_compile=True` on the CPU, `"compile"` for `ipu_compiler.compile` in the
+            function, or `"jit"` for `jit_compile=True` called on the IPU.
     """
-    parts = EagerParts(CPU if mode == "cpu" else IPU, mode != "cpu")
+    on_cpu, jits = mode in ("cpu", "stock jit"), mode in ("jit", "stock jit")
+    parts = EagerParts(CPU if on_cpu else IPU, not on_cpu)
 
     def call(*arguments: Any) -> Any:
         return _fetched(model(parts, *arguments))[0]
@@ -178,8 +180,8 @@ def run_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str 
         with scopes.ipu_scope(IPU):
             return ipu_compiler.compile(call, list(arguments))
 
-    function = tf.function(compiled if mode == "compile" else call, autograph=False, jit_compile=mode == "jit" or None)
-    with rewriting_off(mode == "cpu"), tf.device(CPU if mode == "cpu" else IPU if mode == "jit" else None):
+    function = tf.function(compiled if mode == "compile" else call, autograph=False, jit_compile=jits or None)
+    with rewriting_off(on_cpu), tf.device(CPU if on_cpu else IPU if jits else None):
         ran = [[value.numpy() for value in function(*map(tf.constant, inputs))] for _ in range(steps)]
     return Run(ran, {name: variable.numpy() for name, variable in parts.variables.items()}, parts.start)
 
@@ -235,7 +237,26 @@ def check_session(model: Model, inputs: Sequence[Any], steps: int = 1) -> Run:
 
 
 def check_function(model: Model, inputs: Sequence[Any], steps: int = 1, mode: str = "compile") -> Run:
-    """The same in a `tf.function`; see `run_function`."""
-    actual = run_function(model, inputs, steps, mode)
-    assert_same(actual, run_function(model, inputs, steps))
+    """The same in a `tf.function`; see `run_function`.
+
+    XLA orders sums otherwise than ops in turn: a difference that is 0 op by op can be its rounding of 0, in stock
+    TensorFlow too. Where results are not close to those of the ops, they have to be to the bit what stock TensorFlow's
+    `jit_compile=True` gives.
+    """
+    actual, op_by_op = run_function(model, inputs, steps, mode), run_function(model, inputs, steps)
+    try:
+        assert_same(actual, op_by_op)
+    except AssertionError:
+        if mode != "jit" or not _equal(actual, run_function(model, inputs, steps, "stock jit")):
+            raise
     return actual
+
+
+def _equal(one: Run, other: Run) -> bool:
+    """Whether two runs gave the same, to the bit."""
+    ours, theirs = map(_arrays, (one, other))
+    return len(ours) == len(theirs) and all(map(np.array_equal, ours, theirs))
+
+
+def _arrays(run: Run) -> list[np.ndarray]:
+    return [*itertools.chain(*run.steps), *(run.variables[name] for name in sorted(run.variables))]

@@ -6,8 +6,10 @@ turn, figures of memory plans against each other.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,26 +21,49 @@ _FILES = (
     "tensorflow/test_pipeline_worlds.py",
     "tensorflow/test_memory_random.py",
 )
-_AT_ONCE = 2  # so that minutes without the end of a test are a process that hangs
+_AT_ONCE = 2  # times the tests' number, to a process
 _PIECE = 4096  # bytes that are read at once; a test that ends writes one
+_PASSED = re.compile(rb"(\d+) passing")  # of hypothesis' statistics, once a test
 
 
-def found(times: int) -> Iterator[str]:
+@dataclasses.dataclass(frozen=True)
+class End:
+    """What is heard of a process: that a test has ended, or it has itself.
+
+    Args:
+        models: how many were right, at the process' end.
+        failed: what failed in it, with the first model that did not compute the same.
+    """
+
+    models: int = 0
+    failed: str = ""
+
+
+def found(times: int) -> Iterator[End]:
     """Runs them, in processes of their own one after the other.
 
     Args:
         times: as many models as in the tests so often.
 
     Yields:
-        What failed in each process, with the first model that did not compute the same; an empty text each time that a
-        test has ended, so that whoever watches knows that they go on.
+        An empty one each time that a test has ended, so that whoever watches knows that they go on, and what each
+        process came to.
     """
     for done in range(0, times, _AT_ONCE):
-        yield from _failed(min(_AT_ONCE, times - done))
+        yield from _ran(min(_AT_ONCE, times - done))
 
 
-def _failed(times: int) -> Iterator[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
+def _ran(times: int) -> Iterator[End]:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--tb=short",
+        "--hypothesis-show-statistics",
+        "-p",
+        "no:cacheprovider",
+    ]
     said = b""
     with subprocess.Popen(
         [*command, *(str(_TESTS / file) for file in _FILES)],
@@ -50,6 +75,6 @@ def _failed(times: int) -> Iterator[str]:
         assert process.stdout is not None
         while piece := os.read(process.stdout.fileno(), _PIECE):
             said += piece
-            yield ""
-    if process.returncode != 0:
-        yield said[-12_000:].decode(errors="replace")
+            yield End()
+    failed = said[-12_000:].decode(errors="replace") if process.returncode != 0 else ""
+    yield End(sum(map(int, _PASSED.findall(said))), failed)

@@ -1,0 +1,107 @@
+"""Pieces of the soak side by side, each a process of its own, so that one that crashes or hangs ends no other."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+
+from soak import parts
+
+_PROGRAMS = 250  # to a piece; what a process keeps of programs that it has dropped stays small
+_MODELS = 2  # times the tests' number, to a piece
+_SHOWN = 5  # of what was wrong in a piece; of ops all, which are looked through by hand
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """A part, or a piece of one, as a process runs it.
+
+    Args:
+        part: the part's name.
+        arguments: of the process, behind the user's.
+    """
+
+    part: str
+    arguments: tuple[str, ...] = ()
+
+
+def pieces(names: Sequence[str], options: argparse.Namespace) -> Iterator[Piece]:
+    """What has to run: the long ones that cannot be cut first.
+
+    Args:
+        names: of parts.
+        options: the command line.
+    """
+    for name in (name for name in parts.PARTS if name in names):
+        if name == "programs":
+            for first in range(0, options.programs, _PROGRAMS):
+                count = min(_PROGRAMS, options.programs - first)
+                yield Piece(name, ("--programs", str(count), "--first", str(options.first + first)))
+        elif name == "models":
+            for done in range(0, options.models, _MODELS):
+                yield Piece(name, ("--models", str(min(_MODELS, options.models - done))))
+        else:
+            yield Piece(name)
+
+
+def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> dict[str, parts.Found]:
+    """Runs pieces, and says of each what it found when it ends.
+
+    Args:
+        wanted: the pieces.
+        arguments: the user's command line.
+        at_once: how many processes side by side.
+
+    Returns:
+        What was found by part; by the pieces that have ended, where Ctrl-C ends the run.
+    """
+    totals: dict[str, parts.Found] = {}
+    pool = concurrent.futures.ThreadPoolExecutor(at_once)
+    running = {pool.submit(_ran, piece, arguments): piece for piece in wanted}
+    try:
+        for done in concurrent.futures.as_completed(running):
+            piece, (found, seconds) = running[done], done.result()
+            tell(piece.part, found, seconds)
+            total = totals.setdefault(piece.part, parts.Found(0, found.things, []))
+            total.count += found.count
+            total.wrong += found.wrong
+    except KeyboardInterrupt:
+        print(f"Ended early: {sum(not future.done() for future in running)} of {len(running)} pieces have not ended.")
+    pool.shutdown(cancel_futures=True)  # the terminal's Ctrl-C ends the pieces that run, too
+    return totals
+
+
+def tell(name: str, found: parts.Found, seconds: float) -> None:
+    """Says what was found."""
+    summary = f"{name}: {len(found.wrong)} wrong of {found.count} {found.things}, {seconds:.0f} s"
+    shown = found.wrong if name == "ops" else found.wrong[:_SHOWN]
+    print(*filter(None, [found.told, summary]), *(f"  {text}" for text in shown), sep="\n", flush=True)
+
+
+def _ran(piece: Piece, arguments: Sequence[str]) -> tuple[parts.Found, float]:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="soak_") as folder:
+        report = pathlib.Path(folder, "report")
+        command = [sys.executable, "-m", "soak", *arguments, *piece.arguments, "--only", piece.part]
+        done = subprocess.run(
+            [*command, "--at-once", "1", "--report", str(report)],
+            # Its IPUs are its own: no piece waits for another's.
+            env={**os.environ, "TF_IPU_SHIM_LOCK_DIR": folder},
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        if report.exists():
+            found = parts.Found(**json.loads(report.read_text()))
+        else:
+            found = parts.Found(0, "pieces", [f"it ended with {done.returncode}: {done.stderr[-12_000:]}"])
+    return found, time.monotonic() - began

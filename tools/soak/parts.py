@@ -1,0 +1,105 @@
+"""The parts of the soak, by name: what each looks at, and what it finds."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import faulthandler
+import random
+from collections.abc import Callable, Iterable
+
+from soak import abrupt_ends, families, feed_programs, models, ops, steadiness
+
+
+@dataclasses.dataclass
+class Found:
+    """What a part, or a piece of one, has come to.
+
+    Args:
+        count: of the things that it looked at.
+        things: what these are.
+        wrong: what was wrong with them.
+        told: figures for a reader.
+    """
+
+    count: int
+    things: str
+    wrong: list[str]
+    told: str = ""
+
+
+Options = argparse.Namespace
+
+
+def programs(options: Options) -> Found:
+    """Random programs with feeds, in both ways."""
+    wrong = []
+    for number in range(options.first, options.first + options.programs):
+        watch(options.silence)
+        program = feed_programs.Program.draw(random.Random(options.seed * 1_000_003 + number))
+        wrong += [text for way in feed_programs.WAYS if (text := feed_programs.difference(program, way))]
+    return Found(options.programs, "programs", wrong)
+
+
+def random_models(options: Options) -> Found:
+    """The tests' random models, pipelines and memory plans, others each time."""
+    found = Found(0, "models", [])
+    for end in models.found(options.models):
+        watch(options.silence)
+        found.count += end.models
+        found.wrong += [end.failed] if end.failed else []
+    return found
+
+
+def all_ops(options: Options) -> Found:
+    """TensorFlow's ops against the CPU; lots watch over their own silence."""
+    faulthandler.cancel_dump_traceback_later()
+    names = options.ops or ops.all_ops()
+    report = ops.run(names, options.op_cases, options.silence, options.jobs, wrong=not options.valid)
+    return Found(sum(report.counts.values()), f"runs of {len(report.ran)} ops", report.differences, report.text())
+
+
+def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Options], Found]:
+    """A part that takes a number from the command line and gives one text, empty where nothing is wrong."""
+
+    def part(options: Options) -> Found:
+        count = getattr(options, option)
+        problem = look(count)
+        return Found(count, things, [problem] if problem else [])
+
+    return part
+
+
+def _each(look: Callable[[Options], Iterable[str]], things: str) -> Callable[[Options], Found]:
+    """A part that gives a text for each thing it looks at."""
+
+    def part(options: Options) -> Found:
+        found = Found(0, things, [])
+        for problem in look(options):
+            watch(options.silence)
+            found.count += 1
+            found.wrong += [problem] if problem else []
+        return found
+
+    return part
+
+
+PARTS: dict[str, Callable[[Options], Found]] = {
+    "ops": all_ops,
+    "memory": _one(steadiness.grown, "runs", "runs of a training loop"),
+    "recompilations": _one(steadiness.recompiled, "recompilations", "functions made, run and dropped"),
+    "keras": _one(steadiness.modelled, "recompilations", "Keras models"),
+    "restarts": _one(steadiness.restarted, "restarts", "starts of an infeed"),
+    "threads": _one(steadiness.beside_reconfiguration, "thread_runs", "runs of each thread beside reconfiguration"),
+    "sessions": _one(steadiness.closed_while_running, "sessions", "sessions closed while they ran"),
+    "signals": _each(lambda options: abrupt_ends.found(options.processes, options.seed), "processes ended by signals"),
+    "room": _each(lambda _: abrupt_ends.without_room(), "processes on a full disk"),
+    "families": _each(lambda _: families.found(), "kinds of spawned and forked processes"),
+    "models": random_models,
+    "programs": programs,
+}
+
+
+def watch(silence: float) -> None:
+    """Ends the process, with the stacks of its threads, where nothing more is heard of it for so many seconds."""
+    faulthandler.dump_traceback_later(silence, exit=True)
