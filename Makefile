@@ -59,15 +59,17 @@ test-221: $(BIN_221)/.ready
 	    --ignore tests/machine --ignore tests/slow $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # CI has 20 minutes for both versions. On the second one it looks at what touches TensorFlow, and leaves out what takes
-# long: random programs, the soak in short, arithmetic, conversions, words of errors and figures of the machine model
-# again, and scripts in processes of their own but for those about names and patches.
+# long: random programs, the soak in short, arithmetic, conversions, words of errors, checks of arguments, the texts of our
+# own sources and figures of the machine model again, and scripts in processes of their own but for those about names and
+# patches.
 CI_LEAVES_OUT := $(addprefix --ignore tests/tensorflow/test_,differential.py pipeline_worlds.py memory_random.py \
     known_results.py options.py keras_old_line.py keras_stages.py keras_optimizers.py keras_extensions.py \
     keras_errors.py keras_names.py keras_replicas.py optimizers.py addons_optimizers.py nn_ops.py nn_layers.py \
     candidate_samplers.py examples.py saved_model_applications.py saved_model_tool.py memory_training.py \
     savings_done.py savings_together.py stashes_advised.py planner_options.py fit.py documented_errors.py \
     documented_errors_conversion.py documented_errors_keras.py documented_errors_layers.py documented_errors_ops.py \
-    documented_errors_pipelines.py documented_errors_serving.py soak.py)
+    documented_errors_pipelines.py documented_errors_serving.py soak.py resizing.py whole_numbers.py \
+    group_norm_gradients.py lowering_vocabulary.py execution_choice.py)
 CI_SCRIPTS := $(addprefix tests/subprocess/test_,names.py patches.py keras_choice.py)
 test-221-ci: $(BIN_221)/.ready
 	$(BIN_221)/python -m pytest -m "not estimator and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS) \

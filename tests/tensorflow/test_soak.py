@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from slow_cases import slowly
 from soak import abrupt_ends, families, feed_programs, models, op_cases, op_runs, ops, steadiness
 from tf_ipu_shim.ipu import config
 
@@ -94,13 +95,14 @@ def test_why_ops_are_not_run():
     assert len(reasons) == 5
 
 
-def test_steadiness():
-    assert steadiness.grown(200) == ""
-    assert steadiness.restarted(20) == ""
-    assert steadiness.recompiled(10) == ""
-    assert steadiness.modelled(8) == ""
-    assert steadiness.closed_while_running(4) == ""
-    assert steadiness.beside_reconfiguration(20, threads=2) == ""
+@pytest.mark.parametrize("times", [1, slowly(4)])
+def test_steadiness(times):
+    assert steadiness.grown(50 * times) == ""
+    assert steadiness.restarted(5 * times) == ""
+    assert steadiness.recompiled(5 * times) == ""
+    assert steadiness.modelled(2 * times) == ""
+    assert steadiness.closed_while_running(times) == ""
+    assert steadiness.beside_reconfiguration(5 * times, threads=2) == ""
 
 
 def test_what_grows_is_told():
