@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+import forking
 import hypothesis
 import pytest
 
@@ -96,3 +97,26 @@ def python(tmp_path) -> Python:
 def module_python(tmp_path_factory) -> Python:
     """As `python`, one for all tests of a module."""
     return Python(tmp_path_factory.mktemp("process"))
+
+
+@pytest.fixture(scope="session")
+def forks():
+    made = forking.Forks(ROOT)
+    yield made
+    made.close()
+
+
+class ForkedPython(Python):
+    """As `Python`, where TensorFlow and `ipu` have been imported once for all; without a time limit."""
+
+    def __init__(self, directory: pathlib.Path, forks: forking.Forks):
+        super().__init__(directory)
+        self._forks = forks
+
+    def __call__(self, *arguments, environment=None):
+        return self._forks(self.directory, *arguments, environment=environment)
+
+
+@pytest.fixture
+def forked(python, forks) -> ForkedPython:
+    return ForkedPython(python.directory, forks)

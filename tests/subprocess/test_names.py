@@ -1,4 +1,7 @@
-"""Graphcore's names in a real process, over the installed TensorFlow. One process for each order of imports."""
+"""Graphcore's names in a real process, over the installed TensorFlow. One process for each order of imports.
+
+What holds in any order runs in processes that have imported `ipu` already (`forked`).
+"""
 
 import textwrap
 
@@ -35,8 +38,8 @@ def test_both_names_give_the_same_modules_whatever_comes_first(python):
         python.succeeds("-c", SAME_OBJECTS.format(first=first))
 
 
-def test_modules_are_attributes_of_their_packages(python):
-    python.succeeds(
+def test_modules_are_attributes_of_their_packages(forked):
+    forked.succeeds(
         "-c",
         textwrap.dedent(
             """
@@ -52,8 +55,8 @@ def test_modules_are_attributes_of_their_packages(python):
     )
 
 
-def test_what_is_missing_is_refused_by_name(python):
-    python.succeeds(
+def test_what_is_missing_is_refused_by_name(forked):
+    forked.succeeds(
         "-c",
         textwrap.dedent(
             """
@@ -88,8 +91,8 @@ def test_what_is_missing_is_refused_by_name(python):
     )
 
 
-def test_modules_of_the_sdk_outside_tensorflow(python):
-    python.succeeds(
+def test_modules_of_the_sdk_outside_tensorflow(forked):
+    forked.succeeds(
         "-c",
         textwrap.dedent(
             """
@@ -136,7 +139,7 @@ def test_modules_of_the_sdk_outside_tensorflow(python):
     )
 
 
-def test_contrib_of_tensorflow_1(python):
+def test_contrib_and_sizes_of_tensorflow_1(python):
     script = python.script(
         textwrap.dedent(
             """
@@ -249,6 +252,17 @@ def test_contrib_of_tensorflow_1(python):
             value = event.summary.value[0]
             assert event.step == 3 and value.tag == "half", event
             assert tf.make_ndarray(value.tensor) == 0.5 if value.HasField("tensor") else value.simple_value == 0.5
+
+            # Sizes are objects, and whole numbers of any type.
+            size = tf.placeholder(tf.float32, [6, None]).shape[0]
+            assert tf.zeros([size.value / 2, size * 2.0]).shape.as_list() == [3, 12]
+            assert {size: "a"}[tf.Dimension(6)] == "a" and tf.TensorShape([4.0, size]).as_list() == [4, 6]
+            try:
+                tf.TensorShape([2.5])
+            except TypeError as error:
+                assert "2.5" in str(error)
+            else:
+                raise AssertionError
             """
         )
     )
@@ -279,26 +293,6 @@ def test_slim_is_a_package_of_its_own(python):
     python.succeeds("-m", "tf_ipu_shim", script)
 
 
-def test_sizes_of_tensorflow_1(python):
-    script = python.script(
-        textwrap.dedent(
-            """
-            import tensorflow as tf
-            size = tf.placeholder(tf.float32, [6, None]).shape[0]
-            assert tf.zeros([size.value / 2, size * 2.0]).shape.as_list() == [3, 12]
-            assert {size: "a"}[tf.Dimension(6)] == "a" and tf.TensorShape([4.0, size]).as_list() == [4, 6]
-            try:
-                tf.TensorShape([2.5])
-            except TypeError as error:
-                assert "2.5" in str(error)
-            else:
-                raise AssertionError
-            """
-        )
-    )
-    python.succeeds("-m", "tf_ipu_shim", "--tf1", script)
-
-
 def test_addons_from_their_sources_alone(python):
     package = python.directory / "ipu_tensorflow_addons"
     for path, text in (
@@ -325,9 +319,9 @@ def test_addons_from_their_sources_alone(python):
     python.succeeds(script)
 
 
-def test_moved_tensorflow_names(python):
+def test_moved_tensorflow_names(forked):
     """Every entry of the tables leads to something, and does not copy modules."""
-    python.succeeds(
+    forked.succeeds(
         "-c",
         textwrap.dedent(
             """

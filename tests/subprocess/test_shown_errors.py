@@ -90,11 +90,11 @@ with tf.Session() as session:
 )
 
 
-def test_an_error_of_python_in_a_dataset(python):
+def test_an_error_of_python_in_a_dataset(python, forked):
     """Where it is raised: autograph has made other functions of the script's."""
     script = python.script(IN_DATASET)
     (line,) = (number for number, text in enumerate(IN_DATASET.splitlines(), 1) if "raise KeyError" in text)
-    shown = traceback_of(python(script))
+    shown = traceback_of(forked(script))
     assert FRAME.findall(shown) == [(str(script), str(len(IN_DATASET.splitlines()))), (str(script), str(line))]
     message = "tensorflow.python.framework.errors_impl.UnknownError: KeyError: 'no image 3'\n"
     where = f'  File "{script}", line {line}, in parse\n    raise KeyError(f"no image {{x}}")\n'
@@ -113,9 +113,9 @@ with ipu.ipu_strategy.IPUStrategy().scope():
 """
 
 
-def test_an_error_of_python_in_what_autograph_has_made(python):
+def test_an_error_of_python_in_what_autograph_has_made(python, forked):
     script = python.script(AS_LAMBDA)
-    shown = traceback_of(python(script))
+    shown = traceback_of(forked(script))
     assert (str(script), "6") in FRAME.findall(shown) and "__autograph_generated" not in shown
     assert shown.count("KeyError: 'a'") == 1
 
@@ -142,21 +142,21 @@ print("goes on")
 """
 
 
-def test_an_error_of_a_thread_is_shown_as_one_of_the_script(python):
+def test_an_error_of_a_thread_is_shown_as_one_of_the_script(python, forked):
     script = python.script(IN_THREAD)
-    process = python(script)
+    process = forked(script)
     assert (process.returncode, process.stdout) == (0, "goes on\n")
     refused, own = re.split("^Exception in thread worker:\n", process.stderr, flags=re.M)[1:]
     assert FRAME.findall(refused) == [(str(script), "14"), (str(script), "10")]
     assert refused.count("Dimensions must be equal") == 1 and "in user code" not in refused
     assert own.rstrip().endswith("ZeroDivisionError: division by zero")
-    full = python(script, environment={"TF_IPU_SHIM_TRACEBACK": "full"}).stderr
+    full = forked(script, environment={"TF_IPU_SHIM_TRACEBACK": "full"}).stderr
     assert "in _bootstrap_inner" in full and len(FRAME.findall(full)) > 8
 
 
-def test_frames_between_the_script_and_the_package_are_not_shown(python):
+def test_frames_between_the_script_and_the_package_are_not_shown(python, forked):
     script = python.script(COMMON + "with ipu.scopes.ipu_scope('IPU0'):\n    pass\n")
-    shown = traceback_of(python(script))
+    shown = traceback_of(forked(script))
     assert FRAME.findall(shown) == [(str(script), "6")]
     assert "ipu_scope takes a device such as '/device:IPU:0', and was given 'IPU0'" in shown.splitlines()[-1]
 
@@ -177,9 +177,9 @@ outfeed.dequeue()
 """
 
 
-def test_frames_of_the_plugins_ops_are_not_shown(python):
+def test_frames_of_the_plugins_ops_are_not_shown(python, forked):
     script = python.script(IN_AN_OP_OF_OURS)
-    shown = traceback_of(python(script))
+    shown = traceback_of(forked(script))
     assert FRAME.findall(shown) == [(str(script), "13")]
     assert "is dequeued as int32, and programs have sent float to it" in shown
     assert shown.rstrip().endswith("give each an IPUOutfeedQueue of its own.")
@@ -244,10 +244,10 @@ CONVERTED = [
 
 
 @pytest.mark.parametrize(("line", "said"), CONVERTED, ids=["numpy", "key", "called", "variable"])
-def test_an_error_in_a_function_that_autograph_has_converted(python, line, said):
+def test_an_error_in_a_function_that_autograph_has_converted(python, forked, line, said):
     """Its frames are those of a traceback, and what it says comes last."""
     script = python.script(IN_CONVERTED.format(line))
-    shown = traceback_of(python(script)).splitlines()
+    shown = traceback_of(forked(script)).splitlines()
     at = shown.index(f'  File "{script}", line 7, in step')
     assert shown[at + 1] == f"    return {line}"
     assert said in shown[at + 2] and shown[at + 2][0].isupper() and len(shown) <= at + 4
@@ -280,10 +280,10 @@ def test_errors_in_layers_in_layers():
     )
 
 
-def test_frames_of_numpy_between_the_script_and_tensorflow_are_not_shown(python):
+def test_frames_of_numpy_between_the_script_and_tensorflow_are_not_shown(python, forked):
     lines = "with tf.Graph().as_default():\n    np.mean([tf.placeholder(tf.float32)])\n"
     script = python.script(COMMON + lines)
-    shown = traceback_of(python(script))
+    shown = traceback_of(forked(script))
     assert FRAME.findall(shown) == [(str(script), "7")] and "to a numpy array" in shown
 
 
@@ -298,8 +298,8 @@ with tf.Session() as session:
 """
 
 
-def test_a_variable_without_a_value(python):
-    shown = traceback_of(python(python.script(COMMON + UNINITIALISED)))
+def test_a_variable_without_a_value(python, forked):
+    shown = traceback_of(forked(python.script(COMMON + UNINITIALISED)))
     assert "Could not find variable w. This could mean" in shown and "Debug info" not in shown
     assert shown.rstrip().endswith(
         "run tf.global_variables_initializer() before the first program; make it after all variables."
@@ -458,10 +458,10 @@ with ipu.ipu_strategy.IPUStrategy().scope():
 """
 
 
-def test_an_op_without_gradient_is_named_with_its_layer_and_line(python):
+def test_an_op_without_gradient_is_named_with_its_layer_and_line(python, forked):
     script = python.script(WITHOUT_GRADIENT)
     (line,) = (number for number, text in enumerate(WITHOUT_GRADIENT.splitlines(), 1) if "this line" in text)
-    shown = traceback_of(python(script))
+    shown = traceback_of(forked(script))
     assert re.search(
         rf"no gradient of the op Lu \(\S*mine/Lu, made at {re.escape(str(script))}:{line}, in call\)", shown
     )
@@ -479,13 +479,13 @@ with other.scope():
 
 
 @pytest.mark.parametrize("other", ["IPUStrategy", "MirroredStrategy"])
-def test_strategies_that_are_mixed_are_named_without_their_addresses(python, other):
+def test_strategies_that_are_mixed_are_named_without_their_addresses(python, forked, other):
     made = {
         "IPUStrategy": "ipu.ipu_strategy.IPUStrategy()",
         "MirroredStrategy": "tf.distribute.MirroredStrategy(['CPU:0'])",
     }
     script = python.script(TWO_STRATEGIES.format(made[other]))
-    shown = traceback_of(python(script))
+    shown = traceback_of(forked(script))
     assert FRAME.findall(shown) == [(str(script), "8")] and "0x" not in shown
     kind = {"IPUStrategy": "IPUStrategyV1", "MirroredStrategy": "MirroredStrategy"}[other]
     assert f"RuntimeError: Mixing different tf.distribute.Strategy objects: {kind} is not IPUStrategyV1.\n" in shown
@@ -559,6 +559,6 @@ with tf.Session() as session:
 """
 
 
-def test_a_host_embedding_that_nobody_has_registered(python):
-    shown = traceback_of(python(python.script(COMMON + NO_TABLE)))
+def test_a_host_embedding_that_nobody_has_registered(python, forked):
+    shown = traceback_of(forked(python.script(COMMON + NO_TABLE)))
     assert "There is no host embedding 'words': run ipu_host_embedding_register for its variable" in shown
