@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from harness import configure_for_plans
 from tf_ipu_shim.ipu import ipu_strategy
 
@@ -128,3 +129,28 @@ def test_layers_of_one_name_that_are_made_at_several_lines_have_none(scope):
     del made[0]
     assert layer_lines.line_of("model/same/MatMul") is not None  # that of the other, which is alive
     assert layer_lines.line_of("same") is None and layer_lines.line_of("model/other/MatMul") is None
+
+
+def test_layers_of_one_name_have_their_lines_in_models_of_their_own(scope):
+    """Both models live, and are called in graphs of their own."""
+    first, first_line = keras.Sequential([keras.layers.Dense(400, input_shape=[300], name="twin")]), here()
+    second, second_line = keras.Sequential([keras.layers.Dense(500, input_shape=[300], name="twin")]), here()
+    for model, line in ((first, first_line), (second, second_line)):
+        lines = owners(model)
+        computed = {name: found for name, found in lines.items() if "twin" in name.split("/")[1:-1]}
+        assert computed and set(computed.values()) == {line}, lines
+
+
+def test_layers_of_one_name_in_one_graph(monkeypatch):
+    """One that is called inside another's scope is the innermost; two in one scope have no line."""
+    monkeypatch.setattr(layer_lines, "_made", {})
+    a, b = keras.layers.Dense(2, name="a"), keras.layers.Dense(2, name="a")
+    for layer, where in ((a, "a.py:1, in f"), (b, "b.py:2, in g")):
+        object.__setattr__(layer, "_ipu_made_at", where)
+    graph, other = tf.Graph(), tf.Graph()
+    layer_lines.note_call(a, graph, "model/a/")
+    layer_lines.note_call(b, other, "model/a/")
+    assert layer_lines.line_of("model/a/MatMul", graph) == "a.py:1, in f"
+    assert layer_lines.line_of("model/a/MatMul", other) == "b.py:2, in g"
+    layer_lines.note_call(b, graph, "model/a/")
+    assert layer_lines.line_of("model/a/MatMul", graph) is None

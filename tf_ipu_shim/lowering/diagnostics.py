@@ -81,7 +81,8 @@ class Diagnostics:
         if not own:
             return layer_lines.line_of(node)  # of a variable; nobody keeps where that was made
         if any(script_files.runs_models(frame[0]) for frame in frames[own[-1] + 1 :]):
-            made = self._line_of_forward(function, node) or layer_lines.line_of(node)
+            graph = traced_functions.traced_graph(function) or layer_lines.graph_of(function)
+            made = self._line_of_forward(function, node) or layer_lines.line_of(node, graph)
             if made is not None:
                 return made
         file, line, name = frames[own[-1]]

@@ -1,6 +1,7 @@
 """Where a script makes its Keras layers: what `fit` runs is all made at one line, and a layer's at its own.
 
-Ops are told by their names, in which Keras has the layer's: `while/model/dense/MatMul`.
+Ops are told by their names, in which Keras has the layer's: `while/model/dense/MatMul`. Which layer that is is known of
+the graph in which it was called; variables, and graphs of which no call is known, go by the layer's name alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from typing import Any
 
 from tf_ipu_shim.runtime import script_files
 
-_made: dict[str, list[tuple[weakref.ReferenceType[Any], str]]] = {}  # by name: layers, and their lines
+_LINE = "_ipu_made_at"  # attribute of a layer
+_made: dict[str, list[weakref.ReferenceType[Any]]] = {}  # layers by name
+# By graph and name scope: the line of the layer that was called there; None where several of other lines were.
+_called: weakref.WeakKeyDictionary[Any, dict[str, str | None]] = weakref.WeakKeyDictionary()
+_graphs: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # the same graphs by name
 
 
 def remember(layer: Any) -> None:
@@ -24,9 +29,9 @@ def remember(layer: Any) -> None:
     while frame is not None:
         code = frame.f_code
         if script_files.is_users(code.co_filename) and not _is_constructor_of(layer, frame):
-            line = f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}"
-            alive = [(other, where) for other, where in _made.get(layer.name, ()) if other() not in (None, layer)]
-            _made[layer.name] = [*alive, (weakref.ref(layer), line)]
+            object.__setattr__(layer, _LINE, f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}")
+            alive = [other for other in _made.get(layer.name, ()) if other() not in (None, layer)]
+            _made[layer.name] = [*alive, weakref.ref(layer)]
             return
         frame = frame.f_back  # type: ignore[assignment]
 
@@ -37,17 +42,49 @@ def _is_constructor_of(layer: Any, frame: Any) -> bool:
     return code.co_name == "__init__" and code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is layer
 
 
-def line_of(name: str) -> str | None:
+def note_call(layer: Any, graph: Any, scope: str) -> None:
+    """Notes that what a graph has in a name scope is a layer's.
+
+    Args:
+        layer: the layer.
+        graph: in which it is called.
+        scope: such as `"while/model/dense/"`.
+    """
+    line = getattr(layer, _LINE, None)
+    if line is not None:
+        scopes = _called.setdefault(graph, {})
+        if name := getattr(graph, "name", None):  # only functions' graphs have one
+            _graphs[name] = graph
+        scope = scope.rstrip("/")
+        scopes[scope] = line if scopes.get(scope, line) == line else None
+
+
+def graph_of(function: str) -> Any:
+    """The graph of a loop's or branch's function in which layers were called; None where there is none.
+
+    Args:
+        function: its name, which is the graph's too.
+    """
+    return _graphs.get(function)
+
+
+def line_of(name: str, graph: Any = None) -> str | None:
     """The line of the innermost layer that an op or a variable is named after.
 
     Args:
         name: such as `gradient_tape/while/model/dense/MatMul/MatMul_1` or `dense/kernel`.
+        graph: that the op is in, where that is known.
 
     Returns:
         Such as `"train.py:42, in <module>"`; None where no layer has such a name, or several of other lines have.
     """
-    for part in reversed(name.split("/")[:-1]):
-        lines = {where for layer, where in _made.get(part, ()) if layer() is not None}
+    scopes = {} if graph is None else _called.get(graph, {})
+    parts = name.split("/")[:-1]
+    for end in range(len(parts), 0, -1):
+        scope = "/".join(parts[:end])
+        if scope in scopes:
+            return scopes[scope]
+        lines = {getattr(layer, _LINE) for other in _made.get(parts[end - 1], ()) if (layer := other()) is not None}
         if lines:
             return lines.pop() if len(lines) == 1 else None
     return None

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.framework import tensor
+from tensorflow.python.framework import ops, tensor
 from tensorflow.python.ops import variables
 from tensorflow.python.util import tf_decorator
 
@@ -45,6 +45,7 @@ def install(layer: type) -> None:
         return _any_trainable(known) if era.wanted() else known
 
     patches.replace(layer, "__init__", constructor, why=why)
+    patches.replace(layer, "_name_scope", _noting, why="remembers which layer a graph's name scope is of")
 
 
 def stamping(stock: Callable[..., None]) -> Callable[..., None]:
@@ -71,6 +72,17 @@ def _remembering(stock: Callable[..., None]) -> Callable[..., None]:
         layer_lines.remember(made)
 
     return tf_decorator.make_decorator(stock, init)  # type: ignore[no-any-return]
+
+
+def _noting(stock: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The name scope in which a layer is called; Keras asks for it where it makes a graph."""
+
+    def scope(layer: Any) -> str:
+        name = stock(layer)
+        layer_lines.note_call(layer, ops.get_default_graph(), name)
+        return name
+
+    return scope
 
 
 def _stamp(made: Any, stage: int | None) -> None:
