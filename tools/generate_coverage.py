@@ -6,11 +6,12 @@ python tools/generate_coverage.py --check  ends with status 1 where the page is 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import pathlib
 import sys
 from collections.abc import Iterable
+
+import generated_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
@@ -136,20 +137,6 @@ def _targets(names: str) -> str:
     return ", ".join(f"`{name}`" for name in names.split())
 
 
-def main() -> int:
-    """Writes or checks the page; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="only tell whether the page is up to date")
-    check = parser.parse_args().check
-    text = page()
-    if check:
-        current = PAGE.exists() and PAGE.read_text() == text
-        print("docs/coverage.md is up to date" if current else "docs/coverage.md is out of date: run make coverage")
-        return 0 if current else 1
-    PAGE.write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    sys.exit(main())
+    sys.exit(generated_page.write_or_check(PAGE, page, __doc__, "coverage"))

@@ -175,7 +175,6 @@ NOT_READ = {
     **{
         ("building.strategies", f"DeviceExtended.{method}", name): _STRATEGY
         for method, names in {
-            "non_slot_devices": ("var_list",),
             "_update_non_slot": ("colocate_with",),
             "_reduce_to": ("destinations", "options"),
             "_gather_to_implementation": ("destinations", "axis", "options"),
@@ -186,7 +185,7 @@ NOT_READ = {
     },
     ("building.strategies", "ClusterExtended._initialize_local_devices", "cluster_resolver"): _STRATEGY,
     ("building.strategies", "ClusterExtended._input_workers_with_options", "options"): _STRATEGY,
-    ("building.strategies", "ClusterExtended.non_slot_devices", "var_list"): _STRATEGY,
+    ("building.strategies", "OneIpu.non_slot_devices", "var_list"): _STRATEGY,
     ("building.strategies", "ClusterExtended._broadcast_to", "destinations"): _STRATEGY,
     ("building.strategies", "ProcessExtended._reduce_to", "destinations"): _STRATEGY,
     ("building.strategies", "ProcessExtended._reduce_to", "options"): _STRATEGY,

@@ -47,9 +47,8 @@ class Forks:
     def close(self) -> None:
         """Ends the process that forks."""
         if self._server is not None:
-            self._server.stdin.close()
-            self._server.wait()
-            self._server.stdout.close()
+            self._server.kill()  # it has nothing to lose, and TensorFlow takes its time to end
+            self._server.communicate()
 
 
 def _serve() -> None:

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import worker_threads
 
 from tf_ipu_shim.runtime import meeting_place
 
@@ -93,23 +94,9 @@ if rank == 0:
 """
 
 # Two workers are threads: the host applies the gradients that a step gives it.
-THREADS = """
-import json, socket, threading
-import tensorflow as tf
-from tensorflow.python import ipu
-from tensorflow.python.ipu.ipu_multi_worker_strategy import IPUMultiWorkerStrategyV1
-
-v1 = tf.compat.v1
-v1.disable_v2_behavior()
-ipu.config.IPUConfig().configure_ipu_system()
-sockets = [socket.create_server(("localhost", 0)) for _ in range(2)]
-cluster = tf.train.ClusterSpec({"worker": ["localhost:%d" % one.getsockname()[1] for one in sockets]})
-for one in sockets:
-    one.close()
-together = v1.ConfigProto()
-together.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
-servers = [tf.distribute.Server(cluster, "worker", rank, config=together) for rank in range(2)]
-found = [{}, {}]
+THREADS = (
+    worker_threads.CLUSTER
+    + """
 
 
 def work(rank):
@@ -154,6 +141,7 @@ for thread in threads:
     thread.join()
 print(json.dumps(found))
 """
+)
 
 # Processes of a job, which have no servers: two times two steps, so that all begin where the first one stopped.
 JOB = """

@@ -11,6 +11,17 @@ import numpy as np
 ENDLESS, A_MINUTE = 2**30, 60
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background is told to ignore it
 
+def pressed(press, call):
+    presses = threading.Thread(target=press, daemon=True)
+    presses.start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        presses.join()
+    return False
+
 def interrupted(call, while_in=None):
     def is_time():
         if while_in is None:
@@ -21,15 +32,7 @@ def interrupted(call, while_in=None):
         while not is_time():
             time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGINT)
-    presses = threading.Thread(target=press, daemon=True)
-    presses.start()
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        presses.join()
-    return False
+    return pressed(press, call)
 """
 SESSION = (
     START
@@ -342,15 +345,7 @@ def in_compilation(call):
             now = id(frame), frame.f_lasti
             still, before = (still + 1 if now == before and not lowers else 0), now
         os.kill(os.getpid(), signal.SIGINT)
-    presses = threading.Thread(target=press, daemon=True)
-    presses.start()
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        presses.join()
-    return False
+    return pressed(press, call)
 
 strategy = ipu.ipu_strategy.IPUStrategy()
 with strategy.scope():

@@ -1,4 +1,4 @@
-"""`tf-ipu run --memory`, as a user calls it."""
+"""`tf-ipu run --memory`, as a user calls it; files that it writes, in processes that have TensorFlow already."""
 
 import json
 
@@ -38,9 +38,9 @@ def test_the_report_comes_when_the_script_fails_too(python):
     assert "/device:IPU:0: 1 x GC200" in process.stdout
 
 
-def test_json_and_picture_files(python):
+def test_json_and_picture_files(python, forked):
     script = python.script(SCRIPT)
-    python.succeeds("-m", "tf_ipu_shim.cli", "run", "--memory-json", "m.json", "--memory-svg", "m.svg", script)
+    forked.succeeds("-m", "tf_ipu_shim.cli", "run", "--memory-json", "m.json", "--memory-svg", "m.svg", script)
     read = json.loads((python.directory / "m.json").read_text())
     assert read["devices"][0]["modelled"]["programs"][0]["ipus"][0]["not_always_live_bytes"] == 2 * 3 * 4
     assert (python.directory / "m.svg").read_text().startswith("<svg")
@@ -69,14 +69,14 @@ own.cleanup()
 
 
 @pytest.mark.parametrize("asks", ["configuration", "environment"])
-def test_a_script_that_reads_profiles_of_its_own_has_them_too(python, asks):
+def test_a_script_that_reads_profiles_of_its_own_has_them_too(python, forked, asks):
     if asks == "environment":
         script = ASKS_ITSELF + "import json\nos.environ['POPLAR_ENGINE_OPTIONS'] = json.dumps(options)\n" + SCRIPT
     else:
         options = "config.compilation_poplar_options = options\nconfig.configure_ipu_system()"
         script = ASKS_ITSELF + SCRIPT.replace("config.configure_ipu_system()", options)
     script = python.script(script + READS)
-    process = python("-m", "tf_ipu_shim.cli", "run", "--profile", "kept", script)
+    process = forked("-m", "tf_ipu_shim.cli", "run", "--profile", "kept", script)
     assert process.returncode == 0, process.stderr
     (line,) = [line for line in process.stderr.splitlines() if line.startswith("Profile: ")]
     kept = python.directory / line.removeprefix("Profile: ")
@@ -87,8 +87,8 @@ def test_a_script_that_reads_profiles_of_its_own_has_them_too(python, asks):
     assert 2 * facts["cycles"] == cycles > 0
 
 
-def test_one_directory_has_each_profile_once(python):
+def test_one_directory_has_each_profile_once(python, forked):
     options = 'config.compilation_poplar_options = {"autoReport.all": "true", "autoReport.directory": "kept"}\n'
     script = python.script(SCRIPT.replace("config.configure", options + "config.configure"))
-    python.succeeds("-m", "tf_ipu_shim.cli", "run", "--profile", "kept", script)
+    forked.succeeds("-m", "tf_ipu_shim.cli", "run", "--profile", "kept", script)
     assert len(list((python.directory / "kept").iterdir())) == 1

@@ -1,4 +1,4 @@
-"""The tutorials, run as a reader runs them: with plain `python`, and what they print is what they say."""
+"""The tutorials, and what they print is what they say: the first as a reader runs them, with plain `python`."""
 
 import os
 import pathlib
@@ -120,8 +120,9 @@ HIDDEN = weight_bytes((16, 32), (32, 1))
         ),
     ],
 )
-def test_training(command, printed, weights):
-    process = run(*command.split())
+def test_training(forked, command, printed, weights):
+    name, *arguments = command.split()
+    process = forked(TUTORIALS / name, *arguments)
     assert process.returncode == 0, process.stderr
     assert printed in process.stdout
     if "--count" not in command and command != "feeds_and_loops_tf2.py":
@@ -158,11 +159,11 @@ def test_keras():
     assert "4 x GC200" in process.stdout
 
 
-def test_reading_a_profile(tmp_path):
+def test_reading_a_profile(forked, tmp_path):
     page = (TUTORIALS / "reading_a_profile.md").read_text()
     cycles = []
     for number, arguments in enumerate(([], ["--stages", "0,1,2,2,3,3"])):
-        process = run("reading_a_profile.py", "--keep", str(tmp_path / str(number)), *arguments)
+        process = forked(TUTORIALS / "reading_a_profile.py", "--keep", tmp_path / str(number), *arguments)
         assert process.returncode == 0, process.stderr
         assert f"{' '.join(['$ python tutorials/reading_a_profile.py', *arguments])}\n{process.stdout}```" in page
         busy = [int(share) for share in re.findall(r"is busy for (\d+)%", process.stdout)]

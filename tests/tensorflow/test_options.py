@@ -6,8 +6,6 @@ What is looked at follows from the effect that the table claims: values for resu
 import functools
 import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -494,10 +492,3 @@ def test_what_an_entry_claims_to_change_differs(key, environment, monkeypatch, c
     before = observe(environment, **without, **own)
     assert observe(environment, **without, **own) == before, "what is looked at is the same in each run"
     assert observe(environment, **{**without, **setting}, **own) != before
-
-
-def test_the_page_is_the_table_s():
-    checked = subprocess.run(
-        [sys.executable, ROOT / "tools" / "generate_options.py", "--check"], capture_output=True, text=True, check=False
-    )
-    assert checked.returncode == 0, checked.stdout + checked.stderr

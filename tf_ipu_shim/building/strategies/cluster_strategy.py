@@ -30,7 +30,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.building.strategies import cluster_variables, host_collectives
+from tf_ipu_shim.building.strategies import cluster_variables, host_collectives, strategy_extended
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.runtime import job
 
@@ -41,7 +41,7 @@ _CLASSES = {
 }
 
 
-class ClusterExtended(collective_all_reduce_strategy.CollectiveAllReduceExtended):
+class ClusterExtended(strategy_extended.OneIpu, collective_all_reduce_strategy.CollectiveAllReduceExtended):
     """The extended part of a strategy of one worker of a cluster, in a graph.
 
     Args:
@@ -89,24 +89,6 @@ class ClusterExtended(collective_all_reduce_strategy.CollectiveAllReduceExtended
                 options=self._communication_options,
                 collective_keys=keys,
             )
-
-    @property
-    def _device_ordinal(self) -> int:
-        return device_util.DeviceSpec.from_string(self._ipu_device).device_index or 0
-
-    @property
-    def worker_devices(self) -> tuple[str, ...]:
-        """Where functions run."""
-        return (self._ipu_device,)
-
-    @property
-    def parameter_devices(self) -> tuple[str, ...]:
-        """Where variables live."""
-        return (self._variable_device,)
-
-    def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
-        """Where an optimizer's variables that belong to no other variable live."""
-        return (self._variable_device,)
 
     @property
     def _input_workers(self) -> Any:

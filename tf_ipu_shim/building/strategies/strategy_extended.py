@@ -50,7 +50,32 @@ def _check_device(strategy: Any, argument: str, device: Any) -> None:
         ) from None
 
 
-class DeviceExtended(distribute_lib.StrategyExtendedV1):
+class OneIpu:
+    """What is asked of the extended part of a strategy whose functions run on one IPU device."""
+
+    _ipu_device: str
+    _variable_device: str
+
+    @property
+    def _device_ordinal(self) -> int:
+        return device_lib.DeviceSpec.from_string(self._ipu_device).device_index or 0
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """Where functions run."""
+        return (self._ipu_device,)
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """Where variables live."""
+        return (self._variable_device,)
+
+    def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
+        """Where an optimizer's variables that belong to no other variable live."""
+        return (self._variable_device,)
+
+
+class DeviceExtended(OneIpu, distribute_lib.StrategyExtendedV1):
     """The extended part of a strategy whose one worker is an IPU device.
 
     Args:
@@ -76,24 +101,6 @@ class DeviceExtended(distribute_lib.StrategyExtendedV1):
         self._ipu_device = self._variable_device = ipu_device
         self._cpu_device = cpu_device
         self._default_device = ipu_device
-
-    @property
-    def _device_ordinal(self) -> int:
-        return device_lib.DeviceSpec.from_string(self._ipu_device).device_index or 0
-
-    @property
-    def worker_devices(self) -> tuple[str, ...]:
-        """Where functions run."""
-        return (self._ipu_device,)
-
-    @property
-    def parameter_devices(self) -> tuple[str, ...]:
-        """Where variables live."""
-        return (self._variable_device,)
-
-    def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
-        """Where an optimizer's variables that belong to no other variable live."""
-        return (self._variable_device,)
 
     def value_container(self, value: Any) -> Any:
         """The distributed value that a value is part of: itself."""
