@@ -132,9 +132,9 @@ def assign(config, **values):
         (
             {"io_tiles__available_memory_proportion": float("nan")},
             ValueError,
-            "^io_tiles.available_.* is nan: .* from 0 to 1",
+            "^io_tiles.available_.* is nan: .* from 0 on",
         ),
-        ({"io_tiles__available_memory_proportion": 1.5}, ValueError, "^io_tiles.available_.* is 1.5: .* from 0 to 1"),
+        ({"io_tiles__available_memory_proportion": -0.5}, ValueError, "^io_tiles.available_.* is -0.5: .* from 0 on"),
         ({"norms__experimental__distributed_batch_norm_replica_group_size": 0}, ValueError, "at least 1"),
         (
             {"norms__experimental__distributed_batch_norm_replica_group_size": 2, "io_tiles__num_io_tiles": 8},

@@ -308,6 +308,83 @@ def test_plain_ops_that_need_no_engine_make_no_events(graph):
         assert session.run(gen_ipu_ops.ipu_event_trace()).size == 0
 
 
+def transfers(session):
+    """The kind of each event since the last call, and the names of what is transferred."""
+    found = utils.extract_all_events(session.run(gen_ipu_ops.ipu_event_trace()))
+    return [(event.type, named(event)) if event.type in (TO_DEVICE, TO_HOST) else event.type for event in found]
+
+
+def named(event):
+    return [tensor["name"] for tensor in json.loads(event.data_transfer.data_transfer)["tensors"]]
+
+
+def test_variables_of_plain_ops_stay_on_the_device(graph):
+    """What is fed and what is fetched is streamed; variables go there once, and come back when the host reads one."""
+    configured()
+    fed, weights, bias = placeholder(), variable(), variable("bias", 2.0, [2])
+    with tf.device(IPU):
+        result = tf.reduce_sum(tf.matmul(fed, weights) + bias)
+        step = v1.train.GradientDescentOptimizer(0.5).minimize(result)
+    with v1.Session() as session:
+
+        def after(*fetches):
+            session.run(fetches, {fed: ONES})
+            return transfers(session)
+
+        session.run(v1.global_variables_initializer())
+        assert transfers(session) == []
+        assert after(step, result) == [BEGIN, END, LOAD, (TO_DEVICE, ["1.0", "2.0"]), EXECUTE]
+        assert after(step, result) == after(step, result) == [EXECUTE]
+        np.testing.assert_array_equal(session.run(weights), np.full([2, 2], 1 - 3 * 0.5 * 2))
+        assert transfers(session) == [(TO_HOST, ["out_1.0", "out_2.0"])]
+        session.run([weights, bias])
+        assert transfers(session) == []
+        assert after(step, result) == [(TO_DEVICE, ["1.0", "2.0"]), EXECUTE]
+        weights.load(ONES, session)
+        assert after(step, result) == [(TO_DEVICE, ["1.0", "2.0"]), EXECUTE]
+        # Another program: what the last one wrote comes back first.
+        assert after(result) == [
+            BEGIN,
+            END,
+            (TO_HOST, ["out_1.0", "out_2.0"]),
+            LOAD,
+            (TO_DEVICE, ["1.0", "2.0"]),
+            EXECUTE,
+        ]
+        assert after(result) == [EXECUTE]
+        session.run([weights, bias])
+        assert transfers(session) == []  # it has written none
+
+
+def test_plain_ops_with_a_branch_that_is_not_taken_have_events(graph):
+    configured()
+    fed = placeholder()
+    with tf.device(IPU):
+        v1.disable_control_flow_v2()
+        try:
+            result = v1.cond(tf.reduce_sum(fed) > 0, lambda: tf.matmul(fed, fed), lambda: tf.abs(fed - 1))
+        finally:
+            v1.enable_control_flow_v2()
+    with v1.Session() as session:
+        session.run(result, {fed: ONES})
+        session.run(result, {fed: ONES})
+        assert transfers(session) == [BEGIN, END, LOAD, EXECUTE, EXECUTE]
+
+
+def test_what_a_step_sends_to_the_host_is_no_variable_of_the_step_before(graph):
+    configured()
+    fed, weights = placeholder(), variable()
+    with tf.device(IPU):
+        step = weights.assign_add(tf.matmul(fed, weights))
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        session.run(step, {fed: ONES})
+        transfers(session)
+        for _ in range(8):
+            session.run(step, {fed: ONES})
+        assert transfers(session) == 8 * [EXECUTE]
+
+
 def test_plain_ops_make_events_where_they_are_wanted(graph):
     fed = placeholder()
     with tf.device(IPU):

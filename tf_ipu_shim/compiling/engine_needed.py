@@ -52,6 +52,11 @@ def needs_engine(request: ProgramRequest, program: LoweredProgram) -> bool:
     return not _is_scalar(request, program, programs)
 
 
+def may_compute(op: str) -> bool:
+    """Whether ops of a type give something else than what they take, or a constant."""
+    return op not in _HANDS_ON | _CONSTANT | {vocabulary.ASSIGN_VARIABLE, "Const", "NoOp"}
+
+
 def is_scalar_elementwise(request: ProgramRequest, program: LoweredProgram) -> bool:
     """Whether a program only computes on scalars, element by element.
 

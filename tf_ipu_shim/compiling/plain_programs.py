@@ -1,4 +1,4 @@
-"""Profiles of plain ops: what a step of a session runs on a device, outside compiled programs, as one program.
+"""Profiles and events of plain ops: what a step of a session runs on a device, outside compiled programs, as a program.
 
 On a real system these ops are compiled together; here TensorFlow's kernels have run them when this is asked, one by
 one. So all shapes are known. What XLA has no kernel for, what hands tensors to other devices and what is a program of
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
@@ -18,12 +18,12 @@ from tensorflow.python.framework import errors
 
 from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.compiling import compilation, lowered, profiles
-from tf_ipu_shim.compiling.engine_needed import needs_engine
+from tf_ipu_shim.compiling.engine_needed import may_compute, needs_engine
 from tf_ipu_shim.lowering import legacy_calls, op_types, vocabulary
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
-from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime import log, trace
 from tf_ipu_shim.runtime.device import IpuDevice
 
 NAME = "cluster"
@@ -39,7 +39,7 @@ Tensor = tuple[str, int]
 
 
 def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> bytes:
-    """Has a profile written of the ops of a step.
+    """Has a profile written of the ops of a step, where one is asked for.
 
     Args:
         library: the loaded plugin.
@@ -58,11 +58,26 @@ def profiled(library: Library, call: Call, message: Any, device: IpuDevice) -> b
     seen = {node.node: node.inputs for node in ops.nodes}
     request = _Program(ops.graph, inside, seen).request(message.ordinal)
     made = None if request is None else _profiled(library, call, request, device)
-    if request is not None and made is not None and needs_engine(request, made.program):
-        profiling, no_variables = device.options.profiling, [-1] * len(request.arg_types)
-        answer.compilation.CopyFrom(compilation.describe(request, (), no_variables, profiling, details=made.details))
-        profiles.add_to(answer.compilation, made.run_log)
+    if request is not None and made is not None:
+        _describe(answer, request, made, device)
+    elif device.options.profiling.enable_ipu_trace_events and _have_computed(inside, seen):
+        events = trace.events_of(message.ordinal, NAME, device.options.profiling, [])
+        answer.compilation.CopyFrom(program_pb2.Compilation(module=NAME, events=events))
     return cast(bytes, answer.SerializeToString())
+
+
+def _describe(answer: Any, request: ProgramRequest, made: lowered.Profiled, device: IpuDevice) -> None:
+    if not needs_engine(request, made.program):
+        return
+    variables = [0 if kind else -1 for kind in request.variable_types]
+    described = compilation.describe(request, (), variables, device.options.profiling, details=made.details)
+    described.variables.extend(request.variable_names)
+    answer.compilation.CopyFrom(described)
+    profiles.add_to(answer.compilation, made.run_log)
+
+
+def _have_computed(inside: Iterable[node_def_pb2.NodeDef], seen: Container[str]) -> bool:
+    return any(node.name in seen and may_compute(node.op) for node in inside)
 
 
 def _without_crossing_lists(

@@ -84,10 +84,10 @@ def _check_tiles(config: Any) -> None:
     group = config.norms.experimental.distributed_batch_norm_replica_group_size
     if tiles.num_io_tiles < 0:
         raise ValueError(f"io_tiles.num_io_tiles is {tiles.num_io_tiles}: it is a number of tiles, from 0 on.")
-    if not 0 <= tiles.available_memory_proportion <= 1:
+    if not tiles.available_memory_proportion >= 0:
         raise ValueError(
             f"io_tiles.available_memory_proportion is {tiles.available_memory_proportion}: it is a share of the I/O "
-            "tiles' memory, from 0 to 1."
+            "tiles' memory, from 0 on; above 1 everything is put there."
         )
     if tiles.place_ops_on_io_tiles and tiles.num_io_tiles == 0:
         raise ValueError(

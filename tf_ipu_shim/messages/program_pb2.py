@@ -93,6 +93,7 @@ message Compilation {
   bytes run_log = 5;                       // file that gets a line for each run; empty for none
   int64 logged_runs = 6;                   // how many runs get one, at most
   string log_line = 7;                     // of the driver's log when XLA has compiled it, without time; or empty
+  repeated string variables = 8;           // of plain ops: what each argument is called that is a variable; else empty
 }
 
 // What a run would send to an outfeed.

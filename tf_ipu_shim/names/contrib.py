@@ -29,6 +29,18 @@ _SUMMARIES = "tensorflow.python.ops.summary_ops_v2"
 _OPTIMIZERS = "tf_ipu_shim.building.optimizers.contrib_lars"
 _DECAYING = "tf_ipu_shim.building.optimizers.contrib_weight_decay"
 _DECAYING_NAMES = "AdamWOptimizer DecoupledWeightDecayExtension MomentumWOptimizer extend_with_decoupled_weight_decay"
+_ADAMS = "tf_ipu_shim.building.optimizers.contrib_adam"
+_CELLS = "tf_ipu_shim.building.contrib_cells"
+_TABLES = "tf_ipu_shim.building.contrib_tables"
+_LOOKUP = {
+    "tensorflow.python.ops.lookup_ops": "FastHashSpec HasherSpec IdTableWithHashBuckets InitializableLookupTableBase "
+    "KeyValueTensorInitializer LookupInterface MutableHashTable StrongHashSpec TableInitializerBase "
+    "TextFileIdTableInitializer TextFileIndex TextFileInitializer TextFileStringTableInitializer index_table_from_file "
+    "index_to_string_table_from_file",
+    _TABLES: "HashTable MutableDenseHashTable index_table_from_tensor index_to_string "
+    "index_to_string_table_from_tensor string_to_index string_to_index_table_from_file "
+    "string_to_index_table_from_tensor",
+}
 _VARIABLES = "tf_ipu_shim.names.contrib_variables"
 _VARIABLES_NAMES = (
     "get_local_variables get_model_variables get_trainable_variables get_variables get_variables_by_name "
@@ -70,8 +82,8 @@ TABLE = {
         _CHECKPOINTS: "init_from_checkpoint list_variables load_checkpoint load_variable"
     },
     "layers": {
-        _INITIALIZERS: "apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer "
-        "variance_scaling_initializer xavier_initializer xavier_initializer_conv2d",
+        _INITIALIZERS: "apply_regularization embed_sequence l1_l2_regularizer l1_regularizer l2_regularizer "
+        "sum_regularizer variance_scaling_initializer xavier_initializer xavier_initializer_conv2d",
     },
     "learn": {},
     "learn.python": {},
@@ -80,15 +92,24 @@ TABLE = {
     "learn.python.learn.estimators.constants": {_SIGNATURES: "ProblemType"},
     "learn.python.learn.utils": {},
     "learn.python.learn.utils.saved_model_export_utils": {_SIGNATURES: "build_standardized_signature_def"},
-    "opt": {_OPTIMIZERS: "LARSOptimizer", _DECAYING: _DECAYING_NAMES},
+    "lookup": _LOOKUP,
+    "lookup.lookup_ops": _LOOKUP,
+    "opt": {
+        _OPTIMIZERS: "LARSOptimizer",
+        _DECAYING: _DECAYING_NAMES,
+        _ADAMS: "LazyAdamOptimizer NadamOptimizer",
+    },
     "opt.python": {},
     "opt.python.training": {},
     "opt.python.training.lars_optimizer": {_OPTIMIZERS: "LARSOptimizer"},
+    "opt.python.training.lazy_adam_optimizer": {_ADAMS: "LazyAdamOptimizer"},
+    "opt.python.training.nadam_optimizer": {_ADAMS: "NadamOptimizer"},
     "opt.python.training.weight_decay_optimizers": {_DECAYING: _DECAYING_NAMES},
     "rnn": {
         f"{_V1}.nn.rnn_cell": "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCell LSTMStateTuple "
         "MultiRNNCell RNNCell ResidualWrapper",
         f"{_V1}.nn": "static_bidirectional_rnn static_rnn",
+        _CELLS: "LayerNormBasicLSTMCell",
     },
     "summary": {
         "tf_ipu_shim.names.contrib_summary": "all_summary_ops",

@@ -1,4 +1,4 @@
-"""Initializers and regularizers of `tensorflow.contrib.layers`, with the arguments they had."""
+"""Initializers, regularizers and embeddings of `tensorflow.contrib.layers`, with the arguments they had."""
 
 from __future__ import annotations
 
@@ -200,3 +200,62 @@ def _regularizer(
             return penalty(v1, weights) * v1.cast(scale, weights.dtype.base_dtype)
 
     return regularizer
+
+
+def embed_sequence(
+    ids: Any,
+    vocab_size: int | None = None,
+    embed_dim: int | None = None,
+    unique: bool = False,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+    reuse: bool | None = None,
+) -> Any:
+    """Rows of a table of embeddings, which it makes, for ids of symbols.
+
+    Args:
+        ids: `[batch, length]`, whole numbers.
+        vocab_size: how many symbols there are.
+        embed_dim: numbers in a row.
+        unique: whether each symbol is looked up once.
+        initializer: of the table; that of the variable scope without it.
+        regularizer: of the table.
+        trainable: whether it is trained.
+        scope: of the variable `embeddings`; `EmbedSequence` without it.
+        reuse: whether the table is there already; then its sizes need not be told.
+
+    Returns:
+        `[batch, length, embed_dim]`.
+
+    Raises:
+        ValueError: a size is missing.
+
+    Source: `tensorflow.contrib.layers.embed_sequence`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     embed_sequence([[0, 2]], vocab_size=3, embed_dim=4).shape
+        TensorShape([1, 2, 4])
+    """
+    if not reuse and (vocab_size is None or embed_dim is None):
+        raise ValueError(
+            "Must specify vocab size and embedding dimension when not reusing. "
+            f"Got vocab_size={vocab_size} and embed_dim={embed_dim}"
+        )
+    v1 = _v1()
+    with v1.variable_scope(scope, "EmbedSequence", [ids], reuse=reuse):
+        table = v1.get_variable(
+            "embeddings",
+            None if reuse else [vocab_size, embed_dim],
+            initializer=initializer,
+            regularizer=regularizer,
+            trainable=trainable,
+            collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES],
+        )
+        if not unique:
+            return v1.nn.embedding_lookup(table, ids)
+        symbols, places = v1.unique(v1.reshape(ids, [-1]))
+        rows = v1.gather(v1.nn.embedding_lookup(table, symbols), places)
+        return v1.reshape(rows, v1.concat([v1.shape(ids), v1.shape(table)[1:]], 0))

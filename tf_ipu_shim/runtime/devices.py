@@ -264,9 +264,10 @@ def _in_force(options: Any) -> Any:
 
 
 def _watch_plain_ops(library: Library, device: IpuDevice) -> None:
-    if settings.asked_for(device.engine_options):
-        library.profile_plain_ops(device.ordinal)
     profiling = device.options.profiling
+    has_transfers = profiling.enable_ipu_trace_events and profiling.enable_io_trace
+    if has_transfers or settings.asked_for(device.engine_options):
+        library.profile_plain_ops(device.ordinal)
     if profiling.enable_ipu_trace_events:
         events = trace.events_of(device.ordinal, "cluster", profiling, [])
         library.set_plain_op_events(device.ordinal, events.SerializeToString())

@@ -17,6 +17,7 @@
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/util/device_name_utils.h"
@@ -30,6 +31,13 @@ using namespace tensorflow;  // NOLINT: this file looks at TensorFlow's graphs
 struct ProfiledOps {
   RunLog log;
   std::shared_ptr<const ProgramEvents> events;  // null where there are none
+  std::vector<std::string> variables;           // by argument, see `CompilationMessage`
+};
+
+// A variable that a step came to.
+struct SeenVariable {
+  core::RefCountPtr<Var> variable;
+  const void* buffer = nullptr;  // before the step's ops; null where it had no value
 };
 
 // The ops of a set of fetches and feeds on one device.
@@ -37,6 +45,7 @@ struct PlainProgram {
   int ordinal = 0;
   GraphDef graph;
   std::map<std::string, std::string> ops;  // by the node's name
+  std::shared_ptr<const ProgramEvents> last;  // of the last step; the registry's mutex is held for it
 
   std::mutex mutex;
   int64_t epoch = 0;                                     // in which these were profiled
@@ -52,6 +61,7 @@ struct PlainStep {
   int64_t start_micros = 0;
   std::mutex mutex;
   GivenInputs inputs;
+  std::map<std::string, SeenVariable> variables;  // by name
 };
 
 // A session has a function library of its own for each set of fetches and feeds, and so for each program.
@@ -93,6 +103,7 @@ std::shared_ptr<ProfiledOps> ProfiledOpsOf(const PlainStep& step) {
     LOG(INFO) << "There is no profile of a session's ops on /device:IPU:" << request.ordinal << ": " << status.message();
   } else if (answer.compilation.has_value()) {
     made->log.Take(&*answer.compilation);
+    made->variables = std::move(answer.compilation->variables);
     if (answer.compilation->events.has_value()) {
       made->events = std::make_shared<const ProgramEvents>(*std::move(answer.compilation->events));
       RecordEvent(made->events->compile_begin, step.start_micros);
@@ -100,6 +111,25 @@ std::shared_ptr<ProfiledOps> ProfiledOpsOf(const PlainStep& step) {
     }
   }
   return made;
+}
+
+const void* BufferOf(Var& variable) {
+  tf_shared_lock lock(*variable.mu());
+  return variable.is_initialized ? variable.tensor()->data() : nullptr;
+}
+
+// Of some of a program's arguments, before the step or after it.
+EngineTrace::Buffers BuffersOf(const PlainStep& step, const ProfiledOps& ops, const std::vector<int32_t>& arguments,
+                               bool before) {
+  EngineTrace::Buffers buffers;
+  for (const int32_t argument : arguments) {
+    if (argument < 0 || static_cast<size_t>(argument) >= ops.variables.size()) continue;
+    const auto seen = step.variables.find(ops.variables[argument]);
+    if (seen == step.variables.end()) continue;
+    const void* const buffer = before ? seen->second.buffer : BufferOf(*seen->second.variable);
+    if (buffer != nullptr) buffers.push_back(buffer);
+  }
+  return buffers;
 }
 
 void PlainStepEnded(const PlainStep& step) {
@@ -111,12 +141,23 @@ void PlainStepEnded(const PlainStep& step) {
   }
   std::shared_ptr<ProfiledOps>& known = program.known[ShapesOf(step.inputs)];
   if (known == nullptr) known = ProfiledOpsOf(step);
+  {
+    PlainRegistry& registry = AllPlainPrograms();
+    std::lock_guard<std::mutex> registry_lock(registry.mutex);
+    program.last = known->events;
+  }
   if (known->log.StartTime() != 0) known->log.Add(step.start_micros);
   if (known->events == nullptr) return;
+  const ProgramEvents& events = *known->events;
   const int64_t now = NowMicros();
   EngineTrace& engine = EngineTraceOf(program.ordinal);
-  if (known->events->transfers.has_value()) engine.Load(known->events, {}, now);
-  engine.Executed(known->events, {}, {}, now);
+  if (!events.transfers.has_value()) {
+    engine.Executed(known->events, {}, {}, now);
+    return;
+  }
+  engine.Load(known->events, BuffersOf(step, *known, events.variables, true), now);
+  engine.Executed(known->events, BuffersOf(step, *known, events.variables, false),
+                  BuffersOf(step, *known, events.written, false), now);
 }
 
 // TensorFlow drops what a step keeps when the step has ended, in the thread that runs the session.
@@ -166,8 +207,18 @@ std::shared_ptr<PlainStep> PlainStepOf(const OpKernel& kernel, OpKernelContext* 
       registry.steps.erase(key);
       return nullptr;
     }
+    if (step->program->last != nullptr) EngineTraceOf(ordinal).Begins(step->program->last);
   }
   return step;
+}
+
+void SeeVariable(OpKernelContext* context, int input, PlainStep* step) {
+  const ResourceHandle& handle = context->input(input).flat<ResourceHandle>()(0);
+  if (step->variables.count(handle.name()) > 0) return;
+  SeenVariable seen;
+  if (!LookupResource(context, handle, &seen.variable).ok()) return;  // not made yet, or no variable
+  seen.buffer = BufferOf(*seen.variable);
+  step->variables.emplace(handle.name(), std::move(seen));
 }
 
 // Sees the graph of each set of fetches and feeds, when TensorFlow has divided it among the devices.
@@ -210,6 +261,9 @@ void SeePlainOp(const OpKernel& kernel, OpKernelContext* context, int ordinal) {
     if (context->has_input(i) && !context->input_is_ref(i)) inputs[i] = ArgumentOf(context, i);
   }
   std::lock_guard<std::mutex> lock(step->mutex);
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    if (inputs[i].type == DT_RESOURCE) SeeVariable(context, i, step.get());
+  }
   step->inputs[kernel.name()] = std::move(inputs);
 }
 

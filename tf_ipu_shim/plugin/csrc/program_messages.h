@@ -168,6 +168,7 @@ struct CompilationMessage {
   ByteString run_log;
   int64_t logged_runs = 0;
   std::string log_line;
+  std::vector<std::string> variables;
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -178,6 +179,7 @@ struct CompilationMessage {
     visit(5, "run_log", self.run_log);
     visit(6, "logged_runs", self.logged_runs);
     visit(7, "log_line", self.log_line);
+    visit(8, "variables", self.variables);
   }
 };
 

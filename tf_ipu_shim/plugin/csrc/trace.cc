@@ -50,6 +50,11 @@ EngineTrace& EngineTraceOf(int ordinal) {
   return traces[ordinal];
 }
 
+void EngineTrace::Begins(const std::shared_ptr<const ProgramEvents>& events) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (loaded_ == events) written_.clear();
+}
+
 void EngineTrace::Load(const std::shared_ptr<const ProgramEvents>& events, const Buffers& variables, int64_t micros) {
   std::lock_guard<std::mutex> lock(mutex_);
   const bool changed = loaded_ != events;

@@ -29,6 +29,10 @@ class EngineTrace {
  public:
   using Buffers = std::vector<const void*>;
 
+  // Where it is known that a step will run this program: what the step sends to the host is no variable that the last
+  // run wrote, though its memory may be.
+  void Begins(const std::shared_ptr<const ProgramEvents>& events);
+
   // Before a run, where transfers are wanted: `variables` holds the buffers of `events->variables`.
   void Load(const std::shared_ptr<const ProgramEvents>& events, const Buffers& variables, int64_t micros);
 

@@ -1,0 +1,110 @@
+"""Cells of `tensorflow.contrib.rnn` that TensorFlow has no more; checked on TensorFlow 2.15.1 and 2.21.0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as v1
+
+_EPSILON = {v1.float16: 1e-3}
+_SMALL = 1e-12
+
+
+class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
+    """An LSTM whose gates, candidate and state are normalised (Ba et al., "Layer Normalization", 2016).
+
+    Dropout is on what is added to the state (Semeniuta et al., "Recurrent Dropout without Memory Loss", 2016).
+
+    Args:
+        num_units: of the state and the output.
+        forget_bias: added to the forget gate.
+        input_size: does nothing, as in TensorFlow 1.15.
+        activation: of the candidate and of the state.
+        layer_norm: whether anything is normalised; without it there is a bias.
+        norm_gain: what the scales of the norms begin with.
+        norm_shift: what their offsets begin with.
+        dropout_keep_prob: which part of the candidate is kept, a number or a tensor; 1 for no dropout.
+        dropout_prob_seed: of the dropout.
+        reuse: whether the variables are there already.
+
+    Source: `tensorflow.contrib.rnn.python.ops.rnn_cell.LayerNormBasicLSTMCell`.
+
+    Example:
+        >>> LayerNormBasicLSTMCell(8).state_size
+        LSTMStateTuple(c=8, h=8)
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        input_size: Any = None,
+        activation: Any = v1.tanh,
+        layer_norm: bool = True,
+        norm_gain: float = 1.0,
+        norm_shift: float = 0.0,
+        dropout_keep_prob: Any = 1.0,
+        dropout_prob_seed: int | None = None,
+        reuse: bool | None = None,
+    ) -> None:
+        super().__init__(_reuse=reuse)
+        if input_size is not None:
+            v1.logging.warn("LayerNormBasicLSTMCell: input_size does nothing; it is that of the inputs.")
+        self._num_units, self._forget_bias, self._activation = num_units, forget_bias, activation
+        self._layer_norm, self._gain, self._shift = layer_norm, norm_gain, norm_shift
+        self._keep_prob, self._seed = dropout_keep_prob, dropout_prob_seed
+
+    @property
+    def state_size(self) -> Any:
+        """Of the state and the output, as the state has them."""
+        return v1.nn.rnn_cell.LSTMStateTuple(self._num_units, self._num_units)
+
+    @property
+    def output_size(self) -> int:
+        """Of the output."""
+        return self._num_units
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        """One step.
+
+        Args:
+            inputs: `[batch, size]`.
+            state: the `LSTMStateTuple` of the step before.
+
+        Returns:
+            The output and the new state.
+        """
+        c, h = state
+        gates = self._norms(v1.split(self._linear(v1.concat([inputs, h], 1)), 4, 1))
+        entered, candidate, forgotten, given = gates
+        added = self._dropped(self._activation(candidate))
+        new_c = c * v1.sigmoid(forgotten + self._forget_bias) + v1.sigmoid(entered) * added
+        new_c = self._norm(new_c, "state")
+        new_h = self._activation(new_c) * v1.sigmoid(given)
+        return new_h, v1.nn.rnn_cell.LSTMStateTuple(new_c, new_h)
+
+    def _linear(self, given: Any) -> Any:
+        size = 4 * self._num_units
+        result = v1.matmul(given, v1.get_variable("kernel", [given.shape[-1], size], dtype=given.dtype))
+        if self._layer_norm:
+            return result
+        return v1.nn.bias_add(result, v1.get_variable("bias", [size], dtype=given.dtype))
+
+    def _norms(self, parts: list[Any]) -> list[Any]:
+        return [self._norm(part, name) for part, name in zip(parts, ("input", "transform", "forget", "output"))]
+
+    def _norm(self, given: Any, name: str) -> Any:
+        if not self._layer_norm:
+            return given
+        with v1.variable_scope(name):
+            gamma, beta = (
+                v1.get_variable(part, [self._num_units], given.dtype, v1.constant_initializer(value))
+                for part, value in (("gamma", self._gain), ("beta", self._shift))
+            )
+        mean, variance = v1.nn.moments(given, [1], keep_dims=True)
+        return v1.nn.batch_normalization(given, mean, variance, beta, gamma, _EPSILON.get(given.dtype, _SMALL))
+
+    def _dropped(self, given: Any) -> Any:
+        if isinstance(self._keep_prob, (int, float)) and self._keep_prob >= 1:
+            return given
+        return v1.nn.dropout(given, keep_prob=self._keep_prob, seed=self._seed)

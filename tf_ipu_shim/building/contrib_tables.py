@@ -1,0 +1,171 @@
+"""`tensorflow.contrib.lookup`: what has other arguments in `tf.lookup`; checked on TensorFlow 2.15.1 and 2.21.0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as v1
+from tensorflow.python.ops import lookup_ops
+
+
+class HashTable(lookup_ops.StaticHashTableV1):  # type: ignore[misc]
+    """A table that an initializer fills, once.
+
+    Args:
+        initializer: such as a `KeyValueTensorInitializer`.
+        default_value: of keys that are not there.
+        shared_name: sessions that share a server share tables of one name.
+        name: of the operation.
+
+    Source: `tensorflow.contrib.lookup.lookup_ops.HashTable`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     table = HashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), -1)
+        ...     table.lookup(tf.constant(["a", "b"])).dtype
+        tf.int32
+    """
+
+    def __init__(self, initializer: Any, default_value: Any, shared_name: Any = None, name: Any = None) -> None:
+        self._wanted_name = shared_name
+        super().__init__(initializer, default_value, name)
+
+    def _create_resource(self) -> Any:
+        self._shared_name = self._wanted_name or self._shared_name
+        return super()._create_resource()
+
+    @property
+    def init(self) -> Any:
+        """The name of `initializer` before TensorFlow 1.14."""
+        return self.initializer
+
+
+def index_table_from_tensor(
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = lookup_ops.FastHashSpec,
+    dtype: Any = v1.string,
+    name: str | None = None,
+) -> Any:
+    """A table from strings to their places in a list.
+
+    Args:
+        mapping: the strings.
+        num_oov_buckets: how many numbers others have, by their hash.
+        default_value: of others, where there are no such numbers.
+        hasher_spec: the hash.
+        dtype: of the keys.
+        name: of the operation.
+
+    Source: `tensorflow.contrib.lookup.lookup_ops.index_table_from_tensor`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     index_table_from_tensor(mapping=["a", "b"]).key_dtype
+        tf.string
+    """
+    return lookup_ops.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, dtype, name)
+
+
+def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
+    """A table from places in a list to its strings.
+
+    Args:
+        mapping: the strings.
+        default_value: of other numbers.
+        name: of the operation.
+
+    Source: `tensorflow.contrib.lookup.lookup_ops.index_to_string_table_from_tensor`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     index_to_string_table_from_tensor(mapping=["a", "b"]).key_dtype
+        tf.int64
+    """
+    return lookup_ops.index_to_string_table_from_tensor(mapping, default_value, name)
+
+
+def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: str | None = None) -> Any:
+    """Places of strings in a list. Its table is one of those that `tf.compat.v1.tables_initializer` fills.
+
+    Args:
+        tensor: strings.
+        mapping: the list.
+        default_value: of strings that are not there.
+        name: of the operation.
+
+    Source: `tensorflow.contrib.lookup.lookup_ops.string_to_index`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     string_to_index(tf.constant(["b"]), ["a", "b"]).dtype
+        tf.int64
+    """
+    return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(tensor)
+
+
+def index_to_string(tensor: Any, mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
+    """Strings at places in a list. Its table is one of those that `tf.compat.v1.tables_initializer` fills.
+
+    Args:
+        tensor: places, as `tf.int64`.
+        mapping: the list.
+        default_value: of places that are not there.
+        name: of the operation.
+
+    Source: `tensorflow.contrib.lookup.lookup_ops.index_to_string`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     index_to_string(tf.constant([1], tf.int64), ["a", "b"]).dtype
+        tf.string
+    """
+    return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tensor)
+
+
+def string_to_index_table_from_file(
+    vocabulary_file: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: Any = None,
+    default_value: int = -1,
+    hasher_spec: Any = lookup_ops.FastHashSpec,
+    name: str | None = None,
+) -> Any:
+    """`index_table_from_file` for strings, under an older name.
+
+    Args: as there.
+
+    Source: `tensorflow.contrib.lookup.lookup_ops.string_to_index_table_from_file`.
+
+    Example:
+        >>> table = string_to_index_table_from_file  # of a file with a string on each line
+    """
+    return lookup_ops.index_table_from_file(
+        vocabulary_file, num_oov_buckets, vocab_size, default_value, hasher_spec, v1.string, name
+    )
+
+
+def string_to_index_table_from_tensor(
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = lookup_ops.FastHashSpec,
+    name: str | None = None,
+) -> Any:
+    """`index_table_from_tensor` for strings, under an older name.
+
+    Args: as there.
+
+    Source: `tensorflow.contrib.lookup.lookup_ops.string_to_index_table_from_tensor`.
+
+    Example:
+        >>> with tf.Graph().as_default():
+        ...     string_to_index_table_from_tensor(["a", "b"]).key_dtype
+        tf.string
+    """
+    return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, v1.string, name)
+
+
+MutableDenseHashTable = lookup_ops.DenseHashTable
+"""A table that grows, by its name of TensorFlow 1.15."""
