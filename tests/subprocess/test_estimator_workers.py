@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import worker_threads
+from slow_cases import slowly
 
 from tf_ipu_shim.runtime import meeting_place
 
@@ -199,7 +200,7 @@ def together(python, script, arguments, environments):
         return [lines[-1] if lines else "" for lines in pool.map(one, environments)]
 
 
-@pytest.mark.parametrize("kind", ["loop", "pipeline"])
+@pytest.mark.parametrize("kind", ["loop", slowly("pipeline")])
 def test_workers_of_a_cluster(python, kind):
     cluster = {"worker": list(meeting_place.free_addresses(["localhost"] * 2))}
     environments = [

@@ -6,6 +6,9 @@ import sys
 import numpy as np
 import pytest
 
+from tf_ipu_shim.messages import config_pb2
+from tf_ipu_shim.runtime import instances
+
 COLLECTIVES = """
 import json
 import numpy as np
@@ -148,12 +151,12 @@ def trained(given):
     return np.array(gradients), np.array(weights)
 
 
-@pytest.mark.parametrize("instances", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_collectives_go_over_the_replicas_of_all_instances(python, instances):
-    total, local = 4, 4 // instances
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_collectives_go_over_the_replicas_of_all_instances(python, count):
+    total, local = 4, 4 // count
     given = np.random.RandomState(0).randn(3, total, 4, 2).astype("f")
-    found = poprun(python, COLLECTIVES, f"--num-replicas={total}", f"--num-instances={instances}")
-    assert len(found) == instances
+    found = poprun(python, COLLECTIVES, f"--num-replicas={total}", f"--num-instances={count}")
+    assert len(found) == count
     # With one replica an outfeed gives [steps, ...], with several [steps, replicas, ...].
     by_replica = {
         name: np.concatenate([np.reshape(one[name], [3, local, *np.shape(one[name])[2 if local > 1 else 1 :]])
@@ -194,6 +197,16 @@ def test_instances_that_bring_other_shapes_all_get_an_error(python):
         assert "Rank 0" in one["error"] and "rank 1" in one["error"] and "mine" in one["error"]
 
 
+def test_programs_on_the_model_are_told_why_instances_cannot_meet(monkeypatch):
+    for name, value in {"TF_IPU_SHIM_SIZE": "2", "TF_IPU_SHIM_RANK": "1", instances.TOTAL_REPLICAS: "4"}.items():
+        monkeypatch.setenv(name, value)
+    for flags, words in ("", ""), ("--use_ipu_model", "cannot meet on the IPU model"):
+        monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
+        _, count, problem = instances.share_of_programs(config_pb2.IpuOptions())
+        assert count == 1 and words in problem and bool(problem) == bool(words)
+
+
+@pytest.mark.slow
 def test_the_model_has_no_replicas_of_several_instances(python, monkeypatch):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
     for one in poprun(python, MODEL, "--num-replicas=4", "--num-instances=2"):
