@@ -1,6 +1,7 @@
 """Replicas of one program that several instances of a job run: collectives in it go over those of all instances."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -204,6 +205,19 @@ def test_programs_on_the_model_are_told_why_instances_cannot_meet(monkeypatch):
         monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
         _, count, problem = instances.share_of_programs(config_pb2.IpuOptions())
         assert count == 1 and words in problem and bool(problem) == bool(words)
+
+
+@pytest.mark.slow
+def test_instances_whose_programs_differ_name_both_collectives(python, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_SECONDS", "5")
+    script = MISTAKEN.replace('name="mine"', 'name=["mine", "other"][rank]').replace("[2 + rank]", "[2]")
+    first, second = poprun(python, script, "--num-replicas=2", "--num-instances=2")
+    line = next(number for number, text in enumerate(script.splitlines(), 1) if "strategy.run" in text)
+    for error, own, others in (first["error"], "mine", "other"), (second["error"], "other", "mine"):
+        said, _, told = error.partition("not all 2 processes came to it within 5 s")
+        assert re.search(rf"'collective \d+ {own}' between replicas of a program", said)
+        place = rf"at {re.escape(str(python.directory / 'script.py'))}:{line}, in <module>"
+        assert re.search(rf"in 'collective \d+ {others}' between replicas of a program {place}\.", told)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import tempfile
 
 import numpy as np
 import pytest
+import worker_threads
 
 from tf_ipu_shim.runtime import job, meeting_place
 
@@ -144,24 +145,10 @@ print(json.dumps(found))
 
 
 # Two workers are threads of this process: a graph, a server and a session each.
-THREADS = """
-import json, socket, threading
-import tensorflow as tf
-from tensorflow.python import ipu
+THREADS = (
+    worker_threads.CLUSTER
+    + """
 from tensorflow.python.distribute import cross_device_utils
-from tensorflow.python.ipu.ipu_multi_worker_strategy import IPUMultiWorkerStrategyV1
-
-v1 = tf.compat.v1
-v1.disable_v2_behavior()
-ipu.config.IPUConfig().configure_ipu_system()
-sockets = [socket.create_server(("localhost", 0)) for _ in range(2)]
-cluster = tf.train.ClusterSpec({"worker": ["localhost:%d" % one.getsockname()[1] for one in sockets]})
-for one in sockets:
-    one.close()
-together = v1.ConfigProto()
-together.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
-servers = [tf.distribute.Server(cluster, "worker", rank, config=together) for rank in range(2)]
-found = [{}, {}]
 
 
 def work(rank, on_host):
@@ -234,22 +221,32 @@ for on_host in (True, False):
         thread.join()
 print(json.dumps(found))
 """
+)
 
 
-LATE = """
-import json
+# What an instance does, by its rank, where others wait for it.
+APART = """
+import json, os, signal, sys, time
 import numpy as np
 from tf_ipu_shim.runtime import collectives, job
 
-rank = job.current().rank
-collectives.run("sum", "start", [np.zeros(1)])
-found = []
-for name in ["late", "next"][rank:]:
-    try:
-        collectives.run("sum", name, [np.zeros(1)])
-    except collectives.CollectiveError as error:
-        found.append(str(error))
-print(json.dumps(found))
+here = job.current()
+(processes,) = collectives.run("gather", "processes", [np.array([os.getpid()])])
+instead = sys.argv[1 + here.rank]
+if instead == "sleeps":
+    time.sleep(15)
+elif instead == "stops":
+    os.kill(os.getpid(), signal.SIGSTOP)
+try:
+    collectives.run("sum", instead if instead.startswith("w") else "waited for", [np.zeros(1)])  # of this line
+except collectives.CollectiveError as error:
+    print(json.dumps(str(error)))
+if here.rank == 0:
+    for other, process in enumerate(processes):
+        if sys.argv[1 + other] == "stops":
+            os.kill(process, signal.SIGCONT)
+# Nothing works any more: an uncaught error.
+collectives.run("sum", "after", [np.zeros(1)])
 """
 
 ORDERS = """
@@ -295,8 +292,8 @@ print(json.dumps(found))
 """
 
 
-def run_job(python, script, size, **more):
-    """What each process of a job prints; `more` is the environment by rank, or for all."""
+def processes_of_job(python, script, size, *arguments, **more):
+    """The ended processes of a job; `more` is the environment by rank, or for all."""
     path = python.script(script)
 
     def one(rank):
@@ -307,10 +304,18 @@ def run_job(python, script, size, **more):
             "TF_IPU_SHIM_LOCK_DIR": str(python.directory / "locks"),
             **{name: value[rank] if isinstance(value, list) else value for name, value in more.items()},
         }
-        return json.loads(python.succeeds(path, environment=environment).splitlines()[-1])
+        return python(path, *arguments, environment=environment, timeout=300)
 
     with concurrent.futures.ThreadPoolExecutor(size) as pool:
         return list(pool.map(one, range(size)))
+
+
+def run_job(python, script, size, **more):
+    """What each process of a job prints."""
+    processes = processes_of_job(python, script, size, **more)
+    for process in processes:
+        assert process.returncode == 0, process.stdout + process.stderr
+    return [json.loads(process.stdout.splitlines()[-1]) for process in processes]
 
 
 def check_collectives(ranks):
@@ -362,13 +367,45 @@ def test_workers_of_a_tf_config(python):
     check_collectives(run_job(python, COLLECTIVES, 3, TF_CONFIG=configs, TF_IPU_SHIM_RANK="", TF_IPU_SHIM_SIZE=""))
 
 
+def what_they_say(python, *instead):
+    """The errors of instances that do not all do the same; each ends with an uncaught one."""
+    seconds = 5
+    environment = {"TF_IPU_SHIM_COLLECTIVE_SECONDS": str(seconds)}
+    processes = processes_of_job(python, APART, len(instead), *instead, **environment)
+    for process in processes:
+        assert process.returncode == 1, process.stdout + process.stderr
+        assert "CollectiveError: " in process.stderr
+    said = [json.loads(process.stdout) for process in processes]
+    for rank, name in enumerate(instead):
+        if name.startswith("w") and "not all" in said[rank]:
+            beginning = f"Collective operation sum of {name!r} in the process of rank {rank}: not all {len(instead)} "
+            assert said[rank].startswith(f"{beginning}processes came to it within {seconds} s. ")
+            assert f"Rank {rank} " not in said[rank] and "with more time in TF_IPU_SHIM_COLLECTIVE_" in said[rank]
+            assert said[rank] in processes[rank].stderr, "the process is not at the same place as the others any more"
+    line = next(number for number, text in enumerate(APART.splitlines(), 1) if text.endswith("# of this line"))
+    return said, f"at {python.directory / 'script.py'}:{line}, in <module>"
+
+
+def test_instances_that_wait_in_different_operations_name_both(python):
+    (first, second), place = what_they_say(python, "waited for", "wanted")
+    assert f"Rank 1 waits in sum of 'wanted' {place}. " in first
+    # The first may have ended by now.
+    assert f"waited in sum of 'waited for' {place}." in second.replace("Rank 0 waits", "it waited")
+
+
 @pytest.mark.slow
-def test_a_process_that_does_not_come_is_named_with_the_time_that_was_waited(python):
-    first, second = run_job(python, LATE, 2, TF_IPU_SHIM_COLLECTIVE_SECONDS="3")
-    assert len(first) == 2 and len(second) == 1, "all calls fail: the processes are not at the same place any more"
-    assert "sum of 'late' in the process of rank 0: not all 2 processes came to it within 3 s" in first[0]
-    assert first[1] == first[0]
-    assert "Start the job again, with more time in TF_IPU_SHIM_COLLECTIVE_SECONDS" in first[0]
+def test_who_does_not_come_is_named_with_what_it_does_instead(python):
+    said, place = what_they_say(python, "waited for", "wanted", "sleeps", "stops", "waited for")
+    asleep = next(number for number, text in enumerate(APART.splitlines(), 1) if "time.sleep" in text)
+    for text in said[0], said[4]:
+        assert f"Rank 1 waits in sum of 'wanted' {place}. " in text
+        assert "Rank 2 is in no collective operation since gather of 'processes', but at " in text
+        assert f"script.py:{asleep}, in <module>. " in text
+        assert "Rank 3 does not answer: its process is stopped, or its machine has no time for it" in text
+        assert "Rank 0" not in text.partition("processes came")[2] and "Rank 4" not in text
+    assert f"waited in sum of 'waited for' {place}." in said[1].replace("waits in", "waited in")
+    for text in said[2:4]:  # they come when nobody is there any more
+        assert "has ended, or cannot be reached" in text or "not all 5 processes came to it within 5 s. " in text
 
 
 def test_processes_of_the_same_rank_are_an_error(tmp_path, monkeypatch):

@@ -70,7 +70,9 @@ def _check_alone(members: Sequence[int], name: str, kind: str, root: int, here: 
         raise ValueError(f"Rank {root} broadcasts {name!r}, and only instance {here.rank} takes part.")
 
 
-def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> list[np.ndarray]:
+def run(
+    kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, title: str = "", place: str = ""
+) -> list[np.ndarray]:
     """Does a collective operation, together with the same call in every other process of the job.
 
     Args:
@@ -78,6 +80,8 @@ def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> li
         name: the same in every process for what belongs together.
         arrays: of the same types, and but for gathered ones of the same shapes, in every process.
         root: the rank that broadcasts.
+        title: what errors call it; its kind and name when left out.
+        place: where the script calls it, if not this thread does.
 
     Returns:
         An array for each given one.
@@ -103,7 +107,7 @@ def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> li
     with _lock:
         turn = _turns[name]
     with turn:
-        given = [_unpack(one) for one in _exchange(name, _title(kind, name), message)]
+        given = [_unpack(one) for one in _exchange(name, message, title or _title(kind, name), place)]
     calls, parts = [header for header, _ in given], [values for _, values in given]
     problem = disagreement(calls)
     if problem:
@@ -111,7 +115,7 @@ def run(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> li
     return combine(call, parts)
 
 
-def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> int:
+def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, place: str = "") -> int:
     """Begins a collective operation and waits for nobody, so that processes may begin theirs in different orders.
 
     Operations of one name follow each other as they were started.
@@ -121,6 +125,7 @@ def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> 
         name: as for `run`.
         arrays: as for `run`.
         root: as for `run`.
+        place: where the script calls it.
 
     Returns:
         What `finish` takes.
@@ -146,7 +151,7 @@ def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0) -> 
         if before is not None:
             before.exception()  # waits, whatever comes of it
         try:
-            result.set_result(run(kind, name, arrays, root))
+            result.set_result(run(kind, name, arrays, root, place=place))
         except BaseException as error:
             result.set_exception(error)
 
@@ -189,7 +194,7 @@ def _join() -> Peers:
         return _peers
 
 
-def _exchange(name: str, title: str, message: bytes) -> list[bytes]:
+def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
     """The messages of all ranks, of any lengths."""
     peers = _join()
     numbers = np.zeros(-(-len(message) // _NUMBER_BYTES), np.int64)
@@ -198,7 +203,7 @@ def _exchange(name: str, title: str, message: bytes) -> list[bytes]:
     first = np.zeros(beginning, np.int64)
     first[0] = len(message)
     first[1 : len(numbers) + 1] = numbers[: beginning - 1]
-    beginnings = peers.gather(name, first, title)
+    beginnings = peers.gather(name, first, name, title, place)
     lengths = beginnings[:, 0]
     parts = [beginnings[:, 1:]]
     whole = 1 + -(-int(lengths.max()) // _NUMBER_BYTES)
@@ -207,7 +212,7 @@ def _exchange(name: str, title: str, message: bytes) -> list[bytes]:
     if left > 0:
         rest = np.zeros(left, np.int64)
         rest[: max(0, len(numbers) - (beginning - 1))] = numbers[beginning - 1 :]
-        parts.append(peers.gather(f"{name}/rest", rest, title))
+        parts.append(peers.gather(f"{name}/rest", rest, name, title, place))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint8)
     return [row[:length].tobytes() for row, length in zip(rows, lengths)]
 

@@ -139,7 +139,8 @@ def _start_application(request: Any) -> Any:
 
 def _gather_instances(request: Any) -> Any:
     values = np.frombuffer(request.values, dtypes.as_dtype(request.type).as_numpy_dtype).reshape(request.shape)
-    (gathered,) = collectives.run("gather", request.name, [values])
+    title = f"{request.name!r} between replicas of a program"
+    (gathered,) = collectives.run("gather", request.name, [values], title=title)
     return driver_pb2.AllReplicaValues(values=gathered.tobytes())
 
 

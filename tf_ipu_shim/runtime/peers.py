@@ -14,7 +14,6 @@ import atexit
 import hashlib
 import os
 import re
-import socket
 import threading
 import time
 from typing import Any
@@ -27,9 +26,11 @@ from tensorflow.python.ops import array_ops, gen_collective_ops
 from tensorflow.python.training import server_lib
 
 from tf_ipu_shim.runtime import job, meeting_place
+from tf_ipu_shim.runtime.waits import Waits, is_listening
 
 SECONDS = "TF_IPU_SHIM_COLLECTIVE_SECONDS"
 _DEFAULT_SECONDS = 600
+_MOST_SECONDS = 1e9
 _POLL_SECONDS = 0.05
 _FLUSH_SECONDS = 0.1
 _TASKS = "instance"
@@ -83,6 +84,8 @@ class Peers:
             self._reach(rank, meeting_place.WAIT_SECONDS)
         self._graph = ops.Graph()
         self._session = session_lib.Session(self._server.target, graph=self._graph, config=config)
+        self._waits = Waits(_TASKS, self._addresses, here.rank, self._seconds)
+        self._breaking = threading.Lock()
         # TensorFlow says that an array is handed on before the last of it has left this process.
         atexit.register(time.sleep, _FLUSH_SECONDS)
 
@@ -91,13 +94,15 @@ class Peers:
         """How many processes there are."""
         return len(self._addresses)
 
-    def gather(self, name: str, numbers: np.ndarray, title: str = "") -> np.ndarray:
+    def gather(self, name: str, numbers: np.ndarray, call: str = "", title: str = "", place: str = "") -> np.ndarray:
         """Gives numbers to all processes, and takes theirs.
 
         Args:
             name: the same in every process; calls of one name follow each other.
             numbers: int64, shape [numbers], as many in every process.
+            call: what the whole operation is called in every process; the name when left out.
             title: what errors say of it; the name when left out.
+            place: where the script calls it, if not this thread does.
 
         Returns:
             int64, shape [processes, numbers], by rank.
@@ -108,14 +113,17 @@ class Peers:
         if self._broken or self._owner != os.getpid():
             raise CollectiveError(self._broken or "This process was forked from one of a job; that one is of the job.")
         given, instance, gathered = self._op(name)
-        options = config_pb2.RunOptions()
+        # Not the op's own `timeout_seconds`: after that TensorFlow frees what the thread of the ring still uses.
+        options = config_pb2.RunOptions(timeout_in_ms=max(1, int(1000 * min(self._seconds, _MOST_SECONDS))))
         digest = hashlib.sha256(name.encode()).digest()
         options.experimental.collective_graph_key = int.from_bytes(digest[:7], "little") + 1
         try:
-            result = self._session.run(gathered, {given: numbers, instance: len(numbers)}, options=options)
+            with self._waits.at(call or name, title or name, place):
+                result = self._session.run(gathered, {given: numbers, instance: len(numbers)}, options=options)
         except errors_impl.OpError as error:
             # TensorFlow's collective runtime works no more in this process after an error.
-            self._broken = self._explained(title or name, error)
+            with self._breaking:
+                self._broken = self._broken or self._explained(call or name, title or name, error)
             raise CollectiveError(self._broken) from error
         return np.reshape(result, [self.size, len(numbers)])
 
@@ -128,23 +136,18 @@ class Peers:
                     given = array_ops.placeholder(dtypes.int64, [None])
                     instance = array_ops.placeholder(dtypes.int32, [])
                     gathered = gen_collective_ops.collective_gather_v2(
-                        given, self.size, 1, instance, [], communication_hint="ring", timeout_seconds=self._seconds
+                        given, self.size, 1, instance, [], communication_hint="ring"
                     )
                 self._ops[name] = given, instance, gathered
             return self._ops[name]
 
     def _reach(self, rank: int, seconds: float) -> None:
-        host, _, port = self._addresses[rank].rpartition(":")
         deadline = time.monotonic() + seconds
-        while True:
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), timeout=max(seconds, 1)).close()
-                return
-            except OSError as error:
-                if time.monotonic() > deadline:
-                    self._broken = self._not_found(rank, seconds) if seconds else self._ended(rank)
-                    raise CollectiveError(self._broken) from error
-                time.sleep(_POLL_SECONDS)
+        while not is_listening(self._addresses[rank], max(seconds, 1)):
+            if time.monotonic() > deadline:
+                self._broken = self._not_found(rank, seconds) if seconds else self._ended(rank)
+                raise CollectiveError(self._broken)
+            time.sleep(_POLL_SECONDS)
 
     def _not_found(self, rank: int, seconds: float) -> str:
         return (
@@ -155,17 +158,21 @@ class Peers:
     def _ended(self, rank: int) -> str:
         return f"The process of rank {rank} has ended, or cannot be reached at {self._addresses[rank]} any more."
 
-    def _explained(self, title: str, error: errors_impl.OpError) -> str:
-        if isinstance(error, errors_impl.DeadlineExceededError):
+    def _explained(self, call: str, title: str, error: errors_impl.OpError) -> str:
+        # What was passed on from process to process: the first one named is the one that nobody reached.
+        found = _TARGET.search(error.message)
+        lost = int(found.group(1)) if found else -1
+        if found and not is_listening(self._addresses[lost], 1):
+            # One that has waited here itself has given up before it ended.
+            before = self._waits.others(call) if self._waits.was_at(lost, call) else self._waits.before_its_end(lost)
+            return f"Collective operation {title}: {self._ended(lost)}{before}"
+        if found or isinstance(error, errors_impl.DeadlineExceededError):
             return (
                 f"Collective operation {title} in the process of rank {self._rank}: not all {self.size} processes "
-                f"came to it within {self._seconds:g} s. One has stopped, or does something else. Start the job again, "
-                f"with more time in {SECONDS}."
+                f"came to it within {self._seconds:g} s.{self._waits.others(call)} Start the job again: with more time "
+                f"in {SECONDS} if one takes long, and with all processes going the same way through the script."
             )
-        # What was passed on from process to process: the first one named is the one that nobody reached.
-        lost = _TARGET.search(error.message)
-        reason = self._ended(int(lost.group(1))) if lost else error.message
-        return f"Collective operation {title}: {reason}"
+        return f"Collective operation {title}: {error.message}"
 
 
 def _seconds() -> float:

@@ -6,6 +6,7 @@ What stands first in one process may then stand last in another.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +21,7 @@ from tf_ipu_shim.building import scopes, tracing
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.runtime import collectives, job
+from tf_ipu_shim.runtime import collectives, job, waits
 
 _HOST = "/device:CPU:0"
 _ORDERED = "_ipu_exchanges_are_ordered"
@@ -142,9 +143,10 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
         with ops.device(_HOST):
             return [ops.convert_to_tensor(array) for array in arrays]
     key = name or ops.get_default_graph().unique_name(f"host_{kind}")
+    place = waits.line_of(sys._getframe())
 
     def start(*arrays: Any) -> Any:
-        return np.int64(collectives.start(kind, key, arrays, root))
+        return np.int64(collectives.start(kind, key, arrays, root, place))
 
     def finish(number: Any) -> list[Any]:
         return collectives.finish(key, int(number))
