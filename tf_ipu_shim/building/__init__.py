@@ -3,7 +3,7 @@
 scopes, sharding, sharded_tape, host_ops   marks on a script's ops
 tracing, autograph, compiled_functions,
 ipu_compiler, stock_compile                Python functions become functions of the plugin's programs
-loops, feeds                               loops that stay on the device, and what they take and send
+loops, functional_loops, feeds             loops that stay on the device, and what they take and send
 gradients, optimizers                      accumulation, loss scaling, captured gradients; wrappers of optimizers
 pipelines                                  a model's stages, and the loops around them
 strategies                                 `tf.distribute`, one process or several
@@ -17,7 +17,7 @@ utilities                                  devices, trace events, variables
 from __future__ import annotations
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building import autograph, sharding, stock_compile
+from tf_ipu_shim.building import autograph, functional_loops, sharding, stock_compile
 from tf_ipu_shim.building.applications import engines
 from tf_ipu_shim.building.keras import import_hook
 from tf_ipu_shim.building.serving import loading
@@ -32,6 +32,7 @@ engines.install()
 sharding.enable_sharded_gradient_tape()
 autograph.install()
 stock_compile.install()
+functional_loops.install()
 loading.install()
 import_hook.install()
 interrupts.install(library)

@@ -7,17 +7,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import dtypes, func_graph, ops
-from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, while_v2
+from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building import autograph, host_variables, loop_counts, script_functions, tracing
+from tf_ipu_shim.building import autograph, functional_loops, loop_counts, script_functions
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.lowering import vocabulary
 
 
 class _Tracing(threading.local):
@@ -134,7 +132,7 @@ def _loop(
     where = script_functions.named(body)
     body, condition = autograph.converted(body), autograph.converted(condition)
     types = [value.dtype for value in values]
-    needed_only = _in_session_graph()
+    needed_only = functional_loops.in_session_graph()
 
     def step(counter: Any, *current: Any) -> list[Any]:
         positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
@@ -153,8 +151,7 @@ def _loop(
         with ops.control_dependencies(operations):
             carried = [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
         if needed_only:
-            host_variables.read_outside(ops.get_default_graph())
-            _note_what_waits(ops.get_default_graph())
+            functional_loops.note_what_waits(ops.get_default_graph())
         return carried
 
     def goes_on(counter: Any, *current: Any) -> Any:
@@ -165,7 +162,7 @@ def _loop(
     counter = ops.convert_to_tensor(0, dtypes.int32)
     with accumulators.inside_loop(bound if counted else None) as traced:
         with _side_effects(needed_only):
-            results = while_v2.while_loop(
+            results = functional_loops.while_loop(
                 goes_on, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
             )
     traced(results[0])
@@ -195,23 +192,7 @@ def _side_effects(needed_only: bool) -> Any:
     """In a `tf.function` all of them happen, in a session's graph those that a returned value or operation needs."""
     if not needed_only:
         return contextlib.nullcontext()
-    return tracing.attributes({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
-
-
-def _in_session_graph() -> bool:
-    graph = ops.get_default_graph()
-    while isinstance(graph, func_graph.FuncGraph):
-        graph = graph.outer_graph
-    return not (graph.building_function or ops.executing_eagerly_outside_functions())
-
-
-def _note_what_waits(body: Any) -> None:
-    """Notes which ops wait for others so far: TensorFlow is about to have ops with side effects wait for each other."""
-    for op in body.get_operations():
-        names = [control.name.encode() for control in op.control_inputs]
-        if names:
-            waits = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))
-            op._set_attr(vocabulary.WAITS_ATTRIBUTE, waits)
+    return functional_loops.needed_only()
 
 
 def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:

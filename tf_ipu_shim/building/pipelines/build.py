@@ -8,9 +8,10 @@ from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import dtypes, ops
-from tensorflow.python.ops import array_ops, control_flow_ops, math_ops, while_v2
+from tensorflow.python.ops import array_ops, control_flow_ops, math_ops
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.building import functional_loops
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.building.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
@@ -35,7 +36,7 @@ def build(arguments: PipelineArguments, name: str) -> Any:
             return [counter + 1]
 
     # A loop even where it runs once: what is in it is traced before anything is called.
-    counted = while_v2.while_loop(
+    counted = functional_loops.while_loop(
         lambda counter: counter < arguments.repeat_count,
         execute,
         [ops.convert_to_tensor(0, dtypes.int32)],
@@ -104,7 +105,7 @@ def _mini_batches(step: PipelineStep, parts: Sequence[_Part], count: Any) -> tup
         added = [part.add([next(before) for _ in new], new, counter, count) for part, new in zip(parts, groups)]
         return [counter + 1, *(value for values in added for value in values)]
 
-    results = while_v2.while_loop(
+    results = functional_loops.while_loop(
         lambda counter, *_: counter < count,
         mini_batch,
         [ops.convert_to_tensor(0, dtypes.int32), *(zero for part in parts for zero in part.zeros())],
