@@ -93,7 +93,7 @@ def test_a_class_made_before_ipu_under_the_runner(python):
     python.succeeds("-m", "tf_ipu_shim", script, environment=ENVIRONMENT)
 
 
-def test_modules_of_keras_26(python):
+def test_modules_of_keras_26(forked):
     text = """
         import tensorflow as tf
         from tensorflow.python import ipu
@@ -123,8 +123,7 @@ def test_modules_of_keras_26(python):
         patches.undo()
         assert "keras.layers.core" not in sys.modules and "tensorflow.keras.ipu" not in sys.modules
     """
-    script = python.script("import sys\n" + textwrap.dedent(text))
-    python.succeeds(script, environment=ENVIRONMENT)
+    forked.succeeds(forked.script("import sys\n" + textwrap.dedent(text)), environment=ENVIRONMENT)
 
 
 def test_tensorflow_1(python):

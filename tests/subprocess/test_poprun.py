@@ -237,5 +237,5 @@ def test_a_configuration_that_contradicts_poprun(python):
     assert "ipus_per_replica is 3, but poprun was started with --ipus-per-replica 1" in ran.stdout
 
 
-def test_without_poprun_there_is_one_instance(python):
-    python.succeeds("-m", "tf_ipu_shim", python.script(ALONE))
+def test_without_poprun_there_is_one_instance(forked):
+    forked.succeeds(forked.script(ALONE))

@@ -102,7 +102,7 @@ class Waits:
         ranks = [rank for rank in range(len(self._addresses)) if rank != self._rank]
         told = [(rank, _told(call, *self._heard[rank])) for rank in ranks]
         late = [f" Rank {rank} {text}." for rank, text in told if text]
-        return "".join(late) or " All have come by now."
+        return "".join(late) or " The others have come to it, too early or by now."
 
     def was_at(self, rank: int, call: str) -> bool:
         """Whether a process has waited in an operation when it was last heard of."""
