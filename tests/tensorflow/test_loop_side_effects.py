@@ -1,4 +1,4 @@
-"""Loops in programs of TensorFlow 1 run in their bodies what their values need, as those of a session do."""
+"""Loops and branches in programs of TensorFlow 1 run what their values need, as those of a session do."""
 
 import numpy as np
 import pytest
@@ -96,3 +96,56 @@ def test_gradients_pass_through(control_flow):
     value, variables = results(waited_for, build)
     assert value == pytest.approx(3 * 8 * 1.5**2 * X.sum())  # of 8 w**3 x
     assert variables["model/count"] == 3 and not np.any(variables["model/mean"])
+
+
+def branches(step, x):
+    return tf.cond(tf.reduce_sum(x) > 0, lambda: step(x), lambda: x)
+
+
+def cases(step, x):
+    return tf.switch_case(tf.cast(x[0, 1], tf.int32), [lambda: x, lambda: step(x), lambda: x - 1.0])
+
+
+@pytest.mark.parametrize("build", [branches, cases])
+@pytest.mark.parametrize("step", [unasked, waited_for])
+@pytest.mark.parametrize("version", [1, 2])
+def test_branches_run_what_they_return_needs(control_flow, version, step, build):
+    """With control flow of TensorFlow 2 stock `xla.compile` of 1.15.0 and 2.15.1 runs all."""
+    control_flow(version)
+    value, variables = results(step, build)
+    np.testing.assert_array_equal(value, X * 2)
+    np.testing.assert_allclose(variables["model/mean"], 0.5 * (version - 1) * X.mean(0))
+    assert variables.get("model/count", 1) == 1
+
+
+def test_operations_that_branches_return_run(control_flow):
+    control_flow(1)
+
+    def build(step, x):
+        def counted():
+            step(x)  # nothing asks for its mean
+            return v1.get_variable("steps", [2], initializer=v1.zeros_initializer(), use_resource=True).assign_add(
+                [1.0, 2.0], read_value=False
+            )
+
+        update = tf.cond(tf.reduce_sum(x) > 0, counted, tf.no_op)
+        with tf.control_dependencies([update]):
+            return tf.identity(x)
+
+    value, variables = results(unasked, build)
+    np.testing.assert_array_equal(value, X)
+    assert variables["model/steps"].tolist() == [1, 2] and not np.any(variables["model/mean"])
+
+
+def test_variables_that_are_returned_are_read_after_what_was_written(control_flow):
+    control_flow(1)
+
+    def build(step, x):
+        w = v1.get_variable("w", [], initializer=v1.ones_initializer(), use_resource=True)
+        chosen = tf.cond(tf.reduce_sum(x) < 0, lambda: v1.assign(w, 5.0), lambda: v1.assign(w, 2.0))
+        with tf.control_dependencies([chosen]):
+            _, last = tf.while_loop(lambda i, _: i < 3, lambda i, _: (i + 1, v1.assign_add(w, 1.0)), (0, 0.0))
+        return tf.stack([chosen, last])
+
+    value, variables = results(unasked, build)
+    assert value.tolist() == [2, 5] and variables["model/w"] == 5

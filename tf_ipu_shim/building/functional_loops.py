@@ -1,8 +1,9 @@
-"""Functional loops, and which side effects in their bodies happen; checked on TensorFlow 2.15.1 and 2.21.0.
+"""Functional loops and branches, and which side effects in them happen; checked on TensorFlow 2.15.1 and 2.21.0.
 
-A loop of TensorFlow 1 runs in its body what the values that it carries on depend on: a session leaves out all else, and
-so does `xla.compile` of stock TensorFlow 1.15.0 and 2.15.1 inside loops (not outside of them). Functional loops, which
-XLA needs, run everything with a side effect, and so do those of stock TensorFlow where `tf.while_loop` makes them.
+A loop of TensorFlow 1 runs in its body what the values that it carries on depend on, and a branch what its results
+depend on. A session leaves out all else, and so does `xla.compile` of stock TensorFlow 1.15.0 and 2.15.1 inside loops
+and branches (not outside of them). Functional ones, which XLA needs, run everything with a side effect, and so do those
+of stock TensorFlow where `tf.while_loop` and `tf.cond` make them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import func_graph, ops
-from tensorflow.python.ops import control_flow_util, while_v2
+from tensorflow.python.ops import cond_v2, control_flow_util, resource_variable_ops, while_v2
+from tensorflow.python.util import nest
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.building import host_variables, tracing
@@ -24,8 +26,11 @@ while_loop = while_v2.while_loop
 
 
 def install() -> None:
-    """Has `tf.while_loop` in programs of TensorFlow 1 run in its body what its values need, and nothing else."""
-    patches.replace(while_v2, "while_loop", _as_in_tensorflow1, "loops of TensorFlow 1 run what their values need")
+    """Has loops and branches in programs of TensorFlow 1 run what their values need, and nothing else."""
+    why = "loops and branches of TensorFlow 1 run what their values need"
+    patches.replace(while_v2, "while_loop", _loops, why)
+    patches.replace(cond_v2, "cond_v2", _two_branches, why)
+    patches.replace(cond_v2, "indexed_case", _branches, why)
 
 
 def in_session_graph() -> bool:
@@ -48,21 +53,25 @@ def note_what_waits(body: Any) -> None:
         body: the graph of a loop's body, when all of it is there.
     """
     host_variables.read_outside(body)
-    for op in body.get_operations():
+    _note_waits(body)
+
+
+def _note_waits(graph: Any) -> None:
+    for op in graph.get_operations():
         names = [control.name.encode() for control in op.control_inputs]
         if names:
             waits = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))
             op._set_attr(vocabulary.WAITS_ATTRIBUTE, waits)
 
 
-def _as_in_tensorflow1(stock: Callable[..., Any]) -> Callable[..., Any]:
+def _loops(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
     def while_loop(cond: Callable[..., Any], body: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if control_flow_util.ENABLE_CONTROL_FLOW_V2 or not tracing.in_compilation() or not in_session_graph():
+        if not _is_of_tensorflow1():
             return stock(cond, body, *args, **kwargs)
 
         def noted(*values: Any) -> Any:
-            carried = body(*values)
+            carried = _read(body(*values))
             note_what_waits(ops.get_default_graph())
             return carried
 
@@ -70,3 +79,51 @@ def _as_in_tensorflow1(stock: Callable[..., Any]) -> Callable[..., Any]:
             return stock(cond, noted, *args, **kwargs)
 
     return while_loop
+
+
+def _two_branches(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def cond_v2(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], name: str = "cond") -> Any:
+        if not _is_of_tensorflow1():
+            return stock(pred, true_fn, false_fn, name)
+        with needed_only():
+            return stock(pred, _noted(true_fn), _noted(false_fn), name)
+
+    return cond_v2
+
+
+def _branches(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def indexed_case(branch_index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_of_tensorflow1():
+            return stock(branch_index, branch_fns, *args, **kwargs)
+        with needed_only():
+            return stock(branch_index, [_noted(branch) for branch in branch_fns], *args, **kwargs)
+
+    return indexed_case
+
+
+def _noted(branch: Callable[..., Any]) -> Callable[..., Any]:
+    """A branch that notes which ops wait for others, and which operations it returns."""
+
+    def noted(*values: Any) -> Any:
+        returned, graph = _read(branch(*values)), ops.get_default_graph()
+        for op in nest.flatten(returned):
+            if isinstance(op, ops.Operation) and op.graph is graph:
+                op._set_attr(vocabulary.ASKED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
+        _note_waits(graph)
+        return returned
+
+    return noted
+
+
+def _read(returned: Any) -> Any:
+    """What a body or branch returned, with variables read: TensorFlow would do so later, when what waits is noted."""
+    return nest.map_structure(
+        lambda value: ops.convert_to_tensor(value) if resource_variable_ops.is_resource_variable(value) else value,
+        returned,
+    )
+
+
+def _is_of_tensorflow1() -> bool:
+    return not control_flow_util.ENABLE_CONTROL_FLOW_V2 and tracing.in_compilation() and in_session_graph()

@@ -1,28 +1,38 @@
-"""In a session's graph an op runs where something that is returned depends on it, in the bodies of loops as elsewhere.
+"""In a session's graph an op runs where something that is returned depends on it, in loops and branches as elsewhere.
 
-TensorFlow's functional loops run everything with a side effect: the update of a model that is only evaluated, too.
+TensorFlow's functional loops and branches run everything with a side effect: the update of a model that is only
+evaluated, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tensorflow.core.framework import node_def_pb2
 
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions
 
 
 def drop_unneeded(functions: Functions) -> None:
-    """Leaves out of marked loops what the values they carry on do not depend on."""
+    """Leaves out of marked loops and branches what the values that they carry on or return do not depend on."""
     for name in functions.reached():
         for node in functions[name].nodes:
-            if node.op in vocabulary.LOOPS and vocabulary.NEEDED_ATTRIBUTE in node.proto.attr:
-                body = functions[node.proto.attr["body"].func.name]
-                needed = _needed_by_results(body)
-                if needed is not body:
+            for called in _called(node):
+                whole = functions[called]
+                needed = _needed_by_results(whole)
+                if needed is not whole:
                     functions.add(needed)
+
+
+def _called(node: Node) -> Sequence[str]:
+    """Functions of a marked loop or branch."""
+    if vocabulary.NEEDED_ATTRIBUTE not in node.proto.attr:
+        return ()
+    if node.op in vocabulary.LOOPS:
+        return (node.proto.attr["body"].func.name,)
+    return op_types.called_functions(node.proto) if node.op in vocabulary.BRANCHES else ()
 
 
 def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
@@ -32,7 +42,8 @@ def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
     with a side effect wait for those before. That is no need; among what is needed it keeps the order.
     """
     asked = {node.name: [control.name for control in node.controls if _is_asked(node, control)] for node in graph.nodes}
-    kept = {node.name for node in _waiting_for(graph, asked, []).nodes}
+    roots = [node.name for node in graph.nodes if vocabulary.ASKED_ATTRIBUTE in node.proto.attr]
+    kept = {node.name for node in _waiting_for(graph, asked, roots).nodes}
     returned = [node.name for node in graph.control_returns if node.name in kept]
     if len(returned) == len(graph.control_returns) and len(kept) == len(graph.nodes):
         return graph

@@ -63,6 +63,8 @@ LONG_ATTRIBUTE = "_ipu_long"
 TRIPS_ATTRIBUTE = "_ipu_trips"
 # On an op in the body of such a loop: the ops that the script has it wait for. TensorFlow adds others.
 WAITS_ATTRIBUTE = "_ipu_waits_for"
+# On an operation that a branch returns: it is needed.
+ASKED_ATTRIBUTE = "_ipu_asked_for"
 # On an op of a program that a Keras model has made.
 KERAS_ATTRIBUTE = "_ipu_keras"
 # On a call in a model that was exported for serving: IPUs run it where there are some.
