@@ -148,8 +148,8 @@ def test_what_waits_in_a_pipeline():
         assert re.search(rf"{slots * 16 * (32 + 64) * 4:,}  fifo +\S+ FIFO of stage 0, {slots} slots", report), report
 
 
-def test_keras():
-    process = run("keras_training.py")
+def test_keras(forked):
+    process = forked(TUTORIALS / "keras_training.py")
     assert process.returncode == 0, process.stderr
     assert process.stdout.count("The CPU's weights.") == 3 and "Other weights" not in process.stdout
     assert_as_on_page("keras_training.md", process.stdout)
@@ -172,10 +172,10 @@ def test_reading_a_profile(forked, tmp_path):
     assert cycles[1] < cycles[0]
 
 
-def test_memory_in_ci(python):
+def test_memory_in_ci(forked):
     command, script = ("-m", "tf_ipu_shim.cli", "run"), TUTORIALS / "memory_in_ci.py"
-    assert "with a fifth of each tile to spare" in python.succeeds(*command, "--write-baseline", "memory.json", script)
-    grown = python(*command, "--baseline", "memory.json", script, "--width", "300")
+    assert "with a fifth of each tile to spare" in forked.succeeds(*command, "--write-baseline", "memory.json", script)
+    grown = forked(*command, "--baseline", "memory.json", script, "--width", "300")
     assert grown.returncode == 1
     # 44 columns more of 64 numbers.
     assert re.search(r"More memory than memory\.json says:\n.*IPU 0: peak [\d,]+ -> [\d,]+ bytes", grown.stderr)
