@@ -93,16 +93,9 @@ def _variable_gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) ->
 
 def _labels(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     """The logits of a label that there is not are NaN, and so are its loss and gradient."""
-    features, labels = node.input[:2]
-    kind, number = node.attr["Tlabels"].type, node.attr["T"].type
-    shape = added.op("Shape", "output", features, T=number, out_type=kind)
-    clipped = added.clipped(labels, added.size(shape, 1, kind), kind)
-    good = added.op("Equal", "z", labels, clipped, T=kind)
-    column = added.op(
-        "ExpandDims", "output", good, added.constant(1, types_pb2.DT_INT32), T=_BOOL, Tdim=types_pb2.DT_INT32
-    )
-    node.input[0] = added.op("SelectV2", "output", column, features, added.constant(np.nan, number), T=number)
-    node.input[1] = clipped
+    types = {"T": node.attr["T"].type, "Tlabels": node.attr["Tlabels"].type}
+    features = added.op("IpuLabelsInRange", "features_in_range", *node.input[:2], **types)
+    node.input[:2] = [features, features.replace(":features_", ":labels_")]
 
 
 def _segments(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:

@@ -30,16 +30,20 @@ void* Arena::AllocateRaw(size_t alignment, size_t num_bytes) {
   if (block == nullptr) return nullptr;
   void* pointer = static_cast<char*>(block) + kHeader;
   SizeOf(pointer) = num_bytes;
+  Add(num_bytes);
+  return pointer;
+}
+
+void Arena::Add(int64_t num_bytes) {
   const int64_t live = live_.fetch_add(num_bytes, std::memory_order_relaxed) + num_bytes;
   int64_t peak = peak_.load(std::memory_order_relaxed);
   while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
   }
-  return pointer;
 }
 
 void Arena::DeallocateRaw(void* pointer) {
   if (pointer == nullptr) return;
-  live_.fetch_sub(SizeOf(pointer), std::memory_order_relaxed);
+  Remove(SizeOf(pointer));
   tensorflow::cpu_allocator()->DeallocateRaw(static_cast<char*>(pointer) - kHeader);
 }
 

@@ -21,6 +21,10 @@ class Arena : public tensorflow::Allocator {
   size_t RequestedSize(const void* pointer) const override;
   size_t AllocatedSize(const void* pointer) const override { return RequestedSize(pointer); }
 
+  // Counts memory that was not allocated here.
+  void Add(int64_t num_bytes);
+  void Remove(int64_t num_bytes) { live_.fetch_sub(num_bytes, std::memory_order_relaxed); }
+
   int64_t live_bytes() const { return live_.load(std::memory_order_relaxed); }
   int64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
   void ResetPeak() { peak_.store(live_bytes(), std::memory_order_relaxed); }

@@ -8,6 +8,7 @@
 #include "first_use.h"
 #include "float_checks.h"
 #include "interrupts.h"
+#include "lent_memory.h"
 #include "plain_ops.h"
 #include "plain_programs.h"
 #include "trace.h"
@@ -36,12 +37,18 @@ void CopyBuffer(const Tensor* input, Tensor* output) {
 // Sees each copy between host and IPU that TensorFlow makes.
 class TransferContext : public DeviceContext {
  public:
-  explicit TransferContext(int ordinal) : counters_(CountersOf(ordinal)), trace_(EngineTraceOf(ordinal)) {}
+  explicit TransferContext(int ordinal)
+      : counters_(CountersOf(ordinal)), trace_(EngineTraceOf(ordinal)), arena_(ArenaOf(ordinal, 0)) {}
 
   void CopyCPUTensorToDevice(const Tensor* host, Device*, Tensor* device_tensor, StatusCallback done,
                              bool) const override {
     counters_.host_to_device.Add(host->TotalBytes());
-    CopyBuffer(host, device_tensor);
+    if (CanLend(*host)) {
+      *device_tensor = Tensor();  // what was allocated for a copy counts no longer
+      *device_tensor = Lent(*host, arena_);
+    } else {
+      CopyBuffer(host, device_tensor);
+    }
     done(OkStatus());
   }
   void CopyDeviceTensorToCPU(const Tensor* device_tensor, StringPiece, Device*, Tensor* host,
@@ -59,6 +66,7 @@ class TransferContext : public DeviceContext {
  private:
   DeviceCounters& counters_;
   EngineTrace& trace_;
+  Arena* const arena_;
 };
 
 // Two TensorFlow devices are two systems to Graphcore's TensorFlow: what goes between them passes through the host.

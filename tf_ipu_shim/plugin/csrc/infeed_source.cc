@@ -5,6 +5,7 @@
 #include "counters.h"
 #include "device.h"
 #include "interrupts.h"
+#include "lent_memory.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/function.h"
 
@@ -122,7 +123,13 @@ Status CopyToIpu(OpKernelContext* context, int64_t chip, const Tensor& value, Te
     *copy = value;
     return OkStatus();
   }
-  Tensor made(ArenaOf(device->ordinal(), chip), value.dtype(), value.shape());
+  Arena* const arena = ArenaOf(device->ordinal(), chip);
+  if (CanLend(value)) {
+    CountersOf(device->ordinal()).host_to_device.Add(value.TotalBytes());
+    *copy = Lent(value, arena);
+    return OkStatus();
+  }
+  Tensor made(arena, value.dtype(), value.shape());
   if (!made.IsInitialized()) {
     return errors::ResourceExhausted("The host has no memory left for an infeed element of ", value.TotalBytes(),
                                      " bytes on IPU ", chip);
