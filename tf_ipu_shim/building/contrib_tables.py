@@ -26,6 +26,8 @@ class HashTable(lookup_ops.StaticHashTableV1):  # type: ignore[misc]
         tf.int32
     """
 
+    _shared_name: Any
+
     def __init__(self, initializer: Any, default_value: Any, shared_name: Any = None, name: Any = None) -> None:
         self._wanted_name = shared_name
         super().__init__(initializer, default_value, name)
