@@ -16,8 +16,9 @@ VALUE = np.random.default_rng(0).standard_normal([64, 128]).astype(np.float32)
 
 @pytest.fixture(autouse=True)
 def library(ipus):
-    """The plugin, for one IPU."""
+    """The plugin, for one IPU, on which nothing is left that an earlier test may still let go of."""
     ipus(1)
+    gc.collect()
     return plugin.load()
 
 
