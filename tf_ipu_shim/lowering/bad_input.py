@@ -16,6 +16,8 @@ import numpy as np
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import dtypes, tensor_util
 
+from tf_ipu_shim.lowering import vocabulary
+
 _INDEX_TYPES = frozenset({types_pb2.DT_INT32, types_pb2.DT_INT64})
 _BOOL = types_pb2.DT_BOOL
 
@@ -94,7 +96,7 @@ def _variable_gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) ->
 def _labels(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     """The logits of a label that there is not are NaN, and so are its loss and gradient."""
     types = {"T": node.attr["T"].type, "Tlabels": node.attr["Tlabels"].type}
-    features = added.op("IpuLabelsInRange", "features_in_range", *node.input[:2], **types)
+    features = added.op(vocabulary.LABELS_IN_RANGE, "features_in_range", *node.input[:2], **types)
     node.input[:2] = [features, features.replace(":features_", ":labels_")]
 
 

@@ -109,6 +109,7 @@ CHUNK_ENQUEUE = "IpuOutfeedEnqueueChunk"
 # How often a loop over chunks runs, where that is known when it begins.
 LOOP_TOTAL = "IpuLoopTotal"
 # A handle on the IPU's TensorFlow device, of a resource that may be elsewhere.
+LABELS_IN_RANGE = "IpuLabelsInRange"  # before a cross-entropy that runs by kernels
 HANDLE = "IpuHandle"
 
 # A tensor that a program hands to the host's part of the same step.
@@ -143,6 +144,7 @@ PLUGIN_OPS = (
         CHUNK_ENQUEUE,
         LOOP_TOTAL,
         HANDLE,
+        LABELS_IN_RANGE,
         SEND_TO_HOST,
         REPLICATION_INDEX,
         REPLICATION_FACTOR,

@@ -33,6 +33,7 @@ _DEFAULT_SECONDS = 600
 _MOST_SECONDS = 1e9
 _POLL_SECONDS = 0.05
 _FLUSH_SECONDS = 0.1
+_GOING_SECONDS = 2.0  # for a process that ends to be gone
 _TASKS = "instance"
 _TARGET = re.compile(rf"remote target /job:{_TASKS}/replica:0/task:(\d+)")
 
@@ -159,20 +160,36 @@ class Peers:
         return f"The process of rank {rank} has ended, or cannot be reached at {self._addresses[rank]} any more."
 
     def _explained(self, call: str, title: str, error: errors_impl.OpError) -> str:
-        # What was passed on from process to process: the first one named is the one that nobody reached.
         found = _TARGET.search(error.message)
-        lost = int(found.group(1)) if found else -1
-        if found and not is_listening(self._addresses[lost], 1):
+        lost = self._lost(int(found.group(1))) if found else None
+        if lost is not None:
             # One that has waited here itself has given up before it ended.
             before = self._waits.others(call) if self._waits.was_at(lost, call) else self._waits.before_its_end(lost)
             return f"Collective operation {title}: {self._ended(lost)}{before}"
         if found or isinstance(error, errors_impl.DeadlineExceededError):
+            within = "" if found else f" within {self._seconds:g} s"
             return (
                 f"Collective operation {title} in the process of rank {self._rank}: not all {self.size} processes "
-                f"came to it within {self._seconds:g} s.{self._waits.others(call)} Start the job again: with more time "
+                f"came to it{within}.{self._waits.others(call)} Start the job again: with more time "
                 f"in {SECONDS} if one takes long, and with all processes going the same way through the script."
             )
         return f"Collective operation {title}: {error.message}"
+
+    def _lost(self, named: int) -> int | None:
+        """The process that has ended, where one has: the error may come a moment before, or by one that gave up for it.
+
+        Args:
+            named: whom TensorFlow's error names. What is passed on from process to process names the one that nobody
+                reached first.
+        """
+        deadline = time.monotonic() + _GOING_SECONDS
+        while True:
+            for rank in (named, *range(self.size)):
+                if rank != self._rank and not is_listening(self._addresses[rank], 1):
+                    return rank
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(_POLL_SECONDS)
 
 
 def _seconds() -> float:
