@@ -167,10 +167,9 @@ class Peers:
             before = self._waits.others(call) if self._waits.was_at(lost, call) else self._waits.before_its_end(lost)
             return f"Collective operation {title}: {self._ended(lost)}{before}"
         if found or isinstance(error, errors_impl.DeadlineExceededError):
-            within = "" if found else f" within {self._seconds:g} s"
             return (
                 f"Collective operation {title} in the process of rank {self._rank}: not all {self.size} processes "
-                f"came to it{within}.{self._waits.others(call)} Start the job again: with more time "
+                f"came to it within {self._seconds:g} s.{self._waits.others(call)} Start the job again: with more time "
                 f"in {SECONDS} if one takes long, and with all processes going the same way through the script."
             )
         return f"Collective operation {title}: {error.message}"
