@@ -108,8 +108,9 @@ CHUNK_BEGIN = "IpuChunkBegin"
 CHUNK_ENQUEUE = "IpuOutfeedEnqueueChunk"
 # How often a loop over chunks runs, where that is known when it begins.
 LOOP_TOTAL = "IpuLoopTotal"
+# Before a cross-entropy that runs by kernels: rows of labels that there are not become NaN.
+LABELS_IN_RANGE = "IpuLabelsInRange"
 # A handle on the IPU's TensorFlow device, of a resource that may be elsewhere.
-LABELS_IN_RANGE = "IpuLabelsInRange"  # before a cross-entropy that runs by kernels
 HANDLE = "IpuHandle"
 
 # A tensor that a program hands to the host's part of the same step.

@@ -56,7 +56,7 @@ class Waits:
         self._numbers = itertools.count()
         self._last = ""
         self._heard: dict[int, tuple[float, _Heard]] = {}
-        self._reading = threading.Lock()
+        self._reading, self._writing = threading.Lock(), threading.Lock()
         self._ended = threading.Event()
         self._written = ""
         self._writer: tuple[Any, Any, Any] | None = None
@@ -133,10 +133,11 @@ class Waits:
     def _write(self, least: float) -> float:
         """Has the others see what is waited for; returns for how long the oldest of it is."""
         now = time.monotonic()
-        with self._lock:
-            waits = [wait for wait in self._waiting.values() if now - wait.since >= least]
+        with self._writing:  # operations that begin and end meanwhile do not wait for it
+            with self._lock:
+                waits, last = [wait for wait in self._waiting.values() if now - wait.since >= least], self._last
             line = _line_of_thread(threading.main_thread().ident)
-            state = json.dumps({"waits": [wait.state(line) for wait in waits], "last": self._last, "line": line})
+            state = json.dumps({"waits": [wait.state(line) for wait in waits], "last": last, "line": line})
             if state != self._written:
                 with contextlib.suppress(errors_impl.OpError):  # the next time, then
                     if self._writer is None:

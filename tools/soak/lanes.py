@@ -14,10 +14,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
-from soak import parts
+from soak import models, parts
 
 _PROGRAMS = 250  # to a piece; what a process keeps of programs that it has dropped stays small
-_MODELS = 2  # times the tests' number, to a piece
 _SHOWN = 5  # of what was wrong in a piece; of ops all, which are looked through by hand
 
 
@@ -47,13 +46,13 @@ def pieces(names: Sequence[str], options: argparse.Namespace) -> Iterator[Piece]
                 count = min(_PROGRAMS, options.programs - first)
                 yield Piece(name, ("--programs", str(count), "--first", str(options.first + first)))
         elif name == "models":
-            for done in range(0, options.models, _MODELS):
-                yield Piece(name, ("--models", str(min(_MODELS, options.models - done))))
+            for done in range(0, options.models, models.AT_ONCE):
+                yield Piece(name, ("--models", str(min(models.AT_ONCE, options.models - done))))
         else:
             yield Piece(name)
 
 
-def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> dict[str, parts.Found]:
+def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> tuple[dict[str, parts.Found], bool]:
     """Runs pieces, and says of each what it found when it ends.
 
     Args:
@@ -62,9 +61,10 @@ def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> dict
         at_once: how many processes side by side.
 
     Returns:
-        What was found by part; by the pieces that have ended, where Ctrl-C ends the run.
+        What was found by part, and whether all pieces have ended: Ctrl-C ends the run.
     """
     totals: dict[str, parts.Found] = {}
+    whole = True
     pool = concurrent.futures.ThreadPoolExecutor(at_once)
     running = {pool.submit(_ran, piece, arguments): piece for piece in wanted}
     try:
@@ -75,9 +75,10 @@ def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> dict
             total.count += found.count
             total.wrong += found.wrong
     except KeyboardInterrupt:
+        whole = False
         print(f"Ended early: {sum(not future.done() for future in running)} of {len(running)} pieces have not ended.")
     pool.shutdown(cancel_futures=True)  # the terminal's Ctrl-C ends the pieces that run, too
-    return totals
+    return totals, whole
 
 
 def tell(name: str, found: parts.Found, seconds: float) -> None:

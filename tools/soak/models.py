@@ -21,7 +21,7 @@ _FILES = (
     "tensorflow/test_pipeline_worlds.py",
     "tensorflow/test_memory_random.py",
 )
-_AT_ONCE = 2  # times the tests' number, to a process
+AT_ONCE = 2  # times the tests' number, to a process
 _PIECE = 4096  # bytes that are read at once; a test that ends writes one
 _PASSED = re.compile(rb"(\d+) passing")  # of hypothesis' statistics, once a test
 
@@ -49,8 +49,8 @@ def found(times: int) -> Iterator[End]:
         An empty one each time that a test has ended, so that whoever watches knows that they go on, and what each
         process came to.
     """
-    for done in range(0, times, _AT_ONCE):
-        yield from _ran(min(_AT_ONCE, times - done))
+    for done in range(0, times, AT_ONCE):
+        yield from _ran(min(AT_ONCE, times - done))
 
 
 def _ran(times: int) -> Iterator[End]:
