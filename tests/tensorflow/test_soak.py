@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 from slow_cases import slowly
-from soak import abrupt_ends, families, feed_programs, models, op_cases, op_runs, ops, steadiness
+from soak import abrupt_ends, families, feed_programs, lanes, models, op_cases, op_runs, ops, steadiness
 from tf_ipu_shim.ipu import config
 
 # Some of each kind: arithmetic, sums, products, indices, windows, variables, random numbers, and what IPUs refuse.
@@ -137,3 +137,13 @@ def test_models_say_that_they_go_on_and_what_failed(tmp_path, monkeypatch):
     *words, last = models.found(1)
     assert words and set(words) == {models.End()}
     assert "test_wrong" in last.failed and "1 failed, 1 passed" in last.failed
+
+
+def test_pieces_are_processes_and_one_that_ends_early_is_wrong(capsys):
+    """A program that is right, and an option that there is not, with which the process ends."""
+    right, wrong = lanes.Piece("programs", ("--programs", "1")), lanes.Piece("programs", ("--unknown",))
+    found, whole = lanes.run([right, wrong], ["--seed", "3"], at_once=2)
+    assert whole and found["programs"].count == 1
+    (text,) = found["programs"].wrong
+    assert text.startswith("it ended with 2") and "--unknown" in text
+    assert "programs: 0 wrong of 1 programs" in capsys.readouterr().out

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
-from soak import models, parts
+from soak import models, ops, parts
 
 _PROGRAMS = 250  # to a piece; what a process keeps of programs that it has dropped stays small
 _SHOWN = 5  # of what was wrong in a piece; of ops all, which are looked through by hand
@@ -96,7 +96,7 @@ def _ran(piece: Piece, arguments: Sequence[str]) -> tuple[parts.Found, float]:
         done = subprocess.run(
             [*command, "--at-once", "1", "--report", str(report)],
             # Its IPUs are its own: no piece waits for another's.
-            env={**os.environ, "TF_IPU_SHIM_LOCK_DIR": folder},
+            env={**os.environ, "PYTHONPATH": ops.search_path(), "TF_IPU_SHIM_LOCK_DIR": folder},
             capture_output=True,
             text=True,
             errors="replace",

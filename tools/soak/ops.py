@@ -82,6 +82,11 @@ def all_ops() -> list[str]:
     return sorted({kernel.op for kernel in kernels.get_all_registered_kernels().kernel if kernel.device_type == "CPU"})
 
 
+def search_path() -> str:
+    """`PYTHONPATH` for a process of the soak: what this one finds, it finds."""
+    return os.pathsep.join([str(pathlib.Path(__file__).parents[1]), *filter(None, sys.path)])
+
+
 def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1, wrong: bool = True) -> Report:
     """Runs ops.
 
@@ -132,8 +137,7 @@ def _process(names: Sequence[str], most: int, silence: float, wrong: bool) -> tu
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory, "lines")
         path.touch()
-        search = os.pathsep.join([str(pathlib.Path(__file__).parents[1]), *filter(None, sys.path)])
-        environment = {**os.environ, "PYTHONPATH": search, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        environment = {**os.environ, "PYTHONPATH": search_path(), "TF_CPP_MIN_LOG_LEVEL": "3"}
         command = [sys.executable, "-m", "soak.op_runs", str(path), str(most), str(int(wrong)), *names]
         with open(path.with_name("errors"), "w+") as errors:
             child = subprocess.Popen(command, env=environment, stdout=errors, stderr=errors, cwd=directory)

@@ -49,9 +49,10 @@ class _Adam(v1.train.AdamOptimizer):  # type: ignore[misc]
         return rate * v1.sqrt(1 - second) / (1 - first), beta1, beta2, epsilon
 
     @staticmethod
-    def _assigned(var: Any, step: Any, kept: list[tuple[Any, Any]]) -> Any:
+    def _assigned(var: Any, rows: _Rows, step: Any, kept: list[tuple[Any, Any]]) -> Any:
+        """Moves the rows that have a gradient, and keeps the moments."""
         with v1.control_dependencies([v1.assign(slot, value) for slot, value in kept]):
-            return v1.assign_sub(var, step).op
+            return v1.assign_sub(var, v1.where(rows.are_there, step, v1.zeros_like(step))).op
 
 
 class LazyAdamOptimizer(_Adam):
@@ -74,7 +75,7 @@ class LazyAdamOptimizer(_Adam):
         first = v1.where(rows.are_there, beta1 * m + (1 - beta1) * rows.gradient, v1.convert_to_tensor(m))
         second = v1.where(rows.are_there, beta2 * v + (1 - beta2) * v1.square(rows.gradient), v1.convert_to_tensor(v))
         step = rate * first / (v1.sqrt(second) + epsilon)
-        return self._assigned(var, v1.where(rows.are_there, step, v1.zeros_like(step)), [(m, first), (v, second)])
+        return self._assigned(var, rows, step, [(m, first), (v, second)])
 
 
 class NadamOptimizer(_Adam):
@@ -119,4 +120,4 @@ class NadamOptimizer(_Adam):
         first = beta1 * m + added
         second = beta2 * v + (1 - beta2) * v1.square(rows.gradient)
         step = rate * (beta1 * first + added) / (v1.sqrt(second) + epsilon)
-        return self._assigned(var, v1.where(rows.are_there, step, v1.zeros_like(step)), [(m, first), (v, second)])
+        return self._assigned(var, rows, step, [(m, first), (v, second)])
