@@ -33,7 +33,7 @@ WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: environments demo test test-slow soak test-221 test-221-ci test-pythons asan tsan lint style generated wheel wheels \
+.PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-pythons asan tsan lint style generated wheel wheels \
     bench coverage options site clean
 
 # All that .ci/run needs, side by side with `make -j`.
@@ -50,8 +50,10 @@ test-slow: $(BIN)/.ready
 
 # SOAK_ARGS="--programs 50 --runs 1000" for a look; "--ops" for nothing but TensorFlow's ops, "--ops Add Conv2D" for some.
 soak: $(BIN)/.ready
+	$(MAKE) -k -j1 soak-parts $(if $(SOAK_ARGS),,asan tsan)
+
+soak-parts: $(BIN)/.ready
 	PYTHONPATH=tools $(BIN)/python -m soak $(SOAK_ARGS)
-	$(if $(SOAK_ARGS),,$(MAKE) asan tsan)
 
 # The rooms without TensorFlow have nothing that a second TensorFlow could change.
 test-221: $(BIN_221)/.ready
@@ -61,8 +63,8 @@ test-221: $(BIN_221)/.ready
 # CI has 20 minutes for both versions. On the second one it looks at what touches TensorFlow, and leaves out what takes
 # long: random programs, the soak in short, arithmetic, conversions, words of errors, checks of arguments, the texts of our
 # own sources and figures of the machine model again, and scripts in processes of their own but for those about names and
-# patches.
-CI_LEAVES_OUT := $(addprefix --ignore tests/tensorflow/test_,differential.py pipeline_worlds.py memory_random.py \
+# patches. ThreadSanitizer leaves out the same, which run the kernels and threads of the rest.
+LEAVES_OUT := $(addprefix --ignore tests/tensorflow/test_,differential.py pipeline_worlds.py memory_random.py \
     known_results.py options.py keras_old_line.py keras_stages.py keras_optimizers.py keras_extensions.py \
     keras_errors.py keras_names.py keras_replicas.py optimizers.py addons_optimizers.py nn_ops.py nn_layers.py \
     candidate_samplers.py examples.py saved_model_applications.py saved_model_tool.py memory_training.py \
@@ -73,7 +75,7 @@ CI_LEAVES_OUT := $(addprefix --ignore tests/tensorflow/test_,differential.py pip
 CI_SCRIPTS := $(addprefix tests/subprocess/test_,names.py patches.py keras_choice.py)
 test-221-ci: $(BIN_221)/.ready
 	$(BIN_221)/python -m pytest -m "not estimator and not slow" $(SIDE_BY_SIDE) $(PYTEST_ARGS) \
-	    tests/tensorflow $(CI_LEAVES_OUT) $(CI_SCRIPTS)
+	    tests/tensorflow $(LEAVES_OUT) $(CI_SCRIPTS)
 
 test-pythons:
 	for version in $(PYTHONS); do \
@@ -83,7 +85,7 @@ test-pythons:
 
 # abseil's containers change their layout when they see the sanitizer, and TensorFlow was built without it: hence -U.
 ASAN_CXX := g++ -g -fsanitize=address -U__SANITIZE_ADDRESS__
-# It limits the memory of a process to less than the sanitizer's shadow takes.
+# The test limits the memory of a process to less than the sanitizer's shadow takes.
 ASAN_LEAVES_OUT := --deselect tests/tensorflow/test_soak.py::test_a_process_that_an_op_ends_is_a_difference
 asan: $(BIN)/.ready
 	CXX="$(ASAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
@@ -94,8 +96,6 @@ asan: $(BIN)/.ready
 # What TensorFlow orders between threads is told to it (`tools/thread_sanitizer`). Memory at random addresses is not
 # understood by the runtime of GCC 12: hence setarch.
 TSAN := tools/thread_sanitizer
-# The sanitizer's own memory grows with what runs.
-TSAN_LEAVES_OUT := $(ASAN_LEAVES_OUT) --deselect tests/tensorflow/test_soak.py::test_steadiness
 TSAN_CXX := g++ -g -fsanitize=thread -U__SANITIZE_THREAD__
 tsan: $(BIN)/.ready
 	mkdir -p build
@@ -103,7 +103,7 @@ tsan: $(BIN)/.ready
 	CXX="$(TSAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
 	CXX="$(TSAN_CXX)" TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/$(TSAN)/suppressions.txt" \
 	    LD_PRELOAD="$$(g++ -print-file-name=libtsan.so) $(CURDIR)/build/handoffs.so" \
-	    setarch -R $(BIN)/python -m pytest tests/tensorflow $(TSAN_LEAVES_OUT) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	    setarch -R $(BIN)/python -m pytest -m "not slow" tests/tensorflow $(LEAVES_OUT) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # Parts that do not wait for each other, for `make -j`.
 TYPES := $(addprefix types-,$(firstword $(PYTHONS)) $(lastword $(PYTHONS)))
