@@ -8,9 +8,10 @@ from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
-from tf_ipu_shim.reports import collect, reader, settings, writer
+from tf_ipu_shim.reports import collect, event_reports, reader, settings, writer
 
 CHIP = CHIPS["gc200"]
+KNOWN = {"sdk": "3.4", "is_model": False}
 
 
 def chain(steps):
@@ -29,7 +30,7 @@ def profile(steps=3):
     plan = MemoryPlan(program="p", device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, blocks[0], CHIP),))
     timeline = timeline_of(blocks, CHIP, 1)
     lines = {"op 1": "train.py:7"}
-    return collect.profile_of(plan, blocks, timeline, CHIP, 1, 1, lines.get, {"a": "b"}, {"sdk": "3.4"})
+    return collect.profile_of(plan, blocks, timeline, CHIP, 1, 1, lines.get, {"a": "b"}, KNOWN)
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -52,6 +53,20 @@ def test_records_of_a_chain():
     assert [(row.first, row.last) for row in made.variables if not row.always] == [(0, 1), (1, 2), (2, 2)]
     steps = {row.id: row for row in made.programs}
     assert [steps[row.program].op for row in made.liveness] == ["op 0", "op 1", "op 2"]
+
+
+def test_reports_of_events():
+    made = profile()
+    graph, execution = event_reports.graph_report(made), event_reports.execution_report(made)
+    assert graph["target"]["totalMemory"] == 1472 * 624 * 1024
+    assert graph["computeSets"]["names"][:3] == [f"op {step}/add/Op/Add" for step in range(3)]
+    memory = graph["memory"]
+    assert [len(memory["byTile"][kind]) for kind in ("total", "totalIncludingGaps")] == [1472, 1472]
+    assert sum(memory["byTile"]["total"]) == 64 + 8000
+    assert sum(memory["liveness"]["alwaysLive"]["bytesByTile"]) == 64
+    assert sum(memory["liveness"]["notAlwaysLive"]["maxBytesByTile"]) == 8000
+    assert execution["simulation"]["cycles"] == 3 * 185
+    assert execution["tf_ipu_shim"]["compute_sets"][0] == {"name": "op 0/add/Op/Add", "cycles": 185, "runs": 1.0}
 
 
 def test_ten_thousand_steps(tmp_path):

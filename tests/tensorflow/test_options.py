@@ -134,7 +134,10 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
         events = session.run(gen_ipu_ops.ipu_event_trace())
     kept = [len(list(CACHE.glob(files))) for files in ("*.poplar_exec", "*.tensor_map.json", "*.ipu_bin")]
     shutil.rmtree(CACHE, ignore_errors=True)
-    return utils.extract_all_types_from_event_trace(events), bool(capfd.readouterr().err), kept, profiles()
+    texts = bool(capfd.readouterr().err)
+    reports = [extract(events) for extract in (utils.extract_compile_reports, utils.extract_execute_reports)]
+    told = [[text.startswith("{") for _, text in several] for several in reports]  # else they are paths
+    return utils.extract_all_types_from_event_trace(events), texts, told, kept, profiles()
 
 
 def cycles(environment, config=None, call=None, **options):
@@ -260,6 +263,8 @@ def rounded():
 
 _WRITTEN = tempfile.TemporaryDirectory(prefix="tf_ipu_shim_options_", ignore_cleanup_errors=True)
 CACHE, REPORTS = pathlib.Path(_WRITTEN.name) / "cache", pathlib.Path(_WRITTEN.name) / "reports"
+PROFILING = {"_profiling.profiling": True}
+RUNS_PROFILING = {**PROFILING, "_profiling.profile_execution": True}
 REPORT = {"autoReport.all": "true", "autoReport.directory": str(REPORTS / "a")}
 OBSERVERS = {
     MEMORY: memory,
@@ -380,6 +385,18 @@ EXERCISES = {
     (IPU_CONFIG, "serialization_output_folder"): ({}, {"config": {"serialization_output_folder": str(CACHE)}}),
     (IPU_CONFIG, "_profiling.profiling"): ({"sdk": "2.3"}, {"config": {"_profiling.profiling": True}}),
     (IPU_CONFIG, "_profiling.enable_ipu_events"): ({"sdk": "2.3"}, {"config": {"_profiling.enable_ipu_events": True}}),
+    **{
+        (IPU_CONFIG, f"_profiling.{option}"): (
+            {"sdk": "2.3", "config": before},
+            {"config": {**before, f"_profiling.{option}": value}},
+        )
+        for option, value, before in (
+            ("profile_execution", True, PROFILING),
+            ("report_every_nth_execution", 2, RUNS_PROFILING),
+            ("max_report_size", 100, PROFILING),
+            ("report_directory", str(CACHE), PROFILING),
+        )
+    },
     (POPLAR_FLAGS, "help"): ({}, {"flags": "--help"}),
     (POPLAR_FLAGS, "dump_schedule_as_dot"): ({}, {"flags": "--dump_schedule_as_dot"}),
     (POPLAR_FLAGS, "tensor_map_file_path"): ({}, {"flags": f"--tensor_map_file_path={CACHE}"}),

@@ -23,7 +23,6 @@ TOGETHER = {
     "experimental.multi_replica_distribution.process_index": {
         "experimental.multi_replica_distribution.process_count": 2
     },
-    "_profiling.profile_execution": {"_profiling.profiling": True},
 }
 
 

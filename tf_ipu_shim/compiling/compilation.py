@@ -32,10 +32,14 @@ class EventDetails(NamedTuple):
     Args:
         tensor_map: JSON, on which tiles its arguments are.
         info: JSON, to what each of its products belongs.
+        graph_report: JSON, what it consists of, or the path of a file of it; empty where nobody asks for it.
+        execution_report: how long it runs, likewise.
     """
 
     tensor_map: str = ""
     info: str = ""
+    graph_report: str = ""
+    execution_report: str = ""
 
 
 def describe(

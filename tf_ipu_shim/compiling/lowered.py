@@ -14,7 +14,7 @@ from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
 from tf_ipu_shim.accounting.work import ProgramWork
-from tf_ipu_shim.compiling import dumps, other_devices, profiles, studies
+from tf_ipu_shim.compiling import dumps, event_reports, other_devices, profiles, studies
 from tf_ipu_shim.compiling.beside import Beside
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
 from tf_ipu_shim.compiling.execution_choice import choose, is_short
@@ -134,6 +134,7 @@ class _Lowering:
         self._profile = profiles.wanted(device) if compiles else ()
         self._has_dumps = compiles and dumps.wanted()
         self._has_events = device.options.profiling.enable_ipu_trace_events
+        self._has_reports = compiles and event_reports.wanted(device.options.profiling)
         self._plans = (
             memory_plan.enabled()
             or self._asked.way != XLA
@@ -162,10 +163,9 @@ class _Lowering:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
         if plan is not None and study.active():
             studies.add(request, program, device, plan, details, work)
-        run_log = profiles.written(self._profile, request, program, device, plan, details)
         if self._has_dumps:
             dumps.written(request, program, device, details)
-        return Lowered(counted, by_xla, runs, plan, run_log, self._event_details(program, names, details))
+        return Lowered(counted, by_xla, runs, plan, *self._told(program, names, plan, details))
 
     def _planned(self, program: LoweredProgram, names: ComputeSetNames | None) -> _Planned:
         """Plans its memory and settles how it runs."""
@@ -182,13 +182,22 @@ class _Lowering:
             made = self._kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
             return _Planned(plan, work, details, *self._settled(program, made, execution, unknown))
 
-    def _event_details(self, program: LoweredProgram, names: ComputeSetNames | None, details: Details) -> EventDetails:
+    def _told(
+        self, program: LoweredProgram, names: ComputeSetNames | None, plan: MemoryPlan | None, details: Details
+    ) -> tuple[RunLog, EventDetails]:
+        """Has the profile written, and gives what events tell of the program."""
+        request, device = self._request, self._device
+        is_profiled = bool(self._profile) or self._has_reports
+        profile = profiles.made(request, program, device, plan, details) if is_profiled else None
+        run_log = RunLog() if profile is None else profiles.written(profile, self._profile)
         if not self._has_events or names is None:
-            return EventDetails()
-        module, device = module_name(self._request.function), self._device
-        io_tiles = io_tiles_of(device.options)
-        tensor_map = tensor_map_of(module, self._request, program, device.chip, details.tensors, io_tiles)
-        return EventDetails(tensor_map, names.instruction_info())
+            return run_log, EventDetails()
+        module, io_tiles = module_name(request.function), io_tiles_of(device.options)
+        tensor_map = tensor_map_of(module, request, program, device.chip, details.tensors, io_tiles)
+        texts = event_reports.Texts()
+        if profile is not None and self._has_reports:
+            texts = event_reports.texts_of(profile, device.options.profiling)
+        return run_log, EventDetails(tensor_map, names.instruction_info(), *texts)
 
     def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
         """The program with what its launches call of the plugin, and with float16 results as an IPU has them."""
@@ -207,8 +216,7 @@ class _Lowering:
         )
         if plan is not None:
             plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
-        run_log = profiles.written(self._profile, self._request, program, self._device, plan, details)
-        return Profiled(program, run_log, self._event_details(program, names, details))
+        return Profiled(program, *self._told(program, names, plan, details))
 
     def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
         """Lowers another form of the program, which will not run, for so many IPUs."""

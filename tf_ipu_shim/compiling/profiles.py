@@ -42,20 +42,18 @@ def wanted(device: IpuDevice) -> tuple[ReportSettings, ...]:
     return all_settings(device.engine_options)
 
 
-def written(
-    wanted_settings: Sequence[ReportSettings],
+def made(
     request: ProgramRequest,
     program: LoweredProgram,
     device: IpuDevice,
     plan: MemoryPlan | None,
     details: Details,
-) -> RunLog:
-    """Writes a program's profile, where one is asked for and Graphcore would compile an engine for the program.
+) -> Profile | None:
+    """Makes a program's profile, where Graphcore would compile an engine for the program.
 
     An op that XLA runs because no kernel can is no program: the step that it is in is.
 
     Args:
-        wanted_settings: what is asked for; nothing for none.
         request: the traced function.
         program: what it runs as.
         device: where it runs.
@@ -63,37 +61,52 @@ def written(
         details: what it was made of.
 
     Returns:
-        Where its runs are to be written down. What cannot be profiled or written runs all the same: a bug of ours is
-        a warning, a full disk a line in the log.
+        The profile; None where there is none. A program whose profile fails runs all the same: a bug of ours is a
+        warning.
     """
-    if not wanted_settings or plan is None or request.single_op or not needs_engine(request, program):
-        return RunLog()
-    name = program_name(request.function, request.name)
-    log_of_runs = RunLog()
+    if plan is None or request.single_op or not needs_engine(request, program):
+        return None
     try:
-        made = _profile(name, request, program, device, plan, details)
+        return _profile(request, program, device, plan, details)
     except Exception as error:
         faults.warn(request, error, "without its cycles")
-        return log_of_runs
+        return None
+
+
+def written(profile: Profile, wanted_settings: Sequence[ReportSettings]) -> RunLog:
+    """Writes a program's profile. What cannot be written is a line in the log.
+
+    Args:
+        profile: of the program.
+        wanted_settings: what is asked for.
+
+    Returns:
+        Where its runs are to be written down.
+    """
+    log_of_runs = RunLog()
     for settings in wanted_settings:
-        log_of_runs = _write(name, settings, _as_wanted(made, settings), log_of_runs)
+        log_of_runs = _write(_name(profile), settings, _as_wanted(profile, settings), log_of_runs)
     return log_of_runs
 
 
-def _as_wanted(made: Profile, settings: ReportSettings) -> Profile:
+def _name(profile: Profile) -> str:
+    return str(next(json.loads(row.value) for row in profile.facts if row.name == "program"))
+
+
+def _as_wanted(profile: Profile, settings: ReportSettings) -> Profile:
     """A profile with what one directory is to have of it."""
-    facts = [*made.facts, PairRow("execution", json.dumps(settings.execution))]
-    made = made._replace(facts=facts)
-    return made if settings.graph else made._replace(variables=[], liveness=[])
+    facts = [*profile.facts, PairRow("execution", json.dumps(settings.execution))]
+    profile = profile._replace(facts=facts)
+    return profile if settings.graph else profile._replace(variables=[], liveness=[])
 
 
-def _write(name: str, settings: ReportSettings, made: Profile, log_of_runs: RunLog) -> RunLog:
+def _write(name: str, settings: ReportSettings, profile: Profile, log_of_runs: RunLog) -> RunLog:
     """Writes a profile into a folder of its own, whose runs are those of the first such folder."""
     wants_runs = settings.execution and settings.runs > 0
     folder: pathlib.Path | None = None
     try:
         folder = writer.make_folder(settings.directory, name)
-        path = writer.write(made, folder)
+        path = writer.write(profile, folder)
         runs = (folder / writer.RUNS).absolute()
         if wants_runs and log_of_runs.path:
             runs.symlink_to(log_of_runs.path)  # the plugin writes one file
@@ -109,13 +122,13 @@ def _write(name: str, settings: ReportSettings, made: Profile, log_of_runs: RunL
 
 
 def _profile(
-    name: str,
     request: ProgramRequest,
     program: LoweredProgram,
     device: IpuDevice,
     plan: MemoryPlan,
     details: Details,
 ) -> Profile:
+    name = program_name(request.function, request.name)
     timeline = timeline_of(details.blocks, device.chip, device.num_ipus, replicas=program.replicas)
     return collect.profile_of(
         dataclasses.replace(plan, program=name, device=device.name),

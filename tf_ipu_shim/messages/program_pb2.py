@@ -77,6 +77,8 @@ message ProgramEvents {
   TransferEvents transfers = 4;            // where transfers are wanted
   repeated int32 variables = 5;            // arguments that stay on the device between runs
   repeated int32 written = 6;              // those of them that the program writes
+  bytes execution_report = 7;              // an IpuTraceEvent with nothing but the report of a run; empty for none
+  int64 report_every = 8;                  // runs for each report; 0 for one of the first run alone
 }
 
 message TransferEvents {

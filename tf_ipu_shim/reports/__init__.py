@@ -1,14 +1,15 @@
 """Profiles of programs in files: where the cycles and the bytes of a program go. Never imports TensorFlow.
 
-settings   what `POPLAR_ENGINE_OPTIONS` and the like ask for, and where
-profile    a program's profile as records
-collect    a program's blocks and plan as such records
-writer     records into a file
-reader     a file as records, and the runs that were counted beside it
-placed     where in time everything is, for the next two
-trace      a profile for Chrome and Perfetto
-page       a profile as a page of HTML; page.html is its frame
-pva        libpva's object model over it
+settings       what `POPLAR_ENGINE_OPTIONS` and the like ask for, and where
+profile        a program's profile as records
+collect        a program's blocks and plan as such records
+writer         records into a file
+reader         a file as records, and the runs that were counted beside it
+placed         where in time everything is, for the next two
+trace          a profile for Chrome and Perfetto
+page           a profile as a page of HTML; page.html is its frame
+pva            libpva's object model over it
+event_reports  what trace events of SDKs up to 2.3 tell of it
 
 `docs/profiles.md` describes the file.
 """

@@ -38,6 +38,8 @@ def events_of(
     *,
     tensor_map: str = "",
     info: str = "",
+    graph_report: str = "",
+    execution_report: str = "",
     cache: str = "",
 ) -> Any:
     """The events of a program, as the plugin takes them: a `program_pb2.ProgramEvents`.
@@ -45,10 +47,12 @@ def events_of(
     Args:
         ordinal: of the TensorFlow device.
         module: the program's name.
-        profiling: the `IpuOptions.Profiling` in force: whether transfers are wanted.
+        profiling: the `IpuOptions.Profiling` in force: whether transfers are wanted, and how many runs have a report.
         tensors: the program's variables.
         tensor_map: JSON, which tensor lies on which tiles.
         info: JSON, what is known of the program's instructions.
+        graph_report: of the compilation: JSON, or the path of a file of it; empty for none.
+        execution_report: of a run, likewise.
         cache: `"hit"` or `"miss"` where there is an executable cache.
 
     Source: `tensorflow/compiler/plugin/poplar/driver/poplar_executor.cc`.
@@ -73,6 +77,10 @@ def events_of(
         events.compile_begin.compile_begin.cluster_info = json.dumps({"executable_cache": cache}).encode()
     compiled = events.compile_end.compile_end
     compiled.module_name, compiled.tensor_map, compiled.instruction_info = name, tensor_map.encode(), info.encode()
+    compiled.compilation_report = graph_report.encode()
+    if execution_report:
+        report = kind(execute=trace_pb2.Execute(execution_report=execution_report.encode()))
+        events.execution_report, events.report_every = report.SerializeToString(), profiling.report_every_nth_execution
     events.execute.execute.module_name = name
     if profiling.enable_io_trace:
         events.transfers.CopyFrom(_transfers(ordinal, module, tensors))

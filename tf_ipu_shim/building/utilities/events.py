@@ -8,6 +8,12 @@ from typing import Any
 from tf_ipu_shim.messages import trace_pb2
 from tf_ipu_shim.runtime import log
 
+_WHY = {
+    "compilation_report": "compile a program with `create_ipu_config(profiling=True)`.",
+    "execution_report": "run a program with `create_ipu_config(profiling=True, profile_execution=True)`.",
+    "poplar_graph": "there is no Poplar that would make one.",
+}
+
 
 def extract_all_events(events: Any) -> list[Any]:
     """Parses serialised trace events.
@@ -49,7 +55,10 @@ def extract_all_types_from_event_trace(events: Any) -> list[int]:
 
 
 def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
-    """The compilation reports among trace events, each with the name of its module. Events of this package have none.
+    """The compilation reports among trace events, each with the name of its module.
+
+    Events have them where a program is compiled with `profiling=True`. They are JSON, with `target`, `graph`,
+    `computeSets` and `memory` (docs/profiles.md), or the path of a file of it, where there is a `report_directory`.
 
     Arguments and source as for `extract_all_events`.
     """
@@ -65,7 +74,10 @@ def extract_poplar_serialized_graphs(events: Any) -> list[tuple[str, str]]:
 
 
 def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
-    """The execution reports among trace events, each with the name of its module. Events of this package have none.
+    """The execution reports among trace events, each with the name of its module.
+
+    Events have them with `profile_execution=True`: JSON with the cycles of a run, for the first run of a program, or
+    for one of so many as `report_every_nth_execution` says.
 
     Arguments and source as for `extract_all_events`.
     """
@@ -77,8 +89,8 @@ def _reports(events: Any, kind: str, report: str) -> list[tuple[str, str]]:
     texts = [(message.module_name, getattr(message, report)) for message in found]
     if found and not any(text for _, text in texts):
         log.warning(
-            f"Trace events have no {report.replace('_', ' ')} in them: it would be Poplar's, as JSON. Run the script "
-            "with `tf-ipu run --profile DIR` to have a profile of each program, which pva opens."
+            f"Trace events have no {report.replace('_', ' ')} in them: {_WHY[report]} "
+            "`tf-ipu run --profile DIR` writes a whole profile of each program, which pva opens."
         )
     return [(module.decode(), text.decode()) for module, text in texts if text]
 

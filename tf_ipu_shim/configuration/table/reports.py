@@ -11,8 +11,13 @@ from tf_ipu_shim.machine.effects import OUTPUT, RECORDED
 
 _PROFILE = Union[ExecutionProfileType, bool]
 _EVENTS = {
-    "profiling": "trace events of compilations, runs and transfers; a program that does not fit may run to its report",
+    "profiling": "trace events of compilations, with reports, runs and transfers; a program that does not fit may run "
+    "to its report",
     "enable_ipu_events": "trace events of compilations and runs",
+    "profile_execution": "whether events of runs have a report; whichever kind is asked for, it is the same",
+    "report_every_nth_execution": "which runs have a report in their events",
+    "max_report_size": "which reports are left out of events",
+    "report_directory": "reports are files, and events have their paths",
 }
 
 OPTIONS: tuple[Option, ...] = (

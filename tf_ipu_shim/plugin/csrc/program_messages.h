@@ -147,6 +147,9 @@ struct ProgramEvents {
   TraceEvent compile_begin, compile_end, execute;
   std::optional<TransferEvents> transfers;
   std::vector<int32_t> variables, written;
+  ByteString execution_report;
+  int64_t report_every = 0;
+  mutable int64_t executed = 0;  // counted, and guarded, by the trace of its device
 
   template <class Self, class Visitor>
   static void Fields(Self& self, Visitor& visit) {
@@ -156,6 +159,8 @@ struct ProgramEvents {
     visit(4, "transfers", self.transfers);
     visit(5, "variables", self.variables);
     visit(6, "written", self.written);
+    visit(7, "execution_report", self.execution_report);
+    visit(8, "report_every", self.report_every);
   }
 };
 

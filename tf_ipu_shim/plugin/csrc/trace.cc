@@ -71,7 +71,13 @@ void EngineTrace::Load(const std::shared_ptr<const ProgramEvents>& events, const
 void EngineTrace::Executed(const std::shared_ptr<const ProgramEvents>& events, Buffers variables, Buffers written,
                            int64_t micros) {
   std::lock_guard<std::mutex> lock(mutex_);
-  RecordEvent(events->execute, micros);
+  const int64_t run = events->executed++;
+  TraceEvent execute = events->execute;
+  // What follows in a message's bytes is merged into it.
+  if (run == 0 || (events->report_every > 0 && run % events->report_every == 0)) {
+    execute.serialized += events->execution_report.value;
+  }
+  RecordEvent(execute, micros);
   if (loaded_ != events) return;  // another program was loaded while this one ran
   on_device_ = true;
   variables_ = std::move(variables);

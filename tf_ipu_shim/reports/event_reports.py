@@ -1,0 +1,77 @@
+"""Reports of a program as trace events have them: JSON with the keys of Poplar's older reports, as far as modelled."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.pva.compilation import Compilation
+from tf_ipu_shim.reports.writer import summary
+
+OWN = "tf_ipu_shim"
+"""Below this key is what Poplar's reports did not have: the program at a glance, as in `framework.json`."""
+
+
+def graph_report(profile: Profile) -> dict[str, Any]:
+    """What a program consists of, and the memory that it needs.
+
+    Args:
+        profile: of the program.
+
+    Returns:
+        `target`, `graph`, `computeSets` and `memory`, the latter in bytes of each tile of one replica, IPU 0 first.
+        Code, vertices' state and exchange code are not modelled, and have no keys.
+
+    Source: docs/facts.md, section "Profiles": keys that published scripts read.
+    """
+    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    compilation = Compilation(profile, facts)
+    target, tiles = compilation.target, [tile.memory for tile in compilation.tiles]
+    total = [memory.total.excludingGaps for memory in tiles]
+    return {
+        "target": {
+            "type": target.type.name.upper(),
+            "numIPUs": target.numIPUs,
+            "tilesPerIpu": target.tilesPerIpu,
+            "numTiles": target.numTiles,
+            "bytesPerTile": target.bytesPerTile,
+            "totalMemory": target.totalMemory,
+            "clockFrequency": target.clockFrequency,
+        },
+        "graph": {"numComputeSets": compilation.graph.numComputeSets, "numVertices": compilation.graph.numVertices},
+        "computeSets": {"names": [row.name for row in profile.compute_sets]},
+        "memory": {
+            # Gaps are not modelled.
+            "byTile": {"total": total, "totalIncludingGaps": total},
+            "liveness": {
+                "alwaysLive": {"bytesByTile": [memory.alwaysLiveBytes for memory in tiles]},
+                "notAlwaysLive": {"maxBytesByTile": [memory.notAlwaysLiveBytes for memory in tiles]},
+            },
+        },
+        OWN: summary(profile),
+    }
+
+
+def execution_report(profile: Profile) -> dict[str, Any]:
+    """How long a run of a program takes on IPUs, by the machine model.
+
+    Args:
+        profile: of the program.
+
+    Returns:
+        `simulation` with the `cycles` of a run; what each IPU is busy, and each compute set takes, is below `OWN`.
+
+    Source: docs/facts.md, section "Profiles".
+    """
+    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    return {
+        "simulation": {"cycles": facts["cycles"]},
+        OWN: {
+            "error_factors": facts["error_factors"],
+            "busy_cycles_by_ipu": [row.busy_cycles for row in profile.ipus],
+            "compute_sets": [
+                {"name": row.name, "cycles": row.cycles, "runs": row.runs} for row in profile.compute_sets
+            ],
+        },
+    }
