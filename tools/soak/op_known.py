@@ -18,6 +18,10 @@ _TIES = (
     "inputs that are no pooling's: the CPU looks for the place with the given output, XLA for the largest; ties, NaN, "
     "of which each takes another; sizes over batches and shapes that XLA does not check"
 )
+_THRESHOLD = (
+    "a threshold of another type than the values, which TensorFlow's kernel reads as theirs without a look at its "
+    "type: a float16 with what is behind it in memory"
+)
 _NARROW = "XLA's compiler stops at 16-bit floats"
 _UNINITIALISED = "results that nothing writes"
 _UNCHECKED = "values out of range that only TensorFlow's own kernel looks at"
@@ -54,6 +58,7 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     "OnesLike": (frozenset({"xla", "kernels"}), _NOT_ONE),
     **{op: (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED) for op in ("RFFT3D", "XlaSelfAdjointEig")},
     "MatrixSolveLs": (frozenset({"eager"}), _UNINITIALISED),  # of matrices without rows
+    "SparseAdd": (frozenset({"eager", "kernels"}), _THRESHOLD),
 }  # fmt: skip
 
 
