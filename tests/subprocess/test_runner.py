@@ -207,6 +207,42 @@ def test_names_of_the_time_are_there_without_ipu(python):
     python.succeeds(*MODULE, python.script(textwrap.dedent(text)))
 
 
+_PLACED = """
+import numpy as np, tensorflow as tf
+with tf.Graph().as_default() as graph:
+    with tf.device("/device:IPU:0"):
+        value = tf.matmul(np.ones([2, 2], "f"), np.full([2, 2], 3, "f"))
+    with tf.compat.v1.Session() as session:
+        assert (session.run(value) == 6).all()
+        assert any("IPU:0" in device.name for device in session.list_devices())
+"""
+_EAGER = """
+import tensorflow as tf
+one = tf.ones([2, 2])  # TensorFlow has its devices by now
+assert "CPU" in one.device, one.device
+for name in ("/device:IPU:0", tf.DeviceSpec(device_type="IPU", device_index=0)):
+    with tf.device(name):
+        value = tf.matmul(one, one * 3)
+    assert "IPU:0" in value.device and (value.numpy() == 6).all(), value
+"""
+_LISTED = """
+import tensorflow as tf
+assert len(tf.config.list_physical_devices("IPU")) == 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "text"), [(["--tf1"], _PLACED), ([], _PLACED), ([], _EAGER), ([], _LISTED)], ids="tf1 graph eager list".split()
+)
+def test_a_device_that_is_named_is_there_without_ipu(python, options, text):
+    python.succeeds(*MODULE, *options, python.script(text))
+
+
+def test_a_script_that_names_no_device_runs_without_the_plugin(python):
+    text = "import sys\nimport tensorflow as tf\nwith tf.device('/job:ipu/device:CPU:0'):\n    pass\n"
+    python.succeeds(*MODULE, python.script(text + "assert 'tf_ipu_shim.building' not in sys.modules\n"))
+
+
 @pytest.mark.skipif(importlib.util.find_spec("tensorflow_estimator") is not None, reason="TensorFlow has Estimator")
 def test_tensorflow_1_without_estimator_says_where_there_is_one(python):
     script = python.script("import tensorflow as tf\nassert not hasattr(tf, 'estimator')\ntf.estimator.RunConfig()\n")

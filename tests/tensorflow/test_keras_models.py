@@ -83,6 +83,20 @@ def test_executions_as_long_as_an_epoch(ipus, caplog, steps):
     assert "is more than the 3 steps" in caplog.text
 
 
+@pytest.mark.parametrize("number", [float, np.float64])
+def test_steps_that_are_quotients_rounded_by_numpy(ipus, number):
+    """`np.ceil(samples / batch) * accumulation` is a float, which stock Keras takes."""
+    ipus(1)
+    dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8, drop_remainder=True).repeat()
+
+    def run(**options):
+        model = compiled(sequential(), **options)
+        history = model.fit(dataset, steps_per_epoch=number(8), epochs=2, verbose=0).history
+        return history, model.evaluate(dataset, steps=number(4), verbose=0), model.predict(dataset, steps=number(4))
+
+    assert_close(*in_both(run))
+
+
 def test_several_inputs_and_outputs(ipus):
     ipus(1)
 

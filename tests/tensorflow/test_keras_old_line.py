@@ -199,7 +199,7 @@ def test_steps_of_evaluation_and_prediction(ipus):
         old = compiled(sequential(gradient_accumulation_count=4))
         reference = compiled(stock())
         reference.set_weights(old.get_weights())
-        few = old.evaluate(dataset().repeat(), steps=1, verbose=0)
+        few = old.evaluate(dataset().repeat(), steps=np.float64(1), verbose=0)
         odd = old.evaluate(dataset().take(3), verbose=0)
         predictions = old.predict(dataset().map(lambda x, y: x), steps=2, steps_per_run=1)
     np.testing.assert_allclose(few, reference.evaluate(X[:32], Y[:32], verbose=0, batch_size=8), rtol=1e-5)

@@ -26,3 +26,29 @@ def check_integer(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, not {value!r}.")
     return int(value)
+
+
+def check_whole(name: str, value: Any) -> int:
+    """A number of steps, which scripts make of rounded quotients: `np.ceil(samples / batch) * accumulation`.
+
+    Args:
+        name: of the argument.
+        value: a whole number of any type.
+
+    Returns:
+        Python's integer.
+
+    Raises:
+        ValueError: it is no whole number.
+
+    Example:
+        >>> check_whole("steps", np.ceil(7 / 4) * 4)
+        8
+    """
+    try:
+        whole = int(value)
+    except (ValueError, OverflowError):  # of NaN, and of infinity
+        whole = None
+    if whole is None or whole != value:
+        raise ValueError(f"{name} is {value!r}. Give a whole number, or leave it out.")
+    return whole

@@ -16,7 +16,7 @@ from tf_ipu_shim.cli import noise, report
 from tf_ipu_shim.cli.parser import Parser
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.machine import systems, ways
-from tf_ipu_shim.names import one_keras, stock_aliases
+from tf_ipu_shim.names import named_devices, one_keras, stock_aliases
 from tf_ipu_shim.runtime import shown_errors
 
 PROGRAM = "python -m tf_ipu_shim"
@@ -137,6 +137,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
         tensorflow1.activate()
     stock_aliases.install_with_tensorflow()
     one_keras.install_with_tensorflow()
+    named_devices.install_with_tensorflow()
     shown_errors.install()  # `ipu` would, but a script may end before it imports that
     try:
         _execute(options)

@@ -17,7 +17,7 @@ from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, sdk
-from tf_ipu_shim.building.counts import check_integer
+from tf_ipu_shim.building.counts import check_integer, check_whole
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager
 from tf_ipu_shim.configuration.arguments import note_arguments
 
@@ -83,10 +83,12 @@ class IPUDataHandler:
         )
         package = keras2.root_of(type(model)) if model is not None else None
         adapters = keras2.module("engine.data_adapter", package)
-        if steps_per_epoch is not None and steps_per_epoch <= 0:
-            raise ValueError(
-                f"`steps_per_epoch` (or `steps`) is {steps_per_epoch}. Give a positive number, or leave it out."
-            )
+        if steps_per_epoch is not None:
+            if steps_per_epoch <= 0:
+                raise ValueError(
+                    f"`steps_per_epoch` (or `steps`) is {steps_per_epoch}. Give a positive number, or leave it out."
+                )
+            steps_per_epoch = check_whole("`steps_per_epoch` (or `steps`)", steps_per_epoch)
         if batch_size is not None:
             batch_size = check_integer("batch_size", batch_size)
             if batch_size < 1:

@@ -12,6 +12,7 @@ from tensorflow.python.data.experimental.ops import cardinality
 from tensorflow.python.data.ops import dataset_ops
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.building.counts import check_whole
 from tf_ipu_shim.building.keras.data_adapter import IPUDataHandler
 
 _GRADIENT_ACCUMULATION_COUNT_SINCE = (2, 0)  # called accumulation_count before
@@ -46,6 +47,8 @@ class StepData(IPUDataHandler):
         steps_per_run: int | None,
         **data: Any,
     ) -> None:
+        if steps is not None:
+            steps = check_whole("`steps_per_epoch` (or `steps`)", steps)
         self._owner, self._accumulation, self._strict = owner, accumulation, strict
         self._wanted_steps, self._wanted_steps_per_run = steps, steps_per_run
         self.steps_per_epoch = self.steps_per_run = 0

@@ -1,0 +1,65 @@
+"""Loads the plugin where the runner's script names an IPU device and imports nothing of Graphcore's.
+
+Graphcore's TensorFlow has the device from the start: `tf.device("/device:IPU:0")` is all that a small script says.
+TensorFlow would put its ops on the CPU, or find no such device when the session runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.names import after_loading
+
+_IPU = re.compile(r"(^|/|device:)IPU(:|$)", re.IGNORECASE)
+_WHY = "a script that names an IPU device has one, also where it does not import `ipu`"
+# Imported with `tensorflow.python.ipu`; it loads the plugin.
+_LOADED = "tf_ipu_shim.building"
+
+
+def install_with_tensorflow() -> None:
+    """Has the script that is to be run find the device that it names."""
+    if "tensorflow" in sys.modules:
+        _install()
+    else:
+        _with_tensorflow.install("devices by name", why=_WHY)
+
+
+def _install() -> None:
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops
+
+    patches.replace(ops.Graph, "device", _having_it, why=_WHY)
+    for name in ("device", "list_physical_devices", "list_logical_devices"):
+        patches.replace(context.Context, name, _having_it, why=_WHY)
+
+
+def _having_it(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose first argument names devices, or a type of devices."""
+
+    @functools.wraps(stock)
+    def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if _LOADED not in sys.modules and any(map(_is_ipu, (*arguments, *keywords.values()))):
+            importlib.import_module("tensorflow.python.ipu")
+        return stock(self, *arguments, **keywords)
+
+    return method
+
+
+def _is_ipu(name: Any) -> bool:
+    """Whether a device's name, as a string or a `DeviceSpec`, or a type of devices is that of IPUs.
+
+    Example:
+        >>> _is_ipu("/device:IPU:0"), _is_ipu("IPU"), _is_ipu("/job:ipu/device:CPU:0"), _is_ipu(None)
+        (True, True, False, False)
+    """
+    text = name.to_string() if hasattr(name, "to_string") else name
+    return isinstance(text, str) and _IPU.search(text) is not None
+
+
+_with_tensorflow = after_loading.Finder("tensorflow".__eq__, lambda _: _install())
