@@ -232,7 +232,9 @@ assert len(tf.config.list_physical_devices("IPU")) == 1
 
 
 @pytest.mark.parametrize(
-    ("options", "text"), [(["--tf1"], _PLACED), ([], _PLACED), ([], _EAGER), ([], _LISTED)], ids="tf1 graph eager list".split()
+    ("options", "text"),
+    [(["--tf1"], _PLACED), ([], _PLACED), ([], _EAGER), ([], _LISTED)],
+    ids="tf1 graph eager list".split(),
 )
 def test_a_device_that_is_named_is_there_without_ipu(python, options, text):
     python.succeeds(*MODULE, *options, python.script(text))

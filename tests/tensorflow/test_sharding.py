@@ -1,10 +1,12 @@
 """Reading the marks of `ipu_shard`, spreading them, and where gradients are marked."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.eager import backprop, context, execute
-from tf_ipu_shim.ipu import ipu_compiler, scopes, sharding
+from tf_ipu_shim.ipu import ipu_compiler, loops, optimizers, scopes, sharding
 
 from tf_ipu_shim import plugin
 
@@ -156,6 +158,40 @@ def test_enabling_again_changes_nothing(graph):
     tape.gradient(result, x)
     marks = {op.type: sharding.get_sharding(op) for op in gradient_ops(graph, before)}
     assert (marks["Cos"], marks["TanhGrad"]) == ([3], None)
+
+
+def test_rows_of_a_variable_that_two_shards_use(ipus):
+    """In a loop, `tf.gather` has its gradient colocated with the variable, which is an op of the graph around it."""
+    ipus(2)
+    rows, labels = np.array([3, 1, 3]), np.array([0, 2, 4])
+
+    def step(shard, optimizer):
+        with shard(0):
+            table = v1.get_variable("table", [5, 4], initializer=tf.constant_initializer(np.arange(20) / 10.0))
+            x = tf.gather(table, rows)
+        with shard(1):
+            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels, tf.matmul(tf.tanh(x), table, transpose_b=True)
+            )
+        with shard(0):
+            loss = tf.reduce_mean(loss)
+        return loss, optimizer.minimize(loss)
+
+    def body(total):
+        loss, train = step(scopes.ipu_shard, optimizers.ShardedOptimizer(v1.train.GradientDescentOptimizer(0.5)))
+        with tf.control_dependencies([train]):
+            return total + loss
+
+    with v1.variable_scope("ipu", use_resource=True), scopes.ipu_scope(IPU):
+        result = ipu_compiler.compile(lambda: loops.repeat(4, body, [0.0]))
+    with v1.variable_scope("cpu", use_resource=True):
+        stock = step(lambda _: contextlib.nullcontext(), v1.train.GradientDescentOptimizer(0.5))
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        expected = sum(session.run(stock)[0] for _ in range(4))
+        np.testing.assert_allclose(session.run(result)[0], expected, rtol=1e-5)
+        tables = session.run(v1.global_variables())
+    np.testing.assert_allclose(*tables, rtol=1e-5)
 
 
 @pytest.mark.parametrize("how", ["gradients", "tape"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -80,9 +81,18 @@ def get_shard_from_colocation(op: Any) -> Any:
         return None
     for group in op.get_attr(_COLOCATION):
         if group.startswith(_COLOCATED):
-            other = op.graph.get_operation_by_name(group[len(_COLOCATED) :].decode())
-            if has_attr(other, _SHARDING):
+            other = _operation(op.graph, group[len(_COLOCATED) :].decode())
+            if other is not None and has_attr(other, _SHARDING):
                 return other
+    return None
+
+
+def _operation(graph: Any, name: str) -> Any:
+    """The operation of a name, in the body of a loop or the graph around it, where variables are; None without one."""
+    while graph is not None:
+        with contextlib.suppress(KeyError):
+            return graph.get_operation_by_name(name)
+        graph = getattr(graph, "outer_graph", None)
     return None
 
 
