@@ -25,6 +25,7 @@ _REFUSED = "whatever would change something is refused"
 _COMPUTED = "the backward op computes it anew"
 _SLOTS = "for optimizers of the script's own that are derived from this one"
 _HELPER = "other forms of this method need it"
+_DECODER = "a decoder hands it to every helper"
 NOT_READ = {
     ("api.addons.saved_model_tool", "ConverterPipeline.__init__", "signatrue_key"): "errors name it",
     ("api.addons.saved_model_tool", "PipelineConfLoader.configuration_file", "graph_def"): _HELPER,
@@ -91,6 +92,30 @@ NOT_READ = {
             ("_sort", ["fed", "fetched", "options"]),
         )
         for name in names
+    },
+    ("building.contrib_seq2seq", "LuongAttention.__init__", "name"): "TensorFlow 1.15 does nothing with it either",
+    **{
+        ("building.contrib_seq2seq", f"{attention}Attention.__call__", "state"): _HELPER
+        for attention in ("Luong", "Bahdanau")
+    },
+    **{
+        ("building.contrib_seq2seq", method, argument): _DECODER
+        for method, arguments in (
+            ("BasicDecoder.initialize", "name"),
+            ("TrainingHelper.sample", "time state"),
+            ("TrainingHelper.next_inputs", "outputs sample_ids"),
+            ("ScheduledEmbeddingTrainingHelper.sample", "time state"),
+            *((f"{helper}.initialize", "name") for helper in ("GreedyEmbeddingHelper", "InferenceHelper")),
+            *(
+                (f"{helper}.sample", "time state name")
+                for helper in ("GreedyEmbeddingHelper", "SampleEmbeddingHelper", "InferenceHelper")
+            ),
+            *(
+                (f"{helper}.next_inputs", "time outputs name")
+                for helper in ("GreedyEmbeddingHelper", "InferenceHelper")
+            ),
+        )
+        for argument in arguments.split()
     },
     ("building.ops.embedding_ids", "lookup_trainable", "optimizer"): _REFUSED,
     ("building.ops.embedding_ids", "_add", "slots"): _HELPER,

@@ -46,6 +46,18 @@ _VARIABLES_NAMES = (
     "get_local_variables get_model_variables get_trainable_variables get_variables get_variables_by_name "
     "get_variables_by_suffix"
 )
+_SEQ2SEQ = "tf_ipu_shim.building.contrib_seq2seq"
+_ATTENTION = {
+    f"{_SEQ2SEQ}.attention": "AttentionMechanism BahdanauAttention LuongAttention hardmax",
+    f"{_SEQ2SEQ}.attention_wrapper": "AttentionWrapper AttentionWrapperState",
+}
+_DECODER = {f"{_SEQ2SEQ}.decoders": "Decoder dynamic_decode"}
+_BASIC_DECODER = {f"{_SEQ2SEQ}.decoders": "BasicDecoder BasicDecoderOutput"}
+_HELPERS = {
+    f"{_SEQ2SEQ}.helpers": "CustomHelper GreedyEmbeddingHelper Helper InferenceHelper SampleEmbeddingHelper "
+    "ScheduledEmbeddingTrainingHelper TrainingHelper"
+}
+_SEQUENCE_LOSS = {f"{_SEQ2SEQ}.losses": "sequence_loss"}
 _TPU = "tensorflow_estimator.python.estimator.tpu"
 # What has become of parts of it outside TensorFlow, by module below `tensorflow.contrib`.
 SLIM = {"slim": "tf_slim", "layers": "tf_slim.layers", "framework": "tf_slim"}
@@ -111,6 +123,19 @@ TABLE = {
         f"{_V1}.nn": "static_bidirectional_rnn static_rnn",
         _CELLS: "LayerNormBasicLSTMCell",
     },
+    "seq2seq": {
+        **_ATTENTION,
+        f"{_SEQ2SEQ}.decoders": "BasicDecoder BasicDecoderOutput Decoder dynamic_decode",
+        **_HELPERS,
+        **_SEQUENCE_LOSS,
+    },
+    "seq2seq.python": {},
+    "seq2seq.python.ops": {},
+    "seq2seq.python.ops.attention_wrapper": _ATTENTION,
+    "seq2seq.python.ops.basic_decoder": _BASIC_DECODER,
+    "seq2seq.python.ops.decoder": _DECODER,
+    "seq2seq.python.ops.helper": _HELPERS,
+    "seq2seq.python.ops.loss": _SEQUENCE_LOSS,
     "summary": {
         "tf_ipu_shim.names.contrib_summary": "all_summary_ops",
         _SUMMARIES: "always_record_summaries audio create_file_writer create_summary_file_writer eval_dir flush "
