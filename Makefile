@@ -94,14 +94,14 @@ asan: $(BIN)/.ready
 	    $(BIN)/python -m pytest tests/tensorflow $(ASAN_LEAVES_OUT) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # What TensorFlow orders between threads is told to it (`tools/thread_sanitizer`). Memory at random addresses is not
-# understood by the runtime of GCC 12: hence setarch.
+# understood by the runtime of GCC 12: hence setarch. A report ends the process, as pytest captures what is written.
 TSAN := tools/thread_sanitizer
 TSAN_CXX := g++ -g -fsanitize=thread -U__SANITIZE_THREAD__
 tsan: $(BIN)/.ready
 	mkdir -p build
 	g++ -O1 -g -fPIC -shared -o build/handoffs.so $(TSAN)/handoffs.cc -ldl
 	CXX="$(TSAN_CXX)" $(BIN)/python -m tf_ipu_shim.plugin.build
-	CXX="$(TSAN_CXX)" TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/$(TSAN)/suppressions.txt" \
+	CXX="$(TSAN_CXX)" TSAN_OPTIONS="halt_on_error=1 ignore_noninstrumented_modules=1 suppressions=$(CURDIR)/$(TSAN)/suppressions.txt" \
 	    LD_PRELOAD="$$(g++ -print-file-name=libtsan.so) $(CURDIR)/build/handoffs.so" \
 	    setarch -R $(BIN)/python -m pytest -m "not slow" tests/tensorflow $(LEAVES_OUT) $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
