@@ -10,6 +10,7 @@ import functools
 import importlib
 import re
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -18,25 +19,27 @@ from tf_ipu_shim.names import after_loading
 
 _IPU = re.compile(r"(^|/|device:)IPU(:|$)", re.IGNORECASE)
 _WHY = "a script that names an IPU device has one, also where it does not import `ipu`"
+# By module: the class, and its methods whose arguments name devices.
+_METHODS = {
+    "tensorflow.python.eager.context": ("Context", ("device", "list_physical_devices", "list_logical_devices")),
+    "tensorflow.python.framework.ops": ("Graph", ("device",)),
+}
 # Imported with `tensorflow.python.ipu`; it loads the plugin.
 _LOADED = "tf_ipu_shim.building"
 
 
 def install_with_tensorflow() -> None:
     """Has the script that is to be run find the device that it names."""
-    if "tensorflow" in sys.modules:
-        _install()
-    else:
-        _with_tensorflow.install("devices by name", why=_WHY)
+    for name in _METHODS:
+        if name in sys.modules:
+            _install(sys.modules[name])
+    _with_tensorflow.install("devices by name", why=_WHY)
 
 
-def _install() -> None:
-    from tensorflow.python.eager import context
-    from tensorflow.python.framework import ops
-
-    patches.replace(ops.Graph, "device", _having_it, why=_WHY)
-    for name in ("device", "list_physical_devices", "list_logical_devices"):
-        patches.replace(context.Context, name, _having_it, why=_WHY)
+def _install(module: types.ModuleType) -> None:
+    owner, methods = _METHODS[module.__name__]
+    for name in methods:
+        patches.replace(getattr(module, owner), name, _having_it, why=_WHY)
 
 
 def _having_it(stock: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,4 +65,4 @@ def _is_ipu(name: Any) -> bool:
     return isinstance(text, str) and _IPU.search(text) is not None
 
 
-_with_tensorflow = after_loading.Finder("tensorflow".__eq__, lambda _: _install())
+_with_tensorflow = after_loading.Finder(_METHODS.__contains__, _install)
