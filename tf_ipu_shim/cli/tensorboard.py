@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import collections
 import datetime
-import json
 import pathlib
 from typing import Any
 
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import Profile, facts_of
 from tf_ipu_shim.reports.trace import trace_of
 
 _PLANE = "/device:CUSTOM:IPU {}"  # the plugin shows planes of hosts, GPUs, TPUs and custom devices
@@ -30,7 +29,7 @@ def write(profile: Profile, log_dir: str) -> pathlib.Path:
     Raises:
         OSError: it cannot be written.
     """
-    program = {row.name: json.loads(row.value) for row in profile.facts}["program"]
+    program = facts_of(profile)["program"]
     run = f"{datetime.datetime.now():%Y_%m_%d_%H_%M_%S_%f}_{program}".replace("/", "_")
     path = pathlib.Path(log_dir, "plugins", "profile", run, "ipu.xplane.pb")
     path.parent.mkdir(parents=True)

@@ -7,7 +7,7 @@ import pathlib
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.reports import event_reports, writer
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import Profile, facts_of
 from tf_ipu_shim.runtime import log
 
 GRAPH, EXECUTION = "graph.json", "execution.json"
@@ -48,8 +48,7 @@ def texts_of(profile: Profile, profiling: Any) -> Texts:
         reports[EXECUTION] = event_reports.execution_report(profile)
     texts = {name: _short(name, json.dumps(report), profiling.max_report_size) for name, report in reports.items()}
     if profiling.report_directory:
-        program = json.loads(next(row.value for row in profile.facts if row.name == "program"))
-        texts = _in_files(texts, pathlib.Path(profiling.report_directory), program)
+        texts = _in_files(texts, pathlib.Path(profiling.report_directory), facts_of(profile)["program"])
     return Texts(*texts.values())
 
 

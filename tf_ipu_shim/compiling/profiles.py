@@ -19,7 +19,7 @@ from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.reports import collect, writer
-from tf_ipu_shim.reports.profile import PairRow, Profile
+from tf_ipu_shim.reports.profile import PairRow, Profile, facts_of
 from tf_ipu_shim.reports.settings import ReportSettings, all_settings
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
@@ -85,12 +85,8 @@ def written(profile: Profile, wanted_settings: Sequence[ReportSettings]) -> RunL
     """
     log_of_runs = RunLog()
     for settings in wanted_settings:
-        log_of_runs = _write(_name(profile), settings, _as_wanted(profile, settings), log_of_runs)
+        log_of_runs = _write(facts_of(profile)["program"], settings, _as_wanted(profile, settings), log_of_runs)
     return log_of_runs
-
-
-def _name(profile: Profile) -> str:
-    return str(next(json.loads(row.value) for row in profile.facts if row.name == "program"))
 
 
 def _as_wanted(profile: Profile, settings: ReportSettings) -> Profile:

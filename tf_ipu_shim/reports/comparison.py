@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import pathlib
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tf_ipu_shim.reports import reader
 from tf_ipu_shim.reports.owner_names import lasting
 from tf_ipu_shim.reports.placed import placed
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import Profile, facts_of
 from tf_ipu_shim.reports.writer import FILE
 
 
@@ -100,7 +100,7 @@ def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
     seen: dict[str, int] = {}
     for one in inside:
         profile = reader.read(one)
-        name = _facts(profile)["program"]
+        name = facts_of(profile)["program"]
         seen[name] = seen.get(name, 0) + 1
         found[name if seen[name] == 1 else f"{name} #{seen[name]}"] = profile
     return found
@@ -130,7 +130,7 @@ def compared(program: str, before: Profile, after: Profile) -> Comparison:
         >>> compared("train", none, none).cycles.more
         0
     """
-    old, new = _facts(before), _facts(after)
+    old, new = facts_of(before), facts_of(after)
     lines_before, lines_after = _lines(before), _lines(after)
     cycles_before, cycles_after = _cycles_by_op(before), _cycles_by_op(after)
     bytes_before, bytes_after = _bytes_by_owner(before), _bytes_by_owner(after)
@@ -152,15 +152,11 @@ def compared(program: str, before: Profile, after: Profile) -> Comparison:
     )
 
 
-def _facts(profile: Profile) -> dict[str, Any]:
-    return {row.name: json.loads(row.value) for row in profile.facts}
-
-
 def _differing(before: Profile, after: Profile) -> dict[str, tuple[str, str]]:
     """Facts and options that are not the same."""
     sides = []
     for profile in (before, after):
-        facts = _facts(profile)
+        facts = facts_of(profile)
         sides.append({words: str(facts[name]) for name, words in _COMPARED.items() if name in facts})
         sides[-1].update((row.name, row.value) for row in profile.options if row.name != "autoReport.directory")
     names = dict.fromkeys([*sides[0], *sides[1]])

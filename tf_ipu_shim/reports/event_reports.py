@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import Profile, facts_of
 from tf_ipu_shim.reports.pva.compilation import Compilation
 from tf_ipu_shim.reports.writer import summary
 
@@ -25,7 +24,7 @@ def graph_report(profile: Profile) -> dict[str, Any]:
 
     Source: docs/facts.md, section "Profiles": keys that published scripts read.
     """
-    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    facts = facts_of(profile)
     compilation = Compilation(profile, facts)
     target, tiles = compilation.target, [tile.memory for tile in compilation.tiles]
     total = [memory.total.excludingGaps for memory in tiles]
@@ -64,7 +63,7 @@ def execution_report(profile: Profile) -> dict[str, Any]:
 
     Source: docs/facts.md, section "Profiles".
     """
-    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    facts = facts_of(profile)
     return {
         "simulation": {"cycles": facts["cycles"]},
         OWN: {

@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_ipu_shim.reports.comparison import Comparison
 from tf_ipu_shim.reports.placed import Placed, placed
-from tf_ipu_shim.reports.profile import Profile, ProgramRow
+from tf_ipu_shim.reports.profile import Profile, ProgramRow, facts_of
 from tf_ipu_shim.reports.reader import Run
 from tf_ipu_shim.reports.slots import FACT, Schedule, holders_of, parts_of, schedules_of
 
@@ -28,7 +28,7 @@ def page_of(profile: Profile, runs: list[Run] | None = None) -> str:
         HTML. Of more than 20,000 things that run the longest are drawn; tables and sums have all.
     """
     data = {
-        "facts": {row.name: json.loads(row.value) for row in profile.facts},
+        "facts": facts_of(profile),
         "options": {row.name: row.value for row in profile.options},
         "ipus": [_ipu(profile, number) for number in range(len(profile.ipus))],
         "variables": [
@@ -89,7 +89,7 @@ def _ipu(profile: Profile, number: int) -> dict[str, Any]:
 
 def _execution(profile: Profile) -> dict[str, Any]:
     leaves, loops = placed(profile)
-    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    facts = facts_of(profile)
     pipelines = schedules_of(profile.programs, facts)
     inside = holders_of(profile.programs, pipelines)
     parts = parts_of(profile.programs, inside)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from typing import Any, NamedTuple
 
 HOST = -1
 """The host, among the numbers of IPUs that something is copied between."""
@@ -182,3 +183,8 @@ class Profile(NamedTuple):
     programs: list[ProgramRow]
     compute_sets: list[ComputeSetRow]
     exchanges: list[ExchangeRow]
+
+
+def facts_of(profile: Profile) -> dict[str, Any]:
+    """What a profile says of the whole program, by name."""
+    return {row.name: json.loads(row.value) for row in profile.facts}

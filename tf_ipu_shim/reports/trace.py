@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tf_ipu_shim.reports.placed import Placed, placed
-from tf_ipu_shim.reports.profile import Profile, ProgramRow
+from tf_ipu_shim.reports.profile import Profile, ProgramRow, facts_of
 from tf_ipu_shim.reports.slots import Schedule, holders_of, parts_of, schedules_of
 
 TRACKS = {
@@ -32,7 +32,7 @@ def trace_of(profile: Profile) -> dict[str, Any]:
         What `json.dump` writes to a file. Times are microseconds of the chip's clock; a loop is drawn once, stretched
         over its iterations, a pipeline slot by slot.
     """
-    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    facts = facts_of(profile)
     scale = 1e6 / facts["clock_hz"]
     tracks = [*dict.fromkeys(TRACKS.values()), _LOOPS]
     events: list[dict[str, Any]] = []

@@ -10,7 +10,7 @@ import re
 import sqlite3
 from typing import Any, get_type_hints
 
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import Profile, facts_of
 
 FORMAT_VERSION = 2
 """Goes up where a reader of an older version would read something wrong."""
@@ -98,7 +98,7 @@ def _sql_type(kind: Any) -> str:
 
 def summary(profile: Profile) -> dict[str, Any]:
     """A program at a glance: the facts, each IPU, the longest compute sets, the largest variables."""
-    facts = {row.name: json.loads(row.value) for row in profile.facts}
+    facts = facts_of(profile)
     longest = sorted(profile.compute_sets, key=lambda row: -row.cycles * row.runs)[:20]
     largest = sorted(profile.variables, key=lambda row: -row.bytes)[:20]
     return {

@@ -52,7 +52,7 @@ class MemoryAttention(AttentionMechanism):
     ) -> None:
         self.query_layer, self.memory_layer = query_layer, memory_layer
         self._lengths, self._probability = lengths, probability_fn or v1.nn.softmax
-        self.values = v1.nest.map_structure(lambda part: _within(part, lengths), memory)
+        self.values = _within(memory, lengths)
         self.keys = self.values if memory_layer is None else memory_layer(self.values)
         if custom_key_value_fn is not None:
             self.keys, self.values = custom_key_value_fn(self.keys, self.values)
@@ -127,7 +127,7 @@ class LuongAttention(MemoryAttention):
         super().__init__(
             memory, memory_sequence_length, None, layer, probability_fn, score_mask_value, custom_key_value_fn
         )
-        self._num_units, self._scale = num_units, scale
+        self._scale = scale
 
     def __call__(self, query: Any, state: Any) -> tuple[Any, Any]:
         """Alignments of a query `[batch, units]`, `[batch, time]`, and the next state."""

@@ -41,10 +41,12 @@ class Helper:
         raise NotImplementedError
 
 
-class _OfWords(Helper):
-    """Outputs stand for the number of a word."""
+class _Sampling(Helper):
+    """Says what its samples are: a word's number, unless it is told otherwise."""
 
-    _batch_size: Any
+    _batch_size: Any = None
+    _shape: Any = v1.TensorShape([])
+    _dtype: Any = v1.int32
 
     @property
     def batch_size(self) -> Any:
@@ -53,16 +55,16 @@ class _OfWords(Helper):
 
     @property
     def sample_ids_shape(self) -> Any:
-        """A number for each sequence."""
-        return v1.TensorShape([])
+        """Of what an output of one sequence stands for."""
+        return self._shape
 
     @property
     def sample_ids_dtype(self) -> Any:
-        """Numbers of words."""
-        return v1.int32
+        """Of the same."""
+        return self._dtype
 
 
-class CustomHelper(Helper):
+class CustomHelper(_Sampling):
     """A helper of three functions.
 
     Args:
@@ -85,7 +87,6 @@ class CustomHelper(Helper):
     ) -> None:
         self._initialize, self._sample, self._next_inputs = initialize_fn, sample_fn, next_inputs_fn
         self._shape, self._dtype = v1.TensorShape(sample_ids_shape or []), sample_ids_dtype or v1.int32
-        self._batch_size: Any = None
 
     @property
     def batch_size(self) -> Any:
@@ -93,16 +94,6 @@ class CustomHelper(Helper):
         if self._batch_size is None:
             raise ValueError("batch_size accessed before initialize was called")
         return self._batch_size
-
-    @property
-    def sample_ids_shape(self) -> Any:
-        """As it was given."""
-        return self._shape
-
-    @property
-    def sample_ids_dtype(self) -> Any:
-        """As it was given."""
-        return self._dtype
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         """What the first function gives."""
@@ -125,7 +116,7 @@ class CustomHelper(Helper):
             return self._next_inputs(time=time, outputs=outputs, state=state, sample_ids=sample_ids)
 
 
-class TrainingHelper(_OfWords):
+class TrainingHelper(_Sampling):
     """Gives the entries of known sequences, whatever comes out.
 
     Args:
@@ -238,7 +229,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
             return finished, v1.where(sample_ids > -1, embedded, known), state
 
 
-class GreedyEmbeddingHelper(_OfWords):
+class GreedyEmbeddingHelper(_Sampling):
     """Gives the likeliest word of the step before.
 
     Args:
@@ -310,7 +301,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         return _drawn(outputs if self._temperature is None else outputs / self._temperature, self._seed)
 
 
-class InferenceHelper(Helper):
+class InferenceHelper(_Sampling):
     """Gives what a function makes of the samples.
 
     Args:
@@ -337,21 +328,6 @@ class InferenceHelper(Helper):
         self._shape, self._dtype = v1.TensorShape(sample_shape), sample_dtype
         self._start_inputs = v1.convert_to_tensor(start_inputs, name="start_inputs")
         self._batch_size = v1.shape(self._start_inputs)[0]
-
-    @property
-    def batch_size(self) -> Any:
-        """Sequences at a time."""
-        return self._batch_size
-
-    @property
-    def sample_ids_shape(self) -> Any:
-        """As it was given."""
-        return self._shape
-
-    @property
-    def sample_ids_dtype(self) -> Any:
-        """As it was given."""
-        return self._dtype
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         """No sequence has ended; what they begin with."""

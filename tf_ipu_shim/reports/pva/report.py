@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.errors import UnsupportedError
 from tf_ipu_shim.reports.page import page_of
-from tf_ipu_shim.reports.profile import Profile
+from tf_ipu_shim.reports.profile import Profile, facts_of
 from tf_ipu_shim.reports.pva.compilation import Compilation
 from tf_ipu_shim.reports.pva.execution import Execution
 from tf_ipu_shim.reports.pva.refusing import Refusing
@@ -52,7 +52,7 @@ class Report(Refusing):
     refused = {"instrumentationSettings": "nothing is instrumented: cycles are computed"}
 
     def __init__(self, profile: Profile, runs: Sequence[Run] | None) -> None:
-        self.facts = {row.name: json.loads(row.value) for row in profile.facts}
+        self.facts = facts_of(profile)
         self.compilation = Compilation(profile, self.facts)
         self._profile, self._runs = profile, runs
 
