@@ -341,3 +341,21 @@ def test_other_options_are_recorded(environment):
 def test_a_configuration_that_poplar_would_refuse_fails_the_program(planned, options, message):
     with pytest.raises(tf.errors.InternalError, match=message):
         planned(tf.matmul, SHAPES, profile=False, matmuls__poplar_options=options)
+
+
+@pytest.mark.parametrize("options", [{"availableMemoryProportion": "0,23"}, {"partialsType": "double"}])
+@pytest.mark.parametrize("memory", ["calls", "off"])
+def test_options_of_products_that_a_program_has_not_are_not_read(environment, monkeypatch, options, memory):
+    # Published scripts say "0,23" of convolutions and have none.
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY", memory)
+    environment({"convolutions.poplar_options": options}, ipus=1)
+    x = np.random.RandomState(0).rand(2, 8, 8, 4).astype(np.float32)
+    kernel = np.full((1, 1, 4, 4), 0.5, np.float32)
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, x.shape)
+        with ipu_scope("/device:IPU:0"):
+            product = ipu_compiler.compile(lambda x: tf.matmul(x, x, transpose_b=True), [fed])
+            convolution = ipu_compiler.compile(lambda x: tf.nn.conv2d(x, kernel, 1, "SAME"), [fed])
+        np.testing.assert_allclose(session.run(product, {fed: x})[0], x @ x.swapaxes(2, 3), rtol=1e-5)
+        with pytest.raises(tf.errors.InternalError, match=f"invalid_option: .*is '{[*options.values()][0]}'"):
+            session.run(convolution, {fed: x})

@@ -97,7 +97,7 @@ def plan_memory(
         tf.errors.InternalError: the configuration has options that Poplar's planner would refuse.
     """
 
-    plannings = plannings_of(device.options)
+    plannings = plannings_of(device.options, request)
 
     def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
         storage = storage_of(request.library, device.options, program.replicas)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -12,10 +13,14 @@ from tensorflow.core.framework import function_pb2, node_def_pb2
 from tensorflow.python.framework import errors
 
 from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.machine.cycles import Planning, PlanningError
 from tf_ipu_shim.machine.cycles.planning import PARTIALS
 
 _PARTIALS = {"F16": "half", "F32": "float"}
+_CONVOLUTIONS = re.compile("Conv")
+_DOTS = re.compile("MatMul|Einsum|Dot|Popnn|Cholesky|Solve|Qr|Eig|Svd")
+"""Ops that are matrix products, or have some in them."""
 
 
 class Plannings(NamedTuple):
@@ -44,24 +49,34 @@ class Plannings(NamedTuple):
         return planning.asked(marks.get(opcode, {})) if marks else planning
 
 
-def plannings_of(options: Any) -> Plannings:
+def plannings_of(options: Any, request: ProgramRequest) -> Plannings:
     """What a configuration asks for.
+
+    Poplar reads the options of products when it plans one: a program without convolutions runs with any for these.
 
     Args:
         options: an `IpuOptions`.
+        request: the program, with all functions that it reaches.
 
     Raises:
-        InternalError: Poplar would refuse a value when it compiles.
+        InternalError: Poplar would refuse a value when it compiles the program.
     """
+    dot, convolution = options.matmul_options, options.convolution_options
+    return Plannings(
+        _planning(dot, request, _DOTS),
+        _planning(convolution, request, _CONVOLUTIONS),
+        options.max_cross_replica_sum_buffer_size,
+        options.max_all_gather_buffer_size,
+    )
+
+
+def _planning(flags: Iterable[Any], request: ProgramRequest, products: re.Pattern[str]) -> Planning:
     try:
-        return Plannings(
-            Planning().asked({flag.option: flag.value for flag in options.matmul_options}),
-            Planning().asked({flag.option: flag.value for flag in options.convolution_options}),
-            options.max_cross_replica_sum_buffer_size,
-            options.max_all_gather_buffer_size,
-        )
+        return Planning().asked({flag.option: flag.value for flag in flags})
     except PlanningError as error:
-        raise errors.InternalError(None, None, str(error)) from None
+        if any(products.search(node.op) for function in request.library.values() for node in function.node_def):
+            raise errors.InternalError(None, None, str(error)) from None
+        return Planning()
 
 
 Marks = dict[str, dict[str, Any]]

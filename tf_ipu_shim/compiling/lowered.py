@@ -146,7 +146,7 @@ class _Lowering:
 
     def run(self) -> Lowered:
         """Lowers, plans and settles."""
-        plannings_of(self._device.options)  # refuses what Poplar would, also where no memory is planned
+        plannings_of(self._device.options, self._request)  # refuses what Poplar would, also where no memory is planned
         other_devices.tell(self._diagnostics, self._request)
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
