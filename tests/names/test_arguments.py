@@ -389,6 +389,7 @@ OF_OTHERS = {
     ("DeviceExtended.__init__", "ipu_device"): "TensorFlow's strategies read it",
     ("RuntimeContext.__init__", "executable_file"): "printed",
     ("RunConfig.__init__", "master"): "TensorFlow's estimators read it",
+    ("EffectiveTransformer.__init__", "max_batch_size"): "checked, see its class",
 }
 
 

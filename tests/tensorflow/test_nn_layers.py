@@ -61,7 +61,21 @@ def test_group_normalization(strided: bool, axis: int) -> None:
     expected = grouped(x, 4, axis, 1e-2, strided) * gamma.reshape(along) + beta.reshape(along)
     np.testing.assert_allclose(layer(x), expected, 1e-4, 1e-4)
     check_config(layer)
-    assert sorted(weight.name.split("/")[-1] for weight in layer.weights) == ["beta:0", "gamma:0"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "x", "names"),
+    [
+        (layers.GroupNormalization(2), numbers(2, 3, 4), ["gamma", "beta"]),
+        (layers.InstanceNormalization(), numbers(2, 3, 4), ["gamma", "beta"]),
+        (layers.LayerNormalization(), numbers(2, 3, 4), ["gamma", "beta"]),
+        (layers.LSTM(2), numbers(2, 3, 4), ["kernel", "recurrent_kernel", "biases"]),
+        (layers.GRU(2), numbers(2, 3, 4), ["kernel", "recurrent_kernel", "biases"]),
+    ],
+)
+def test_weights_are_called_and_ordered_as_in_checkpoints_of_the_time(layer: Any, x: Any, names: list[str]) -> None:
+    layer(x)
+    assert [weight.name.split("/")[-1] for weight in layer.weights] == [f"{name}:0" for name in names]
 
 
 def test_instance_normalization() -> None:

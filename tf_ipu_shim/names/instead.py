@@ -13,10 +13,6 @@ _PROFILED = (
     "it times a SavedModel's ops on IPUs to cut it into pipeline stages. Give the stages yourself, with "
     "manual_sharding; `tf-ipu fit script.py` says where a model's cycles go."
 )
-_EFFECTIVE_TRANSFORMER = (
-    "what it computes in detail was not published. Graphcore's own ipu_tensorflow_addons, whose sources are public, "
-    "has it, and it runs here: install that package, which is taken before the emulated one."
-)
 _CUT = (
     "it is a part of how Graphcore cuts a graph. Use tensorflow.python.ipu.autoshard.automatic_sharding, or mark ops "
     "with ipu.scopes.ipu_shard; `tf-ipu fit script.py` balances pipeline stages."
@@ -47,10 +43,6 @@ _PLUGIN = "tensorflow.compiler.plugin.poplar.ops."
 _TOOL = "ipu_tensorflow_addons.saved_model_tool."
 _WHY = {
     "ipu_tensorflow_addons.keras.experimental": _AUTO_PIPELINE,
-    "ipu_tensorflow_addons.keras.layers.EffectiveTransformer": _EFFECTIVE_TRANSFORMER,
-    "ipu_tensorflow_addons.keras.layers.effective_transformer": _EFFECTIVE_TRANSFORMER,
-    "tensorflow.python.ipu.keras.layers.EffectiveTransformer": _EFFECTIVE_TRANSFORMER,
-    "tensorflow.python.ipu.keras.layers.effective_transformer": _EFFECTIVE_TRANSFORMER,
     "ipu_tensorflow_addons.util": "it asks whether packages are installed. Ask importlib.util.find_spec(NAME).",
     _TOOL: _CONVERTERS,
     f"{_TOOL}converter.auto_pipeline": _PROFILED,
@@ -79,6 +71,7 @@ _AT_HOME = {
     "ipu_strategy": "tensorflow.python.ipu",
     "logged_steps_per_execution_warning": "tensorflow.python.ipu.keras.extensions.keras_extension_base",
     "puo": "keras.ipu.optimizers, as parameter_unscaling_optimizer",
+    "sequence_slice": "tensorflow.python.ipu.ops.slicing_ops",
 }
 
 

@@ -129,8 +129,7 @@ class PopnnRNN(IPULayer):
         self.recurrent_kernel = self.add_weight(
             name="recurrent_kernel", shape=(self.units, size), initializer=self.recurrent_initializer
         )
-        self.bias = self.add_weight(name="bias", shape=self._bias_shape(), initializer=self._new_bias)
-        self.biases = self.bias
+        self.biases = self.add_weight(name="biases", shape=self._bias_shape(), initializer=self._new_bias)
         if self.stateful:
             batch = shape[1 if self.time_major else 0]
             if batch is None:
@@ -151,7 +150,7 @@ class PopnnRNN(IPULayer):
 
     def get_bias(self) -> Any:
         """The bias in the IPU's layout: a row for each gate."""
-        return tf.reshape(self.bias, [self._num_gates, self.units])
+        return tf.reshape(self.biases, [self._num_gates, self.units])
 
     def reset_states(self, states: Any = None) -> None:
         """Sets the state that the next batch begins with.

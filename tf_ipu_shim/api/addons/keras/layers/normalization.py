@@ -91,8 +91,9 @@ class GroupNormalization(IPULayer):
                 name=name, shape=shape, initializer=initializer, trainable=self.trainable, **options.get(name, {})
             )
 
-        self.beta = parameter("beta", self.beta_initializer) if self.center else None
+        # In the order of Keras' own layers, which is that of a list of weights.
         self.gamma = parameter("gamma", self.gamma_initializer) if self.scale else None
+        self.beta = parameter("beta", self.beta_initializer) if self.center else None
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """Normalises.

@@ -1,4 +1,4 @@
-"""LSTM and GRU as Keras layers, with the weights of those of Keras: `kernel`, `recurrent_kernel` and `bias`."""
+"""LSTM and GRU as Keras layers, with the weights of those of Keras: `kernel`, `recurrent_kernel` and `biases`."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class PopnnGRU(PopnnRNN):
         """The bias in the IPU's layout: a row for each gate, or with `reset_after` two."""
         if not self.reset_after:
             return super().get_bias()
-        return tf.transpose(tf.reshape(self.bias, [2, self._num_gates, self.units]), [1, 0, 2])
+        return tf.transpose(tf.reshape(self.biases, [2, self._num_gates, self.units]), [1, 0, 2])
 
     def _run(self, inputs: Any, states: list[Any], kernel: Any) -> Any:
         return recurrences.gru(
