@@ -51,6 +51,23 @@ def test_data_that_cannot_be_fed(data, options, match):
             model.fit(*data, verbose=0, **options)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model: model.fit(X, Y, batch_size=8, verbose=0),
+        lambda model: model.evaluate(X, Y, batch_size=8, verbose=0),
+        lambda model: model.predict(X, batch_size=8, verbose=0),
+        lambda model: model.train_on_batch(X, Y),
+    ],
+    ids=["fit", "evaluate", "predict", "train_on_batch"],
+)
+def test_a_graph_of_tensorflow_1(call):
+    with tf.Graph().as_default(), strategy().scope():
+        model = compiled(sequential())
+        with pytest.raises(RuntimeError, match="does not run on IPUs in a graph of TensorFlow 1.*ipu_compiler.compile"):
+            call(model)
+
+
 def test_executions_of_less_than_a_step():
     with strategy().scope():
         with pytest.raises(ValueError, match="steps_per_execution is -1. Give compile a positive number"):

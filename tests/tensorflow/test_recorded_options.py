@@ -13,7 +13,7 @@ from tf_ipu_shim.configuration.effects import effects_in
 from tf_ipu_shim.configuration.verification import KeyId, VerificationOptions
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.machine.effects import RECORDED
-from tf_ipu_shim.runtime import devices
+from tf_ipu_shim.runtime import devices, log
 
 SECTIONS = all_options.sections()
 
@@ -71,6 +71,14 @@ def test_engine_options_without_effect(environment, logged):
     assert (without["debug.trace"], without["some.new"]) == ("true", "1")
     assert "debug.allowOutOfMemory" not in without
     assert "accepted without effect: debug.trace, some.new" in logged
+
+
+def test_a_slip_in_an_engine_option_is_a_warning(environment, monkeypatch):
+    warnings = []
+    monkeypatch.setattr(log, "warning", warnings.append)
+    for _ in range(2):
+        environment(engine={"autoReport.al": "true", "some.new": "1", "debug.trace": "true"}, ipus=1)
+    assert warnings == ["Nothing is known of the option autoReport.al. Was autoReport.all meant?"]
 
 
 def test_engine_options_that_are_no_json_are_an_error(monkeypatch):

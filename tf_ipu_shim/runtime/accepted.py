@@ -17,17 +17,21 @@ _arguments: dict[str, Any] = {}
 _logged: set[str] = set()
 
 
-def note(options: Mapping[str, Any]) -> None:
+def note(options: Mapping[str, Any], misspelt: Mapping[str, str] | None = None) -> None:
     """Names options in the log, those that were not named before.
 
     Args:
         options: values by name.
+        misspelt: of these, what seems to be a slip, with the name that was meant. A warning tells of them.
     """
     with _lock:
         new = [name for name in options if name not in _logged]
         _logged.update(new)
     if new:
         log.info(f"accepted without effect: {', '.join(new)}")
+    for name, meant in (misspelt or {}).items():
+        if name in new:
+            log.warning(f"Nothing is known of the option {name}. Was {meant} meant?")
 
 
 def note_arguments(given: Mapping[str, Any]) -> None:

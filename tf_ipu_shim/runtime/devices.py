@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine import engine_options, flags
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, MAXIMUM_DEVICES
 from tf_ipu_shim.reports import settings
@@ -229,7 +229,7 @@ def _start(options: Any) -> None:
     library = load_library()
     devices = requested(options)
     log.poplar_version()
-    accepted.note(devices[0].recorded_options())
+    accepted.note(devices[0].recorded_options(), engine_options.likely_misspelt(devices[0].engine_options))
     _add(library, devices)
 
 

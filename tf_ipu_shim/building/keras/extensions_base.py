@@ -274,6 +274,12 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 "Detected a call to a Keras model's method that trains, evaluates or predicts inside a `tf.function`. "
                 f"Such a method ({mode}, or its form for one batch) makes functions of its own: call it outside."
             )
+        if not ops.executing_eagerly_outside_functions():
+            raise RuntimeError(
+                f"Keras' {mode} does not run on IPUs in a graph of TensorFlow 1. Run the script without `--tf1`, "
+                "disable_v2_behavior() and disable_eager_execution(), or write the loop: the model's layers in a "
+                "function for ipu_compiler.compile, with loops.repeat and an IPUInfeedQueue, inside an ipu_scope."
+            )
         if model.run_eagerly:
             raise RuntimeError(
                 "Keras models cannot run eagerly when using `IPUStrategy`. Leave out run_eagerly=True in compile, and "
