@@ -32,6 +32,21 @@ print(sys.argv, __name__, os.path.basename(__file__), sys.path[0], sys.modules["
     assert str(script.parent) in expected
 
 
+def test_a_script_that_asks_for_the_sdk_uses_ipus(python, monkeypatch):
+    # As published scripts for GPUs and IPUs do, before they import anything of Graphcore's.
+    script = python.script("""
+import os
+assert not 'POPLAR_SDK_ENABLED' in os.environ or os.path.isdir(os.environ["POPLAR_SDK_ENABLED"])
+print('POPLAR_SDK_ENABLED' in os.environ)
+""")
+    monkeypatch.delenv("POPLAR_SDK_ENABLED", raising=False)
+    assert (python.succeeds(script), python.succeeds(*MODULE, script)) == ("False\n", "True\n")
+    monkeypatch.setenv("POPLAR_SDK_ENABLED", str(python.directory))
+    assert python.succeeds(*MODULE, python.script("import os; print(os.environ['POPLAR_SDK_ENABLED'])")) == (
+        f"{python.directory}\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     [

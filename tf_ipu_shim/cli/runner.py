@@ -20,6 +20,8 @@ from tf_ipu_shim.names import named_devices, one_keras, stock_aliases
 from tf_ipu_shim.runtime import shown_errors
 
 PROGRAM = "python -m tf_ipu_shim"
+_SDK_IS_ENABLED = "POPLAR_SDK_ENABLED"
+"""A folder of the SDK; scripts for several kinds of devices use IPUs where it is set."""
 USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
 
 
@@ -127,6 +129,7 @@ def prepare(options: argparse.Namespace) -> None:
         os.environ[systems.ENVIRONMENT_VARIABLE] = options.system
     if options.execution:
         os.environ[ways.ENVIRONMENT_VARIABLE] = options.execution
+    os.environ.setdefault(_SDK_IS_ENABLED, os.path.dirname(tf_ipu_shim.__file__))
     noise.reduce(options)
 
 
