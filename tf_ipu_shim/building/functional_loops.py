@@ -9,11 +9,13 @@ of stock TensorFlow where `tf.while_loop` and `tf.cond` make them.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import func_graph, ops
+from tensorflow.python.ops import cond as stock_cond
 from tensorflow.python.ops import cond_v2, control_flow_util, resource_variable_ops, while_v2
 from tensorflow.python.util import nest
 
@@ -70,15 +72,32 @@ def _loops(stock: Callable[..., Any]) -> Callable[..., Any]:
         if not _is_of_tensorflow1():
             return stock(cond, body, *args, **kwargs)
 
+        returned: Any = None
+
         def noted(*values: Any) -> Any:
-            carried = _read(body(*values))
+            nonlocal returned
+            returned = body(*values)
+            carried = _read(returned)
             note_what_waits(ops.get_default_graph())
             return carried
 
         with needed_only():
-            return stock(cond, noted, *args, **kwargs)
+            values = stock(cond, noted, *args, **kwargs)
+        return _in_sequence_of(values, returned)
 
     return while_loop
+
+
+def _in_sequence_of(values: Any, returned: Any) -> Any:
+    """What a loop gives, in a sequence as its body returned it: a loop of TensorFlow 1 does so, for a tensor a list.
+
+    Functional ones give the sequence that they were called with.
+    """
+    if not isinstance(values, (list, tuple)):
+        return values  # of a loop with a single value
+    if isinstance(returned, tuple):
+        return type(returned)._make(values) if hasattr(returned, "_make") else tuple(values)
+    return list(values)
 
 
 def _two_branches(stock: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,8 +105,9 @@ def _two_branches(stock: Callable[..., Any]) -> Callable[..., Any]:
     def cond_v2(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], name: str = "cond") -> Any:
         if not _is_of_tensorflow1():
             return stock(pred, true_fn, false_fn, name)
+        branches = (true_fn, false_fn) if _is_strict() else (_unpacked(true_fn), _unpacked(false_fn))
         with needed_only():
-            return stock(pred, _noted(true_fn), _noted(false_fn), name)
+            return stock(pred, *map(_noted, branches), name)
 
     return cond_v2
 
@@ -101,6 +121,23 @@ def _branches(stock: Callable[..., Any]) -> Callable[..., Any]:
             return stock(branch_index, [_noted(branch) for branch in branch_fns], *args, **kwargs)
 
     return indexed_case
+
+
+def _is_strict() -> bool:
+    """Whether `tf.cond`, which calls the caller of this, was told so: it tells nobody where branches are functional."""
+    frame = sys._getframe(2)
+    is_cond = frame.f_code.co_name == "cond" and frame.f_globals.get("__name__") == stock_cond.__name__
+    return bool(frame.f_locals["strict"]) if is_cond else True
+
+
+def _unpacked(branch: Callable[..., Any]) -> Callable[..., Any]:
+    """A branch that returns the element of a sequence with a single one, as `tf.cond` of TensorFlow 1 has it."""
+
+    def unpacked(*values: Any) -> Any:
+        returned = branch(*values)
+        return returned[0] if isinstance(returned, (list, tuple)) and len(returned) == 1 else returned
+
+    return unpacked
 
 
 def _noted(branch: Callable[..., Any]) -> Callable[..., Any]:
