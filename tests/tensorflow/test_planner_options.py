@@ -11,7 +11,7 @@ import option_runs
 import pytest
 import tensorflow as tf
 from tensorflow.compiler.plugin.poplar.ops import gen_popnn_ops
-from tf_ipu_shim.ipu import ipu_compiler, nn_ops, rnn_ops
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, nn_ops, rnn_ops
 from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.scopes import ipu_scope, partials_type
 
@@ -308,9 +308,56 @@ def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name
 @pytest.mark.parametrize("way", ["forward", "backward"])
 def test_a_stages_options_that_poplar_would_refuse_fail_the_program(environment, way):
     environment(option_runs.COMPILE_ONLY)
-    wrong = pipelining_ops.PipelineStageOptions(convolution_options=WRONG)
+    wrong = pipelining_ops.PipelineStageOptions(matmul_options=WRONG)
     with pytest.raises(tf.errors.InternalError, match="invalid_option: .*greater than or equal to 0"):
         option_runs.pipeline(**{f"{way}_propagation_stages_poplar_options": [FREE, wrong, FREE, FREE]})
+
+
+def halved(x):
+    return tf.nn.conv2d(x, tf.eye(4, batch_shape=[1, 1]) / 2.0, 1, "SAME")
+
+
+def halved_in_a_loop(x):
+    return tf.while_loop(lambda i, x: i < 1, lambda i, x: (i + 1, halved(x)), [0, x])[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (halved, tf.nn.relu, None),
+        (halved_in_a_loop, tf.nn.relu, None),
+        (tf.nn.relu, halved, lambda x: x / 2),
+        (lambda x: tf.matmul(x, x), tf.nn.relu, lambda x: x @ x),
+    ],
+    ids=["has one", "in a loop", "of another stage", "none"],
+)
+def test_a_stages_options_of_convolutions_are_read_where_it_has_one(ipus, first, second, expected):
+    ipus(2)
+    x = np.random.RandomState(0).rand(1, 4, 4, 4).astype(np.float32)
+    wrong = pipelining_ops.PipelineStageOptions(convolution_options=WRONG)
+    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors(x).repeat())
+
+        def network():
+            return pipelining_ops.pipeline(
+                [first, second],
+                4,
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                forward_propagation_stages_poplar_options=[wrong, FREE],
+                backward_propagation_stages_poplar_options=[wrong, wrong],  # of training, which this is not
+            )
+
+        with ipu_scope("/device:IPU:0"):
+            program = ipu_compiler.compile(network)
+        session.run(infeed.initializer)
+        if expected is None:
+            with pytest.raises(tf.errors.InternalError, match="invalid_option: .*greater than or equal to 0"):
+                session.run(program)
+        else:
+            session.run(program)
+            np.testing.assert_allclose(session.run(outfeed.dequeue())[0], expected(x), rtol=1e-6)
 
 
 def test_options_of_stages_that_are_not_read_are_recorded(environment):

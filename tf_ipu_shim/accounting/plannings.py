@@ -18,9 +18,11 @@ from tf_ipu_shim.machine.cycles import Planning, PlanningError
 from tf_ipu_shim.machine.cycles.planning import PARTIALS
 
 _PARTIALS = {"F16": "half", "F32": "float"}
-_CONVOLUTIONS = re.compile("Conv")
-_DOTS = re.compile("MatMul|Einsum|Dot|Popnn|Cholesky|Solve|Qr|Eig|Svd")
-"""Ops that are matrix products, or have some in them."""
+_PRODUCTS = {
+    "dot": re.compile("MatMul|Einsum|Dot|Popnn|Cholesky|Solve|Qr|Eig|Svd"),
+    "convolution": re.compile("Conv"),
+}
+"""Ops that are products, or have some in them, by XLA's instruction."""
 
 
 class Plannings(NamedTuple):
@@ -63,20 +65,34 @@ def plannings_of(options: Any, request: ProgramRequest) -> Plannings:
     """
     dot, convolution = options.matmul_options, options.convolution_options
     return Plannings(
-        _planning(dot, request, _DOTS),
-        _planning(convolution, request, _CONVOLUTIONS),
+        _planning(dot, request, "dot"),
+        _planning(convolution, request, "convolution"),
         options.max_cross_replica_sum_buffer_size,
         options.max_all_gather_buffer_size,
     )
 
 
-def _planning(flags: Iterable[Any], request: ProgramRequest, products: re.Pattern[str]) -> Planning:
+def _planning(flags: Iterable[Any], request: ProgramRequest, opcode: str) -> Planning:
     try:
         return Planning().asked({flag.option: flag.value for flag in flags})
     except PlanningError as error:
-        if any(products.search(node.op) for function in request.library.values() for node in function.node_def):
+        if has_products(opcode, (node.op for function in request.library.values() for node in function.node_def)):
             raise errors.InternalError(None, None, str(error)) from None
         return Planning()
+
+
+def has_products(opcode: str, types: Iterable[str]) -> bool:
+    """Whether ops have products in them, for which Poplar would read options.
+
+    Args:
+        opcode: `"dot"` or `"convolution"`.
+        types: of the ops.
+
+    Example:
+        >>> has_products("convolution", ["Relu", "Conv2D"]), has_products("dot", ["Relu", "Conv2D"])
+        (True, False)
+    """
+    return any(_PRODUCTS[opcode].search(name) for name in types)
 
 
 Marks = dict[str, dict[str, Any]]

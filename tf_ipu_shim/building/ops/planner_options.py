@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensorflow.core.framework import attr_value_pb2
@@ -16,8 +16,9 @@ from tensorflow.python.framework import dtypes, errors_impl, ops
 from tensorflow.python.ops import array_ops, custom_gradient
 from tensorflow.python.util import nest
 
+from tf_ipu_shim.accounting import plannings
 from tf_ipu_shim.building import ipu_compiler, tracing
-from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.machine.cycles import Planning, PlanningError, planning
 from tf_ipu_shim.runtime import accepted
 
@@ -165,6 +166,31 @@ def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
         return failing, lambda *gradients: gradients
 
     return nest.pack_sequence_as(results, nest.flatten(fail(*flat)))
+
+
+def check_products(results: Any, operations: Sequence[Any], *given: Mapping[str, Mapping[str, Any]]) -> None:
+    """Has the program fail whose products are to be planned by wrong options. Without such products nobody reads these.
+
+    Args:
+        results: tensors of the ops.
+        operations: the ops of one graph that the options are for, and with them what their loops and calls run.
+        *given: options by XLA's instruction, as `planned` takes them.
+    """
+    for options in given:
+        for opcode, each in options.items():
+            if _wrong(each) is not None and plannings.has_products(opcode, _types(operations)):
+                check(results, each)
+
+
+def _types(operations: Sequence[Any]) -> Iterator[str]:
+    nodes = [operation.node_def for operation in operations]
+    library = {function.signature.name: function for function in operations[0].graph.as_graph_def().library.function}
+    while nodes:
+        node = nodes.pop()
+        yield node.op
+        for name in op_types.called_functions(node):
+            if name in library:
+                nodes.extend(library.pop(name).node_def)
 
 
 def _marked(tensor: Any, wrong: str) -> Any:

@@ -74,8 +74,7 @@ class PipelineStep:
             mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=number)}
             with planner_options.planned(**_products(options)), tracing.attributes(mark):
                 outputs = self._run_stage(number, stage, outputs, keywords)
-            given = [value for value in outputs if tensor_util.is_tf_type(value)]
-            planner_options.check(given, *_products(options).values(), *_products(backward).values())
+            self._check_products(bounds[-1], outputs, options, backward)
             keywords = {}
             bounds.append(self._number_of_ops())
         self._operations = [output for output in outputs if isinstance(output, ops.Operation)]
@@ -85,6 +84,12 @@ class PipelineStep:
             self._plan_gradients(bounds)
         self.footprint = footprint(ops.get_default_graph(), bounds)
         self._feed_out(tensors)
+
+    def _check_products(self, first: int, outputs: list[Any], *options: PipelineStageOptions) -> None:
+        operations = ops.get_default_graph().get_operations()[first:]
+        given = [value for value in outputs if tensor_util.is_tf_type(value)]
+        read = options if self._arguments.optimizer_function is not None else options[:1]
+        planner_options.check_products(given, operations, *map(_products, read))
 
     @staticmethod
     def _number_of_ops() -> int:
