@@ -459,9 +459,44 @@ def test_eight_bits() -> None:
     with pytest.raises(ValueError, match=r"`kernel_scale` should be in the range \[-32, "):
         layers.Dense(4, kernel_scale=32)
     with pytest.raises(TypeError, match="Unable to build `Dense` layer with non-floating"):
-        layers.Dense(4, dtype="int32").build([2, 3])
+        layers.Dense(4, dtype="int32").build([[2, 3], []])
     with pytest.raises(ValueError, match="The last dimension of the inputs to"):
-        layers.Dense(4).build([2, None])
+        layers.Dense(4).build([[2, None], []])
+    assert [weight.name.split("/")[-1] for weight in dense.weights] == ["kernel_data:0", "kernel_metadata:0", "bias:0"]
+    dense.set_weights(dense.get_weights())
+    with pytest.raises(TypeError, match="was built for numbers of eight bits and got floats. Make another layer"):
+        dense(x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_dense_layer_of_floats_is_that_of_keras(dtype: str) -> None:
+    from tf_ipu_shim.ipu.ops.f8_ops import Format, create_metadata
+
+    x = tf.cast(numbers(3, 2), dtype)
+    ours, theirs = (kind.Dense(4, activation="relu", dtype=dtype) for kind in (layers, keras.layers))
+    ours(x), theirs(x)
+    theirs.set_weights(ours.get_weights())
+    for actual, expected in zip(_run(ours, x), _run(theirs, x)):
+        np.testing.assert_array_equal(actual, expected)
+    with pytest.raises(TypeError, match="was built for floats and got numbers of eight bits"):
+        ours(layers.ConvertToF8()(x, metadata=create_metadata(Format.F143)))
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_states_of_a_graph_are_among_the_updates(name: str) -> None:
+    x = numbers(3, 4, 2)
+    whole = getattr(layers, name)(5)
+    expected, weights = whole(x), whole.get_weights()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        fed = tf.compat.v1.placeholder(tf.float32, [3, 2, 2])
+        with tf.device(IPU):
+            layer = getattr(layers, name)(5, stateful=True)
+            output = layer(fed)
+        session.run(tf.compat.v1.global_variables_initializer())
+        for variable, value in zip(layer.trainable_variables, weights):
+            variable.load(value, session)
+        session.run([output, layer.updates], {fed: x[:, :2]})
+        np.testing.assert_allclose(session.run(output, {fed: x[:, 2:]}), expected, 1e-5, 1e-6)
 
 
 def test_mixed_precision() -> None:

@@ -208,8 +208,13 @@ class PopnnRNN(IPULayer):
         outputs, *last = self._run(inputs, [tf.cast(state, inputs.dtype) for state in states], kernel)
         planner_options.check([outputs, *last], *self._planner_options())
         if self.stateful:
-            for variable, value in zip(self.states, last):
-                variable.assign(tf.cast(value, variable.dtype))
+            # Layers of TensorFlow 1's graphs have them among `updates`, which a session runs.
+            self.add_update(
+                [
+                    variable.assign(tf.cast(value, variable.dtype), read_value=False)
+                    for variable, value in zip(self.states, last)
+                ]
+            )
         if self.return_sequences:
             result = outputs if self.time_major else tf.transpose(outputs, [1, 0, 2])
         else:

@@ -138,7 +138,7 @@ def grouped_allreduce(
     Source: `horovod.tensorflow.grouped_allreduce`.
 
     Example:
-        >>> [one.numpy() for one in grouped_allreduce([tf.constant(1.0), tf.constant(2.0)])]
+        >>> [float(one) for one in grouped_allreduce([tf.constant(1.0), tf.constant(2.0)])]
         [1.0, 2.0]
     """
     options.update(device_dense=device_dense, device_sparse=device_sparse)

@@ -115,14 +115,21 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
             second /= 1 - tf.pow(beta_2, self._step())
         step = tf.cast(first / (tf.sqrt(second) + tf.cast(self.epsilon, first_type)), second_type)
         weight = tf.cast(var, second_type)
-        if not _is_one_of(var, self.exclude_from_weight_decay):
+        if self._do_use_weight_decay(_name(var)):
             step += self._get_hyper("weight_decay_rate", second_type) * weight
         step *= tf.cast(self._decayed_lr(second_type), second_type) * self._ratio(var, weight, step)
         return var.assign_sub(tf.cast(step, var.dtype), read_value=False)
 
+    # Called as in TensorFlow Addons, of which scripts know them.
+    def _do_use_weight_decay(self, param_name: str) -> bool:
+        return not _is_one_of(param_name, self.exclude_from_weight_decay)
+
+    def _do_layer_adaptation(self, param_name: str) -> bool:
+        return not _is_one_of(param_name, self.exclude_from_layer_adaptation)
+
     def _ratio(self, var: Any, weight: Any, step: Any) -> Any:
         one = tf.ones([], step.dtype)
-        if _is_one_of(var, self.exclude_from_layer_adaptation):
+        if not self._do_layer_adaptation(_name(var)):
             return one
         weight_norm, step_norm = tf.norm(weight), tf.norm(step)
         if self.weight_norm_clip is not None:
@@ -156,6 +163,9 @@ def _check_norm(norm: Any) -> None:
         raise TypeError(f"weight_norm_clip must be a number, the largest norm that counts, or None, not {norm!r}.")
 
 
-def _is_one_of(var: Any, patterns: Sequence[str] | None) -> bool:
-    name = var.name.partition(":")[0]
+def _name(var: Any) -> str:
+    return str(var.name.partition(":")[0])
+
+
+def _is_one_of(name: str, patterns: Sequence[str] | None) -> bool:
     return any(re.search(pattern, name) is not None for pattern in patterns or ())
