@@ -8,6 +8,8 @@ from harness import check_session, configure
 from tensorflow.python.eager import context
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 
+from tf_ipu_shim.runtime import error_hints
+
 v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -102,6 +104,30 @@ def test_an_optimizer_of_a_sharded_model():
 
     made = check_session(model, [inputs], steps=3)
     assert made.steps[2][0] < made.steps[0][0]
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_variable_of_the_host_that_a_program_writes(soft):
+    """TensorFlow has it on the program's device, or on none."""
+    configure()
+    with tf.device("/device:CPU:0"):
+        variable = v1.get_variable("step", initializer=[1.0, 2.0], use_resource=True)
+    with scopes.ipu_scope(IPU):
+        program = ipu_compiler.compile(lambda: variable.assign_add([3.0, 4.0]))
+    with v1.Session(config=v1.ConfigProto(allow_soft_placement=soft)) as session:
+        if soft:
+            session.run(variable.initializer)
+            ran = v1.RunMetadata()
+            values = session.run(program, options=v1.RunOptions(output_partition_graphs=True), run_metadata=ran)
+            np.testing.assert_array_equal(values[0], [4.0, 6.0])
+            np.testing.assert_array_equal(session.run(variable), [4.0, 6.0])
+            nodes = [node for graph in ran.partition_graphs for node in graph.node]
+            assert {node.device.rpartition("/")[2] for node in nodes if node.op == "VarHandleOp"} == {"device:IPU:0"}
+            return
+        with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+            session.run(variable.initializer)
+    said = error_hints.hint(raised.value, str(raised.value))
+    assert said.startswith("\nA program writes the variable step, which the script has on the host.")
 
 
 def test_variables_of_the_host_are_given_to_a_program_as_values():

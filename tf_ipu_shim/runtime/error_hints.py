@@ -34,6 +34,16 @@ _REFERENCE_HINT = (
     "\nA variable on an IPU is a resource variable: call tf.compat.v1.enable_resource_variables() before it is made, "
     "or make it with get_variable(..., use_resource=True)."
 )
+_WRITTEN_ON_HOST = re.compile(
+    r"explicit device specification '\S*CPU:\d+' because no supported kernel for CPU devices is available"
+    r".*^IpuProgram: IPU.*?^\s*(?P<name>\S+) \(VarHandleOp\)",
+    re.S | re.M,
+)
+_WRITTEN_ON_HOST_HINT = (
+    "\nA program writes the variable {name}, which the script has on the host. Make it for the IPU: without "
+    "variables_on_host=True, and without tf.device for the CPU. Or return the gradients from the program, and apply "
+    "them outside of it. With ConfigProto(allow_soft_placement=True) TensorFlow moves the variable to the IPU."
+)
 _NO_DEVICE = re.compile(r"explicitly assigned to (?P<name>/device:IPU:\d+) but available devices are")
 _NO_DEVICE_HINT = (
     "\nThe configuration makes no {name}: one entry of `auto_select_ipus` is one TensorFlow device, such as [1, 1] for "
@@ -92,6 +102,7 @@ _OTHER_FRAMEWORK_HINT = (
 _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
     (BaseException, _END, _END_HINT),
     (BaseException, _REFERENCE, _REFERENCE_HINT),
+    (BaseException, _WRITTEN_ON_HOST, _WRITTEN_ON_HOST_HINT),
     (BaseException, _MIXED, _MIXED_HINT),
     (BaseException, _NO_VALUE, _NO_VALUE_HINT),
     (BaseException, _NO_TABLE, _NO_TABLE_HINT),
