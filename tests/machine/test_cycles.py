@@ -422,3 +422,17 @@ def test_what_is_on_io_tiles_goes_on_by_an_exchange():
     assert [phase.cycles for phase in sent[:2]] == [SYNC_CYCLES, 1024]
     assert [given[-1].name, sent[1].name] == ["/infeed/inter-tileset-copy", "/inter-tileset-copy"]
     assert phases_of(Computation("feed", "x", (0, tiles)), GC200) == ()
+
+
+def test_a_sum_of_what_a_product_gives_begins_where_that_is():
+    """16 rows of 2 columns are 128 bytes, which one tile holds; a product has cut its rows over 16 tiles."""
+    product = Computation("product", "", (1, 16, 2, 2, 1))
+    assert plan_product(GC200, *product.sizes).split[:3] == (1, 16, 1)
+    alone = Computation("reduce", "sum", (32, 1, 32), 4)
+    assert [phase.tiles for phase in phases_of(alone, GC200) if phase.kind == "compute"] == [1]
+    on_each, final = [phase for phase in phases_of(alone._replace(product=product), GC200) if phase.kind == "compute"]
+    assert (on_each.tiles, final.tiles) == (16, 1)
+    assert final.name == "/ReduceFinalStage/IntermediateToOutput/Reduce"
+    # A large tensor is on all tiles anyway.
+    large = Computation("reduce", "sum", (1 << 20, 1, 1 << 20), 4)
+    assert phases_of(large._replace(product=product), GC200) == phases_of(large, GC200)

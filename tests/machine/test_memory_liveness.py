@@ -305,3 +305,21 @@ def test_schedule_and_liveness_take_linear_time():
         program.makes(f"gradient {index}", 8, layers[index], layers[index - 1])
     assert sorted(greedy(program)) == list(range(40_001))
     assert live(program).peak_bytes == 8 * 20_002
+
+
+def test_a_block_that_keeps_its_order_needs_what_its_steps_need_as_they_stand():
+    """Two chains side by side: 100 and 100 at once as they stand, one after the other if they may be put so."""
+
+    def chains():
+        program = Program("chains")
+        a, b = program.makes("a", 100), program.makes("b", 100)
+        program.makes("end of a", 1, a)
+        program.makes("end of b", 1, b)
+        return program
+
+    assert smallest(chains()).peak_bytes == 101
+    kept, around = chains(), Program("around")
+    around.makes("call", 1, inside=(kept,))
+    around.keep_order()
+    assert smallest(kept).peak_bytes == 201
+    assert smallest(around).order is None and smallest(kept).order is None

@@ -226,3 +226,32 @@ def test_a_notebook_shows_the_page_in_a_frame(report):
     ((tag, attributes),) = found
     assert tag == "iframe" and attributes["srcdoc"].startswith("<!DOCTYPE html>")
     assert "train" in attributes["srcdoc"] and "loop/add" in attributes["srcdoc"]
+
+
+def test_tiles_have_what_a_product_needs_beside_the_tensors(tmp_path):
+    """As Poplar's do: [4, 8] by [8, 4] on each of four tiles takes a row, coefficients for 16 units, and their sums."""
+    made = Block("IPU 0")
+    x = made.add(Value(512, "x", "argument"))
+    made.run("from the host", (), (x,), work=Computation("host", "from the host", (512,), 1))
+    y = made.add(Value(256, "y", "temporary"))
+    made.run("y", (x,), (y,), work=Computation("product", "y/dot/Conv_1", (1, 4, 8, 4, 1)))
+    compilation = opened(made, tmp_path).compilation
+    each = 4 * (8 + 8 * 16 + 16)
+    memory = [tile.memory for tile in compilation.tiles]
+    assert [one.total.excludingGaps for one in memory] == [128 + 128 + each] * 2 + [128 + each] * 2
+    assert [one.notAlwaysLiveBytes for one in memory] == [one.total.excludingGaps for one in memory]
+    before, at_the_product = [step.notAlwaysLiveMemory for step in compilation.livenessProgramSteps]
+    assert (before.bytes, at_the_product.bytes) == (512, 512 + 256 + 4 * each)
+    found = {one.name: one.size for one in at_the_product.variables}
+    assert found == {"x": 512, "y": 256, "y/dot/Conv_1/Convolve": 4 * each}
+
+
+def test_what_overflows_are_tensors(tmp_path):
+    """A program fits by its tensors: what a library call needs is known within a factor of three."""
+    made = Block("IPU 0")
+    x = made.add(Value(4 * 600_000, "x", "argument"))
+    made.run("from the host", (), (x,), work=Computation("host", "from the host", (2_400_000,), 1))
+    made.run("y", (x,), (), work=Computation("product", "y/dot/Conv_1", (1, 1024, 1024, 1024, 1)))
+    memory = [tile.memory for tile in opened(made, tmp_path).compilation.tiles]
+    assert max(one.total.excludingGaps for one in memory) > CHIP.bytes_per_tile
+    assert all(one.overflowed.excludingGaps == 0 for one in memory)

@@ -21,6 +21,7 @@ from tf_ipu_shim.ipu import (
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 from tf_ipu_shim.ipu.ops import pipelining_ops, replication_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
+from tf_ipu_shim.poplar.ops import gen_popnn_ops
 
 from tf_ipu_shim.runtime import devices
 
@@ -148,6 +149,19 @@ def keras_recurrent_products(**options):
 
     zeros = {"kernel_initializer": "zeros", "recurrent_initializer": "zeros"}
     compiled_layer(lambda: PopnnLSTM(64, dtype="float16", **zeros, **options))
+
+
+def gen_recurrent_products(**options):
+    """The same by the op itself."""
+    units, zeros = 64, v1.zeros_initializer()
+
+    def layer():
+        kernel = v1.get_variable("kernel", [128 + units, 4 * units], tf.float16, zeros)
+        states, biases = tf.zeros([64, units], tf.float16), tf.zeros([4, units], tf.float16)
+        how = ("tanh", "sigmoid", units, True)
+        return lambda x: gen_popnn_ops.popnn_lstm_layer(x, states, states, kernel, biases, *how, **options)
+
+    compiled_layer(layer)
 
 
 def compiled_layer(make):

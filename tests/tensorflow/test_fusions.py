@@ -1,5 +1,7 @@
 """Which instructions of XLA's form are one call on the IPU: names of compute sets of small functions."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -248,3 +250,27 @@ def test_what_a_loop_writes_to_has_memory_of_its_own(compiled_names):
     assert copies(lambda x: [x, x + 1.5], both) == 0
     assert copies(lambda x: [x, tf.zeros([8])], both) == 1
     assert copies(lambda x: [x, tf.zeros([8])], lambda i, x, y: (tf.sin(x) + y, y)) == 0  # nothing writes to it
+
+
+def test_numbers_of_convolutions_in_a_program_that_trains(names):
+    """As `conv_graph_caching_test` of Graphcore's has them: gradients of convolutions are numbered before the others.
+
+    An update of a kernel has one number, for the convolution and for what adds its result.
+    """
+
+    def function(x, *kernels):
+        y = x
+        for number, kernel in enumerate(kernels):
+            y = tf.nn.conv2d(y, kernel, 1, "SAME", name=f"conv{number}")
+        gradients = tf.gradients(tf.reduce_sum(y, name="loss"), kernels)
+        return [y, *(tf.subtract(one, gradient * 0.5) for one, gradient in zip(kernels, gradients))]
+
+    made = names(function, [1, 4, 4, 2], [3, 3, 2, 2], [1, 1, 2, 2])
+    assert "gradients/conv1_grad/Conv2DBackpropInput/convolution/Conv_1x1/Convolve" in made
+    assert any(re.match(r"conv0/convolution\.\d+/Conv_3x3/Convolve$", name) for name in made)
+    updates = [name.split("/")[3:] for name in made if "conv0_grad/Conv2DBackpropFilter" in name]
+    assert updates[0][0] != "fusion" and {name for name, *_ in updates} == {updates[0][0]}
+    assert updates[-1][-1] == "AddTo"
+    assert names(lambda x, k: tf.nn.conv2d(x, k, 1, "VALID", name="conv"), [1, 4, 4, 2], [1, 1, 2, 2]) == [
+        "conv/convolution/Conv_1x1/Convolve"
+    ]

@@ -15,6 +15,7 @@ from option_runs import (
     COMPILE_ONLY,
     STAGES,
     WIDTH,
+    gen_recurrent_products,
     keras_accumulation,
     keras_recurrent,
     keras_recurrent_products,
@@ -26,7 +27,12 @@ from option_runs import (
     recurrent_products,
 )
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, nn_ops, scopes, utils
-from tf_ipu_shim.ipu.config import DeviceConnectionType, SelectionOrder, StochasticRoundingBehaviour
+from tf_ipu_shim.ipu.config import (
+    DeviceConnectionType,
+    SchedulingAlgorithm,
+    SelectionOrder,
+    StochasticRoundingBehaviour,
+)
 from tf_ipu_shim.ipu.ops import all_to_all_op, cross_replica_ops
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOptions, RecomputationMode
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
@@ -40,13 +46,14 @@ from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PIPELINE, NORM, RNN, KERAS_RNN, ACCUMULATION, MULTI_CONV = (
+PIPELINE, NORM, RNN, KERAS_RNN, GEN_RNN, ACCUMULATION, MULTI_CONV = (
     arguments.CALLS[call].heading
     for call in (
         "pipeline",
         "group_norm",
         "PopnnLSTM",
         "keras PopnnLSTM",
+        "gen_popnn_ops",
         "Model.set_gradient_accumulation_options",
         "nn_ops.multi_conv",
     )
@@ -283,6 +290,7 @@ INFEED = "--synthetic_data_categories=infeed"
 # For each entry the settings without it, and what setting it adds.
 EXERCISES = {
     (IPU_CONFIG, "allow_recompute"): ({}, {"config": {"allow_recompute": True}}),
+    (IPU_CONFIG, "scheduling.algorithm"): ({}, {"config": {"scheduling.algorithm": SchedulingAlgorithm.POST_ORDER}}),
     (IPU_CONFIG, "selection_order"): ({}, {"config": {"selection_order": SelectionOrder.HOOF}}),
     (IPU_CONFIG, "compilation_poplar_options"): (
         {"tiles": 1},
@@ -380,6 +388,14 @@ EXERCISES = {
             ("available_memory_proportion_bwd", 0.001),
             ("options", {"availableMemoryProportion": "0.001"}),
             ("options_bwd", {"availableMemoryProportion": "0.001"}),
+        )
+    },
+    **{
+        (GEN_RNN, name): ({"call": gen_recurrent_products}, {"call": gen_recurrent_products, name: value})
+        for name, value in (
+            ("partials_dtype", tf.float16),
+            ("options", '{"availableMemoryProportion": "0.001"}'),
+            ("options_bwd", '{"availableMemoryProportion": "0.001"}'),
         )
     },
     (IPU_CONFIG, "serialization_output_folder"): ({}, {"config": {"serialization_output_folder": str(CACHE)}}),

@@ -9,6 +9,7 @@ import sqlite3
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import node_def_pb2
 from tf_ipu_shim.ipu import (
     config,
@@ -326,6 +327,38 @@ def test_an_exchange_has_both_ipus_wait_for_it(profiled):
     first = [row for row in rows(profile, "step") if row.ipus == "[0]" and row.computation == "product"]
     second = [row for row in rows(profile, "step") if row.ipus == "[1]" and row.computation == "product"]
     assert first[0].start + first[0].cycles <= exchange.start < second[0].start
+
+
+def test_what_a_product_gives_is_rearranged_before_it_goes_to_another_ipu(profiled):
+    """Its 2,048 bytes are copied on their tiles, 128 on each, 8 a cycle; what an addition gives goes as it is."""
+
+    def sharded(last):
+        def model(x):
+            with scopes.ipu_shard(0):
+                y = tf.reshape(last(x), [32, 16])
+            with scopes.ipu_shard(1):
+                return tf.sin(y)
+
+        return model
+
+    profiles = profiled(ipus=2)
+    run(sharded(lambda x: tf.matmul(x, tf.ones([64, 32]), name="product")), X)
+    run(sharded(lambda x: tf.add(x, 1.0, name="sum")[:, :32]), X)
+    copied, plain = profiles()
+    (rearranged,) = [row for row in rows(copied, "compute") if row.name.endswith("OnTileCopy")]
+    assert rearranged.name == "Copy_Reshape_to_/inter-ipu-copy/OnTileCopy"
+    assert (rearranged.tiles, rearranged.cycles) == (2048 // 128, 128 // 8)
+    (exchange,) = rows(copied, "links")
+    assert rearranged.start + rearranged.cycles <= exchange.start
+    assert not any("OnTileCopy" in row.name for row in rows(plain, "compute"))
+
+
+def test_instructions_in_post_order():
+    """Each right after what it takes, as XLA's `MakeInstructionPostOrder` has it; what nothing takes as it stands."""
+    computation = hlo_pb2.HloComputationProto()
+    for number, operands in enumerate([(), (), (1,), (0,), (3, 2), ()]):
+        computation.instructions.add(id=number, operand_ids=operands)
+    assert [one.id for one in running_order.in_post_order(computation)] == [0, 3, 1, 2, 4, 5]
 
 
 def test_shards_that_only_swap_values_work_side_by_side(profiled):

@@ -325,12 +325,7 @@ GIVEN = {
     ),
     "gen_popnn_ops": (
         raw_lstm,
-        {
-            "is_training": False,
-            "partials_dtype": tf.float16,
-            "options": '{"partialsType": "half"}',
-            "options_bwd": '{"partialsType": "half"}',
-        },
+        {"is_training": False},
     ),
     "gen_popops_ops": (raw_slice, {"indices_are_sorted": True}),
     "IpuOptimizerBase": (
@@ -382,9 +377,9 @@ def test_the_report_keeps_data_and_no_objects_of_the_script(environment):
     environment(ipus=1)
     processes(object())
     recurrent(options={**POPLAR, "a": "1"}, options_bwd={**POPLAR, "b": "2"})
-    raw_lstm(partials_dtype=tf.float16)
+    raw_lstm(options='{"partialsType": "half", "c": "3"}', options_bwd='{"availableMemoryProportion": 0.2}')
     without = dict(memory_report().without_effect)
     assert without["PopDistExtendedV1(cluster_resolver)"] == "object"
-    assert without["gen_popnn_ops(partials_dtype)"] == "float16"
+    assert without["gen_popnn_ops(options)"] == {"c": "3"} and "gen_popnn_ops(options_bwd)" not in without
     assert without["PopnnLSTM(options_bwd)"] == {"b": "2"}
     assert without["PopnnLSTM(options)"] == {"a": "1"}, "what the machine model reads changes something"

@@ -4,7 +4,8 @@ import pytest
 import tensorflow as tf
 
 from tf_ipu_shim.accounting import compiler_ir
-from tf_ipu_shim.accounting.computations import ComputeSetNames, InstructionReader
+from tf_ipu_shim.accounting.computations import InstructionReader
+from tf_ipu_shim.accounting.compute_set_names import ComputeSetNames
 from tf_ipu_shim.accounting.hlo import HloReader
 from tf_ipu_shim.accounting.plannings import Plannings
 from tf_ipu_shim.accounting.stand_ins import leave_out_conversions, with_stand_ins

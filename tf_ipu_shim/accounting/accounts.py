@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tensorflow.core.framework import node_def_pb2
 
 from tf_ipu_shim.accounting.batch_operands import MiniBatch
-from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.accounting.compute_set_names import ComputeSetNames
 from tf_ipu_shim.accounting.io_tiles import IoTiles
 from tf_ipu_shim.accounting.mapped_tensors import MappedTensors
 from tf_ipu_shim.accounting.plannings import Plannings
@@ -68,6 +68,7 @@ class Accounts:
         tensors: takes the tensors that the program makes, where a tensor map is wanted.
         sizes: what tensors count.
         modules: XLA's form of its programs, by what they are made of, where another walk looks at them too.
+        post_order: whether instructions run in post-order, and not as the program keeps least alive.
 
     Attributes:
         blocks: what each IPU runs.
@@ -92,7 +93,9 @@ class Accounts:
         tensors: MappedTensors | None = None,
         sizes: Sizes | None = None,
         modules: dict[Any, Any] | None = None,
+        post_order: bool = False,
     ) -> None:
+        self.post_order = post_order
         self.names, self.tensors = names, tensors
         self.sizes, self.modules = sizes or Sizes(), modules
         self.plannings = plannings or Plannings()

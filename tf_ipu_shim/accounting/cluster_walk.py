@@ -145,7 +145,10 @@ def _read(
     axes = {value: held.known.axis for value, held in zip(values, fed) if held.known.axis is not None}
     if mini_batch is not None:
         mini_batch.axes.update(axes)
-    reader = HloReader(module, block, owner_of, instructions, walk.walk.new_key, mapped, sizes, mini_batch, loads)
+    reader = HloReader(
+        module, block, owner_of, instructions, walk.walk.new_key, mapped, sizes, mini_batch, loads,
+        walk.walk.post_order,
+    )  # fmt: skip
     results, shapes = reader.read(parameters), reader.result_shapes()
     walk.load(ipu, begin, loads)
     if kept_before:

@@ -1,25 +1,20 @@
-"""What each instruction of an XLA program computes, for the cycles of the machine model, and what Poplar would call it.
-
-Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with its number (`add.1`), then what
-PopLibs calls its compute set (`Op/Add`). What the IPU's compiler makes of several instructions (see `fusions`), and
-products, have a number only where there are several.
-"""
+"""What each instruction of an XLA program computes, for the cycles of the machine model, and its name in Poplar."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensorflow.core.framework import function_pb2
 
 from tf_ipu_shim.accounting.alike import AlikeComputations
-from tf_ipu_shim.accounting.fusions import DRAWN, ONE_CALL, Fusion, fusions_in, kernels_in
+from tf_ipu_shim.accounting.compute_set_names import ComputeSetNames
+from tf_ipu_shim.accounting.fusions import DRAWN, GRADIENTS_OF_INPUT, ONE_CALL, Fusion, fusions_in, kernels_in
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
 from tf_ipu_shim.accounting.outlined_calls import Place, calls_in, places
 from tf_ipu_shim.accounting.plannings import Plannings, marks_of
-from tf_ipu_shim.accounting.product_types import INFERENCE, UPDATE, types_of_products
+from tf_ipu_shim.accounting.product_types import types_of_products
 from tf_ipu_shim.accounting.work import HloWork, convolution_sizes, dot_sizes, elements_of
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.cycles import Computation, Planning, vertices
@@ -65,18 +60,14 @@ _DRAWN = {
     "StatelessRandomNormal": ("rng", "normal"),
     "StatelessTruncatedNormal": ("truncated-normal", "truncatedNormal"),
 }
-# Instructions whose first one has no number.
-_BARE = frozenset(
-    "avg-pool avg-pool-grad batch-norm-grad batch-norm-inference batch-norm-training convolution dot dynamic-slice "
-    "dynamic-update-slice fusion inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
-    "negate relu relu-grad scaled-inplace scaled-inplace-xb-y sigmoid sigmoid-grad sort tanh-grad "
-    "truncated-normal".split()
-)
 # What has one function for all that are alike, like products.
 _SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
 _LOOKED_AT = _OWN.keys() | {"BiasAddGrad"}
 _FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
 _HANDING_ON = VIEWS | _FREE | {"convert", "copy"}
+_NORMS = frozenset({"batch-norm-inference", "batch-norm-training"})
+_SAME_PLACE = frozenset({"bitcast", "copy", "reshape"})
+_PATH_LIMIT = 32  # instructions to look at between a sum and a product
 _RANDOM = frozenset({"rng", "rng-bit-generator"})
 _NAMES = {
     "dynamic-slice": "dynamic-slice/dynamicSlice",
@@ -90,61 +81,6 @@ _NAMES = {
     "batch-norm-inference": "batch-norm-inference/batchNormalise",
     "batch-norm-training": "batch-norm-training/batchNormalise",
 }
-
-
-class ComputeSetNames:
-    """Names of a whole program's compute sets.
-
-    Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
-    the name of the first. So have norms, updates that are part of something, kernels that are turned round, calls of
-    outlined functions, and all that is in branches or loops that contain the same. Each IPU has functions of its own.
-
-    Attributes:
-        products: the op and the type of each product, see `product_types`.
-        kernels: the variables that convolutions of the forward pass take as they are.
-    """
-
-    def __init__(self) -> None:
-        self.products: list[tuple[str, int]] = []
-        self.kernels: set[str] = set()
-        self._counts: dict[str, int] = {}
-        self._shared: dict[Hashable, str] = {}
-        self._groups: dict[Hashable, int] = {}
-
-    def name(self, owner: str, below: str, same: Hashable = None, group: Hashable = None) -> str:
-        """The name of a compute set.
-
-        Args:
-            owner: scope and name of the op.
-            below: what XLA calls the instruction, and PopLibs the compute set.
-            same: what tells it apart from others that it could share a function with; None where it cannot.
-            group: the same for all that have one number together; None for one that has its own.
-
-        Example:
-            >>> names = ComputeSetNames()
-            >>> [names.name("a", "add/Op/Add"), names.name("b", "add/Op/Add")]
-            ['a/add.1/Op/Add', 'b/add.2/Op/Add']
-        """
-        if same is not None and same in self._shared:
-            return self._shared[same]
-        first, _, rest = below.partition("/")
-        count = self._groups.get(group, -1)
-        if count < 0:
-            count = self._counts.get(first, 0 if first in _BARE else 1)
-            self._counts[first] = count + 1
-        if group is not None:
-            self._groups[group] = count
-        parts = [owner, f"{first}.{count}" if count else first, rest]
-        made = "/".join(part for part in parts if part)
-        if same is not None:
-            self._shared[same] = made
-        return made
-
-    def instruction_info(self) -> str:
-        """JSON of the types of all products, as trace events have it; a program without updates infers."""
-        trains = any(kind == UPDATE for _, kind in self.products)
-        types = {f"{op}.{number}": kind if trains else INFERENCE for number, (op, kind) in enumerate(self.products, 1)}
-        return json.dumps({"ml_types": types})
 
 
 class Context(NamedTuple):
@@ -211,7 +147,10 @@ class InstructionReader:
         fusions = fusions_in(by_id, self._ops, flipped)
         fusions.update(dict.fromkeys(self.counters.intersection(by_id)))
         names.products.extend(types_of_products(by_id, fusions, weights))
-        return Context(by_id, fusions, _of_calls(by_id), object(), places(by_id, self._calls, self._alike))
+        key = object()
+        for name, number in _numbered_first(by_id, fusions):
+            names.number(name, (key, number))
+        return Context(by_id, fusions, _of_calls(by_id), key, places(by_id, self._calls, self._alike))
 
     def computation(self, instruction: Any, context: Context, owner: str) -> Computation | None:
         """What an instruction computes; None for a view, for what is part of another, and for what takes no time.
@@ -239,15 +178,13 @@ class InstructionReader:
         if _is_shared(instruction, kind, fusion):
             shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
             same = (instruction.opcode, below, sizes, size, planning, shapes)
-        elif instruction.id in context.outlined:
-            place = context.outlined[instruction.id]
-            same = (place.content, place.number, below)
         else:
-            same = self._alike.place(instruction)
+            same = self._function_of(instruction, context, below)
         same = None if same is None else (self._ipu, same)
         owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
-        group = (context.key, fusion.group) if fusion.group else None
-        return Computation(kind, self._names.name(fusion.op or owner, below, same, group), sizes, size, planning)
+        together = fusion.group or fusion.call or instruction.id
+        made = self._names.name(fusion.op or owner, below, same, (context.key, together))
+        return Computation(kind, made, sizes, size, planning, self._product_below(instruction, kind, by_id))
 
     def called(self, instruction: Any, context: Context, owner: str) -> str:
         """What an instruction is called on the IPU, without a number; nothing for what is part of another.
@@ -262,6 +199,26 @@ class InstructionReader:
             instruction, _below(instruction, operands), *_kind_and_sizes(instruction, operands, context.by_id), fusion
         )
         return below.partition("/")[0]
+
+    def _function_of(self, instruction: Any, context: Context, below: str) -> Hashable:
+        """What an instruction of an outlined function, or of a called computation, has in common with others."""
+        if instruction.id in context.outlined:
+            place = context.outlined[instruction.id]
+            return (place.content, place.number, below)
+        return self._alike.place(instruction)
+
+    def _product_below(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
+        """The product whose result a sum takes, where nothing but work in place is between the two."""
+        made: Any = by_id[instruction.operand_ids[0]] if kind == "reduce" else None
+        for _ in range(_PATH_LIMIT):
+            if made is None:
+                break
+            if made.opcode in ("dot", "convolution"):
+                operands = [by_id[number] for number in made.operand_ids]
+                kind, sizes = _kind_and_sizes(made, operands, by_id)
+                return Computation(kind, "", sizes, _element_bytes(made.shape), self._planning(made))
+            made = _in_whose_place(made, by_id)
+        return None
 
     def _planning(self, product: Any) -> Planning:
         return self._plannings.of(product.opcode, self._marks.get(product.metadata.op_name, {}))
@@ -283,6 +240,32 @@ class InstructionReader:
         name, library = _DRAWN[instruction.metadata.op_type]
         made = self._names.name(owner, f"{fusion.name or name}/{library}")
         return Computation("random", made, (elements_of(instruction.shape),), _element_bytes(instruction.shape))
+
+
+def _in_whose_place(made: Any, by_id: Mapping[int, Any]) -> Any:
+    """The operand whose tiles an instruction's result is on; None where it goes elsewhere."""
+    if made.opcode == "get-tuple-element" and not made.tuple_index:
+        norm = by_id[made.operand_ids[0]]
+        return by_id[norm.operand_ids[0]] if norm.opcode in _NORMS else None
+    if made.opcode not in ELEMENTWISE and made.opcode not in _SAME_PLACE:
+        return None
+    operands = [by_id[number] for number in made.operand_ids]
+    size = elements_of(made.shape)
+    return next((one for one in operands if one.opcode != "broadcast" and elements_of(one.shape) == size), None)
+
+
+def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None]) -> Iterator[tuple[str, int]]:
+    """What has its number before all else of its computation: XLA's name for it, and the instruction.
+
+    In a program that trains these are the gradients of convolutions: those of inputs in order, and those of kernels
+    that are part of an update, the last layer's first.
+    """
+    convolutions = [one for one in by_id.values() if one.opcode == "convolution"]
+    for one in convolutions:
+        if one.metadata.op_type in GRADIENTS_OF_INPUT and fusions.get(one.id, _NOT_FUSED) == _NOT_FUSED:
+            yield "convolution", one.id
+    updates = [one.id for one in convolutions if (fusions.get(one.id) or _NOT_FUSED).call == one.id]
+    yield from (("fusion", number) for number in reversed(updates))
 
 
 def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
 from tf_ipu_shim.lowering import constants, op_types, vocabulary
 from tf_ipu_shim.lowering.emit_control_flow import CHUNK_COUNTERS
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
-from tf_ipu_shim.machine.cycles import Meeting
+from tf_ipu_shim.machine.cycles import Computation, Meeting, product_that_gives
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 
 _FEEDS = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE}
@@ -79,10 +79,13 @@ class FunctionWalk(BlockWriter):
         gives: dict[int, list[int]] = {}
         moves: list[tuple[int, int, int]] = []
         results = []
+        key = self.walk.new_key()
         for copy, held in zip(copies, given):
             source, destination = copy.attr["source"].i, copy.attr["destination"].i
             sent = self.value(source, held)
             name, size = self.blocks[source].values[sent].owner, self.walk.sizes.of(held.known)
+            if sent not in takes.get(source, ()):
+                self._rearrange(source, sent, name, key)
             block = self.blocks.setdefault(destination, Block(f"IPU {destination}"))
             results.append(Held(held.known, name=name, at={destination: block.add(Value(size, name, "exchange"))}))
             self.map_tensor("inter-ipu-copy", results[-1], destination)
@@ -94,13 +97,24 @@ class FunctionWalk(BlockWriter):
         owner = f"exchange of {results[0].name}" + (f" and {len(copies) - 1} more" if len(copies) > 1 else "")
         meeting = None
         if self.walk.names is not None:
-            copied = self.walk.names.name(f"{results[0].name}_to_", "inter-ipu-copy/GlobalPre")
+            copied = self.walk.names.name(f"{results[0].name}_to_", "inter-ipu-copy/GlobalPre", group=("exchange", key))
             work = self.moved("exchange", copied, *(number for move in moves for number in move))
-            meeting = Meeting(self.walk.new_key(), computation=work)
+            meeting = Meeting(key, computation=work)
         for ipu in sorted({*takes, *gives}):
             sent_here = tuple(dict.fromkeys(takes.get(ipu, ())))
             self.block(ipu).run(owner, sent_here, gives.get(ipu, ()), work=meeting)
         return results
+
+    def _rearrange(self, ipu: int, sent: int, name: str, exchange: int) -> None:
+        """What a product gives lies as its units give it, and is copied into its own order before it leaves the IPU."""
+        names = self.walk.names
+        work = None if names is None else product_that_gives(self.blocks[ipu], sent)
+        if names is None or work is None:
+            return
+        size = self.blocks[ipu].values[sent].bytes
+        copied = names.name(f"Copy_{name}_to_", "inter-ipu-copy/OnTileCopy", group=("exchange", exchange))
+        copy = Computation("copy", copied, (size // work.element_bytes,), work.element_bytes)
+        self.block(ipu).run(name, (sent,), (), work=copy)
 
     def _inside(
         self, function: str, inputs: Sequence[Held], remote: Set[int] = frozenset(), pipeline: str = ""

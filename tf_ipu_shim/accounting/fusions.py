@@ -47,6 +47,7 @@ class Fusion(NamedTuple):
         operands: how many tensors it takes; 0 where that stays.
         shared: whether it is part of a group that has one function for all that are alike.
         group: the instruction that those which are one expression end with; 0 for one that is in none.
+        call: the instruction whose number it has, as one call does both; 0 for its own.
     """
 
     name: str = ""
@@ -55,6 +56,7 @@ class Fusion(NamedTuple):
     operands: int = 0
     shared: bool = False
     group: int = 0
+    call: int = 0
 
 
 def fusions_in(
@@ -261,8 +263,8 @@ class _Finder:
         op = tensor.metadata.op_name
         negated = number.id not in self._known and instruction.opcode == "subtract"
         if tensor.opcode == "convolution":
-            self._found[tensor.id] = Fusion("fusion")
-            self._found[instruction.id] = Fusion("fusion", "AddTo", op, 2)
+            self._found[tensor.id] = Fusion("fusion", call=tensor.id)
+            self._found[instruction.id] = Fusion("fusion", "AddTo", op, 2, call=tensor.id)
         elif tensor.opcode == "reduce" and self._op_types.get(op) == "BiasAddGrad":
             self._found[tensor.id] = Fusion("fusion", op=instruction.metadata.op_name)
             self._found[instruction.id] = Fusion("fusion", "negate/Op/Negate", operands=1) if negated else None

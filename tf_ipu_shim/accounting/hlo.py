@@ -21,6 +21,7 @@ from tf_ipu_shim.accounting.conditionals import Branch, elements_taken, given_of
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.accounting.loop_counters import counters_in
 from tf_ipu_shim.accounting.outlined_calls import Place
+from tf_ipu_shim.accounting.running_order import in_post_order
 from tf_ipu_shim.accounting.sizes import Sizes
 from tf_ipu_shim.accounting.trees import Tree, flat, is_same, origin, packed
 from tf_ipu_shim.accounting.work import UNKNOWN_TRIPS
@@ -55,6 +56,7 @@ class HloReader:
         sizes: what tensors count.
         mini_batch: follows the mini-batch through the block, where sizes want it.
         away: values that are brought to the chip for this program: what is written to them is gone from it at once.
+        post_order: whether instructions run in post-order, and not as they stand.
     """
 
     def __init__(
@@ -68,8 +70,9 @@ class HloReader:
         sizes: Sizes | None = None,
         mini_batch: MiniBatch | None = None,
         away: Container[int] = (),
+        post_order: bool = False,
     ) -> None:
-        self._away = away
+        self._away, self._post_order = away, post_order
         self._sizes = sizes or Sizes()
         self._enter(block, mini_batch)
         self._computations = {computation.id: computation for computation in module.computations}
@@ -179,7 +182,7 @@ class HloReader:
         stored = {place for place, home in self._homes_inside.items() if home in self._away}
         taken = elements_taken(computation, needed, stored)
         summed = _casts_of_sums(computation, needed)
-        for instruction in computation.instructions:
+        for instruction in in_post_order(computation) if self._post_order else computation.instructions:
             number = instruction.id
             if number not in needed:
                 continue

@@ -15,7 +15,7 @@ from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.accounting.accumulation import accumulate
 from tf_ipu_shim.accounting.changes import Change, Lower
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
-from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.accounting.compute_set_names import ComputeSetNames
 from tf_ipu_shim.accounting.hlo import mark_activations
 from tf_ipu_shim.accounting.io_tiles import io_tiles_of
 from tf_ipu_shim.accounting.mapped_tensors import MappedTensor, MappedTensors
@@ -30,6 +30,7 @@ from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import engine_options, memory_setting
 from tf_ipu_shim.machine.cycles import largest_call
 from tf_ipu_shim.machine.memory import CODE, Block, MemoryPlan, out_of_memory_text, plan_of
+from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.runtime import plans, study
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def plan_memory(
     def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
         storage = storage_of(request.library, device.options, program.replicas)
         tensors = MappedTensors() if names is not None else None
-        walk = Walk(request, program, storage, names, plannings, tensors)
+        walk = Walk(request, program, storage, names, plannings, tensors, post_order=_in_post_order(device))
         counted(walk)
         walk.put_on_io_tiles(io_tiles_of(device.options), device.chip)
         line_of = _lines(request, walk, user_line)
@@ -125,6 +126,11 @@ def plan_memory(
     except Exception as error:
         faults.warn(request, error, "not at all")
         return None, ProgramWork(), Details({}, _no_line)
+
+
+def _in_post_order(device: IpuDevice) -> bool:
+    scheduler: int = device.options.speed_size_config.scheduler_selection
+    return scheduler == config_pb2.POST_ORDER
 
 
 def _plan_of(
@@ -183,7 +189,14 @@ def _with_savings(
         changed = program
         if change.request is not request:
             changed = lower(change.request, change.ipus) if lower is not None else program
-        walk = Walk(change.request, changed, change.storage, sizes=change.sizes, modules=modules)
+        walk = Walk(
+            change.request,
+            changed,
+            change.storage,
+            sizes=change.sizes,
+            modules=modules,
+            post_order=_in_post_order(device),
+        )
         walk.run()
         for block in walk.blocks.values() if change.accumulates else ():
             accumulate(block, keeps=not change.request.is_keras)
@@ -191,7 +204,8 @@ def _with_savings(
         return _plan_of(change.request, changed, device, walk, _no_line)
 
     try:
-        walk = Walk(request, program, storage_of(request.library, device.options, program.replicas), modules=modules)
+        storage = storage_of(request.library, device.options, program.replicas)
+        walk = Walk(request, program, storage, modules=modules, post_order=_in_post_order(device))
         walk.run()
         return dataclasses.replace(
             plan, savings=savings(request, plan, walk, plan_with, _lines(request, walk, user_line))

@@ -38,6 +38,8 @@ class Walk(Accounts):
                 size = sum(block.values[number].bytes for number in fed)
                 block.steps.insert(0, Step(_FROM_HOST, (), fed, work=walk.moved("host", _FROM_HOST, size)))
                 block.segments = [1, *(border + 1 for border in block.segments)]
+            if self.post_order:
+                block.keep_order()
 
     def _return(self, walk: FunctionWalk, results: Sequence[Held]) -> None:
         """Keeps results until the end; where cycles are wanted, they are copied to the host then."""

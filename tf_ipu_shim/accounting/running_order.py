@@ -1,14 +1,16 @@
-"""In which order the nodes of an emitted function run, and which exchanges between IPUs go on at the same time."""
+"""In which order nodes of an emitted function and instructions run; which exchanges between IPUs are one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from tensorflow.core.framework import node_def_pb2
 
 from tf_ipu_shim.lowering import vocabulary
 
 Unit = tuple[node_def_pb2.NodeDef, ...]
+_Key = TypeVar("_Key", str, int)
 
 
 def in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[Unit]:
@@ -41,11 +43,27 @@ def in_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[Unit]:
         yield units[name]
 
 
+def in_post_order(computation: Any) -> list[Any]:
+    """The instructions of an XLA computation, each right after what it takes and nothing has made before.
+
+    What nothing takes comes as it stands; of an instruction's operands the first one comes first.
+
+    Source: XLA's `HloComputation::MakeInstructionPostOrder`.
+
+    Args:
+        computation: of XLA's form of a program.
+    """
+    needs = {one.id: list(one.operand_ids) for one in computation.instructions}
+    by_id = {one.id: one for one in computation.instructions}
+    taken = {operand for operands in needs.values() for operand in operands}
+    return [by_id[number] for number in _sorted([number for number in needs if number not in taken], needs, {})]
+
+
 def _sorted(
-    names: Iterable[str], needs: Mapping[str, Sequence[str]], then: Mapping[str, Sequence[str]]
-) -> Iterator[str]:
+    names: Iterable[_Key], needs: Mapping[_Key, Sequence[_Key]], then: Mapping[_Key, Sequence[_Key]]
+) -> Iterator[_Key]:
     """Names as they stand, each after those that it needs; after a name at once those that `then` has for it."""
-    done: set[str] = set()
+    done: set[_Key] = set()
     for first in names:
         stack = [first]
         while stack:

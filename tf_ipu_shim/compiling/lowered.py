@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.accounting.compiler_ir import beside
-from tf_ipu_shim.accounting.computations import ComputeSetNames
+from tf_ipu_shim.accounting.compute_set_names import ComputeSetNames
 from tf_ipu_shim.accounting.io_tiles import io_tiles_of
 from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.plannings import plannings_of

@@ -102,9 +102,14 @@ def of_recurrent(partials_dtype: Any, options: Any, proportion: Any = None) -> d
         >>> of_recurrent("float16", '{"availableMemoryProportion": "0.2"}')
         {'partialsType': 'half', 'availableMemoryProportion': '0.2'}
     """
-    given = json.loads(options) if isinstance(options, str) else options
+    given = read(options)
     partials = "half" if dtypes.as_dtype(partials_dtype) == dtypes.float16 else "float"
     return {planning.PARTIALS: partials, planning.PROPORTION: proportion, **(given or {})}
+
+
+def read(options: Any) -> Any:
+    """Options as a dictionary, where a script gives their JSON."""
+    return json.loads(options) if isinstance(options, str) else options
 
 
 def unread(options: Any) -> dict[str, Any]:
@@ -200,7 +205,7 @@ def _marked(tensor: Any, wrong: str) -> Any:
 
 def _wrong(options: Mapping[str, Any] | str | None) -> str | None:
     try:
-        Planning().asked((json.loads(options) if isinstance(options, str) else options) or {})  # "null" is none, too
+        Planning().asked(read(options) or {})  # "null" is none, too
     except PlanningError as error:
         return str(error)
     return None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.building.ops import planner_options, recurrences
+from tf_ipu_shim.building.ops.planner_options import RecurrentOptions
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 
@@ -76,15 +77,12 @@ def popnn_lstm_layer(
 ) -> Any:
     """See `recurrences.lstm`; time comes first, gates are input, forget, candidate and output."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops",
-        is_training=is_training,
-        partials_dtype=tf.as_dtype(partials_dtype),
-        options=options,
-        options_bwd=options_bwd,
-    )
+    _note(is_training, options=options, options_bwd=options_bwd)
     with tf.name_scope(name or "PopnnLstmLayer"):
-        results = _lstm((inputs, input_h_state, input_c_state, kernel, biases), activation, recurrent_activation)
+        planned = _planned(partials_dtype, options, options_bwd)
+        results = _lstm(
+            (inputs, input_h_state, input_c_state, kernel, biases), activation, recurrent_activation, planned=planned
+        )
         return planner_options.check(results, options, options_bwd)
 
 
@@ -109,14 +107,12 @@ def popnn_lstm_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_lstm_layer`."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
-    )
+    _note(is_training, options=options)
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnLstmLayerBackprop"):
-        results = _lstm_gradients(
-            operands, (output_backprop, output_c_state_backprop), activation, recurrent_activation
-        )
+        planned = _planned(partials_dtype, options, options)
+        upstream = (output_backprop, output_c_state_backprop)
+        results = _lstm_gradients(operands, upstream, planned, activation, recurrent_activation)
         return planner_options.check(results, options)
 
 
@@ -143,16 +139,11 @@ def popnn_dynamic_lstm_layer(
     the last step is zero, and need not be kept up to there.
     """
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops",
-        is_training=is_training,
-        partials_dtype=tf.as_dtype(partials_dtype),
-        options=options,
-        options_bwd=options_bwd,
-    )
+    _note(is_training, options=options, options_bwd=options_bwd)
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayer"):
-        results = _lstm(operands, activation, recurrent_activation, seq_len, preserve_final_state)
+        planned = _planned(partials_dtype, options, options_bwd)
+        results = _lstm(operands, activation, recurrent_activation, seq_len, preserve_final_state, planned=planned)
         if not preserve_final_state:
             steps = tf.shape(results.output)[0]
             whole = tf.cast(seq_len, steps.dtype) >= steps
@@ -183,13 +174,12 @@ def popnn_dynamic_lstm_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_dynamic_lstm_layer`."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
-    )
+    _note(is_training, options=options)
     operands = (inputs, input_h_state, input_c_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicLstmLayerBackprop"):
+        planned = _planned(partials_dtype, options, options)
         upstream = (output_backprop, output_c_state_backprop)
-        results = _lstm_gradients(operands, upstream, activation, recurrent_activation, seq_len)
+        results = _lstm_gradients(operands, upstream, planned, activation, recurrent_activation, seq_len)
         return planner_options.check(results, options)
 
 
@@ -210,15 +200,11 @@ def popnn_gru_layer(
 ) -> Any:
     """See `recurrences.gru`; time comes first, gates are update, reset and candidate."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops",
-        is_training=is_training,
-        partials_dtype=tf.as_dtype(partials_dtype),
-        options=options,
-        options_bwd=options_bwd,
-    )
+    _note(is_training, options=options, options_bwd=options_bwd)
     with tf.name_scope(name or "PopnnGRULayer"):
-        results = _gru((inputs, initial_state, kernel, biases), activation, recurrent_activation, reset_after)
+        planned = _planned(partials_dtype, options, options_bwd)
+        operands = (inputs, initial_state, kernel, biases)
+        results = _gru(operands, activation, recurrent_activation, reset_after, planned=planned)
         return planner_options.check(results, options, options_bwd)
 
 
@@ -241,12 +227,11 @@ def popnn_gru_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_gru_layer`."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
-    )
+    _note(is_training, options=options)
     operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnGRULayerBackprop"):
-        results = _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after)
+        planned = _planned(partials_dtype, options, options)
+        results = _gru_gradients(operands, output_backprop, planned, activation, recurrent_activation, reset_after)
         return planner_options.check(results, options)
 
 
@@ -268,15 +253,11 @@ def popnn_dynamic_gru_layer(
 ) -> Any:
     """`popnn_gru_layer` for sequences of different lengths."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops",
-        is_training=is_training,
-        partials_dtype=tf.as_dtype(partials_dtype),
-        options=options,
-        options_bwd=options_bwd,
-    )
+    _note(is_training, options=options, options_bwd=options_bwd)
     with tf.name_scope(name or "PopnnDynamicGRULayer"):
-        results = _gru((inputs, initial_state, kernel, biases), activation, recurrent_activation, reset_after, seq_len)
+        planned = _planned(partials_dtype, options, options_bwd)
+        operands = (inputs, initial_state, kernel, biases)
+        results = _gru(operands, activation, recurrent_activation, reset_after, seq_len, planned=planned)
         return planner_options.check(results, options, options_bwd)
 
 
@@ -300,12 +281,13 @@ def popnn_dynamic_gru_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_dynamic_gru_layer`."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
-    )
+    _note(is_training, options=options)
     operands = (inputs, initial_state, kernel, biases)
     with tf.name_scope(name or "PopnnDynamicGRULayerBackprop"):
-        results = _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
+        planned = _planned(partials_dtype, options, options)
+        results = _gru_gradients(
+            operands, output_backprop, planned, activation, recurrent_activation, reset_after, seq_len
+        )
         return planner_options.check(results, options)
 
 
@@ -328,16 +310,11 @@ def popnn_augru_layer(
 ) -> Any:
     """`popnn_dynamic_gru_layer` with attention scores, `[time, batch]`."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops",
-        is_training=is_training,
-        partials_dtype=tf.as_dtype(partials_dtype),
-        options=options,
-        options_bwd=options_bwd,
-    )
+    _note(is_training, options=options, options_bwd=options_bwd)
     operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayer"):
-        results = _gru(operands, activation, recurrent_activation, reset_after, seq_len)
+        planned = _planned(partials_dtype, options, options_bwd)
+        results = _gru(operands, activation, recurrent_activation, reset_after, seq_len, planned=planned)
         return planner_options.check(results, options, options_bwd)
 
 
@@ -362,38 +339,60 @@ def popnn_augru_layer_backprop(
 ) -> Any:
     """The gradients of `popnn_augru_layer`."""
     _check_channels(num_channels, biases)
-    note_arguments(
-        "gen_popnn_ops", is_training=is_training, partials_dtype=tf.as_dtype(partials_dtype), options=options
-    )
+    _note(is_training, options=options)
     operands = (inputs, initial_state, kernel, biases, att_score)
     with tf.name_scope(name or "PopnnAUGRULayerBackprop"):
-        results = _gru_gradients(operands, output_backprop, activation, recurrent_activation, reset_after, seq_len)
+        planned = _planned(partials_dtype, options, options)
+        results = _gru_gradients(
+            operands, output_backprop, planned, activation, recurrent_activation, reset_after, seq_len
+        )
         return planner_options.check(results, options)
 
 
 def _lstm(
-    operands: Sequence[Any], activation: str, recurrent_activation: str, seq_len: Any = None, stops: bool = True
+    operands: Sequence[Any],
+    activation: str,
+    recurrent_activation: str,
+    seq_len: Any = None,
+    stops: bool = True,
+    *,
+    planned: RecurrentOptions,
 ) -> Any:
     inputs, hidden, cell, kernel, biases = (tf.convert_to_tensor(operand) for operand in operands)
     outputs, _, last = recurrences.lstm(
-        inputs, (hidden, cell), kernel, biases, activation, recurrent_activation, seq_len, stops=stops
+        inputs, (hidden, cell), kernel, biases, activation, recurrent_activation, seq_len, stops=stops, planned=planned
     )
     return PopnnLstmLayer(outputs, last, tf.zeros([0], outputs.dtype))
 
 
 def _gru(
-    operands: Sequence[Any], activation: str, recurrent_activation: str, reset_after: bool, seq_len: Any = None
+    operands: Sequence[Any],
+    activation: str,
+    recurrent_activation: str,
+    reset_after: bool,
+    seq_len: Any = None,
+    *,
+    planned: RecurrentOptions,
 ) -> Any:
     inputs, state, kernel, biases, *scores = (tf.convert_to_tensor(operand) for operand in operands)
     outputs, _ = recurrences.gru(
-        inputs, state, kernel, biases, activation, recurrent_activation, reset_after, seq_len, *scores
+        inputs, state, kernel, biases, activation, recurrent_activation, reset_after, seq_len, *scores, planned=planned
     )
     return PopnnGRULayer(outputs, tf.zeros([0], outputs.dtype))
 
 
-def _planning(partials_dtype: Any, options: Any, options_bwd: Any = None) -> dict[str, Any]:
-    """Arguments for Poplar's planner, as they are recorded."""
-    return {"partials_dtype": tf.as_dtype(partials_dtype), "options": options, "options_bwd": options_bwd}
+def _planned(partials_dtype: Any, options: str, options_bwd: str) -> RecurrentOptions:
+    """What the products are planned by; options that cannot be read are refused elsewhere."""
+    return RecurrentOptions(
+        planner_options.of_recurrent(partials_dtype, options), planner_options.of_recurrent(partials_dtype, options_bwd)
+    )
+
+
+def _note(is_training: bool, **options: str) -> None:
+    """Has the memory report and the log name what changes nothing."""
+    note_arguments("gen_popnn_ops", is_training=is_training)
+    for name, given in options.items():
+        planner_options.note_unread("gen_popnn_ops", planner_options.read(given), name)
 
 
 def _check_channels(channels: int, biases: Any) -> None:
@@ -404,16 +403,16 @@ def _check_channels(channels: int, biases: Any) -> None:
         )
 
 
-def _lstm_gradients(operands: Sequence[Any], upstream: Sequence[Any], *options: Any) -> Any:
+def _lstm_gradients(operands: Sequence[Any], upstream: Sequence[Any], planned: RecurrentOptions, *options: Any) -> Any:
     def forward(*given: Any) -> Any:
-        return _lstm(given, *options)[:2]
+        return _lstm(given, *options, planned=planned)[:2]
 
     return PopnnLstmLayerBackprop(*_gradients(forward, operands, upstream))
 
 
-def _gru_gradients(operands: Sequence[Any], upstream: Any, *options: Any) -> Any:
+def _gru_gradients(operands: Sequence[Any], upstream: Any, planned: RecurrentOptions, *options: Any) -> Any:
     def forward(*given: Any) -> Any:
-        return _gru(given, *options)[:1]
+        return _gru(given, *options, planned=planned)[:1]
 
     form = PopnnAUGRULayerBackprop if len(operands) > 4 else PopnnGRULayerBackprop
     return form(*_gradients(forward, operands, (upstream,)))

@@ -71,9 +71,9 @@ CALLS = {
         "recurrent layers of `gen_popnn_ops`",
         {
             "is_training": recorded("what a backward pass needs is computed anew in it", True),
-            "partials_dtype": recorded("partial results have the precision of the operands", "float32"),
-            "options": recorded(reasons.PLANNING, "{}"),
-            "options_bwd": recorded(reasons.PLANNING, "{}"),
+            "partials_dtype": Argument(CYCLES, "of partial sums; values are of the operands' dtype"),
+            "options": Argument(CYCLES, reasons.PRODUCTS),
+            "options_bwd": Argument(CYCLES, f"for gradients: {reasons.PRODUCTS}"),
         },
     ),
     "gen_popops_ops": Call("slices and updates of `gen_popops_ops`", {"indices_are_sorted": recorded(_SORTED, False)}),

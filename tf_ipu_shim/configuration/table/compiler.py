@@ -105,7 +105,8 @@ OPTIONS: tuple[Option, ...] = (
         SchedulingAlgorithm.CHOOSE_BEST,
         "Which scheduler is used.",
         "speed_size_config.scheduler_selection",
-        what=_SCHEDULE,
+        effect=MEMORY,
+        what="`POST_ORDER`: instructions run in post-order, whatever memory that needs; the others change nothing",
     ),
     Option(
         "scheduling.maximum_scheduler_lookahead_depth",

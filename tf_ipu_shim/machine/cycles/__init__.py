@@ -4,7 +4,7 @@ computation   what one step computes, whatever chip it is for
 planning      what scripts ask of PopLibs' planner for products
 vertices      cycles of a tile's vertices: PopLibs' published formulas
 products      matrix products and convolutions: a plan over the tiles, and its cycles
-library_calls what products need beside the tensors
+library_calls what products need beside the tensors, and what they give
 phases        a computation as syncs, exchanges and compute sets of one chip
 entry         a node of the tree below
 io_overlap    copies of feeds with the host, beside what an iteration computes
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from tf_ipu_shim.machine.cycles.computation import KINDS, Computation, Meeting
 from tf_ipu_shim.machine.cycles.entry import Entry, Slots
-from tf_ipu_shim.machine.cycles.library_calls import largest_call
+from tf_ipu_shim.machine.cycles.library_calls import largest_call, product_that_gives
 from tf_ipu_shim.machine.cycles.phases import ERROR_FACTORS, Phase, phases_of
 from tf_ipu_shim.machine.cycles.planning import Planning, PlanningError
 from tf_ipu_shim.machine.cycles.products import ProductPlan, plan_product
@@ -38,5 +38,6 @@ __all__ = [
     "largest_call",
     "phases_of",
     "plan_product",
+    "product_that_gives",
     "timeline_of",
 ]

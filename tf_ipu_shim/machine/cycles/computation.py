@@ -62,6 +62,7 @@ class Computation(NamedTuple):
         sizes: see above.
         element_bytes: size of a number.
         planning: how a product is planned; of no meaning for all else.
+        product: of a sum: the product whose result it takes, with nothing but work in place between them.
 
     Example:
         >>> Computation("elementwise", "add/Op/Add", (1024, 2, 1, 0)).kind
@@ -73,6 +74,7 @@ class Computation(NamedTuple):
     sizes: tuple[int, ...]
     element_bytes: int = 4
     planning: Planning = Planning()
+    product: Computation | None = None
 
 
 class Meeting(NamedTuple):

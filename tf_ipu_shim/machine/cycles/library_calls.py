@@ -1,4 +1,4 @@
-"""Temporaries inside library calls: which product of a program needs most on a tile, beside the tensors."""
+"""Products as library calls: which needs most on a tile beside the tensors, and which one has made a tensor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles.computation import Computation
 from tf_ipu_shim.machine.cycles.phases import product_plan
-from tf_ipu_shim.machine.memory.description import Block
+from tf_ipu_shim.machine.memory.description import Block, Mode
 from tf_ipu_shim.machine.memory.plan import LibraryCall
 
 
@@ -44,6 +44,33 @@ def largest_call(block: Block, chip: Chip) -> LibraryCall | None:
             int(computation.planning.proportion * chip.bytes_per_tile),
         )
     return found
+
+
+def product_that_gives(block: Block, number: int) -> Computation | None:
+    """The product whose result a value is, as it is or in another shape.
+
+    Args:
+        block: all that an IPU runs; steps that compute have a `Computation`.
+        number: of the value.
+
+    Returns:
+        None where something else gives it.
+
+    Example:
+        >>> from tf_ipu_shim.machine.memory import Value
+        >>> block = Block("one product")
+        >>> y = block.add(Value(65536, "y", "temporary"))
+        >>> block.run("y", (), (y,), work=Computation("product", "y/dot", (1, 16, 4096, 1024, 1)))
+        >>> product_that_gives(block, y).name
+        'y/dot'
+    """
+    while block.values[number].mode is Mode.VIEW and len(block.values[number].of) == 1:
+        number = block.values[number].of[0]
+    for step in reversed(block.steps):
+        if number in step.gives:
+            work = step.work
+            return work if isinstance(work, Computation) and work.kind == "product" else None
+    return None
 
 
 def _products(block: Block) -> Iterator[Computation]:

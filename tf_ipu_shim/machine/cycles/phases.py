@@ -207,7 +207,7 @@ def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     if not taken or not given:
         return ()
     size = computation.element_bytes
-    where = spread(chip, taken, size)
+    where = _as_made(computation, chip, taken, spread(chip, taken, size))
     # On each tile what is there first, then the tiles' sums of the same number.
     local = min(given, sums_within(where.most, lengths or (1, given)))
     cycles = vertices.reduce(chip, local, -(-where.most // local), size)
@@ -219,6 +219,19 @@ def _reduce(computation: Computation, chip: Chip) -> tuple[Phase, ...]:
     if partials > 1:
         phases.extend(_partials_together(chip, given, partials, size))
     return tuple(phases)
+
+
+def _as_made(computation: Computation, chip: Chip, taken: int, where: Spread) -> Spread:
+    """What a product gives stays on the tiles that its plan puts it on: a small tensor is on more of them so."""
+    plan = product_plan(computation.product, chip) if computation.product is not None else None
+    if plan is None:
+        return where
+    most = -(-taken // min(taken, math.prod(plan.split[:3])))
+    return min(where, Spread(-(-taken // most), most), key=_most)
+
+
+def _most(where: Spread) -> int:
+    return where.most
 
 
 def _partials_together(chip: Chip, given: int, partials: int, size: int) -> list[Phase]:

@@ -157,6 +157,7 @@ def _reading(block: Block) -> Block:
     if all(value.mode is not Mode.CARRIED for value in block.values):
         return block
     other = Block(block.name)
+    other.keeps_order = block.keeps_order
     other.values = [
         value._replace(mode=Mode.BORROWED) if value.mode is Mode.CARRIED else value for value in block.values
     ]

@@ -83,6 +83,7 @@ class Block:
         steps: in an order in which they can run.
         segments: numbers of steps before which all earlier ones must have run, ascending.
         results: numbers of the values that are needed when the block ends.
+        keeps_order: whether the steps run as they stand, whatever that needs.
         io_tiles: how many tiles of the IPU are set apart for elements of feeds, and for nothing else; the last ones.
         liveness: what `liveness.live` found about it, once that is known: a `Liveness`.
 
@@ -100,6 +101,7 @@ class Block:
         self.steps: list[Step] = []
         self.segments: list[int] = []
         self.results: list[int] = []
+        self.keeps_order = False
         self.io_tiles = 0
         self.liveness: Any = None
 
@@ -119,6 +121,13 @@ class Block:
     ) -> None:
         """Adds a step; see `Step` for the arguments."""
         self.steps.append(Step(owner, tuple(takes), tuple(gives), tuple(inside), loops, work))
+
+    def keep_order(self) -> None:
+        """Its steps, and those of all blocks inside of it, run as they stand."""
+        self.keeps_order = True
+        for step in self.steps:
+            for inner in step.inside:
+                inner.keep_order()
 
     def begin_segment(self) -> None:
         """Later steps run after all that there are now."""

@@ -147,8 +147,10 @@ def _peak_bytes(found: Liveness) -> int:
 def smallest(block: Block) -> Liveness:
     """The lower of two peaks: with the steps as they stand, and as `schedule.greedy` orders them.
 
-    It is found once: the block must not change any more.
+    Of a block that keeps its order, the first of these. It is found once: the block must not change any more.
     """
+    if block.liveness is None and block.keeps_order:
+        block.liveness = live(block)
     if block.liveness is None:
         run = _Run(block)
         ordered = run.found(greedy(block, run.buffers, run.step))

@@ -12,6 +12,7 @@ from tf_ipu_shim.reports.pva.memory import (
     IpuMemory,
     LiveMemory,
     LivenessStep,
+    Temporaries,
     Tile,
     TileMemory,
     Variable,
@@ -92,23 +93,59 @@ class Compilation(Refusing):
         constants = Tiles(self.target.tilesPerIpu - io_tiles)
         for row in others:
             constants.place([row.bytes], counts=row.kind == "constant")
-        figures = zip(spread, json.loads(ipu.tile_bytes), [*constants.bytes(), *[0] * io_tiles])
+        tensors = json.loads(ipu.tile_bytes)
+        totals = self._with_temporaries(ipu.ipu, tensors, io_tiles, fed)
+        figures = zip(spread, totals, [*constants.bytes(), *[0] * io_tiles], tensors)
         limit = self.target.bytesPerTile
-        return [Tile(TileMemory(here, total, limit, constant)) for here, total, constant in figures]
+        return [Tile(TileMemory(here, total, limit, constant, sure)) for here, total, constant, sure in figures]
+
+    def _with_temporaries(self, ipu: int, tensors: list[int], io_tiles: int, fed: list[int]) -> list[int]:
+        """Bytes on each tile at the step that needs most, temporaries of its library call included.
+
+        Args:
+            ipu: the IPU.
+            tensors: bytes on each tile where the tensors alone are most.
+            io_tiles: how many tiles hold feeds and nothing else.
+            fed: sizes of what is on these.
+        """
+        rows = [row for row in self._profile.liveness if row.ipu == ipu]
+        largest = max(rows, key=lambda row: row.bytes + self._temporaries(row.program).bytes, default=None)
+        if largest is None:
+            return tensors
+        call = self._temporaries(largest.program)
+        if not call.bytes:
+            return tensors
+        here = [row for row in self._profile.variables if row.ipu == ipu]
+        alive = [row.bytes for row in here if row.always and not (io_tiles and row.kind == "argument")]
+        alive += [row.bytes for row in here if not row.always and row.first <= largest.step <= row.last]
+        spread = Tiles.filled(self.target.tilesPerIpu, alive, io_tiles, fed)
+        each = call.bytes // call.tiles
+        return [size + each * (number < call.tiles) for number, size in enumerate(spread)]
+
+    def _temporaries(self, program: int) -> Temporaries:
+        """What the library call of a step needs beside the tensors."""
+        return self._calls.get(program, Temporaries())
+
+    @functools.cached_property
+    def _calls(self) -> dict[int, Temporaries]:
+        """Library calls by the program that they are in."""
+        rows = [row for row in self._profile.programs if row.temporary_bytes]
+        return {row.parent: Temporaries(row.name, row.temporary_bytes, row.tiles) for row in rows}
 
     @functools.cached_property
     def livenessProgramSteps(self) -> list[LivenessStep]:
         """The steps of all IPUs, in the order in which they begin. What is on other IPUs meanwhile is counted too."""
         rows, starts = self._profile.liveness, {row.id: row.start for row in self._profile.programs}
         here, at = [0] * len(self._profile.ipus), [-1] * len(self._profile.ipus)
+        calls = [Temporaries()] * len(self._profile.ipus)
         ordered, last = [], dict.fromkeys(range(len(here)), 0)
         for row in rows:  # what takes no cycles is where the step before it was
             last[row.ipu] = starts.get(row.program, last[row.ipu])
             ordered.append((last[row.ipu], row.ipu, row.step, row))
         made = []
         for _, ipu, step, row in sorted(ordered, key=lambda item: item[:3]):
-            here[ipu], at[ipu] = row.bytes, step
+            here[ipu], at[ipu], calls[ipu] = row.bytes, step, self._temporaries(row.program)
             program = self.by_row[row.program][-1] if row.program >= 0 else None
-            memory = LiveMemory(list(here), list(at), self._profile.variables, range(len(here)))
+            memory = LiveMemory(list(here), list(at), list(calls), self._profile.variables, range(len(here)))
             made.append(LivenessStep(program, memory, row.op))
         return made

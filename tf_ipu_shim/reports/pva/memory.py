@@ -59,16 +59,18 @@ class TileMemory(Refusing):
         total: bytes at the largest step of its IPU.
         limit: that it has.
         constants: bytes of constants that are there.
+        tensors: bytes at the largest step of the memory plan, which knows no temporaries of library calls: what
+            overflows.
     """
 
     refused = {"vertices": NO_CODE}
 
-    def __init__(self, always: int, total: int, limit: int, constants: int = 0) -> None:
+    def __init__(self, always: int, total: int, limit: int, constants: int, tensors: int) -> None:
         self.category = Categories(constants)
         self.alwaysLiveBytes = always
         self.notAlwaysLiveBytes = total - always
         self.total = Bytes(total, total)
-        over = max(0, total - limit)
+        over = max(0, tensors - limit)
         self.overflowed = Bytes(over, over)
 
 
@@ -105,34 +107,56 @@ def variable_of(row: VariableRow) -> Variable:
     return Variable(row.name, row.bytes, row.kind, row.line)
 
 
+class Temporaries(NamedTuple):
+    """What a library call needs beside the tensors, while it runs.
+
+    Args:
+        name: of its compute set.
+        bytes: on all tiles together.
+        tiles: that have some of it, each as much as the others.
+    """
+
+    name: str = ""
+    bytes: int = 0
+    tiles: int = 0
+
+
 class LiveMemory:
     """What is alive at one step and not always.
 
     Args:
-        by_ipu: its bytes on each IPU.
+        by_ipu: bytes of tensors on each IPU.
         steps: the step that each IPU is at; -1 for one that has not begun.
+        calls: what the library call of that step needs beside these, on each IPU.
         variables: all of the profile's, with where and when they are there.
         ipus: those that are meant.
     """
 
     def __init__(
-        self, by_ipu: Sequence[int], steps: Sequence[int], variables: Sequence[VariableRow], ipus: Collection[int]
+        self,
+        by_ipu: Sequence[int],
+        steps: Sequence[int],
+        calls: Sequence[Temporaries],
+        variables: Sequence[VariableRow],
+        ipus: Collection[int],
     ) -> None:
-        self.bytes = sum(by_ipu[ipu] for ipu in ipus)
-        self._by_ipu, self._steps, self._variables, self._ipus = by_ipu, steps, variables, ipus
+        self.bytes = sum(by_ipu[ipu] + calls[ipu].bytes for ipu in ipus)
+        self._by_ipu, self._steps, self._calls, self._variables, self._ipus = by_ipu, steps, calls, variables, ipus
 
     @property
     def variables(self) -> list[Variable]:
-        """Tensors that are there then: those of an IPU at the step that it is at."""
-        return [
+        """Tensors that are there then: those of an IPU at the step that it is at; and temporaries of library calls."""
+        tensors = [
             variable_of(row)
             for row in self._variables
             if row.ipu in self._ipus and not row.always and row.first <= self._steps[row.ipu] <= row.last
         ]
+        calls = [self._calls[ipu] for ipu in self._ipus if self._calls[ipu].bytes]
+        return [*tensors, *(Variable(call.name, call.bytes, "temporary", None) for call in calls)]
 
     def on(self, ipu: int) -> LiveMemory:
         """What of it is on one IPU; not in Graphcore's library."""
-        return LiveMemory(self._by_ipu, self._steps, self._variables, (ipu,))
+        return LiveMemory(self._by_ipu, self._steps, self._calls, self._variables, (ipu,))
 
 
 class LivenessStep(Refusing):
