@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python import ipu
+from tensorflow.python.framework import function
 from tensorflow.python.ops import control_flow_util
 
 v1 = tf.compat.v1
@@ -91,3 +92,64 @@ def test_control_flow_of_tensorflow_2_gives_what_it_takes(monkeypatch):
     with tf.Graph().as_default(), ipu.scopes.ipu_scope("/device:IPU:0"):
         ipu.ipu_compiler.compile(model)
     assert found == [("list", ["tensor", "tensor"]), ("list", ["tensor"])]
+
+
+def repeated(x):
+    return v1.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x), [tf.constant(0), x])[1]
+
+
+def chosen(x):
+    return v1.cond(x[0] > 0, lambda: x * 2, lambda: repeated(x))
+
+
+def in_arrays(x):
+    array = v1.TensorArray(tf.float32, 3, element_shape=[2])
+    step = lambda i, array: (i + 1, array.write(i, x * tf.cast(i, tf.float32)))  # noqa: E731
+    return v1.while_loop(lambda i, _: i < 3, step, (tf.constant(0), array))[1].concat()
+
+
+@pytest.mark.parametrize("inner", [repeated, chosen, in_arrays])
+def test_functions_by_defun_have_loops_and_branches(inner):
+    """TensorFlow 1 inlines such functions, and XLA takes its loops; only functional ones are left to it here."""
+    x = np.float32([0.5, -2.0])
+
+    def backward(op, gradient):
+        return repeated(op.inputs[0]) * tf.reduce_sum(gradient)
+
+    def model(x):
+        @function.Defun(tf.float32, python_grad_func=backward)
+        def outer(x):
+            return inner(x)
+
+        y = outer(x * 3)
+        return y, tf.gradients(y, x)[0]
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, [2])
+        expected = session.run(model(fed), {fed: x})
+    ipu.config.IPUConfig().configure_ipu_system()
+    with tf.Graph().as_default(), v1.Session() as session:
+        with tf.device("cpu"):
+            fed = v1.placeholder(tf.float32, [2])
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            result = ipu.ipu_compiler.compile(model, [fed])
+        for one, other in zip(session.run(result, {fed: x}), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_a_function_that_was_made_with_a_loop_of_a_graph_is_refused():
+    ipu.config.IPUConfig().configure_ipu_system()
+
+    @function.Defun(tf.float32)
+    def repeats(x):
+        return repeated(x)
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, [2])
+        np.testing.assert_array_equal(session.run(repeats(fed), {fed: [2.0, 3.0]}), [16.0, 81.0])
+        with ipu.scopes.ipu_scope("/device:IPU:0"):
+            result = ipu.ipu_compiler.compile(repeats, [fed])
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="a loop of TensorFlow 1 in a function .* Call it first"
+        ):
+            session.run(result, {fed: [2.0, 3.0]})

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import func_graph, ops
+from tensorflow.python.framework import func_graph, function, ops
 from tensorflow.python.ops import cond as stock_cond
 from tensorflow.python.ops import cond_v2, control_flow_util, resource_variable_ops, while_v2
 from tensorflow.python.util import nest
@@ -33,12 +33,13 @@ def install() -> None:
     patches.replace(while_v2, "while_loop", _loops, why)
     patches.replace(cond_v2, "cond_v2", _two_branches, why)
     patches.replace(cond_v2, "indexed_case", _branches, why)
+    patches.replace(control_flow_util, "EnableControlFlowV2", _in_functions_too, why)
 
 
 def in_session_graph() -> bool:
     """Whether what is being built is for a session."""
     graph = ops.get_default_graph()
-    while isinstance(graph, func_graph.FuncGraph):
+    while isinstance(graph, (func_graph.FuncGraph, function._FuncGraph)):
         graph = graph.outer_graph
     return not (graph.building_function or ops.executing_eagerly_outside_functions())
 
@@ -64,6 +65,16 @@ def _note_waits(graph: Any) -> None:
         if names:
             waits = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))
             op._set_attr(vocabulary.WAITS_ATTRIBUTE, waits)
+
+
+def _in_functions_too(stock: Callable[..., bool]) -> Callable[..., bool]:
+    """Functions by `Defun` have functional loops and branches too, as XLA needs them; elsewhere those of graphs."""
+
+    @functools.wraps(stock)
+    def is_functional(graph: Any) -> bool:
+        return stock(graph) or (isinstance(graph, function._FuncGraph) and tracing.in_compilation())
+
+    return is_functional
 
 
 def _loops(stock: Callable[..., Any]) -> Callable[..., Any]:

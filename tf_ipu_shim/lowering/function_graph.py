@@ -188,7 +188,7 @@ class FunctionGraph:
                     missing = [other for other in self._needed(proto, texts, protos) if other not in done]
                     if missing:
                         if name in taken:
-                            raise ValueError(f"Function {self.name} has a cycle through {name}.")
+                            raise ValueError(_cycle(self.name, name, protos))
                         taken[name] = texts
                         stack.append((name, True))
                         stack.extend([(other, False) for other in reversed(missing)])
@@ -349,3 +349,10 @@ class FunctionGraph:
                 proto.input[:] = [text for text in proto.input if text[1:] not in self.arguments or text[0] != "^"]
             change(proto)
         return definition
+
+
+def _cycle(function: str, name: str, protos: Mapping[str, Any]) -> str:
+    if any(proto.op == "NextIteration" for proto in protos.values()):
+        what = "a loop of TensorFlow 1 in a function that was made before it was called here"
+        return f"Function {function} has {what}. Call it first within what `ipu_compiler.compile` compiles."
+    return f"Function {function} has a cycle through {name}."
