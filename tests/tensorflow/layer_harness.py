@@ -100,3 +100,28 @@ def check_config(layer: Any) -> Any:
     again = type(layer).from_config(layer.get_config())
     assert again.get_config() == layer.get_config()
     return again
+
+
+def run(layer: Any, x: Any) -> list[Any]:
+    """A layer's outputs, and the gradients of its variables."""
+    with tf.GradientTape() as tape:
+        outputs = tf.nest.flatten(layer(x))
+        total = tf.add_n([tf.reduce_sum(output**2) for output in outputs])
+    return [*outputs, *tape.gradient(total, layer.trainable_variables)]
+
+
+def on_the_host(layer: Any, x: np.ndarray, weights: Any = None) -> list[Any]:
+    """The same of a layer on the host, op by op, that has been given weights."""
+    layer(x)
+    if weights is not None:
+        layer.set_weights(weights)
+    return run(layer, tf.constant(x))
+
+
+def on_the_ipu(layer: Any, x: np.ndarray) -> list[Any]:
+    """The same of a layer made again on the IPU, as one program."""
+    with tf.device(IPU):
+        again = type(layer).from_config(layer.get_config())
+        again.build(x.shape)
+        again.set_weights(layer.get_weights())
+        return list(tf.function(lambda x: run(again, x), autograph=False, jit_compile=True)(tf.constant(x)))

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
-from layer_harness import check_config
+from layer_harness import check_config, on_the_host, on_the_ipu, run
 from test_nn_ops import all_paths, grouped, numbers
 from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 
-from tf_ipu_shim import errors, keras2
+from tf_ipu_shim import keras2
 
 keras = keras2.public()
 
@@ -22,30 +22,6 @@ keras = keras2.public()
 @pytest.fixture(autouse=True)
 def _one_ipu() -> None:
     configure()
-
-
-def _run(layer: Any, x: Any) -> list[Any]:
-    """A layer's outputs, and the gradients of its variables."""
-    with tf.GradientTape() as tape:
-        outputs = tf.nest.flatten(layer(x))
-        total = tf.add_n([tf.reduce_sum(output**2) for output in outputs])
-    return [*outputs, *tape.gradient(total, layer.trainable_variables)]
-
-
-def _on_the_host(layer: Any, x: np.ndarray, weights: Any = None) -> list[Any]:
-    layer(x)
-    if weights is not None:
-        layer.set_weights(weights)
-    return _run(layer, tf.constant(x))
-
-
-def _on_the_ipu(layer: Any, x: np.ndarray) -> list[Any]:
-    """The same of a layer made again on the IPU, as one program."""
-    with tf.device(IPU):
-        again = type(layer).from_config(layer.get_config())
-        again.build(x.shape)
-        again.set_weights(layer.get_weights())
-        return list(tf.function(lambda x: _run(again, x), autograph=False, jit_compile=True)(tf.constant(x)))
 
 
 @pytest.mark.parametrize("strided", [True, False])
@@ -140,8 +116,8 @@ def test_serial_dense_is_dense(dimension: str) -> None:
     layer = layers.SerialDense(6, 2, dimension, activation="relu")
     reference = keras.layers.Dense(6, "relu")
     x = numbers(3, 4, 8)
-    expected = _on_the_host(reference, x)
-    for actual in (_on_the_host(layer, x, reference.get_weights()), _on_the_ipu(layer, x)):
+    expected = on_the_host(reference, x)
+    for actual in (on_the_host(layer, x, reference.get_weights()), on_the_ipu(layer, x)):
         for one, other in zip(actual, expected):
             np.testing.assert_allclose(one, other, 1e-4, 1e-4)
     check_config(layer)
@@ -204,98 +180,6 @@ def test_ctc_layers() -> None:
         assert best[sample].numpy().tolist() == [*sequence] + [0] * (4 - len(sequence))
         np.testing.assert_allclose(probabilities[sample, 0], np.log(probability), 1e-4)
         assert found[sample, 0] == len(sequence)
-
-
-RECURRENT = [
-    ("PopnnLSTM", "LSTM", {}),
-    ("PopnnGRU", "GRU", {}),
-    ("PopnnGRU", "GRU", {"reset_after": False, "activation": "relu", "recurrent_activation": "hard_sigmoid"}),
-]
-
-
-@pytest.mark.parametrize(("ours", "theirs", "arguments"), RECURRENT)
-@pytest.mark.parametrize("time_major", [True, False])
-def test_recurrent_layers_have_the_weights_of_keras(ours: str, theirs: str, arguments: Any, time_major: bool) -> None:
-    x = numbers(3, 5, 4)
-    common = {"return_sequences": time_major, "return_state": True, "time_major": time_major, **arguments}
-    layer, reference = getattr(layers, ours)(6, **common), getattr(keras.layers, theirs)(6, **common)
-    layer(x), reference(x)
-    assert [weight.shape for weight in layer.weights] == [weight.shape for weight in reference.weights]
-    if ours == "PopnnLSTM":
-        np.testing.assert_array_equal(layer.get_weights()[2], reference.get_weights()[2])
-    values = [numbers(*weight.shape) for weight in layer.weights]
-    layer.set_weights(values)
-    reference.set_weights(values)
-
-    expected = _on_the_host(reference, x)
-    for actual in (_on_the_host(layer, x), _on_the_ipu(layer, x)):
-        for one, other in zip(actual, expected):
-            np.testing.assert_allclose(one, other, 1e-3, 1e-4)
-    check_config(layer)
-
-
-@pytest.mark.parametrize(("ours", "theirs", "arguments"), RECURRENT[:2])
-def test_stateful_layers_go_on(ours: str, theirs: str, arguments: Any) -> None:
-    x = numbers(3, 4, 2)
-    layer, whole = getattr(layers, ours)(5, stateful=True), getattr(layers, ours)(5)
-    layer(x[:, :2])
-    whole(x)
-    whole.set_weights([weight.numpy() for weight in layer.trainable_variables])
-    np.testing.assert_allclose(layer(x[:, 2:]), whole(x), 1e-5, 1e-6)
-    layer.reset_states()
-    np.testing.assert_allclose(layer(x), whole(x), 1e-5, 1e-6)
-    start = [numbers(3, 5)] * (2 if ours == "PopnnLSTM" else 1)
-    layer.reset_states(start)
-    np.testing.assert_allclose(layer(x), whole(x, initial_state=list(map(tf.constant, start))), 1e-5, 1e-6)
-
-
-def test_dropout_of_recurrent_layers_drops_features_for_all_time_steps() -> None:
-    x = np.ones([2, 3, 64], np.float32)
-    layer = layers.PopnnGRU(4, dropout=0.5, dropout_seed=[1, 2], return_sequences=True)
-    mask = layers.Dropout(0.5, [1, 2, 64], [1, 2])(np.ones([3, 2, 64], np.float32), training=True).numpy()
-    expected = layer(mask.transpose(1, 0, 2))
-    np.testing.assert_allclose(layer(x, training=True), expected, 1e-5, 1e-6)
-    assert np.any(layer(x).numpy() != expected.numpy())
-
-
-@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"use_bias": False},
-        {"kernel_regularizer": "l2"},
-        {"recurrent_regularizer": "l2"},
-        {"bias_regularizer": "l2"},
-        {"activity_regularizer": "l2"},
-        {"kernel_constraint": "non_neg"},
-        {"recurrent_constraint": "non_neg"},
-        {"bias_constraint": "non_neg"},
-        {"recurrent_dropout": 0.1},
-        {"implementation": 3},
-        {"go_backwards": True},
-        {"unroll": True},
-    ],
-)
-def test_recurrent_layers_refuse(layer: str, arguments: Any) -> None:
-    with pytest.raises(ValueError, match=f"IPU custom {layer} layer does not support {next(iter(arguments))}"):
-        getattr(layers, layer)(4, **arguments)
-
-
-@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
-@pytest.mark.parametrize("arguments", [{"activation": "relu"}, {"recurrent_activation": "hard_sigmoid"}])
-def test_recurrent_layers_of_sdk_14_have_no_choice_of_activations(monkeypatch: Any, layer: str, arguments: Any) -> None:
-    getattr(layers, layer)(4, **arguments)
-    monkeypatch.setenv("TF_IPU_SHIM_SDK", "1.4")
-    getattr(layers, layer)(4, activation="tanh", recurrent_activation="sigmoid")
-    with pytest.raises(ValueError, match=f"IPU custom {layer} layer does not support {next(iter(arguments))}"):
-        getattr(layers, layer)(4, **arguments)
-
-
-def test_recurrent_layers_refuse_masks_and_other_activations() -> None:
-    with pytest.raises(errors.UnsupportedError, match="does not support masks"):
-        layers.PopnnLSTM(4)(numbers(2, 3, 4), mask=tf.ones([2, 3], tf.bool))
-    with pytest.raises(ValueError, match="Unsupported activation 'elu'"):
-        layers.PopnnLSTM(4, activation="elu")
 
 
 def test_float16() -> None:
@@ -476,27 +360,10 @@ def test_a_dense_layer_of_floats_is_that_of_keras(dtype: str) -> None:
     ours, theirs = (kind.Dense(4, activation="relu", dtype=dtype) for kind in (layers, keras.layers))
     ours(x), theirs(x)
     theirs.set_weights(ours.get_weights())
-    for actual, expected in zip(_run(ours, x), _run(theirs, x)):
+    for actual, expected in zip(run(ours, x), run(theirs, x)):
         np.testing.assert_array_equal(actual, expected)
     with pytest.raises(TypeError, match="was built for floats and got numbers of eight bits"):
         ours(layers.ConvertToF8()(x, metadata=create_metadata(Format.F143)))
-
-
-@pytest.mark.parametrize("name", ["LSTM", "GRU"])
-def test_states_of_a_graph_are_among_the_updates(name: str) -> None:
-    x = numbers(3, 4, 2)
-    whole = getattr(layers, name)(5)
-    expected, weights = whole(x), whole.get_weights()
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        fed = tf.compat.v1.placeholder(tf.float32, [3, 2, 2])
-        with tf.device(IPU):
-            layer = getattr(layers, name)(5, stateful=True)
-            output = layer(fed)
-        session.run(tf.compat.v1.global_variables_initializer())
-        for variable, value in zip(layer.trainable_variables, weights):
-            variable.load(value, session)
-        session.run([output, layer.updates], {fed: x[:, :2]})
-        np.testing.assert_allclose(session.run(output, {fed: x[:, 2:]}), expected, 1e-5, 1e-6)
 
 
 def test_mixed_precision() -> None:

@@ -136,11 +136,14 @@ class PopnnRNN(IPULayer):
                 raise ValueError(
                     "A stateful recurrent layer needs the batch size: give the inputs a batch_input_shape."
                 )
-            self.states = [
-                self.add_weight(name=f"state_{index}", shape=(batch, self.units), initializer="zeros", trainable=False)
-                for index in range(self._num_states)
-            ]
+            self._make_states(batch)
         super().build(input_shape)
+
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _make_states(self, batch: int) -> None:
+        """Makes the states, which are none of a layer's weights, as in Keras' layers."""
+        zeros = keras2.module("backend").zeros
+        self.states = [zeros((batch, self.units), self.variable_dtype) for _ in range(self._num_states)]
 
     def _bias_shape(self) -> tuple[int, ...]:
         return (self.units * self._num_gates,)
