@@ -231,6 +231,23 @@ with tf.Graph().as_default() as graph:
         assert (session.run(value) == 6).all()
         assert any("IPU:0" in device.name for device in session.list_devices())
 """
+_EARLY = """
+import tensorflow as tf
+v1 = tf.compat.v1
+v1.disable_eager_execution()
+idle, used, closed = v1.InteractiveSession(), v1.Session(), v1.Session()
+assert used.run(tf.constant(1)) == 1
+closed.close()
+with tf.device("/device:IPU:0"):
+    value = tf.constant([1.0, 2.0]) * 2
+assert (value.eval() == [2, 4]).all()
+assert any("IPU:0" in device.name for device in idle.list_devices())
+try:
+    closed.run(value)
+except RuntimeError as error:
+    assert "closed" in str(error), error
+used.run(value)
+"""
 _EAGER = """
 import tensorflow as tf
 one = tf.ones([2, 2])  # TensorFlow has its devices by now
@@ -253,6 +270,14 @@ assert len(tf.config.list_physical_devices("IPU")) == 1
 )
 def test_a_device_that_is_named_is_there_without_ipu(python, options, text):
     python.succeeds(*MODULE, *options, python.script(text))
+
+
+def test_sessions_that_were_made_before_a_device_was_named(python):
+    """One that has run nothing has it; one that has says why it has not."""
+    process = python(*MODULE, python.script(_EARLY))
+    assert process.returncode == 1 and "IPU:0 but available devices are" in process.stderr, process.stderr
+    assert process.stderr.rstrip().endswith("import tensorflow.python.ipu before it.")
+    assert "used.run(value)" in process.stderr
 
 
 def test_a_script_that_names_no_device_runs_without_the_plugin(python):

@@ -15,12 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import after_loading
+from tf_ipu_shim.names import after_loading, early_sessions
 
 _IPU = re.compile(r"(^|/|device:)IPU(:|$)", re.IGNORECASE)
 _WHY = "a script that names an IPU device has one, also where it does not import `ipu`"
-# By module: the class, and its methods whose arguments name devices.
+# By module: the class, and its methods whose arguments name devices; of sessions, what is told of each.
 _METHODS = {
+    "tensorflow.python.client.session": ("BaseSession", ("__init__",)),
     "tensorflow.python.eager.context": ("Context", ("device", "list_physical_devices", "list_logical_devices")),
     "tensorflow.python.framework.ops": ("Graph", ("device",)),
 }
@@ -39,7 +40,19 @@ def install_with_tensorflow() -> None:
 def _install(module: types.ModuleType) -> None:
     owner, methods = _METHODS[module.__name__]
     for name in methods:
-        patches.replace(getattr(module, owner), name, _having_it, why=_WHY)
+        around = _early if name == "__init__" else _having_it
+        patches.replace(getattr(module, owner), name, around, why=_WHY)
+
+
+def _early(construct: Callable[..., None]) -> Callable[..., None]:
+    """A session's constructor that notes those which are made before an IPU is named."""
+    noted = early_sessions.noting(construct)
+
+    @functools.wraps(construct)
+    def method(self: Any, *arguments: Any, **keywords: Any) -> None:
+        (construct if _LOADED in sys.modules else noted)(self, *arguments, **keywords)
+
+    return method
 
 
 def _having_it(stock: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,6 +62,7 @@ def _having_it(stock: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
         if _LOADED not in sys.modules and any(map(_is_ipu, (*arguments, *keywords.values()))):
             importlib.import_module("tensorflow.python.ipu")
+            early_sessions.make_anew()
         return stock(self, *arguments, **keywords)
 
     return method

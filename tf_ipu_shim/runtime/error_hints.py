@@ -44,6 +44,11 @@ _WRITTEN_ON_HOST_HINT = (
     "variables_on_host=True, and without tf.device for the CPU. Or return the gradients from the program, and apply "
     "them outside of it. With ConfigProto(allow_soft_placement=True) TensorFlow moves the variable to the IPU."
 )
+_NO_IPU = re.compile(r"explicitly assigned to /device:IPU:\d+ but available devices are \[(?![^\]]*IPU)[^\]]*CPU")
+_NO_IPU_HINT = (
+    "\nThe session has run something before the script named an IPU, and has the devices of that time: make it later, "
+    "or import tensorflow.python.ipu before it."
+)
 _NO_DEVICE = re.compile(r"explicitly assigned to (?P<name>/device:IPU:\d+) but available devices are")
 _NO_DEVICE_HINT = (
     "\nThe configuration makes no {name}: one entry of `auto_select_ipus` is one TensorFlow device, such as [1, 1] for "
@@ -106,6 +111,7 @@ _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
     (BaseException, _MIXED, _MIXED_HINT),
     (BaseException, _NO_VALUE, _NO_VALUE_HINT),
     (BaseException, _NO_TABLE, _NO_TABLE_HINT),
+    (BaseException, _NO_IPU, _NO_IPU_HINT),
     (BaseException, _NO_DEVICE, _NO_DEVICE_HINT),
     (ValueError, _GROWS, _GROWS_HINT),
     (AttributeError, _NO_NUMPY, _NO_NUMPY_HINT),
