@@ -593,9 +593,11 @@ def test_steps_of_older_sdks_are_updates(release, counting, mini_batches, tmp_pa
     np.testing.assert_allclose(estimator.get_variable_value("weight"), weight, rtol=1e-4, atol=1e-6)
 
 
-def test_logging_hook(tmp_path, caplog):
+@pytest.mark.parametrize("older", [{}, {"feed_name": "losses", "replication_factor": 1}])
+def test_logging_hook(tmp_path, caplog, older):
     hook = ipu.ipu_session_run_hooks.IPULoggingTensorHook(
         every_n_iter=1,
+        **older,
         logging_mode=ipu.ipu_session_run_hooks.IPULoggingTensorHook.LoggingMode.ALL,
         formatter=lambda values: f"seen {sorted(values)} {values['first'].tolist()}",
     )
@@ -614,6 +616,15 @@ def test_logging_hook(tmp_path, caplog):
         "seen ['first'] [0.0, 1.0]",
         "seen ['first'] [2.0, 3.0]",
     ]
+
+
+def test_logging_hook_takes_no_other_argument(monkeypatch):
+    hook = ipu.ipu_session_run_hooks.IPULoggingTensorHook
+    with pytest.raises(TypeError, match="takes no argument 'at_begin'"):
+        hook(at_end=True, at_begin=True)
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
+    with pytest.raises(ValueError, match="Replication factor must be >= 1"):
+        hook(1, None, False, None, hook.LoggingMode.ALL, "losses", 0)
 
 
 def test_two_sets_of_fetches_run_one_program():

@@ -16,6 +16,8 @@ from tf_ipu_shim.configuration.argument_order import argument_order
 
 __all__ = ["IPULoggingTensorHook"]
 
+_OLDER = {"feed_name", "replication_factor"}
+
 
 class IPULoggingTensorHook(session_run_hook.SessionRunHook):
     """Logs tensors of a program on the IPU every few loops, or every few seconds.
@@ -26,9 +28,10 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         at_end: log when the session ends.
         formatter: makes a text of a dictionary of values by name.
         logging_mode: `LoggingMode.LAST` for the last value alone, `LoggingMode.ALL` for all since the last time.
+        **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`.
 
     Raises:
-        TypeError: an argument has the wrong type.
+        TypeError: an argument has the wrong type, or there is no such argument.
         ValueError: a number is out of range, both `every_n_iter` and `every_n_secs` are given, or nothing says when to
             log.
 
@@ -44,7 +47,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
 
     LoggingMode = IPUOutfeedMode
 
-    @argument_order(5, "- -", until=(2, 3))  # feed_name, replication_factor
+    @argument_order(5, "feed_name replication_factor", until=(2, 3))
     def __init__(
         self,
         every_n_iter: int | None = None,
@@ -52,17 +55,11 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         at_end: bool = False,
         formatter: Callable[[Mapping[str, Any]], str] | None = None,
         logging_mode: Any = IPUOutfeedMode.LAST,
+        **kwargs: Any,
     ) -> None:
-        if every_n_iter is not None and every_n_secs is not None:
-            raise ValueError("Cannot provide both every_n_iter and every_n_secs.")
-        if every_n_iter is None and every_n_secs is None and not at_end:
-            raise ValueError("Either every_n_iter, every_n_secs or at_end should be set: nothing would be logged.")
-        if every_n_iter is not None:
-            check_integer("every_n_iter", every_n_iter)
-            if every_n_iter < 1:
-                raise ValueError(f"every_n_iter must be at least 1, but {every_n_iter} was given.")
-        if every_n_secs is not None and not (isinstance(every_n_secs, (int, float)) and every_n_secs >= 0):
-            raise ValueError(f"every_n_secs must be a number of seconds, from 0 on, not {every_n_secs!r}.")
+        if kwargs.keys() - _OLDER:
+            raise TypeError(f"IPULoggingTensorHook takes no argument {min(kwargs.keys() - _OLDER)!r}.")
+        _check_times(every_n_iter, every_n_secs, at_end)
         if formatter is not None and not callable(formatter):
             raise TypeError(f"formatter must be a function, not {formatter!r}.")
         self._log_at_end = at_end
@@ -72,7 +69,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
             if every_n_iter is None and every_n_secs is None
             else basic_session_run_hooks.SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_iter)
         )
-        self._outfeed = IPUOutfeedQueue(outfeed_mode=logging_mode)
+        self._outfeed = IPUOutfeedQueue(outfeed_mode=logging_mode, **kwargs)
         self._runs = 0
 
     def log(self, tensors: Any) -> Any:
@@ -134,6 +131,19 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         with np.printoptions(suppress=True):
             text = ", ".join(f"{name} = {value}" for name, value in values.items())
         tf_logging.info(text if elapsed is None else f"{text} ({elapsed:.3f} sec)")
+
+
+def _check_times(every_n_iter: Any, every_n_secs: Any, at_end: bool) -> None:
+    if every_n_iter is not None and every_n_secs is not None:
+        raise ValueError("Cannot provide both every_n_iter and every_n_secs.")
+    if every_n_iter is None and every_n_secs is None and not at_end:
+        raise ValueError("Either every_n_iter, every_n_secs or at_end should be set: nothing would be logged.")
+    if every_n_iter is not None:
+        check_integer("every_n_iter", every_n_iter)
+        if every_n_iter < 1:
+            raise ValueError(f"every_n_iter must be at least 1, but {every_n_iter} was given.")
+    if every_n_secs is not None and not (isinstance(every_n_secs, (int, float)) and every_n_secs >= 0):
+        raise ValueError(f"every_n_secs must be a number of seconds, from 0 on, not {every_n_secs!r}.")
 
 
 def _checked(tensor: Any) -> Any:
