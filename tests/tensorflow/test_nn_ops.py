@@ -377,7 +377,11 @@ def test_augru_against_numpy() -> None:
     x, lengths, scores = numbers(4, 2, 3), np.array([4, 4], np.int32), np.abs(numbers(4, 2)) % 1
     layer = rnn_ops.PopnnAUGRU(5)
     outputs, state = layer(x, lengths, scores)
-    kernel, biases = layer.get_weights()
+    assert [weight.name for weight in layer.weights] == [
+        f"popnn_augru/{name}:0" for name in ("kernel", "bias_r_u", "bias_c")
+    ]
+    kernel, *biases = layer.get_weights()
+    biases = np.concatenate(biases)
     np.testing.assert_array_equal(biases, np.outer([1.0, 1.0, 0.0], np.ones(5)))  # open gates, unlike other layers'
     hidden = np.zeros([2, 5])
     sigmoid = lambda value: 1 / (1 + np.exp(-value))  # noqa: E731

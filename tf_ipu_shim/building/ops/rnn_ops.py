@@ -158,10 +158,13 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
             self.canonical_weight_shape,
             self._weights_initializer or v1.glorot_uniform_initializer(self._seed),
         )
+        self._add_biases()
+        self.built = True
+
+    def _add_biases(self) -> None:
         self.biases = self._variable(
             "biases", self.canonical_bias_shapes, self._bias_initializer or self._initial_biases()
         )
-        self.built = True
 
     def _variable(self, name: str, shape: list[int], initializer: Any) -> Any:
         return self.add_weight(
@@ -341,6 +344,10 @@ class PopnnGRU(_PopnnRNN):
         """The biases' shape: `[gates, num_units]`, or `[gates, 2, num_units]` with `reset_after`."""
         return [self._num_gates, *([2] if self._reset_after else []), self._num_units]
 
+    def _all_biases(self) -> Any:
+        """Those of all gates, `canonical_bias_shapes`."""
+        return self.biases
+
     def state_shape(self, batch_size: int) -> list[int]:
         """The state's shape.
 
@@ -378,7 +385,7 @@ class PopnnGRU(_PopnnRNN):
             inputs,
             self._zeros(inputs) if initial_state is None else tf.convert_to_tensor(initial_state),
             self.kernel,
-            self.biases,
+            self._all_biases(),
             self._activation,
             self._recurrent_activation,
             self._reset_after,
@@ -431,7 +438,10 @@ class PopnnDynamicGRU(PopnnGRU):
 class PopnnAUGRU(PopnnGRU):
     """A GRU whose update gate is scaled by attention scores (https://arxiv.org/abs/1809.03672).
 
-    Args: see `PopnnGRU`. The biases of its update and reset gates begin with ones, unlike those of the other layers.
+    Its biases are two variables, as in checkpoints of the time: `bias_r_u` of update and reset gate, which begin
+    with ones, and `bias_c`.
+
+    Args: see `PopnnGRU`. With `reset_after` the biases are one variable.
 
     Source: `tensorflow.python.ipu.rnn_ops.PopnnAUGRU`.
 
@@ -444,6 +454,16 @@ class PopnnAUGRU(PopnnGRU):
 
     def _initial_biases(self) -> Any:
         return _open_gates(self.num_units)
+
+    def _add_biases(self) -> None:
+        if self._reset_after:
+            super()._add_biases()
+            return
+        self.bias_r_u = self._variable("bias_r_u", [2, self.num_units], self._bias_initializer or v1.ones_initializer())
+        self.bias_c = self._variable("bias_c", [1, self.num_units], self._bias_initializer or v1.zeros_initializer())
+
+    def _all_biases(self) -> Any:
+        return super()._all_biases() if self._reset_after else tf.concat([self.bias_r_u, self.bias_c], 0)
 
     def call(  # type: ignore[override]
         self,
