@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
+from tf_ipu_shim.poplar.ops import gen_popnn_ops
 
 from tf_ipu_shim.reports import reader
 
@@ -274,3 +275,21 @@ def test_numbers_of_convolutions_in_a_program_that_trains(names):
     assert names(lambda x, k: tf.nn.conv2d(x, k, 1, "VALID", name="conv"), [1, 4, 4, 2], [1, 1, 2, 2]) == [
         "conv/convolution/Conv_1x1/Convolve"
     ]
+
+
+@pytest.mark.parametrize(("steps", "functions"), [(3, 1), (6, 2)])
+def test_lstms_of_the_same_sizes_are_one_function_with_poplibs_names(names, steps, functions):
+    """PopLibs' `Lstm.cpp` calls the product with the output gate `OutputGate`, both of its gradients `MulOGate`."""
+
+    def function(*fed):
+        how = {"activation": "tanh", "recurrent_activation": "sigmoid", "num_channels": 4, "is_training": True}
+        state = tf.zeros([1, 4])
+        given = [
+            gen_popnn_ops.popnn_lstm_layer(x, state, state, tf.ones([3 + 4, 4 * 4]), tf.zeros([4, 4]), **how).output
+            for x in fed
+        ]
+        return tf.gradients(given, fed)
+
+    made = names(function, [3, 1, 3], [steps, 1, 3])
+    for call in ("OutputGate", "MulOGate"):
+        assert sum(name.endswith(f"/{call}/Op/Multiply") for name in made) == functions

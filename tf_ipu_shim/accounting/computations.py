@@ -12,6 +12,7 @@ from tf_ipu_shim.accounting.alike import AlikeComputations
 from tf_ipu_shim.accounting.compute_set_names import ComputeSetNames
 from tf_ipu_shim.accounting.fusions import DRAWN, GRADIENTS_OF_INPUT, ONE_CALL, Fusion, fusions_in, kernels_in
 from tf_ipu_shim.accounting.instructions import ELEMENTWISE, VIEWS, shape_bytes
+from tf_ipu_shim.accounting.library_names import library_names
 from tf_ipu_shim.accounting.outlined_calls import Place, calls_in, places
 from tf_ipu_shim.accounting.plannings import Plannings, marks_of
 from tf_ipu_shim.accounting.product_types import types_of_products
@@ -132,6 +133,7 @@ class InstructionReader:
             node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
         }
         self._activations = _activations(functions)
+        self._library_names = library_names(functions)
         self._names, self._calls = names, calls_in(functions)
 
     def enter(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> Context:
@@ -174,16 +176,19 @@ class InstructionReader:
         below, kind, sizes = self._named(instruction, below, kind, sizes, fusion)
         size = _element_bytes(instruction.shape)
         planning = self._planning(instruction) if kind == "product" else Planning()
+        library = self._library_names.get(instruction.metadata.op_name)
         same: Hashable
-        if _is_shared(instruction, kind, fusion):
+        if library is not None:
+            owner, below = f"{owner.rpartition('/')[0]}/{library.name}", f"/{below.partition('/')[2]}"
+            same = library if library.layer else None
+        elif _is_shared(instruction, kind, fusion):
             shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
             same = (instruction.opcode, below, sizes, size, planning, shapes)
         else:
             same = self._function_of(instruction, context, below)
-        same = None if same is None else (self._ipu, same)
         owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
         together = fusion.group or fusion.call or instruction.id
-        made = self._names.name(fusion.op or owner, below, same, (context.key, together))
+        made = self._names.name(fusion.op or owner, below, _on(self._ipu, same), (context.key, together))
         return Computation(kind, made, sizes, size, planning, self._product_below(instruction, kind, by_id))
 
     def called(self, instruction: Any, context: Context, owner: str) -> str:
@@ -252,6 +257,11 @@ def _in_whose_place(made: Any, by_id: Mapping[int, Any]) -> Any:
     operands = [by_id[number] for number in made.operand_ids]
     size = elements_of(made.shape)
     return next((one for one in operands if one.opcode != "broadcast" and elements_of(one.shape) == size), None)
+
+
+def _on(ipu: int, same: Hashable) -> Hashable:
+    """What tells functions apart, those of IPUs too."""
+    return None if same is None else (ipu, same)
 
 
 def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None]) -> Iterator[tuple[str, int]]:

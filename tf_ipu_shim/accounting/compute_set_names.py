@@ -45,7 +45,8 @@ class ComputeSetNames:
 
         Args:
             owner: scope and name of the op.
-            below: what XLA calls the instruction, and PopLibs the compute set.
+            below: what XLA calls the instruction, and PopLibs the compute set; the latter alone where a library's own
+                name stands for the former.
             same: what tells it apart from others that it could share a function with; None where it cannot.
             group: the same for all that have one number together; None for one that has its own.
 
@@ -66,6 +67,8 @@ class ComputeSetNames:
 
     def number(self, first: str, group: Hashable = None) -> int:
         """The number of what XLA calls an instruction; for a group the one that it has, or the next one from now on."""
+        if not first:
+            return 0
         known = None if group is None else self._groups.get(group)
         if known is not None:
             return known

@@ -55,6 +55,9 @@ PLANNING_ATTRIBUTE = "_ipu_planning"
 FRONTEND_ATTRIBUTE = "_XlaFrontendAttributes"
 # On a product whose gradients are planned in another way: their options, in the form of the first of these.
 GRADIENT_PLANNING_ATTRIBUTE = "_ipu_gradient_planning"
+# What PopLibs calls the compute set of an op of one of its layers; after a blank, what tells that layer from others.
+LIBRARY_NAME_ATTRIBUTE = "_ipu_library_name"
+OUTPUT_GATE = "OutputGate"
 # On a loop of a session's graph: it runs what its values depend on, and nothing else.
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
 # On a loop that may take long within an XLA program.

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.building.ops import planner_options
+from tf_ipu_shim.building.ops import planner_options, popnn_names
 from tf_ipu_shim.building.ops.activations import ACTIVATIONS
 from tf_ipu_shim.building.ops.planner_options import RecurrentOptions
 
@@ -54,12 +54,13 @@ def lstm(
     """
     act, gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
     projected, recurrent_kernel = _project(inputs, kernel, tf.reshape(biases, [-1]), planned)
+    layer = f"LSTM {inputs.shape} {kernel.shape} {activation} {recurrent_activation} {seq_len is None} {planned}"
 
     def step(carried: Any, items: Any) -> Any:
         hidden, cell = carried
         i, f, candidate, o = tf.split(items[0] + _product(hidden, recurrent_kernel, planned), 4, axis=1)
         new_cell = gate(f) * cell + gate(i) * act(candidate)
-        new_hidden = gate(o) * act(new_cell)
+        new_hidden = popnn_names.output_gate(gate(o), act(new_cell), layer)
         return _where_alive(items[1:], (new_hidden, new_cell), carried)
 
     alive = _alive(inputs, seq_len)

@@ -1,0 +1,54 @@
+"""What PopLibs' own layers call what they compute, where ops stand for such a layer here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.lowering import vocabulary
+
+# Of the products with the gradient that a product's gradient consists of: one call of PopLibs.
+_GRADIENTS = {vocabulary.OUTPUT_GATE: "MulOGate"}
+_GRADIENT_SUFFIX = "_grad"  # of the scope of an op's gradient, as TensorFlow names it
+
+
+class LibraryName(NamedTuple):
+    """The name of a compute set.
+
+    Args:
+        name: in PopLibs' layer.
+        layer: the same for all layers that have one function; empty where that is not known.
+    """
+
+    name: str
+    layer: str
+
+
+def library_names(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, LibraryName]:
+    """Finds them by ops that are marked, and in the scopes of their gradients.
+
+    Args:
+        functions: that the ops are in, as the script has them.
+
+    Returns:
+        Names by op.
+
+    Source: PopLibs `popnn/Lstm.cpp`: `OutputGate` in the forward pass, `MulOGate` for both of its gradients.
+    """
+    nodes = [node for function in functions for node in function.node_def]
+    found: dict[str, LibraryName] = {}
+    layers: dict[str, set[LibraryName]] = {}  # by the last part of the op's name
+    for node in nodes:
+        if vocabulary.LIBRARY_NAME_ATTRIBUTE in node.attr:
+            name, _, layer = node.attr[vocabulary.LIBRARY_NAME_ATTRIBUTE].s.decode().partition(" ")
+            found[node.name] = LibraryName(name, layer)
+            layers.setdefault(node.name.rpartition("/")[2], set()).add(found[node.name])
+    for node in nodes if layers else ():
+        scope = node.name.rpartition("/")[0].rpartition("/")[2]
+        of = layers.get(scope[: -len(_GRADIENT_SUFFIX)]) if scope.endswith(_GRADIENT_SUFFIX) else None
+        if of and node.op == "Mul":
+            first = next(iter(of))
+            found[node.name] = LibraryName(_GRADIENTS[first.name], first.layer if len(of) == 1 else "")
+    return found
