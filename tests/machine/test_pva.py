@@ -43,6 +43,7 @@ def opened(made, tmp_path, *others):
     profile = collect.profile_of(
         plan, blocks, timeline_of(blocks, CHIP, count), CHIP, count, 1, {"loop/add": "train.py:3"}.get, {}, facts
     )
+    tmp_path.mkdir(exist_ok=True)
     writer.write(profile, tmp_path)
     (tmp_path / writer.RUNS).write_text("10 20\n30 45\n")
     return pva.openReport(str(tmp_path / writer.FILE))
@@ -162,7 +163,7 @@ def test_compute_sets(report):
 def test_programs(report):
     kinds = [program.type.name for program in report.compilation.programs]
     assert kinds.count("Repeat") == 1 and kinds.count("OnTileExecute") == 1
-    assert kinds.count("StreamCopyBegin") == kinds.count("StreamCopyMid") == 1
+    assert kinds.count("StreamCopyBegin") == kinds.count("StreamCopyMid") == 3  # two of them of variables
     (loop,) = (one for one in report.compilation.programs if one.type is pva.Program.Type.Repeat)
     (execute,) = loop.leaves()
     assert execute.computeset.name == "loop/add/Op/Add" and execute.line == "train.py:3"
@@ -255,3 +256,21 @@ def test_what_overflows_are_tensors(tmp_path):
     memory = [tile.memory for tile in opened(made, tmp_path).compilation.tiles]
     assert max(one.total.excludingGaps for one in memory) > CHIP.bytes_per_tile
     assert all(one.overflowed.excludingGaps == 0 for one in memory)
+
+
+def test_an_engine_chooses_one_of_three_programs(tmp_path):
+    """Variables to the IPUs, the run, variables back, as Graphcore's driver compiles them; weights are one copy."""
+    made = block()
+    made.add(Value(200, "b", "weight", Mode.ALWAYS))
+    programs = opened(made, tmp_path).compilation.programs
+    kinds = pva.Program.Type
+    load, main, store = next(one for one in programs if one.type is kinds.OnEveryTileSwitch).children
+    for copies in (load, store):
+        assert [one.type for one in copies.children] == [kinds.StreamCopyBegin, kinds.StreamCopyMid]
+    assert [one.type for one in main.children] == [kinds.StreamCopyBegin, kinds.StreamCopyMid, kinds.Repeat]
+    assert not any(one.type is kinds.GlobalExchange for one in programs)
+    # Several IPUs are told which of the three it is, and their seeds.
+    sender, receiver = two_ipus()
+    programs = opened(sender, tmp_path / "two", receiver).compilation.programs
+    names = [one.name for one in programs if one.type is kinds.GlobalExchange]
+    assert names == ["switchControlBroadcast/GlobalPre", "__seed/set/setMasterSeed/GlobalPre", "move"]

@@ -147,16 +147,34 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
     return utils.extract_all_types_from_event_trace(events), texts, told, kept, profiles()
 
 
+_COUNTED = ("product", "feed", "collective", "host")
+
+
 def cycles(environment, config=None, call=None, **options):
-    """Cycles of products, collectives, elements on I/O tiles; what the largest product needs beside the tensors."""
+    """Cycles of products, collectives, copies and feeds; what the largest product needs beside the tensors."""
     run = call or products
     ipus = STAGES if run in (pipeline, collectives) else 1
     environment({**COMPILE_ONLY, **(config or {})}, engine=REPORT, ipus=ipus)
     run(**options)
     (file,) = REPORTS.glob("*/*/profile.pop")
-    steps = [row.cycles for row in reader.read(file).programs if row.computation in ("product", "feed", "collective")]
+    steps = [row.cycles for row in reader.read(file).programs if row.computation in _COUNTED]
     shutil.rmtree(REPORTS, ignore_errors=True)
     return steps, [ipu.library for ipu in plan().ipus]
+
+
+def on_the_host():
+    """Compiles two additions on the host, of what an IPU makes and takes."""
+
+    def body(x):
+        with scopes.outside_compilation_scope():
+            first, second = x + 1.0, x * 2.0 + 2.0
+        return first * second
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [8, 8])
+        with scopes.ipu_scope("/device:IPU:0"):
+            result = ipu_compiler.compile(lambda x: body(x * 3.0), [x])
+        session.run(result, {x: np.ones((8, 8))})
 
 
 def collectives():
@@ -359,6 +377,10 @@ EXERCISES = {
         )
         for kind in ("cross_replica_sum", "all_gather")
     },
+    (IPU_CONFIG, "optimizations.maximum_send_recv_cluster_size"): (
+        {"call": on_the_host},
+        {"config": {"optimizations.maximum_send_recv_cluster_size": 1 << 20}},
+    ),
     (IPU_CONFIG, "convolutions.poplar_options"): (
         {},
         {"config": {"convolutions.poplar_options": {"partialsType": "half"}}},

@@ -45,9 +45,9 @@ WEIGHTS = 64 * 32 * 4
 def profiled(environment, tmp_path):
     """Configures so that profiles are written; gives a function that reads them all, in order."""
 
-    def configure(ipus=1, **options):
+    def configure(ipus=1, config=None, **options):
         engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports"), **options}
-        environment(engine=engine, ipus=ipus)
+        environment(config or {}, engine=engine, ipus=ipus)
         return lambda: [reader.read(folder) for folder in sorted((tmp_path / "reports").iterdir())]
 
     yield configure
@@ -351,6 +351,26 @@ def test_what_a_product_gives_is_rearranged_before_it_goes_to_another_ipu(profil
     (exchange,) = rows(copied, "links")
     assert rearranged.start + rearranged.cycles <= exchange.start
     assert not any("OnTileCopy" in row.name for row in rows(plain, "compute"))
+
+
+@pytest.mark.parametrize(("together", "copies"), [(0, [8, 4, 8, 4]), (11, [8, 4, 8, 4]), (12, [12, 12])])
+def test_copies_for_scopes_on_the_host_go_together_up_to_the_bytes_that_are_asked_for(profiled, together, copies):
+    """Two and one numbers go to the host and come back: those of one direction in one copy, if 12 bytes may."""
+
+    def model(x, y):
+        with scopes.outside_compilation_scope():
+            first, second = x + 1.0, y + 2.0
+        return first * 2.0, second * 2.0
+
+    profiles = profiled(config={"optimizations.maximum_send_recv_cluster_size": together})
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = [v1.placeholder(tf.float32, [2]), v1.placeholder(tf.float32, [1])]
+        with scopes.ipu_scope(IPU):
+            built = ipu_compiler.compile(lambda x, y: model(x * 3.0, y * 3.0), fed)
+        first, second = session.run(built, {fed[0]: [1.0, 2.0], fed[1]: [3.0]})
+    assert (first.tolist(), second.tolist()) == ([8.0, 14.0], [22.0])
+    (profile,) = profiles()
+    assert [row.bytes for row in rows(profile, "host")][1:-1] == copies
 
 
 def test_instructions_in_post_order():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tensorflow.core.framework import node_def_pb2
 
@@ -48,6 +49,29 @@ class Held:
     is_element: bool = False
 
 
+class _Copy(NamedTuple):
+    """A copy with the host that others may go with.
+
+    Args:
+        block: that it is in.
+        step: its number there.
+        bytes: that it moves.
+        loads: whether they come from the host.
+    """
+
+    block: Block
+    step: int
+    bytes: int
+    loads: bool
+
+
+def _merged(copy: Step, other: Step) -> Step:
+    """Two copies with the host as one."""
+    works = [one.work for one in (copy, other) if one.work is not None]
+    work = works[0]._replace(sizes=(sum(one.sizes[0] for one in works),)) if works else None
+    return copy._replace(takes=copy.takes + other.takes, gives=copy.gives + other.gives, work=work)
+
+
 class BlockWriter:
     """Writes the blocks of one emitted function, or of the program's one node.
 
@@ -62,6 +86,7 @@ class BlockWriter:
         self.walk, self.function_name, self.pipeline = walk, function_name, pipeline
         self.blocks = blocks
         self.bound: dict[int, list[int]] = {}  # values of the walk around this one that are used on each IPU
+        self._last_copy: _Copy | None = None
         self.marks: dict[str, Mark] = {}  # ops of stages that are computed anew
 
     def block(self, ipu: int) -> Block:
@@ -85,14 +110,33 @@ class BlockWriter:
             else:
                 held.at[ipu] = block.add(Value(self.walk.sizes.of(held.known), held.name, "argument"))
                 if not held.is_fed:
-                    block.begin_segment()
                     name = f"copy of {held.name} from the host"
                     # What the compiler knows is in the program, and takes no time to bring.
                     work = None if held.is_constant else self.moved("host", name, self.walk.sizes.of(held.known))
-                    block.run(name, (), (held.at[ipu],), work=work)
+                    is_of_scope = not (held.is_element or held.is_constant)
+                    self.copy(ipu, Step(name, (), (held.at[ipu],), work=work), is_of_scope)
                     if held.is_element:
                         self._map_element(held, ipu, work)
         return held.at[ipu]
+
+    def copy(self, ipu: int, step: Step, is_of_scope: bool) -> None:
+        """Adds a copy with the host; one for a scope there may go with the one before, up to the bytes asked for.
+
+        Args:
+            ipu: the IPU.
+            step: the copy.
+            is_of_scope: whether it is for ops on the host, and not for a feed.
+        """
+        block, last = self.block(ipu), self._last_copy
+        size = sum(block.values[number].bytes for number in (*step.takes, *step.gives))
+        together = last is not None and last.block is block and last.step == len(block.steps) - 1
+        if is_of_scope and together and last is not None and bool(step.gives) == last.loads:
+            if last.bytes + size <= self.walk.plannings.copies_together:
+                self._last_copy = last._replace(bytes=last.bytes + size)
+                block.steps[-1] = _merged(block.steps[-1], step)
+                return
+        block.run(step.owner, step.takes, step.gives, work=step.work)
+        self._last_copy = _Copy(block, len(block.steps) - 1, size, bool(step.gives)) if is_of_scope else None
 
     def _map_element(self, held: Held, ipu: int, work: Computation | None) -> None:
         """An infeed is on the IPU that first takes an element of it; others have it from there on a real system."""

@@ -22,7 +22,7 @@ from tf_ipu_shim.lowering import constants, op_types, vocabulary
 from tf_ipu_shim.lowering.emit_control_flow import CHUNK_COUNTERS
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.machine.cycles import Computation, Meeting, product_that_gives
-from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 
 _FEEDS = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE}
 
@@ -264,7 +264,7 @@ class FunctionWalk(BlockWriter):
             for ipu in held.at:
                 name = f"copy of {held.name} to the host"
                 work = self.moved("host", name, -self.walk.sizes.of(held.known))
-                self.block(ipu).run(name, (held.at[ipu],), (), work=work)
+                self.copy(ipu, Step(name, (held.at[ipu],), (), work=work), node.op != vocabulary.OUTFEED_ENQUEUE)
                 if node.op == vocabulary.OUTFEED_ENQUEUE:
                     self.map_tensor("outfeed", held, ipu, True, node.name)
                     size = self.walk.sizes.of(held.known)

@@ -33,12 +33,14 @@ class Plannings(NamedTuple):
         convolution: convolutions.
         sums_together: bytes up to which sums over replicas are sent together.
         gathers_together: the same of gathers.
+        copies_together: the same of copies with the host, of scopes on it.
     """
 
     dot: Planning = Planning()
     convolution: Planning = Planning()
     sums_together: int = 0
     gathers_together: int = 0
+    copies_together: int = 0
 
     def of(self, opcode: str, marks: dict[str, dict[str, Any]]) -> Planning:
         """How one product is planned.
@@ -69,6 +71,7 @@ def plannings_of(options: Any, request: ProgramRequest) -> Plannings:
         _planning(convolution, request, "convolution"),
         options.max_cross_replica_sum_buffer_size,
         options.max_all_gather_buffer_size,
+        options.max_send_recv_cluster_size,
     )
 
 

@@ -12,7 +12,11 @@ _GROUPING = "when small transfers or collectives are sent together; each is made
 _TOGETHER = "collectives of replicas that do not need each other wait for the same syncs"
 _REMOTE = "how remote buffers are laid out, which the memory model does not tell apart"
 _TILES = "with `place_ops_on_io_tiles`: elements of feeds go to other tiles by an exchange; the tensor map of events"
-_COLLECTIVES = ("cross_replica_sum_buffer_size", "all_gather_buffer_size")
+_SENT_TOGETHER = {
+    "cross_replica_sum_buffer_size": _TOGETHER,
+    "all_gather_buffer_size": _TOGETHER,
+    "send_recv_cluster_size": "copies with the host that scopes on it need, one after the other, wait for one sync",
+}
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -75,8 +79,8 @@ OPTIONS: tuple[Option, ...] = (
             f"Bytes up to which {what} wait to be sent together; 0 for no waiting.",
             f"max_{name}",
             since=since,
-            effect=CYCLES if name in _COLLECTIVES else RECORDED,
-            what=_TOGETHER if name in _COLLECTIVES else _GROUPING,
+            effect=CYCLES if name in _SENT_TOGETHER else RECORDED,
+            what=_SENT_TOGETHER.get(name, _GROUPING),
         )
         for name, what, since in (
             ("cross_replica_sum_buffer_size", "all-reduces", (2, 1)),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory.tiles import Tiles
 from tf_ipu_shim.reports.profile import IpuRow, Profile
+from tf_ipu_shim.reports.pva.engine import engine_of
 from tf_ipu_shim.reports.pva.memory import (
     IpuMemory,
     LiveMemory,
@@ -66,8 +67,9 @@ class Compilation(Refusing):
 
     @functools.cached_property
     def programs(self) -> list[Program]:
-        """All programs, those that others are put together of included."""
-        return [program for several in self.by_row.values() for program in several]
+        """All programs, those that others are put together of included: the engine's, then those of a run."""
+        run = [program for several in self.by_row.values() for program in several]
+        return [*engine_of(self._profile, self.by_row), *run]
 
     @property
     def alwaysLiveVariables(self) -> list[Variable]:
