@@ -476,3 +476,20 @@ def test_variables_of_normalisations_are_in_scopes_of_their_names(name: str) -> 
         names = [variable.op.name for variable in tf.compat.v1.global_variables()]
     scopes = [expected, f"{expected}_1", "own/here"]
     assert names == [f"{scope}/{variable}" for scope in scopes for variable in ("beta", "gamma")]
+
+
+@pytest.mark.parametrize(("epsilon", "warns"), [(1e-6, True), (1.52e-5, True), (1.53e-5, False), (None, False)])
+def test_an_epsilon_that_half_precision_loses_is_warned_of(
+    epsilon: float | None, warns: bool, monkeypatch: Any
+) -> None:
+    """The guide, "Warning when epsilon value is too low": below 1.53e-5."""
+    from tf_ipu_shim.api.ipu.ops import normalization_ops as api
+
+    said: list[str] = []
+    monkeypatch.setattr(api.warnings, "warn", said.append)
+    given = {} if epsilon is None else {"epsilon": epsilon}
+    with tf.Graph().as_default():
+        for name, function in (("GroupNorm", api.group_norm), ("LayerNorm", api.layer_norm)):
+            function(tf.ones([2, 3, 3, 4]), scope=name, **given)
+        api.instance_norm(tf.ones([2, 3, 3, 4]), **given)
+    assert [text.split(" ", 1)[0] for text in said] == (["GroupNorm", "LayerNorm", "InstanceNorm"] if warns else [])

@@ -8,6 +8,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.building.ops import group_normalisation
+from tf_ipu_shim.configuration import warnings
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
@@ -18,6 +19,8 @@ DATA_FORMAT_NCHW = "NCHW"
 _AFTER_REDUCTION_AXES = "center scale epsilon param_initializers reuse variables_collections training trainable scope"
 # The default changed with SDK 2.3.
 _EPSILON = 1.53e-05 if sdk.current() >= (2, 3) else 1e-06
+_SAFE_EPSILON = 1.53e-05
+_WARNS_SINCE = (2, 2)
 
 
 @argument_order(3, "reduction_axes " + _AFTER_REDUCTION_AXES + " strided_channel_grouping", until=(2, 0))
@@ -212,6 +215,11 @@ def _normalised(
 ) -> Any:
     """`group_norm` whose variables are in a scope of the caller's name."""
     note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
+    if sdk.current() >= _WARNS_SINCE and epsilon < _SAFE_EPSILON:
+        warnings.warn(
+            f"{default_scope} has an epsilon of {epsilon:g}. One below {_SAFE_EPSILON:g} may be lost beside a variance "
+            "in half precision, and the result may be infinite or NaN: make it larger."
+        )
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.rank
     inside = rank is not None and -rank <= channels_axis < rank
