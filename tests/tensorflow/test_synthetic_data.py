@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
-from tf_ipu_shim.ipu import embedding_ops, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes
+from tf_ipu_shim.ipu import (
+    embedding_ops,
+    ipu_compiler,
+    ipu_infeed_queue,
+    ipu_outfeed_queue,
+    ipu_strategy,
+    loops,
+    scopes,
+)
 
 from tf_ipu_shim import errors, memory_report
 from tf_ipu_shim.runtime import devices
@@ -109,6 +117,48 @@ def test_a_null_feed_copies_garbage_and_takes_no_element(monkeypatch):
     (x, _), device = fed(monkeypatch, "--null_data_feed", dataset=failing)
     assert not x.any()
     assert device.host_to_device.bytes >= ITERATIONS * ROWS * 4
+
+
+def iterated(monkeypatch, flags, branches=False):
+    """What a loop of a function gets from an iterator of a strategy's scope; the function may have branches, too."""
+    monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
+    configure(1)
+    strategy = ipu_strategy.IPUStrategy()
+    with strategy.scope():
+        outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+
+        @tf.function(jit_compile=True)
+        def program(iterator, first):
+            for _ in tf.range(ITERATIONS):
+                if not branches:
+                    x, y = next(iterator)
+                elif first > 0.0:
+                    x, y = next(iterator)
+                else:
+                    y, x = tf.zeros([2], tf.int32), next(iterator)[0]
+                outfeed.enqueue((x, y))
+
+        strategy.run(program, [iter(elements()), tf.constant(1.0)])
+        return [taken.numpy() for taken in outfeed.dequeue()]
+
+
+@pytest.mark.parametrize("branches", [False, True])
+def test_an_iterator_that_a_loop_is_given(monkeypatch, branches):
+    """XLA would take its handle for a variable: the guide's loop of a function ended the process."""
+    x, y = iterated(monkeypatch, "", branches)
+    assert x[:, 0].tolist() == [5, 6, 7] and y.tolist() == [[5, 5], [6, 6], [7, 7]]
+    x, y = iterated(
+        monkeypatch, "--synthetic_data_categories=infeed,parameters --synthetic_data_initializer=2", branches
+    )
+    np.testing.assert_array_equal(x, np.full([ITERATIONS, ROWS], 2, "f"))
+    np.testing.assert_array_equal(y, np.full([ITERATIONS, 2], 2))
+    x, y = iterated(monkeypatch, "--use_synthetic_data", branches)
+    assert x.shape == (0, ROWS) and y.shape == (0, 2)
+
+
+def test_an_iterator_gives_null_data(monkeypatch):
+    x, y = iterated(monkeypatch, "--null_data_feed")
+    assert x.shape == (ITERATIONS, ROWS) and not x.any() and not y.any()
 
 
 def drawn(monkeypatch, flags, runs=2):

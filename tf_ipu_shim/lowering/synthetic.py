@@ -16,7 +16,7 @@ from tensorflow.python.framework import constant_op, dtypes, graph_to_function_d
 from tensorflow.python.ops import array_ops, gen_stateless_random_ops, math_ops
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering import idle_handles, op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.machine.flags import PoplarFlags
@@ -90,6 +90,8 @@ def make_up_data(functions: Functions, flags: PoplarFlags) -> None:
     for name in functions.reached() if meant else ():
         if not functions[name].ops.isdisjoint(meant):
             _change(functions, functions[name], meant, flags.synthetic_data_initializer)
+    if not meant.isdisjoint(vocabulary.INFEEDS):
+        idle_handles.give_numbers(functions)
 
 
 _CATEGORIES = {

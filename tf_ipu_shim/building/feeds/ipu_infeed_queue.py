@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import array_ops, gen_dataset_ops
+from tensorflow.python.ops import gen_dataset_ops
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building import switches
-from tf_ipu_shim.building.feeds import feed_arguments, feed_names, infeed_queue_spec
+from tf_ipu_shim.building.feeds import feed_arguments, feed_names, infeed_queue_spec, null_data
 from tf_ipu_shim.building.feeds.ipu_iterators import IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.machine import flags
 
 _HOST = "/device:CPU:0"
 
@@ -129,7 +127,7 @@ class IPUInfeedQueue(feed_names.Uncopied):
             started = plugin.load().ops.ipu_infeed_started(feed_id=self._id)
         with ops.device(_HOST), ops.control_dependencies([started]):
             # The iterator stays: ops of a session keep its handle.
-            nothing = self._garbage().take(0)
+            nothing = null_data.null(self._structure).take(0)
             return gen_dataset_ops.make_iterator(nothing._variant_tensor, self._iterator())
 
     @property
@@ -197,18 +195,12 @@ class IPUInfeedQueue(feed_names.Uncopied):
 
     def _initializing_op(self) -> Any:
         with ops.device(_HOST):
-            dataset = self._garbage() if flags.current().null_data_feed else self._dataset
+            dataset = null_data.or_null(self._dataset, self._structure)
             if not context.executing_eagerly():
                 return gen_dataset_ops.make_iterator(dataset._variant_tensor, self._iterator())
             return plugin.load().ops.ipu_start_infeed(
                 dataset=dataset._variant_tensor, feed_id=self._id, output_types=self._types, output_shapes=self._shapes
             )
-
-    def _garbage(self) -> Any:
-        """Elements of the dataset's form that nobody has filled in: zeros, without end."""
-        zeros = [array_ops.zeros(shape, kind) for shape, kind in zip(self._shapes, self._types)]
-        element = structure.from_compatible_tensor_list(self._structure, zeros)
-        return dataset_ops.DatasetV2.from_tensors(element).repeat()
 
     def _iterator(self) -> Any:
         """The iterator, found by its name: programs and sessions meet there."""

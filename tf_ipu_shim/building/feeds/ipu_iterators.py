@@ -19,7 +19,7 @@ from tensorflow.python.framework.tensor_spec import TensorSpec
 from tensorflow.python.ops import gen_dataset_ops
 
 from tf_ipu_shim import patches, sdk
-from tf_ipu_shim.building.feeds import feed_arguments
+from tf_ipu_shim.building.feeds import feed_arguments, null_data
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _HOST = "/device:CPU:0"
@@ -80,8 +80,9 @@ class IPUIterator(iterator_ops.OwnedIterator):
         feed_arguments.check_shapes(structure.get_flat_tensor_shapes(elements))
         feed_arguments.check_types(structure.get_flat_tensor_types(elements), "of an iterator")
         with ops.device(_HOST):
-            super().__init__(dataset.prefetch(depth))
-            self._infeed_queue = IteratorQueue(self._iterator_resource, dataset)
+            given = null_data.or_null(dataset, elements)
+            super().__init__(given.prefetch(depth))
+            self._infeed_queue = IteratorQueue(self._iterator_resource, given)
 
     @property
     def infeed_spec(self) -> InfeedSpec:

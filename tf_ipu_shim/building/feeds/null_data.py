@@ -1,0 +1,32 @@
+"""`--null_data_feed` of `TF_POPLAR_FLAGS`: feeds give elements that nobody has filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.data.util import structure
+from tensorflow.python.ops import array_ops
+
+from tf_ipu_shim.machine import flags
+
+
+def or_null(dataset: Any, elements: Any) -> Any:
+    """A dataset, or with the flag null data in its place.
+
+    Args:
+        dataset: what the script feeds from; nothing is taken from it with the flag.
+        elements: the structure of its elements, with fully defined shapes.
+    """
+    return null(elements) if flags.current().null_data_feed else dataset
+
+
+def null(elements: Any) -> Any:
+    """A dataset of zeros without end.
+
+    Args:
+        elements: the structure of its elements, with fully defined shapes.
+    """
+    shapes, kinds = structure.get_flat_tensor_shapes(elements), structure.get_flat_tensor_types(elements)
+    zeros = [array_ops.zeros(shape, kind) for shape, kind in zip(shapes, kinds)]
+    return dataset_ops.DatasetV2.from_tensors(structure.from_compatible_tensor_list(elements, zeros)).repeat()
