@@ -277,7 +277,9 @@ def test_layers_are_replaced(ipus):
             for layer in reference.layers:
                 own = one.get_layer(layer.name)  # whose gamma and beta may stand in another order
                 by_name = {weight.name.split("/")[-1]: weight.numpy() for weight in layer.weights}
-                own.set_weights([by_name[weight.name.split("/")[-1]] for weight in own.weights])
+                own.set_weights(
+                    [by_name[weight.name.split("/")[-1].replace("biases", "bias")] for weight in own.weights]
+                )
             np.testing.assert_allclose(one.predict(x, batch_size=8), reference.predict(x, verbose=0), 1e-3, 1e-5)
     assert kinds == ["PopnnLSTM", "LayerNormalization", "Dropout", "Dense"]
     assert all(isinstance(layer, keras.layers.Layer) for layer in functional.layers)
@@ -443,6 +445,34 @@ def test_names_of_each_sdk(ipus, monkeypatch):
             old.save("nowhere")
         with pytest.raises(NotImplementedError, match="IPU keras models do not support the `save`"):
             sequential().save("nowhere")
+
+
+@pytest.mark.parametrize("release", ["1.2", None])
+def test_a_model_of_a_list_of_layers(ipus, monkeypatch, release):
+    """`Model` of SDK 1.2 was what `Sequential` is since: a step adds up gradients of the mini-batches."""
+    ipus(1)
+    if release:
+        monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    random = np.random.RandomState(0)
+    x, y, weights = random.rand(8, 3).astype(np.float32), random.rand(8, 1).astype(np.float32), random.rand(3, 1)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4, drop_remainder=True)
+    with strategy().scope():
+        model = ipu.keras.Model([keras.layers.Dense(1, use_bias=False, weights=[weights])], accumulation_count=2)
+        assert ipu.keras.Model([]).layers == []
+        with pytest.raises(ValueError, match="may only contain Keras Layers"):
+            ipu.keras.Model([[keras.layers.Dense(1)]])
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        model.fit(data, steps_per_epoch=1, verbose=0)
+    summed = sum(2 * x[part].T @ (x[part] @ weights - y[part]) / 4 for part in (slice(0, 4), slice(4, 8)))
+    np.testing.assert_allclose(model.get_weights()[0], weights - 0.1 * summed, rtol=1e-5)
+
+
+@pytest.mark.parametrize("release", ["1.4", "2.1"])
+def test_a_model_of_layers_is_refused_where_it_takes_inputs(ipus, monkeypatch, release):
+    ipus(1)
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    with strategy().scope(), pytest.raises(ValueError, match="was not provided with 'inputs' and 'outputs'"):
+        ipu.keras.Model([keras.layers.Dense(1)])
 
 
 def test_a_layer_that_sends_to_an_outfeed(ipus):

@@ -115,8 +115,8 @@ def replace_in_graph(package: str, inputs: Any, outputs: Any) -> tuple[Any, Any]
 
 
 def _name(weight: Any) -> str:
-    """The name of a weight in its layer: gamma and beta stand in another order in IPUs' layers."""
-    return weight.name.rpartition("/")[2]
+    """The name of a weight in its layer: IPUs' have gamma and beta in another order, and biases for a bias."""
+    return weight.name.rpartition("/")[2].replace("biases", "bias")
 
 
 def _is_stock(kind: type) -> bool:

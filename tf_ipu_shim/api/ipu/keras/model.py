@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow.python.util import nest
 
-from tf_ipu_shim import keras2
+from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.api.ipu.keras.layer_replacement import IPULayerReplacer, replace_in_graph
 from tf_ipu_shim.building.keras.functional_extensions import FunctionalExtension
 from tf_ipu_shim.building.keras.model_step import package_of
@@ -17,6 +17,8 @@ from tf_ipu_shim.building.old_keras.old_arguments import chosen_count, refuse_de
 from tf_ipu_shim.building.old_keras.old_model import OldModel
 
 FUNCTIONAL, SEQUENTIAL = "functional.Functional", "sequential.Sequential"
+_NO_MODEL_OF_LAYERS = (1, 3), (2, 2)
+"""Releases whose `Model` takes inputs and outputs alone."""
 
 
 def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
@@ -46,7 +48,7 @@ class ModelMethods(OldModel, FunctionalExtension):
     """A model with inputs and outputs that runs on one IPU; on more IPUs, on replicas that share the data.
 
     Args:
-        *args: inputs and outputs: Keras tensors.
+        *args: inputs and outputs: Keras tensors. As in SDK 1.2 a list of layers instead, which makes a `Sequential`.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
         gradient_accumulation_dtype: of the sums; that of the weights when left out.
         layer_replacement: whether Keras' layers become those of `ipu.keras.layers` where there are such.
@@ -68,6 +70,8 @@ class ModelMethods(OldModel, FunctionalExtension):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         refuse_deleted(cls.__name__, "Model")
+        if _is_of_layers(args, kwargs):
+            return IPUSequential(*args, **kwargs)
         check_inputs_and_outputs(args, kwargs)
         kind = dispatched(cls, ModelMethods, FUNCTIONAL, (args[:2], kwargs.get("inputs"), kwargs.get("outputs")))
         return super().__new__(cls, *args, **kwargs) if kind is cls else kind(*args, **kwargs)
@@ -163,6 +167,15 @@ class SequentialMethods(OldModel, SequentialExtension):
 
     def _is_pipelined(self) -> bool:
         return False
+
+
+def _is_of_layers(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a model is made of a list of layers, as `Model` was in SDK 1.2: then it is what `Sequential` became."""
+    first, past = _NO_MODEL_OF_LAYERS
+    if first <= sdk.current() < past or "inputs" in kwargs or "outputs" in kwargs:
+        return False
+    layers = args[0] if args else kwargs.get("layers")
+    return isinstance(layers, list) and all(isinstance(count, int) for count in args[1:])
 
 
 def check_inputs_and_outputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
