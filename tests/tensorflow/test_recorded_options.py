@@ -118,3 +118,12 @@ def test_a_plain_protobuf_sets_nothing(sdk, monkeypatch):
 def test_what_the_old_functions_set_by_themselves_is_not_listed():
     utils.configure_ipu_system(utils.auto_select_ipus(utils.create_ipu_config(), 1))
     assert memory_report().without_effect == ()
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in SECTIONS[all_options.SDK_ENVIRONMENT]])
+def test_a_variable_of_the_sdk_is_in_the_report_and_once_in_the_log(name, environment, logged, monkeypatch):
+    monkeypatch.setenv(name, "INFO")
+    for _ in range(2):
+        environment(ipus=1)
+    assert dict(memory_report().without_effect) == {name: "INFO"}
+    assert logged.count(f"accepted without effect: {name}") == 1

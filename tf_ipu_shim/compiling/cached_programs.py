@@ -123,7 +123,12 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
         "configuration": _configuration(device.options).hex(),
         "engine_options": sorted(device.engine_options.items()),
         "flags": flags.current().compilation_key,
-        "settings": [ways.asked_for(), memory_plan.enabled(), memory_plan.with_library_calls()],
+        "settings": [
+            ways.asked_for(),
+            ways.dumps_are_asked_for(),
+            memory_plan.enabled(),
+            memory_plan.with_library_calls(),
+        ],
         "sdk": str(sdk.current()),
         "tensorflow": [tensorflow_versions.VERSION, tensorflow_versions.GIT_VERSION],
         "tf_ipu_shim": [tf_ipu_shim.__version__, library.path.name, _sources()],

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from tf_ipu_shim.configuration import arguments, table
-from tf_ipu_shim.machine import engine_options, flags
+from tf_ipu_shim.machine import engine_options, flags, sdk_environment
 from tf_ipu_shim.machine.effects import OptionEffect
 
 IPU_CONFIG, POPLAR_FLAGS, ENGINE_OPTIONS = "`IPUConfig`", "`TF_POPLAR_FLAGS`", "`POPLAR_ENGINE_OPTIONS`"
+SDK_ENVIRONMENT = "other environment variables of the SDK"
 
 
 def sections() -> dict[str, tuple[OptionEffect, ...]]:
-    """All entries by section: the configuration's options, flags, engine options, and the arguments of calls.
+    """All entries by section: the configuration, flags, engine options, variables, and the arguments of calls.
 
     Example:
         >>> [entry.effect for entry in sections()[IPU_CONFIG] if entry.name == "selection_order"]
@@ -23,5 +24,6 @@ def sections() -> dict[str, tuple[OptionEffect, ...]]:
         IPU_CONFIG: configuration,
         POPLAR_FLAGS: flags.effects(),
         ENGINE_OPTIONS: engine_options.effects(),
+        SDK_ENVIRONMENT: sdk_environment.effects(),
         **{call.heading: arguments.effects(name) for name, call in arguments.CALLS.items()},
     }

@@ -53,6 +53,8 @@ def execution_of(device: IpuDevice, is_rounded: bool = False) -> Execution:
     if is_rounded:
         return Execution(KERNELS, "each op's float16 results are rounded stochastically", is_rounded=True)
     way = ways.asked_for()
+    if way == ways.AUTO and ways.dumps_are_asked_for():
+        return Execution(XLA, "XLA_FLAGS asks for what XLA compiles")
     return Execution(way, f"{ways.ENVIRONMENT_VARIABLE}={way}")
 
 

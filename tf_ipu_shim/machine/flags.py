@@ -94,7 +94,7 @@ class PoplarFlags:
         "Log the cycles that each run of the main program took on this tile.",
         unit="tile",
         recompiles=True,
-        why="cycles are not modelled",
+        why="nothing is logged: modelled cycles are in profiles (`autoReport.all`)",
     )
     while_loop_brute_force_max_trip_count: int = _flag(
         128,

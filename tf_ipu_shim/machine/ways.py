@@ -26,3 +26,14 @@ def asked_for() -> str:
     if value not in WAYS:
         raise ValueError(f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {AUTO!r}, {XLA!r} or {KERNELS!r}.")
     return value
+
+
+def dumps_are_asked_for() -> bool:
+    """Whether `XLA_FLAGS` has XLA write what it compiles: what runs by kernels would be missing there.
+
+    Example:
+        >>> os.environ["XLA_FLAGS"] = "--xla_dump_to=/tmp/dump --xla_dump_hlo_as_dot"
+        >>> dumps_are_asked_for()
+        True
+    """
+    return any(flag.startswith("--xla_dump_to=") for flag in os.environ.get("XLA_FLAGS", "").split())

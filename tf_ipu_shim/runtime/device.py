@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tf_ipu_shim.machine import attach, engine_options, flags, ipu_model, selection
+from tf_ipu_shim.machine import attach, engine_options, flags, ipu_model, sdk_environment, selection
 from tf_ipu_shim.machine.attach import Attachment
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.systems import PoplarDevice, System
@@ -101,10 +101,11 @@ class IpuDevice:
         return engine_options.merged({flag.option: flag.value for flag in self.options.compilation_options})
 
     def recorded_options(self) -> dict[str, Any]:
-        """Flags and engine options that are in force and change nothing, by name."""
+        """Flags, engine options and variables of the SDK that are in force and change nothing, by name."""
         return {
             **{f"--{name}": value for name, value in flags.given_without_effect(flags.current()).items()},
             **engine_options.without_effect(self.engine_options),
+            **sdk_environment.given(),
         }
 
     @property

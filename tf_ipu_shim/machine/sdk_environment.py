@@ -1,0 +1,33 @@
+"""Environment variables of Poplar's libraries and tools that are accepted and change nothing here."""
+
+from __future__ import annotations
+
+import os
+
+from tf_ipu_shim.machine.effects import RECORDED, OptionEffect
+
+_LOG = "logs of a compiler that is not there"
+_REASONS = {
+    "GCL_LOG_LEVEL": _LOG,
+    "POPLAR_LOG_LEVEL": _LOG,
+    "POPLIBS_LOG_LEVEL": _LOG,
+    "POPLAR_RUNTIME_OPTIONS": "no time runs out here that the host or the device waits for the other",
+    "PVTI_OPTIONS": "no `.pvti` file: TensorFlow's profiler has the spans (`tf.profiler.experimental.start`)",
+    "TF_POPLAR_VLOG_LEVEL": _LOG,
+}
+
+
+def effects() -> tuple[OptionEffect, ...]:
+    """The variables, each with the reason why it changes nothing."""
+    return tuple(OptionEffect(name=name, effect=RECORDED, what=why) for name, why in _REASONS.items())
+
+
+def given() -> dict[str, str]:
+    """Those that are set in this process, with their values.
+
+    Example:
+        >>> os.environ["PVTI_OPTIONS"] = '{"enable": "true"}'
+        >>> given()["PVTI_OPTIONS"]
+        '{"enable": "true"}'
+    """
+    return {name: value for name in _REASONS if (value := os.environ.get(name))}
