@@ -149,3 +149,20 @@ def test_the_largest_call_of_a_program_loops_included():
     assert call.partial_bytes == plan.partial_bytes + plan.received_bytes
     assert call.bytes == plan.tiles * plan.temporary_bytes
     assert largest_call(Block("nothing"), GC200) is None
+
+
+@pytest.mark.parametrize(
+    ("inner", "element_bytes", "group"),
+    [(1, 2, 4), (4, 2, 4), (5, 2, 8), (9, 2, 16), (40, 2, 16), (1, 4, 2), (3, 4, 4), (8, 4, 8), (1, 1, 8), (20, 1, 16)],
+)
+def test_few_numbers_of_the_summed_axis_take_a_group_of_their_own(inner, element_bytes, group):
+    """An input group divides 16 numbers of fp16, or 8 of fp32, and the units load 8 bytes at least.
+
+    On one tile: 6 rows of a group, coefficients of as many numbers for all units, and the sums, for each pass.
+    """
+    tile = GC200.with_tiles(1)
+    units = units_of(tile, element_bytes, False)
+    passes = -(-inner // units.inner)
+    plan = plan_product(tile, 1, 6, inner, 6, 1, element_bytes)
+    operands = passes * group * element_bytes * (6 + units.units)
+    assert plan.temporary_bytes == operands + 6 * units.units * units.partial_bytes

@@ -20,6 +20,10 @@ SYNC_CYCLES = 126
 """A sync of the tiles of one IPU, before each exchange: what the target of an `ipu21` gives for it."""
 
 
+LEAST_LOAD_BYTES = 8
+"""What the units load at a time at least: two numbers of fp32, four of fp16, eight of fp8."""
+
+
 class ProductPlan(NamedTuple):
     """How a product is cut, and its cycles on the slowest tile.
 
@@ -220,6 +224,10 @@ def _temporaries(plan: ProductPlan) -> int:
     return plan.temporary_bytes
 
 
+def _parts_of(whole: int) -> Iterator[int]:
+    return (part for part in range(1, whole + 1) if whole % part == 0)
+
+
 class Way(NamedTuple):
     """A product with its operands on one of the two sides.
 
@@ -245,6 +253,16 @@ class Way(NamedTuple):
     def passes(self) -> int:
         """Times that the units go over the rows, for their columns: a kernel's positions are summed over too."""
         return math.ceil(self.inner / self.units.inner) * self.positions
+
+    @property
+    def in_group(self) -> int:
+        """Numbers of the summed axis that lie together: as many as the units take, or a part of these.
+
+        Source: docs/facts.md, section "Planning formulas": an input group divides what the units take.
+        """
+        whole = self.units.inner
+        least = max(1, LEAST_LOAD_BYTES // min(self.element_bytes, 4))
+        return next((part for part in _parts_of(whole) if part >= min(max(self.inner, least), whole)), whole)
 
     def splits(self, tiles: int) -> Iterator[tuple[int, int, int, int]]:
         """Ways to cut it worth trying: along the summed axis, none and those that leave fewest tiles idle."""
@@ -273,8 +291,8 @@ class Way(NamedTuple):
         tile_inner, tile_positions = math.ceil(tile_passes / self.positions), min(tile_passes, self.positions)
         tile_columns = math.ceil(math.ceil(self.columns / units.units) / by_column)
         # Neighbouring positions of a kernel look at the same inputs.
-        activations = each * (tile_rows + tile_positions - 1) * tile_inner * units.inner * size
-        weights = each * tile_passes * units.inner * tile_columns * units.units * size
+        activations = each * (tile_rows + tile_positions - 1) * tile_inner * self.in_group * size
+        weights = each * tile_passes * self.in_group * tile_columns * units.units * size
         per_cycle = chip.exchange_bytes_per_cycle
         shared = chip.exchange_bytes_per_cycle_shared_bus if by_column % 2 == 0 else per_cycle
         partials = each * tile_rows * tile_columns * units.units
