@@ -521,6 +521,7 @@ NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This err
         (RuntimeError(placed("VarHandleOp")), None),
         (RuntimeError(COLOCATED), "get_variable(..., use_resource=True)"),
         (RuntimeError(ABSENT), "The configuration makes no /device:IPU:3: one entry of `auto_select_ipus`"),
+        (RuntimeError(ABSENT), "A session has the devices that were configured before it."),
         (RuntimeError(ABSENT.replace("IPU", "GPU")), None),
         (AttributeError(NO_ATTRIBUTE.format("set_pipelining_options")), "`with strategy.scope(): model = ...`"),
         (AttributeError(NO_ATTRIBUTE.format("set_options")), None),
@@ -528,7 +529,17 @@ NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This err
         (ValueError(GROWS), "begin with a tensor of the largest size"),
     ],
     ids=[
-        *("framework", "misspelt", "gradient", "reference", "resource", "colocated", "device", "other_device"),
+        *(
+            "framework",
+            "misspelt",
+            "gradient",
+            "reference",
+            "resource",
+            "colocated",
+            "device",
+            "session",
+            "other_device",
+        ),
         *("outside_scope", "other_method", "array", "grows"),
     ],
 )

@@ -36,7 +36,7 @@ def _note(session: Any) -> None:
     here = weakref.ref(session)
 
     def first() -> None:
-        running = here()
+        running: Any = here()
         _forget(running)
         running._extend_graph()
 

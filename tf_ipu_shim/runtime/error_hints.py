@@ -52,7 +52,7 @@ _NO_IPU_HINT = (
 _NO_DEVICE = re.compile(r"explicitly assigned to (?P<name>/device:IPU:\d+) but available devices are")
 _NO_DEVICE_HINT = (
     "\nThe configuration makes no {name}: one entry of `auto_select_ipus` is one TensorFlow device, such as [1, 1] for "
-    "two; ipu.scopes.ipu_shard chooses among the IPUs of one."
+    "two; ipu.scopes.ipu_shard chooses among the IPUs of one. A session has the devices that were configured before it."
 )
 _NO_GRADIENT = re.compile(r"^gradient registry has no entry for: (?P<op>\w+)$")
 _NO_GRADIENT_HINT = (
