@@ -4,6 +4,7 @@ import contextlib
 import functools
 
 import numpy as np
+import tensorflow as tf
 from harness import assert_close
 
 from tf_ipu_shim import ipu, keras2
@@ -98,3 +99,10 @@ def assert_same(got, expected):
     assert len(got[3]) == len(expected[3])
     for number, (one, other) in enumerate(zip(got[3], expected[3])):
         assert_close(one, other, what=f"weight {number}")
+
+
+def assert_near(got, expected):
+    """Compares structures of arrays."""
+    tf.nest.map_structure(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5), got, expected
+    )

@@ -20,8 +20,10 @@ from keras_models import (
     trained,
 )
 from slow_cases import slowly
+from staged_models import assign, flat, nested, pipelined
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+
 PipelineStage = keras.ipu.PipelineStage
 
 
@@ -30,39 +32,7 @@ def two_ipus(ipus):
     ipus(2)
 
 
-def nested(stages=None):
-    """A functional model with a sequential and a functional one inside."""
-    keras.utils.set_random_seed(1)
-    front = keras.Sequential([keras.layers.Dense(8, activation="relu", name="one"), keras.layers.Dense(8, name="two")])
-    inside = keras.Input((8,))
-    back = keras.Model(inside, keras.layers.Dense(3, name="four")(keras.layers.Dense(8, name="three")(inside)))
-    inputs = keras.Input((6,))
-    return keras.Model(inputs, back(front(inputs)))
-
-
 BIG, NAMES = 1e5, ("one", "other")  # metrics too big for float16
-
-
-def assign(model, stages):
-    """Gives the layers stages, in order."""
-    left = iter(stages)
-
-    def give(assignments):
-        for one in assignments:
-            if one.is_nested_model:
-                give(one.pipeline_stage_assignments)
-            else:
-                one.pipeline_stage = next(left)
-
-    assignments = model.get_pipeline_stage_assignment()
-    give(assignments)
-    model.set_pipeline_stage_assignment(assignments)
-
-
-def pipelined(model):
-    model = compiled(model, steps_per_execution=8)
-    model.set_pipelining_options(4, gradient_accumulation_reduction_method="mean")
-    return model
 
 
 @pytest.mark.parametrize(
@@ -76,11 +46,6 @@ def test_assigned_stages(make, stages):
         model.reset_pipeline_stage_assignment()
         assert all(one.pipeline_stage is None for one in flat(model.get_pipeline_stage_assignment()))
     assert_same(got, on_the_cpu(make, 32))
-
-
-def flat(assignments):
-    for one in assignments:
-        yield from flat(one.pipeline_stage_assignments) if one.is_nested_model else [one]
 
 
 def test_a_layer_in_two_stages_and_a_model_in_a_stage():
@@ -421,113 +386,6 @@ def test_wrong_scopes():
         one_stage = pipelined(functional([0, 0, 0, 0]))
         with pytest.raises(ValueError, match="at least two pipeline stages"):
             one_stage.fit(X, Y, batch_size=4)
-
-
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [slowly(lambda: functional([0, 0, 1, 1]), "model.h5"), (nested, "model.keras")],
-)
-@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
-def test_saved_models_keep_their_stages(tmp_path, make, name):
-    path = str(tmp_path / name)
-    with strategy().scope():
-        model = pipelined(make())
-        if make is nested:
-            assign(model, [0, 1, 1, 1])
-        model.save(path)
-        loaded = keras.models.load_model(path)
-        stages = [[one.pipeline_stage for one in flat(m.get_pipeline_stage_assignment())] for m in (model, loaded)]
-        assert stages[0] == stages[1] and None not in stages[0]
-        again = keras.models.model_from_json(model.to_json())
-        again.set_weights(model.get_weights())
-        for one in (loaded, again):
-            compiled(one, steps_per_execution=8)
-        got = [one.fit(X, Y, batch_size=8, shuffle=False, verbose=0).history["loss"] for one in (model, loaded, again)]
-        np.testing.assert_allclose(got[1:], [got[0]] * 2, rtol=1e-5)
-        assert "ipu_extension" not in functional().get_config()
-    np.testing.assert_allclose(keras.models.load_model(path).predict(X, verbose=0).shape, (64, 3))
-
-
-@pytest.mark.parametrize("make", [slowly(functional), nested, slowly(sequential)])
-def test_a_saved_model_and_clones_keep_their_stages(tmp_path, make):
-    with strategy().scope():
-        model = pipelined(make())
-        stages = [0, 0, 1, 1, 1] if make is functional else [0, 0, 1, 1]
-        assign(model, stages)
-        model.save(tmp_path / "model", save_format="tf")
-        others = [
-            keras.models.load_model(tmp_path / "model"),
-            keras.models.clone_model(model),
-            keras.models.clone_model(model, input_tensors=keras.Input((6,))),
-            keras.models.clone_model(model, clone_function=lambda layer: type(layer).from_config(layer.get_config())),
-        ]
-        for one in others:
-            assert [each.pipeline_stage for each in flat(one.get_pipeline_stage_assignment())] == stages
-            assert one.get_config()["ipu_extension"] == model.get_config()["ipu_extension"]
-        if make is sequential:
-            fitted = [
-                one.fit(X, Y, batch_size=8, shuffle=False, verbose=0).history["loss"]
-                for one in (model, compiled(others[0], steps_per_execution=8))
-            ]
-            np.testing.assert_allclose(*fitted, rtol=1e-5)
-        assert not keras.models.clone_model(functional())._is_pipelined()
-    outside = keras.models.load_model(tmp_path / "model")
-    assert not hasattr(outside, "_ipu") and outside.predict(X, verbose=0).shape == (64, 3)
-
-
-class Own(keras.Model):
-    """A subclassed model with a configuration and a way from it of its own."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.first, self.last, self.width = keras.layers.Dense(width, name="first"), keras.layers.Dense(3), width
-
-    def call(self, x):
-        return self.last(self.first(x))
-
-    def get_config(self):
-        return {**super().get_config(), "width": self.width}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-
-def test_a_subclassed_model_that_was_built_is_saved_with_its_stages(tmp_path):
-    path, known = tmp_path / "model", {"Own": Own}
-    with strategy().scope():
-        model = Own(5)
-        model.build((8, 6))
-        plain = tmp_path / "plain"
-        model.save(plain, save_format="tf")
-        assert not keras.models.load_model(plain, custom_objects=known)._is_pipelined()
-        pipelined(model).set_pipelining_options(4, device_mapping=[1, 0], gradient_accumulation_reduction_method="mean")
-        assign(model, [0, 1])
-        model.save(path, save_format="tf")
-        loaded = keras.models.load_model(path, custom_objects=known)
-        assert [one.pipeline_stage for one in loaded.get_pipeline_stage_assignment()] == [0, 1]
-        assert [one.layer for one in loaded.get_pipeline_stage_assignment()] == [loaded.first, loaded.last]
-        assert loaded._pipelining_device_mapping == [1, 0]
-        got = [
-            one.fit(X, Y, batch_size=8, shuffle=False, verbose=0).history["loss"]
-            for one in (model, compiled(loaded, steps_per_execution=8))
-        ]
-        np.testing.assert_allclose(*got, rtol=1e-5)
-    outside = keras.models.load_model(path, custom_objects=known)
-    assert not hasattr(outside, "_ipu") and outside(X).shape == (64, 3)
-
-
-def test_a_changed_sequential_model_forgets_its_stages():
-    with strategy().scope():
-        model = sequential()
-        model.set_pipeline_stage_assignment([0, 0, 1, 1])
-        assert model._pipeline_stage_assignment_valid
-        model.add(keras.layers.Dense(3))
-        assert not model._pipeline_stage_assignment_valid
-        assert [one.pipeline_stage for one in model.get_pipeline_stage_assignment()] == [None] * 5
-        model.set_pipeline_stage_assignment([0, 0, 1, 1, 2])
-        model.pop()
-        assert not model._pipeline_stage_assignment_valid
 
 
 def test_assignments_are_in_the_order_in_which_keras_runs_layers():

@@ -6,34 +6,26 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
+from optimizer_runs import (
+    CONTROL,
+    FEATURES,
+    FIRST,
+    OPTIMIZERS,
+    SECOND,
+    TARGETS,
+    assert_same,
+    by_hand,
+    model,
+    random,
+    session,
+    train,
+)
 from slow_cases import slowly
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, loops, optimizers, scopes
 
 from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
-random = np.random.RandomState(0)
-BATCHES = 12
-FEATURES = random.rand(BATCHES, 4, 3).astype("f")
-TARGETS = random.rand(BATCHES, 4, 2).astype("f")
-FIRST = random.rand(3, 3).astype("f")
-SECOND = random.rand(3, 2).astype("f")
-
-OPTIMIZERS = {
-    "gradient descent": lambda: v1.train.GradientDescentOptimizer(0.1),
-    "momentum": lambda: v1.train.MomentumOptimizer(0.1, 0.9),
-    "nesterov": lambda: v1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
-    "adam": lambda: v1.train.AdamOptimizer(0.05),
-    "rmsprop": lambda: v1.train.RMSPropOptimizer(0.05, momentum=0.5),
-    "centred rmsprop": lambda: v1.train.RMSPropOptimizer(0.05, centered=True),
-    "adagrad": lambda: v1.train.AdagradOptimizer(0.1),
-    "adagrad da": lambda: v1.train.AdagradDAOptimizer(0.1, v1.train.get_or_create_global_step()),
-    "adadelta": lambda: v1.train.AdadeltaOptimizer(1.0),
-    "ftrl": lambda: v1.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01),
-    "proximal gradient descent": lambda: v1.train.ProximalGradientDescentOptimizer(0.1, 0.01, 0.01),
-    "proximal adagrad": lambda: v1.train.ProximalAdagradOptimizer(0.1, l1_regularization_strength=0.01),
-}
-CONTROL = [OPTIMIZERS[name] for name in ("momentum", "adam")]
 
 
 @pytest.fixture
@@ -47,73 +39,6 @@ def fresh(request):
     with contextlib.nullcontext() if "eager" in request.fixturenames else tf.Graph().as_default():
         yield
     ipu.config.reset_ipu_configuration()
-
-
-def model(x, y, shards=1):
-    def weight(name, value):
-        return v1.get_variable(name, value.shape, initializer=v1.constant_initializer(value), use_resource=True)
-
-    with scopes.ipu_shard(0):
-        hidden = tf.tanh(x @ weight("first", FIRST))
-    with scopes.ipu_shard(shards - 1):
-        return tf.reduce_mean(tf.square(hidden @ weight("second", SECOND) - y))
-
-
-def train(optimizer, iterations=8, runs=1, shards=1, replicas=1):
-    """Values of all global variables after `runs` runs of a loop on the IPU."""
-    harness.configure(shards * replicas)
-
-    def minimise(made, loss):
-        return made.minimize(loss, global_step=v1.train.get_or_create_global_step())
-
-    dataset = tf.data.Dataset.from_tensor_slices((FEATURES, TARGETS)).repeat()
-    queue = ipu_infeed_queue.IPUInfeedQueue(dataset)
-    with scopes.ipu_scope(harness.IPU):
-        program = ipu_compiler.compile(
-            lambda: loops.repeat(iterations, lambda x, y: minimise(optimizer(), model(x, y, shards)), [], queue)
-        )
-    return session(program, queue, runs)
-
-
-def session(program, queue, runs):
-    variables = {variable.op.name: variable for variable in v1.global_variables()}
-    with v1.Session() as running:
-        running.run(v1.global_variables_initializer())
-        running.run(queue.initializer)
-        for _ in range(runs):
-            running.run(program)
-        return running.run(variables)
-
-
-def by_hand(optimizer, updates=2, batches=4, mean=False, dtype="f", change=None):
-    """The same on the CPU: gradients of the batches reduced by NumPy, then one update of the bare optimizer."""
-    with tf.Graph().as_default(), tf.device(harness.CPU):
-        x, y = (v1.placeholder(tf.float32, array.shape[1:]) for array in (FEATURES, TARGETS))
-        loss = model(x, y)
-        weights = v1.trainable_variables()
-        gradients = tf.gradients(loss, weights)
-        fed = [v1.placeholder(tf.float32, gradient.shape) for gradient in gradients]
-        step = v1.train.get_or_create_global_step()
-        update = optimizer().apply_gradients(list(zip(fed, weights)), global_step=step)
-        variables = {variable.op.name: variable for variable in v1.global_variables()}
-        with v1.Session() as running:
-            running.run(v1.global_variables_initializer())
-            for first in range(0, updates * batches, batches):
-                found = [
-                    running.run(gradients, {x: FEATURES[i % BATCHES], y: TARGETS[i % BATCHES]})
-                    for i in range(first, first + batches)
-                ]
-                reduced = [sum(each) / (batches if mean else 1) for each in zip(*found)]
-                if change is not None:
-                    reduced = [change(gradient, *running.run([w])) for gradient, w in zip(reduced, weights)]
-                running.run(update, dict(zip(fed, reduced)))
-            return running.run(variables)
-
-
-def assert_same(actual, expected):
-    assert sorted(actual) == sorted(expected)
-    for name, value in expected.items():
-        harness.assert_close(actual[name], value, what=name)
 
 
 # `test_accumulated` runs each of them too.
@@ -368,56 +293,6 @@ def test_without_a_function(eager):
         optimizer.apply_gradients([(tf.constant(gradient), weight)])
         seen.append(weight.numpy().tolist())
     assert seen == [[1, 2], [-0.5, 1.5], [-0.5, 1.5], [-1.5, 0.5]]
-
-
-def losses_scaled(factor, edge_crossed, **options):
-    """The factor after some updates on gradients of one, scaled."""
-    weight = tf.Variable([1.0, 1.0])
-    bare = v1.train.GradientDescentOptimizer(0.1)
-    optimizer = optimizers.AutomaticLossScalingOptimizer(bare, initial_loss_scaling_factor=factor, **options)
-    found = []
-    for _ in range(8):
-        size = 10000.0 if edge_crossed else 1.0
-        optimizer.apply_gradients([(tf.constant([size, 1.0]), weight)])
-        found.append(float(optimizer._state.factor.numpy()))
-    return found
-
-
-def test_automatic_loss_scaling_moves_the_factor(eager):
-    assert losses_scaled(2.0, False, update_frequency=4) == [2, 2, 2, 4, 4, 4, 4, 8]
-    assert losses_scaled(16.0, True, update_frequency=4) == [16, 16, 16, 8, 8, 8, 8, 4]
-    assert losses_scaled(2.0, True, update_frequency=2) == [2, 1, 1, 1, 1, 1, 1, 1]
-    assert losses_scaled(1.0, False, update_frequency=2, max_loss_scaling_factor=4) == [1, 2, 2, 2, 2, 2, 2, 2]
-
-
-def test_automatic_loss_scaling_trains_as_without():
-    def wrapped():
-        return optimizers.AutomaticLossScalingOptimizer(CONTROL[0](), update_frequency=2)
-
-    scaled = train(wrapped, iterations=4)
-    assert scaled.pop("loss_scaling_factor") == 4
-    for name in ("previous_loss_scaling_factor", "update_counter", "gradient_histogram"):
-        del scaled[name]
-    assert_same(scaled, by_hand(CONTROL[0], updates=4, batches=1))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"decrease_factor": 0}, "decrease_factor must be nonzero and positive"),
-        ({"decrease_factor": 3}, "decrease_factor must be less than increase_factor"),
-        ({"increase_factor": 0}, "increase_factor must be nonzero and positive"),
-        ({"initial_loss_scaling_factor": 0}, "initial_loss_scaling_factor must be nonzero and positive"),
-        ({"initial_loss_scaling_factor": 99999}, "must be less than max_loss_scaling_factor"),
-        ({"initial_loss_scaling_factor": 20000}, "initial_loss_scaling_factor x increase_factor must be less than"),
-        ({"max_loss_scaling_factor": 1}, "max_loss_scaling_factor must be greater than one"),
-        ({"ratio_threshold": 1.0}, "ratio_threshold must be greater than zero and less than one"),
-        ({"update_frequency": 0}, "update_frequency must be nonzero and positive"),
-    ],
-)
-def test_automatic_loss_scaling_checks(options, message):
-    with pytest.raises(ValueError, match=message):
-        optimizers.AutomaticLossScalingOptimizer(CONTROL[0](), **options)
 
 
 @pytest.mark.parametrize(

@@ -4,40 +4,28 @@ import inspect
 import json
 import math
 import os
-import sqlite3
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from profiled_programs import IPU, X, dense, fact, run
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import node_def_pb2
-from tf_ipu_shim.ipu import (
-    config,
-    ipu_compiler,
-    ipu_infeed_queue,
-    ipu_outfeed_queue,
-    ipu_strategy,
-    loops,
-    scopes,
-    utils,
-)
+from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, ipu_strategy, loops, scopes
 from tf_ipu_shim.ipu.ops import cross_replica_ops, normalization_ops, pipelining_ops
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.accounting import running_order
-from tf_ipu_shim.compiling import profiles
-from tf_ipu_shim.compiling import profiles as profiles_module
-from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, phases_of, timeline_of
+from tf_ipu_shim.machine.cycles import Computation, phases_of
 from tf_ipu_shim.profile import memory_report
 from tf_ipu_shim.reports import reader
-from tf_ipu_shim.runtime import log
 
 keras = keras2.public()
+
 v1 = tf.compat.v1
-IPU = "/device:IPU:0"
+
 WEIGHTS = 64 * 32 * 4
 
 
@@ -54,30 +42,8 @@ def profiled(environment, tmp_path):
     config.reset_ipu_configuration()
 
 
-def fact(profile, name):
-    return next(json.loads(row.value) for row in profile.facts if row.name == name)
-
-
 def rows(profile, kind):
     return [row for row in profile.programs if row.kind == kind]
-
-
-def dense(x):
-    weights = v1.get_variable("w", [64, 32], initializer=v1.ones_initializer(), use_resource=True)
-    return tf.nn.relu(tf.matmul(x, weights), name="activation")
-
-
-def run(model, *inputs, times=1, shards=1):
-    with tf.Graph().as_default(), v1.Session() as session:
-        fed = [v1.placeholder(value.dtype, value.shape) for value in inputs]
-        with scopes.ipu_scope(IPU):
-            built = ipu_compiler.compile(model, fed)
-        session.run(v1.global_variables_initializer())
-        for _ in range(times):
-            session.run(built, dict(zip(fed, inputs)))
-
-
-X = np.ones((16, 64), np.float32)
 
 
 def test_a_program_has_its_variables_compute_sets_and_runs(profiled, tmp_path):
@@ -91,7 +57,7 @@ def test_a_program_has_its_variables_compute_sets_and_runs(profiled, tmp_path):
     product = phases_of(Computation("product", "", (1, 16, 64, 32, 1)), CHIPS["gc200"])
     (step,) = (row for row in rows(profile, "step") if row.computation == "product")
     assert step.cycles == sum(phase.cycles for phase in product)
-    assert os.path.basename(__file__) in step.line
+    assert os.path.basename(dense.__code__.co_filename) in step.line
     (folder,) = (tmp_path / "reports").iterdir()
     assert folder.name.startswith("tf_report__") and folder.name.endswith("__dense")
     runs = reader.runs(folder)
@@ -435,136 +401,6 @@ def test_copies_of_a_phase_are_one_exchange_where_ipus_connect_them():
     assert {frozenset("abd"), frozenset("c"), frozenset("e")} <= units and len(found) == 6 + 1 + 3
     place = {name: number for number, unit in enumerate(found) for name in unit}
     assert max(place[f"on {ipu}"] for ipu in (0, 2, 3)) < place["a"] < place["then"] < place["e"]
-
-
-def test_nothing_is_written_where_nothing_is_asked_for(environment, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    environment()
-    run(dense, X)
-    assert not list(tmp_path.glob("tf_report*"))
-
-
-def test_a_program_that_poplar_would_not_compile_has_no_profile(profiled, tmp_path):
-    profiled()
-    run(lambda x: x + 1, np.int32(2))
-    assert not (tmp_path / "reports").exists()
-
-
-def test_a_profile_for_two_directories_is_made_once(profiled, tmp_path, monkeypatch):
-    """Each has what it asked for."""
-    made = []
-    monkeypatch.setattr(profiles, "timeline_of", lambda *given, **named: made.append(1) or timeline_of(*given, **named))
-    monkeypatch.setenv("TF_IPU_SHIM_PROFILE", str(tmp_path / "outside"))
-    own = profiled(**{"autoReport.outputGraphProfile": "false"})
-    run(dense, X)
-    (inside,), (outside,) = own(), [reader.read(folder) for folder in (tmp_path / "outside").iterdir()]
-    assert made == [1]
-    assert inside.programs == outside.programs and inside.facts == outside.facts
-    assert not inside.variables and not inside.liveness and outside.variables and outside.liveness
-
-
-def test_a_program_that_does_not_fit_has_a_profile(environment, tmp_path):
-    engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports")}
-    environment({"ipu_model.tiles_per_ipu": 1}, "--use_ipu_model", engine)
-    with pytest.raises(tf.errors.InternalError, match="ut of memory"):
-        run(lambda x: tf.matmul(x, tf.ones([64, 65536])), X)
-    (folder,) = (tmp_path / "reports").iterdir()
-    profile = reader.read(folder)
-    assert fact(profile, "fits") is False
-    assert all(saving["bytes"] > 0 for saving in fact(profile, "savings")) and fact(profile, "savings")
-
-
-def test_a_wrong_number_of_runs_is_refused(profiled):
-    profiled(**{"autoReport.executionProfileProgramRunCount": "many"})
-    with pytest.raises(tf.errors.InvalidArgumentError, match="must be a number of runs"):
-        run(dense, X)
-
-
-def test_programs_have_the_names_of_the_scripts_functions(profiled, tmp_path):
-    profiled()
-    from tf_ipu_shim.ipu import ipu_strategy
-
-    strategy = ipu_strategy.IPUStrategy()
-    with strategy.scope():
-
-        @tf.function(jit_compile=True)
-        def train_step(x):
-            return tf.matmul(x, x, transpose_b=True)
-
-        strategy.run(train_step, [X])
-    (folder,) = (tmp_path / "reports").iterdir()
-    assert folder.name.endswith("__train_step")
-    assert [plan.program for plan in memory_report().devices[0].programs] == ["train_step"]
-
-
-def test_the_memory_report_has_the_names_of_profiles(profiled, tmp_path):
-    profiled()
-
-    def network(x):
-        return dense(x)
-
-    run(network, X)
-    (folder,) = (tmp_path / "reports").iterdir()
-    assert folder.name.endswith("__network")
-    assert [plan.program for plan in memory_report().devices[0].programs] == ["network"]
-
-
-def test_events_and_profiles_go_together(profiled):
-    profiles = profiled(**{"autoReport.outputExecutionProfile": "false"})
-    run(dense, X)
-    (profile,) = profiles()
-    assert fact(profile, "execution") is False
-    assert not utils.extract_all_events([])
-
-
-def test_a_bug_of_ours_stops_no_program(profiled, tmp_path, monkeypatch):
-    def broken(*arguments, **options):
-        raise KeyError("not foreseen")
-
-    monkeypatch.setattr(profiles_module, "timeline_of", broken)
-    profiled()
-    with pytest.warns(AccountingFaultWarning, match="without its cycles"):
-        run(dense, X)
-    assert not (tmp_path / "reports").exists()
-
-
-@pytest.fixture
-def warned(monkeypatch):
-    """The lines that the driver's log gets as warnings."""
-    lines = []
-    monkeypatch.setattr(log, "warning", lines.append)
-    return lines
-
-
-def test_a_directory_that_cannot_be_written_stops_no_program(profiled, tmp_path, warned):
-    (tmp_path / "reports").write_text("a file, not a directory")
-    profiled()
-    run(dense, X)
-    assert any("cannot be written" in line for line in warned)
-
-
-def test_a_full_disk_stops_no_program_and_leaves_nothing_half_written(profiled, tmp_path, warned, monkeypatch):
-    def connect(*arguments, **options):
-        connection = sqlite3.Connection(*arguments, **options)
-        connection.execute("PRAGMA max_page_count = 2")
-        return connection
-
-    monkeypatch.setattr(sqlite3, "connect", connect)
-    profiled()
-    run(dense, X)
-    assert any("cannot be written: database or disk is full" in line for line in warned)
-    assert not list((tmp_path / "reports").iterdir())
-
-
-def test_names_begin_with_the_scope_around_the_program(profiled):
-    profiles = profiled()
-    with tf.Graph().as_default(), v1.Session() as session:
-        x = v1.placeholder(tf.float32, X.shape)
-        with v1.variable_scope("around"), scopes.ipu_scope(IPU):
-            built = ipu_compiler.compile(lambda x: tf.square(x, name="squared"), [x])
-        session.run(built, {x: X})
-    (profile,) = profiles()
-    assert profile.compute_sets[0].name.startswith("around/squared/")
 
 
 @pytest.mark.parametrize("stages", [1, 2])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from replicated import START, compiled, configure, model, random, sent, summed_on
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue, scopes
 from tf_ipu_shim.ipu.ops import (
     all_to_all_op,
@@ -17,17 +18,10 @@ from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput
 from tf_ipu_shim import ipu, memory_report, plugin
 
 v1 = tf.compat.v1
-IPU = "/device:IPU:0"
-random = np.random.RandomState(3)
+
 FEATURES = random.rand(48, 4, 5).astype("f")
+
 TARGETS = random.rand(48, 4, 2).astype("f")
-START = random.rand(5, 2).astype("f")
-
-
-def configure(ipus):
-    config = ipu.config.IPUConfig()
-    config.auto_select_ipus = ipus
-    config.configure_ipu_system()
 
 
 @pytest.fixture(autouse=True)
@@ -37,25 +31,6 @@ def graph():
     with tf.Graph().as_default():
         yield
     ipu.config.reset_ipu_configuration()
-
-
-def compiled(function, inputs=()):
-    with scopes.ipu_scope(IPU):
-        return ipu.ipu_compiler.compile(function, list(inputs))
-
-
-def sent(function, ipus, values=None):
-    """What each replica sends of `function(x)`: the structure with a first axis of replicas."""
-    configure(ipus)
-    values = np.arange(ipus * 4, dtype="f").reshape(ipus, 4) if values is None else values
-    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(values).repeat())
-    outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
-    program = compiled(lambda: ipu.loops.repeat(1, lambda x: outfeed.enqueue(function(x)), [], infeed))
-    dequeued = outfeed.dequeue()
-    with v1.Session() as session:
-        session.run([v1.global_variables_initializer(), infeed.initializer])
-        session.run(program)
-        return tf.nest.map_structure(lambda array: array[0], session.run(dequeued)), values
 
 
 @pytest.mark.parametrize("ipus", [2, 4])
@@ -194,11 +169,6 @@ def test_gradients_of_collectives():
     # x_r reaches both replicas' losses, with factor r + 1; x_0 also through the gathers, with factors 1 and 2.
     np.testing.assert_allclose(result[0], np.full(4, 2 * 3 * 1 + 5 * (1 + 2)))
     np.testing.assert_allclose(result[1], np.full(4, 2 * 3 * 2))
-
-
-def model(x, y):
-    weight = v1.get_variable("w", START.shape, initializer=v1.constant_initializer(START), use_resource=True)
-    return tf.reduce_mean(tf.square(tf.matmul(x, weight) - y)), weight
 
 
 def trained_on_cpu(steps, replicas, rate=0.1):
@@ -365,138 +335,7 @@ def test_the_end_of_the_data_ends_all_replicas():
         assert session.run(dequeued).tolist() == [[1, 1], [5, 5]]
 
 
-def test_a_collective_that_a_replica_never_reaches():
-    """Its run ends instead: the one that waits is told at once whom it waits for."""
-    configure(2)
-
-    def model():
-        index = tf.cast(replication_ops.replication_index(), tf.float32)
-        return tf.cond(index > 0.5, lambda: cross_replica_ops.cross_replica_sum(index, name="lonely"), lambda: index)
-
-    result = compiled(model)
-    with v1.Session() as session:
-        for _ in range(2):
-            with pytest.raises(
-                tf.errors.FailedPreconditionError,
-                match="lonely.*replica 1 waits for replica 0, which has ended its run",
-            ):
-                session.run(result)
-
-
-def test_replicas_that_wait_for_each_other_at_different_collectives(monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_SECONDS", "0.5")
-    configure(2)
-
-    def model():
-        index = tf.cast(replication_ops.replication_index(), tf.float32)
-        return tf.cond(
-            index > 0.5,
-            lambda: cross_replica_ops.cross_replica_sum(index, name="here"),
-            lambda: cross_replica_ops.cross_replica_sum(index, name="there"),
-        )
-
-    result = compiled(model)
-    with v1.Session() as session:
-        with pytest.raises(
-            tf.errors.DeadlineExceededError, match=r"here.*waits for replica \d, which has not come to it in 0.5 s \("
-        ):
-            session.run(result)
-
-
-def test_a_collective_whose_result_nobody_uses():
-    configure(2)
-
-    def body(x):
-        all_to_all_op.all_gather(x, 2)
-        return tf.tanh(x + 1.0)
-
-    result = compiled(lambda: ipu.loops.repeat(3, body, [tf.constant([0.0, 1.0])]))
-    expected = np.array([0.0, 1.0], np.float32)
-    for _ in range(3):
-        expected = np.tanh(expected + 1)
-    with v1.Session() as session:
-        np.testing.assert_allclose(session.run(result)[0], expected, rtol=1e-6)
-
-
-def test_replicas_of_different_shapes_are_refused():
-    configure(2)
-    infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(100, dtype=np.int32)))
-
-    def step(total, _):
-        return total + cross_replica_ops.cross_replica_sum(tf.ones([2]))
-
-    wrong_factor = compiled(lambda: all_to_all_op.all_gather(tf.ones([2]), 4))
-    wrong_group = compiled(lambda: cross_replica_ops.cross_replica_sum(tf.ones([2]), replica_group_size=3))
-    right = compiled(lambda: ipu.loops.repeat(2, step, [tf.zeros([2])], infeed))
-    with v1.Session() as session:
-        session.run(infeed.initializer)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="replication_factor of 4.*2 replicas"):
-            session.run(wrong_factor)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="groups of 3"):
-            session.run(wrong_group)
-        assert session.run(right)[0].tolist() == [4, 4]
-
-
-@pytest.mark.parametrize("combined", [cross_replica_ops.cross_replica_sum, cross_replica_ops.cross_replica_mean])
-def test_groups_of_more_than_the_one_replica_that_there_is_are_refused(combined):
-    """A mean would be a third of what the one replica has."""
-    configure(1)
-    wrong = compiled(lambda: combined(tf.ones([2]), replica_group_size=3))
-    right = compiled(lambda: combined(tf.ones([2]), replica_group_size=np.int64(1)))
-    with v1.Session() as session:
-        with pytest.raises(tf.errors.InvalidArgumentError, match="the 1 replica cannot be put into groups of 3"):
-            session.run(wrong)
-        assert session.run(right)[0].tolist() == [1, 1]
-    with pytest.raises(TypeError, match="replica_group_size must be an integer, not 1.5"):
-        combined(tf.ones([2]), replica_group_size=1.5)
-
-
-def summed_on(shards):
-    """What two replicas have together, from IPU to IPU."""
-
-    def sharded(value):
-        for index in range(shards):
-            with scopes.ipu_shard(index):
-                value = 2.0 * cross_replica_ops.cross_replica_sum(value)
-        return value
-
-    return sharded
-
-
 def test_a_replica_takes_a_power_of_two_of_ipus():
     results, values = sent(summed_on(3), 8, np.arange(8, dtype="f").reshape(2, 4))
     np.testing.assert_array_equal(results, np.tile(32 * values.sum(0), (2, 1)))
     assert [plan.ipu for plan in memory_report().devices[0].programs[-1].ipus] == [0, 1, 2, 4, 5, 6]
-
-
-def test_too_few_ipus_for_whole_replicas(monkeypatch):
-    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
-    with pytest.raises(tf.errors.InvalidArgumentError, match="2 shards.*7 IPUs.*multiple of 2"):
-        sent(summed_on(2), 7)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "text"),
-    [
-        (lambda: reduce_scatter_op.reduce_scatter(tf.ones([2, 2]), 2), ValueError, "rank 1"),
-        (lambda: reduce_scatter_op.reduce_scatter(tf.ones([2]), 2, "ADD"), ValueError, "Unknown collective.*'ADD'"),
-        (lambda: all_to_all_op.all_to_all(tf.ones([3]), 0, 0, 2), ValueError, "2 equal parts"),
-        (lambda: all_to_all_op.all_to_all(tf.ones([2]), 0, 1, 2), ValueError, "concat_dimension=1.* no such axis"),
-        (lambda: all_to_all_op.all_to_all(tf.ones([2]), 0, 0, 0), ValueError, "replication_factor=0"),
-        (lambda: all_to_all_op.all_gather(tf.ones([2]), 0), ValueError, "replication_factor=0"),
-        (lambda: all_to_all_op.all_gather(tf.ones([2]), 1.5), TypeError, "replication_factor of all_gather .* not 1.5"),
-        (lambda: reduce_scatter_op.reduce_scatter(tf.ones([2]), 0), ValueError, "replication_factor=0"),
-        (lambda: cross_replica_ops.cross_replica_mean(tf.ones([2], tf.int32)), TypeError, "floating-point.*int32"),
-        (lambda: cross_replica_ops.cross_replica_sum(tf.ones([3]), 0), ValueError, "positive"),
-        (lambda: within_replica_ops.all_gather([tf.ones([3])]), ValueError, "at least two"),
-        (lambda: within_replica_ops.all_reduce([tf.ones([3]), tf.zeros([3])], "SUM"), ValueError, "Unknown collective"),
-        (
-            lambda: within_replica_ops.all_reduce([tf.ones([3]), tf.ones([2])], "COLLECTIVE_OP_ADD"),
-            ValueError,
-            "one shape",
-        ),
-    ],
-)
-def test_bad_arguments(call, error, text):
-    with pytest.raises(error, match=text):
-        call()

@@ -1,0 +1,75 @@
+"""Automatic loss scaling in optimizers of `tf.compat.v1.train`."""
+
+import contextlib
+
+import pytest
+import tensorflow as tf
+from optimizer_runs import CONTROL, assert_same, by_hand, train
+from tf_ipu_shim.ipu import optimizers
+
+from tf_ipu_shim import ipu
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture
+def eager():
+    """A test that takes this one runs in TensorFlow 2's mode, all others in a graph."""
+
+
+@pytest.fixture(autouse=True)
+def fresh(request):
+    ipu.config.reset_ipu_configuration()
+    with contextlib.nullcontext() if "eager" in request.fixturenames else tf.Graph().as_default():
+        yield
+    ipu.config.reset_ipu_configuration()
+
+
+def losses_scaled(factor, edge_crossed, **options):
+    """The factor after some updates on gradients of one, scaled."""
+    weight = tf.Variable([1.0, 1.0])
+    bare = v1.train.GradientDescentOptimizer(0.1)
+    optimizer = optimizers.AutomaticLossScalingOptimizer(bare, initial_loss_scaling_factor=factor, **options)
+    found = []
+    for _ in range(8):
+        size = 10000.0 if edge_crossed else 1.0
+        optimizer.apply_gradients([(tf.constant([size, 1.0]), weight)])
+        found.append(float(optimizer._state.factor.numpy()))
+    return found
+
+
+def test_automatic_loss_scaling_moves_the_factor(eager):
+    assert losses_scaled(2.0, False, update_frequency=4) == [2, 2, 2, 4, 4, 4, 4, 8]
+    assert losses_scaled(16.0, True, update_frequency=4) == [16, 16, 16, 8, 8, 8, 8, 4]
+    assert losses_scaled(2.0, True, update_frequency=2) == [2, 1, 1, 1, 1, 1, 1, 1]
+    assert losses_scaled(1.0, False, update_frequency=2, max_loss_scaling_factor=4) == [1, 2, 2, 2, 2, 2, 2, 2]
+
+
+def test_automatic_loss_scaling_trains_as_without():
+    def wrapped():
+        return optimizers.AutomaticLossScalingOptimizer(CONTROL[0](), update_frequency=2)
+
+    scaled = train(wrapped, iterations=4)
+    assert scaled.pop("loss_scaling_factor") == 4
+    for name in ("previous_loss_scaling_factor", "update_counter", "gradient_histogram"):
+        del scaled[name]
+    assert_same(scaled, by_hand(CONTROL[0], updates=4, batches=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decrease_factor": 0}, "decrease_factor must be nonzero and positive"),
+        ({"decrease_factor": 3}, "decrease_factor must be less than increase_factor"),
+        ({"increase_factor": 0}, "increase_factor must be nonzero and positive"),
+        ({"initial_loss_scaling_factor": 0}, "initial_loss_scaling_factor must be nonzero and positive"),
+        ({"initial_loss_scaling_factor": 99999}, "must be less than max_loss_scaling_factor"),
+        ({"initial_loss_scaling_factor": 20000}, "initial_loss_scaling_factor x increase_factor must be less than"),
+        ({"max_loss_scaling_factor": 1}, "max_loss_scaling_factor must be greater than one"),
+        ({"ratio_threshold": 1.0}, "ratio_threshold must be greater than zero and less than one"),
+        ({"update_frequency": 0}, "update_frequency must be nonzero and positive"),
+    ],
+)
+def test_automatic_loss_scaling_checks(options, message):
+    with pytest.raises(ValueError, match=message):
+        optimizers.AutomaticLossScalingOptimizer(CONTROL[0](), **options)
