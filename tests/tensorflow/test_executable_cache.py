@@ -129,11 +129,14 @@ def test_which_ipus_it_gets_and_what_is_reported_does_not(cache, lowered):
     assert len(lowered) == 1
 
 
-def test_programs_compiled_ahead_of_time_are_found(cache, lowered):
+@pytest.mark.parametrize("remote_buffers", [False, True])
+def test_programs_compiled_ahead_of_time_are_found(cache, lowered, remote_buffers):
+    """The guide, "Pre-compiling executables": with remote buffers, which the script does not ask for when it runs."""
     config = IPUConfig()
     config.auto_select_ipus = 1
     config.device_connection.type = DeviceConnectionType.PRE_COMPILE
     config.device_connection.version = "ipu2"
+    config.device_connection.enable_remote_buffers = remote_buffers
     config.configure_ipu_system()
     np.testing.assert_array_equal(product(), np.zeros([2, 2]))
     configured()

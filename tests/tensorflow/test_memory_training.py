@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import configure_for_plans
+from harness import configure, configure_for_plans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue
@@ -293,6 +293,15 @@ def test_remote_buffers_take_the_optimizer_s_state_unless_the_script_says_no():
         with tf.Graph().as_default():
             configure_for_plans(2, remote_buffers=True)
             assert [plan.remote for plan in pipelined(2, offload_weight_update_variables=asked)] == [remote] * 2
+
+
+@pytest.mark.parametrize(("asked", "remote"), [(True, True), (False, False), (None, True)])
+def test_ipus_that_are_attached_have_remote_buffers(asked, remote):
+    """The guide, "Optimizer state offloading": by default, where the machine has remote buffers."""
+    with tf.Graph().as_default():
+        configure(2)
+        plans = pipelined(2, offload_weight_update_variables=asked)
+        assert [plan.remote for plan in plans] == [{"optimizer_state": WEIGHTS} if remote else {}] * 2
 
 
 @pytest.mark.parametrize("offload", [None, True])

@@ -107,8 +107,8 @@ EXERCISES = {
         {"config": {**COMPILE_ONLY, "device_connection.version": "ipu1"}},
     ),
     (IPU_CONFIG, "device_connection.enable_remote_buffers"): (
-        {},
-        {"config": {"device_connection.enable_remote_buffers": True}},
+        {"config": COMPILE_ONLY},
+        {"config": {**COMPILE_ONLY, "device_connection.enable_remote_buffers": True}},
     ),
     (IPU_CONFIG, "experimental.multi_replica_distribution.process_count"): (
         {"call": numbered},

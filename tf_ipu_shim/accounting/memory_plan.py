@@ -101,7 +101,7 @@ def plan_memory(
     plannings = plannings_of(device.options, request)
 
     def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
-        storage = storage_of(request.library, device.options, program.replicas)
+        storage = storage_of(request.library, device.options, program.replicas, device.has_remote_buffers)
         tensors = MappedTensors() if names is not None else None
         walk = Walk(request, program, storage, names, plannings, tensors, post_order=_in_post_order(device))
         counted(walk)
@@ -204,7 +204,7 @@ def _with_savings(
         return _plan_of(change.request, changed, device, walk, _no_line)
 
     try:
-        storage = storage_of(request.library, device.options, program.replicas)
+        storage = storage_of(request.library, device.options, program.replicas, device.has_remote_buffers)
         walk = Walk(request, program, storage, modules=modules, post_order=_in_post_order(device))
         walk.run()
         return dataclasses.replace(

@@ -86,18 +86,20 @@ class Storage:
         return dataclasses.replace(pipeline, offload_activations=True) if self.offloads_activations else pipeline
 
 
-def storage_of(library: Mapping[str, function_pb2.FunctionDef], options: Any, replicas: int) -> Storage:
+def storage_of(
+    library: Mapping[str, function_pb2.FunctionDef], options: Any, replicas: int, remote_buffers: bool
+) -> Storage:
     """Finds the options of a program.
 
     Args:
         library: all its functions by name; pipelines and accumulating optimizers leave their options in them.
         options: the `IpuOptions` of the device.
         replicas: of the program.
+        remote_buffers: whether the device has them.
 
     Returns:
         What holds for all its variables. Where several pipelines disagree, what any of them asks for.
     """
-    remote_by_default = bool(options.enable_remote_buffers_without_device)
     offloaded: set[str] = set()
     shared: set[str] = set()
 
@@ -113,13 +115,13 @@ def storage_of(library: Mapping[str, function_pb2.FunctionDef], options: Any, re
                 found = PipelineDescription.from_json(node.attr[vocabulary.PIPELINE_ATTRIBUTE].s)
                 if found.training:
                     state, sharing = found.offload_weight_update_variables, found.replicated_optimizer_state_sharding
-                    choose(variable_kinds.STATE, state, sharing, remote_by_default)
+                    choose(variable_kinds.STATE, state, sharing, remote_buffers)
                     choose(variable_kinds.WEIGHT, found.offload_weights, found.replicated_weight_sharding)
                     choose(variable_kinds.ACCUMULATOR, found.offload_gradient_accumulation_buffers, False)
             elif node.op == vocabulary.ASSIGN_VARIABLE and vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr:
-                choose(variable_kinds.STATE, *_of_state(node, vocabulary.ACCUMULATOR_ATTRIBUTE), remote_by_default)
+                choose(variable_kinds.STATE, *_of_state(node, vocabulary.ACCUMULATOR_ATTRIBUTE), remote_buffers)
             elif vocabulary.UPDATE_ATTRIBUTE in node.attr:
-                choose(variable_kinds.STATE, *_of_state(node, vocabulary.UPDATE_ATTRIBUTE), remote_by_default)
+                choose(variable_kinds.STATE, *_of_state(node, vocabulary.UPDATE_ATTRIBUTE), remote_buffers)
     return Storage(
         replicas=replicas,
         minimum_bytes=options.minimum_remote_tensor_size,

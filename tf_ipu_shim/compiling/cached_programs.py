@@ -22,6 +22,7 @@ from tensorflow.python.framework import versions as tensorflow_versions
 import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.accounting import memory_plan
+from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.compiling.compilation import EventDetails
 from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering import op_types
@@ -47,7 +48,8 @@ _NAME_OF_ARGUMENT = "_user_specified_name"
 _UNNAMED = "Resource-"
 # Of a configuration: which IPUs it gets and when, and what is reported. What they mean for a program is in the key.
 _NOT_OF_THE_PROGRAM = (
-    "creator_id device_config ipu_model_config profiling device_connection_type ipu_version serialization_folder"
+    "creator_id device_config ipu_model_config profiling device_connection_type ipu_version serialization_folder "
+    "enable_remote_buffers_without_device"
 ).split()
 
 
@@ -119,6 +121,7 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
             device.selection_order,
             int(device.float_checks),
             str(device.chip),
+            _has_state_in_remote_buffers(request, device),
         ],
         "configuration": _configuration(device.options).hex(),
         "engine_options": sorted(device.engine_options.items()),
@@ -289,6 +292,12 @@ def _growing(names: Mapping[str, int]) -> Iterator[str]:
     done = 0
     while done < len(names):
         yield from list(names)[done : (done := len(names))]
+
+
+def _has_state_in_remote_buffers(request: ProgramRequest, device: IpuDevice) -> bool:
+    """Whether the script leaves it to the device where optimizer state is, and this one has remote buffers for it."""
+    with_them, without = (storage_of(request.library, device.options, 1, has).offloaded for has in (True, False))
+    return device.has_remote_buffers and with_them != without
 
 
 def _configuration(options: Any) -> bytes:

@@ -123,6 +123,13 @@ class IpuDevice:
         """Whether programs are compiled and never run: connection types NEVER and PRE_COMPILE."""
         return self.connection in (NEVER, PRE_COMPILE)
 
+    @property
+    def has_remote_buffers(self) -> bool:
+        """Whether it has remote buffers. IPUs do; of what is not attached at once the configuration says it."""
+        if self.connection == ALWAYS and not self.on_model:
+            return True
+        return bool(self.options.enable_remote_buffers_without_device)
+
     def attach(self) -> None:
         """Attaches to the first free candidate; waits for one if the connection is on demand.
 

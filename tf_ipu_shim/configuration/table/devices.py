@@ -58,7 +58,7 @@ OPTIONS: tuple[Option, ...] = (
         "Whether the chip compiled for without a device has remote buffers.",
         "enable_remote_buffers_without_device",
         effect=MEMORY,
-        what="optimizer state is in remote memory where a pipeline leaves it open",
+        what="of what is not attached at once, optimizer state is in remote memory where the script leaves it open",
     ),
     Option(
         "experimental.multi_replica_distribution.process_index",
