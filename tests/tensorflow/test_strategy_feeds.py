@@ -60,6 +60,24 @@ def test_iterators_of_the_scope_feed_loops(strategy):
     np.testing.assert_array_equal(results["double"], [0, 2, 4, 6, 8, 0, 2])
 
 
+@pytest.mark.parametrize("name", ["trained", "tmp"])
+def test_a_variable_that_begins_in_a_loop_is_the_last_iterations(strategy, name):
+    """Autograph calls such a loop's body once more, in a graph called "tmp" that it throws away."""
+    outfeed = IPUOutfeedQueue()
+
+    def function(iterator, count):
+        for _ in tf.range(count):
+            x, _ = next(iterator)
+            doubled = 2 * x
+            outfeed.enqueue(doubled)
+        return doubled
+
+    function.__name__ = name
+    compiled = tf.function(function, jit_compile=True)
+    assert float(strategy.run(compiled, args=[iter(pairs(10)), tf.constant(3)])) == 4
+    np.testing.assert_array_equal(outfeed.dequeue(), [0, 2, 4])
+
+
 def test_a_guarded_enqueue_is_in_each_trace_of_a_function(strategy):
     """TensorFlow traces a function again whose first trace made variables, and for other shapes."""
     outfeed, optimizer = IPUOutfeedQueue(), tf.keras.optimizers.SGD(0.5, momentum=0.5)

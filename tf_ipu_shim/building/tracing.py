@@ -41,14 +41,23 @@ def is_kept(graph: Any) -> bool:
     """Whether a program may come of a graph, see `never_runs`.
 
     Args:
-        graph: the innermost one. Keras calls layers for the shapes of their outputs in one that Keras 2.15.0 and
-            tf_keras 2.21.0 name after the layer.
+        graph: the innermost one.
     """
     while graph is not None:
-        if getattr(graph, "_ipu_never_runs", False) or getattr(graph, "name", "").endswith("_scratch_graph"):
+        if getattr(graph, "_ipu_never_runs", False) or _is_scratch(graph):
             return False
         graph = getattr(graph, "outer_graph", None)
     return True
+
+
+def _is_scratch(graph: Any) -> bool:
+    """Whether TensorFlow throws a graph away: it calls a function in it to see of which shape results are.
+
+    Keras 2.15.0 and tf_keras 2.21.0 call layers so, in a graph that they name after the layer; autograph the body of a
+    loop with a variable that has no value before the loop, in one called "tmp", which is none of a `tf.function`.
+    """
+    name = getattr(graph, "name", "")
+    return name.endswith("_scratch_graph") or (name == "tmp" and graph.structured_input_signature is None)
 
 
 @contextmanager
