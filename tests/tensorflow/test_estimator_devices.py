@@ -193,6 +193,22 @@ def test_pipeline_estimator(tmp_path):
     np.testing.assert_allclose(found, X @ weight + bias, rtol=1e-4, atol=1e-5)
 
 
+def test_losses_and_predictions_of_made_up_data_are_zeros(tmp_path, monkeypatch):
+    """Programs send nothing then: training, evaluation and prediction go on all the same."""
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_synthetic_data --synthetic_data_initializer=random")
+    run = IPURunConfig(iterations_per_loop=8, **selected(2, num_shards=2))
+    pipelined = ipu.ipu_pipeline_estimator.IPUPipelineEstimator(
+        pipeline_fn, str(tmp_path / "pipeline"), RunConfig(ipu_run_config=run), params={"rate": 1e-6}
+    )
+    for estimator in (pipelined, of_ipu(tmp_path / "loop", 4)):
+        estimator.train(dataset, steps=16)
+        assert estimator.get_variable_value("global_step") == 16
+        assert np.any(estimator.get_variable_value("weight")), "the program has run"
+        assert estimator.evaluate(dataset, steps=8)["loss"] == 0
+        found = next(iter(estimator.predict(dataset)))
+        assert not np.any(found["y"] if isinstance(found, dict) else found)
+
+
 @pytest.mark.parametrize(
     ("release", "counting", "mini_batches"),
     [

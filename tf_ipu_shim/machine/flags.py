@@ -64,7 +64,8 @@ class PoplarFlags:
         "Make up all data on the IPU: nothing is moved from or to the host.",
         recompiles=True,
         effect=RESULTS,
-        why="programs take no feeds, seeds and host embeddings, but data that are made up",
+        why="programs take no feeds, seeds and host embeddings, but data that are made up, and send none to outfeeds: "
+        "Keras' metrics and predictions are zeros",
     )
     synthetic_data_categories: frozenset[str] = _flag(
         frozenset(),

@@ -39,7 +39,7 @@ class ModelLoop:
 
     def __init__(self, name: str, model: Model, step: Step, feeds: Feeds, config: IPURunConfig) -> None:
         self.spec: Any = None
-        self._feeds = feeds
+        self._feeds, self._config = feeds, config
 
         bodies: list[Any] = []
 
@@ -65,7 +65,7 @@ class ModelLoop:
     def results(self) -> Any:
         """What a run sent: each tensor with a first dimension of iterations, then one of replicas if there are any."""
         with ops.control_dependencies([self.program]):
-            return self._feeds.outfeed.dequeue()
+            return self._feeds.outfeed.results(self._config.iterations_per_loop, self._config.num_replicas)
 
 
 def _features_and_labels(positional: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:

@@ -220,7 +220,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     def _training(self, dataset: Any) -> Any:
         feeds = Feeds(dataset, self._ipu)
         spec, program = self._pipeline(ModeKeys.TRAIN, feeds)
-        losses = _sent(feeds, program)
+        losses = self._sent(spec, feeds, program)
         count = spec.gradient_accumulation_count
         each = count if spec.count_gradient_accumulation_as_iterations else 1
         self._rest_counter = RestCounter(feeds.outfeed, lambda mini_batches: mini_batches // count * each)
@@ -234,7 +234,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     def _evaluation(self, dataset: Any) -> Any:
         feeds = EvaluationFeeds(dataset, self._ipu)
         spec, program = self._pipeline(ModeKeys.EVAL, feeds)
-        sent = _sent(feeds, program)
+        sent = self._sent(spec, feeds, program)
         found = metrics.on_host(spec.eval_metrics_fn, sent if isinstance(sent, (dict, list, tuple)) else [sent])
         if "loss" not in found or isinstance(found["loss"], tuple):
             raise ValueError("`eval_metrics_fn` must return a dictionary with the tensor `loss`.")
@@ -244,7 +244,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     def _prediction(self, dataset: Any) -> Any:
         feeds = PredictionFeeds(dataset, self._ipu)
         spec, program = self._pipeline(ModeKeys.PREDICT, feeds)
-        sent = _sent(feeds, program)
+        sent = self._sent(spec, feeds, program)
         if isinstance(sent, (list, tuple)):
             if len(sent) != 1:
                 raise ValueError(
@@ -252,6 +252,13 @@ class IPUPipelineEstimator(IPUEstimatorBase):
                 )
             sent = sent[0]
         return self._prediction_spec(spec, feeds, sent)
+
+    def _sent(self, spec: IPUPipelineEstimatorSpec, feeds: Feeds, program: Any) -> Any:
+        mini_batches = self._ipu.iterations_per_loop
+        if not spec.count_gradient_accumulation_as_iterations:
+            mini_batches *= spec.gradient_accumulation_count
+        with ops.control_dependencies([program]):
+            return feeds.outfeed.results(mini_batches, self._ipu.num_replicas)
 
     def _pipeline(self, mode: str, feeds: Feeds) -> tuple[Any, Any]:
         """Builds the pipeline of a mode: what the model function returned, and the operation that runs it."""
@@ -289,8 +296,3 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         spec = self._stages_of(**{name: value for name, value in known.items() if name in names})
         self._check_spec(spec)
         return spec
-
-
-def _sent(feeds: Feeds, program: Any) -> Any:
-    with ops.control_dependencies([program]):
-        return feeds.outfeed.dequeue()

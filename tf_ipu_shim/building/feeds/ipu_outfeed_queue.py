@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
+from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
@@ -191,6 +192,23 @@ class IPUOutfeedQueue(feed_names.Uncopied):
                 may_be_replicated=self._may_be_replicated(),
                 is_synthetic=flags.current().is_synthetic("outfeed"),
             )
+        return nest.pack_sequence_as(sent.structure, flat)
+
+    def results(self, iterations: int, replicas: int) -> Any:
+        """What `dequeue` gives, for training and evaluation that cannot go on without.
+
+        Args:
+            iterations: of the run that has sent it.
+            replicas: of the same.
+
+        Returns:
+            The structure that was enqueued; zeros where `TF_POPLAR_FLAGS` makes outfeeds synthetic.
+        """
+        sent = self._sent
+        if sent is None or not flags.current().is_synthetic("outfeed"):
+            return self.dequeue()
+        axes = [*([iterations] if self._mode is IPUOutfeedMode.ALL else []), *([replicas] if replicas > 1 else [])]
+        flat = [array_ops.zeros([*axes, *shape], dtype) for shape, dtype in zip(sent.shapes, sent.types)]
         return nest.pack_sequence_as(sent.structure, flat)
 
     def _may_be_replicated(self) -> bool:

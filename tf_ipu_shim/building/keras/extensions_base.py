@@ -18,6 +18,7 @@ from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
 from tf_ipu_shim.building.pipelines.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.machine import flags
 
 logged_steps_per_execution_warning = False
 
@@ -345,7 +346,9 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         steps = handler.steps_per_execution_value
         replicas = self._replicas()
         accumulates = self._accumulates_outfeed(mode)
-        asynchronous = chosen.asynchronous_callbacks and not accumulates
+        # Nothing comes out of a running program whose outfeeds are made up.
+        polls = chosen.asynchronous_callbacks and not flags.current().is_synthetic("outfeed")
+        asynchronous = polls and not accumulates
         every = mode == "predict" or asynchronous or accumulates
         outfeed = self._ipu.outfeeds.get_outfeed(
             mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}

@@ -65,7 +65,7 @@ class Execution:
         begin(first)
         self._forget()
         self._program()
-        last = nest.map_structure(lambda value: value.numpy(), self._unpack(self._outfeed.dequeue()))
+        last = nest.map_structure(lambda value: value.numpy(), self._sent())
         logs = self.metrics(last)
         end(first + self._steps - 1, logs)
         return logs
@@ -83,7 +83,7 @@ class Execution:
         begin(first)
         self._forget()
         self._program()
-        outputs = merge_into_batch_dimension(self._unpack(self._outfeed.dequeue()), self._replicas)
+        outputs = merge_into_batch_dimension(self._sent(), self._replicas)
         outputs = nest.map_structure(lambda value: value.numpy(), outputs)
         end(first + self._steps - 1, {"outputs": outputs})
         return outputs
@@ -95,6 +95,9 @@ class Execution:
             values: arrays, with a replica axis where there are replicas.
         """
         return nest.map_structure(plain, reduce_metrics(values, self._replicas, self._reduction))
+
+    def _sent(self) -> Any:
+        return self._unpack(self._outfeed.results(self._steps, self._replicas))
 
     def _forget(self) -> None:
         """Forgets what an execution has sent and nobody took: it failed, or Ctrl-C came then."""
