@@ -1,6 +1,7 @@
 """What holds for every module of `machine`."""
 
 import importlib
+import os
 import pkgutil
 import subprocess
 import sys
@@ -17,6 +18,14 @@ MODULES = [module.name for module in pkgutil.walk_packages(tf_ipu_shim.machine._
 def test_examples_in_docstrings(example):
     """They may use the names of their own module alone."""
     example.run(dict(vars(importlib.import_module(example.module))))
+
+
+def test_examples_leave_the_environment_alone():
+    before = dict(os.environ)
+    for example in examples.of("machine"):
+        if "os.environ[" in example.text:
+            test_examples_in_docstrings(example)
+    assert dict(os.environ) == before
 
 
 def test_tensorflow_is_not_imported():

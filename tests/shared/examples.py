@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import doctest
 import linecache
+import os
 import pathlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -31,7 +33,7 @@ class Example(NamedTuple):
     line: int
 
     def run(self, names: dict[str, Any]) -> None:
-        """Runs the example; what differs from what it shows fails the test.
+        """Runs the example; what differs from what it shows fails the test. The environment is as before then.
 
         Args:
             names: those that the example may use.
@@ -43,7 +45,8 @@ class Example(NamedTuple):
             linecache.cache[name] = (len(example.source), None, lines, name)
         runner = doctest.DebugRunner(optionflags=doctest.ELLIPSIS)
         try:
-            runner.run(test, clear_globs=False)
+            with own_environment():
+                runner.run(test, clear_globs=False)
         except doctest.DocTestFailure as failure:
             where = f"{self.path}:{self.line + failure.example.lineno + 1}"
             raise AssertionError(
@@ -54,6 +57,24 @@ class Example(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.module.removeprefix('tf_ipu_shim.')}:{self.name}"
+
+
+@contextmanager
+def own_environment() -> Iterator[None]:
+    """What is done to the environment inside is undone.
+
+    Not by `mock.patch.dict`: it empties the environment and fills it again. That moves what C's getenv reads, and
+    threads of tf.data that tune a dataset read it at any time: the process ended with signal 11.
+    """
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        for name, value in before.items():
+            if os.environ.get(name) != value:
+                os.environ[name] = value
 
 
 def of(*rooms: str, but: str = "") -> list[Example]:

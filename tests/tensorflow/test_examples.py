@@ -6,7 +6,6 @@ first device, and `train.py`, a script in the working directory. There is one IP
 """
 
 import importlib
-import os
 import sys
 
 import examples
@@ -37,15 +36,7 @@ def own_process(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(codelet_emulations, "_emulations", {})
-    before = dict(os.environ)
     yield
-    # Not by `mock.patch.dict`: it empties the environment and fills it again. That moves what C's getenv reads, and
-    # threads of tf.data that tune a dataset read it at any time: the process ended with signal 11.
-    for name in os.environ.keys() - before.keys():
-        del os.environ[name]
-    for name, value in before.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
     while engines._engines:  # of embedded applications: they hold IPUs
         engines._engines.popitem()[1].close()
 

@@ -74,8 +74,9 @@ def test_replicas_share_the_optimizer_s_state(ipus):
     share, offload = {"replicated_optimizer_state_sharding": True}, {"offload_weight_update_variables": True}
     losses = []
     for options, kept, remote in (
-        ({}, whole, {}),
-        (share, whole - middle // 2, {}),  # 128 bytes for each replica: those of the middle ones have as many
+        ({"offload_weight_update_variables": False}, whole, {}),
+        ({}, last + others, {"optimizer_state": first + middle}),  # attached IPUs have remote memory
+        (share, whole - middle, {"optimizer_state": middle // 2}),  # the middle ones: 128 bytes for each replica
         ({**share, **offload}, whole - middle, {"optimizer_state": middle // 2}),
         (offload, last + others, {"optimizer_state": first + middle}),
     ):
@@ -89,7 +90,7 @@ def test_replicas_share_the_optimizer_s_state(ipus):
                 assert plan.remote == remote
             with pytest.raises(ValueError, match="optimizer state must be offloaded"):
                 model.set_gradient_accumulation_options(2, offload_weight_update_variables=False, **share)
-    np.testing.assert_allclose(losses, losses[:1] * 4)
+    np.testing.assert_allclose(losses, losses[:1] * 5)
 
 
 @pytest.mark.parametrize(("number", "stages"), [(4, [0, 0, 1, 1]), (8, [0, 1, 2, 2])])

@@ -78,13 +78,13 @@ class Dense(_Dense):  # type: ignore[misc]
             ValueError: the last dimension is not known.
             TypeError: the layer's type is no float.
         """
+        dtype = tf.as_dtype(self.dtype or "float16")
+        if not (dtype.is_floating or dtype.is_complex):
+            raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {dtype}.")
         if not _are_two_shapes(input_shape):
             super().build(input_shape)
             self.input_spec = None
             return
-        dtype = tf.as_dtype(self.dtype or "float16")
-        if not (dtype.is_floating or dtype.is_complex):
-            raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {dtype}.")
         size = tf.TensorShape(input_shape[0]).as_list()[-1]
         if size is None:
             raise ValueError("The last dimension of the inputs to a Dense layer should be defined. Found None.")
