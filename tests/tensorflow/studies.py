@@ -1,10 +1,12 @@
 """Programs that are studied for `tf-ipu fit`."""
 
 import tensorflow as tf
+from harness import configure_for_plans
 
+from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.machine.cycles import Computation
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value
-from tf_ipu_shim.runtime import study
+from tf_ipu_shim.runtime import devices, study
 
 v1 = tf.compat.v1
 
@@ -17,3 +19,20 @@ def program(ipu_bytes=4096, items=8.0):
     block.run("double", (x,), (y,), work=Computation("elementwise", "double", (ipu_bytes // 4, 1, 1, 0)))
     plan = MemoryPlan(program="double", device="/device:IPU:0", chip="", ipus=())
     return study.Studied("double", plan, {0: block}, 1, 1, 2.0, items)
+
+
+def of_run(ipus, function, count=1, recompute=False):
+    """Runs a function under a study, on so many IPUs; gives the programs."""
+    study.begin()
+    try:
+        devices.reset()
+        if recompute:
+            configure_for_plans(count, recompute)
+        else:
+            ipus(count)
+        with IPUStrategyV1().scope():
+            function()
+    finally:
+        found = study.end()
+        devices.reset()
+    return found

@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import configure_for_plans
 from studies import program
 from tf_ipu_shim.ipu import config, cross_replica_ops, ipu_infeed_queue, loops, replication_ops
 
@@ -16,31 +15,9 @@ from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cli import fit
 from tf_ipu_shim.compiling import lowered as lowering
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.runtime import devices, study
+from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1
-
-
-@pytest.fixture
-def studied(ipus):
-    """Runs a function under a study, on so many IPUs; gives the programs."""
-
-    def run(function, count=1, recompute=False):
-        study.begin()
-        try:
-            devices.reset()
-            if recompute:
-                configure_for_plans(count, recompute)
-            else:
-                ipus(count)
-            with IPUStrategyV1().scope():
-                function()
-        finally:
-            found = study.end()
-            devices.reset()
-        return found
-
-    return run
 
 
 @pytest.fixture

@@ -5,37 +5,13 @@ import textwrap
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import configure_for_plans
 
 from tf_ipu_shim import fitting, ipu, keras2
-from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.fitting import stages
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.runtime import devices, study
+from tf_ipu_shim.runtime import study
 
 v1 = tf.compat.v1
-
-
-@pytest.fixture
-def studied(ipus):
-    """Runs a function under a study, on so many IPUs; gives the programs."""
-
-    def run(function, count=1, recompute=False):
-        study.begin()
-        try:
-            devices.reset()
-            if recompute:
-                configure_for_plans(count, recompute)
-            else:
-                ipus(count)
-            with IPUStrategyV1().scope():
-                function()
-        finally:
-            found = study.end()
-            devices.reset()
-        return found
-
-    return run
 
 
 def test_the_stages_that_are_printed_can_be_pasted(studied):

@@ -1,28 +1,12 @@
 """Automatic loss scaling in optimizers of `tf.compat.v1.train`."""
 
-import contextlib
-
 import pytest
 import tensorflow as tf
 from optimizer_runs import CONTROL, assert_same, by_hand, train
 from tf_ipu_shim.ipu import optimizers
 
-from tf_ipu_shim import ipu
-
 v1 = tf.compat.v1
-
-
-@pytest.fixture
-def eager():
-    """A test that takes this one runs in TensorFlow 2's mode, all others in a graph."""
-
-
-@pytest.fixture(autouse=True)
-def fresh(request):
-    ipu.config.reset_ipu_configuration()
-    with contextlib.nullcontext() if "eager" in request.fixturenames else tf.Graph().as_default():
-        yield
-    ipu.config.reset_ipu_configuration()
+pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")
 
 
 def losses_scaled(factor, edge_crossed, **options):

@@ -1,7 +1,5 @@
 """Optimizers of `tf.compat.v1.train`, bare and wrapped, against the same training on the CPU."""
 
-import contextlib
-
 import harness
 import numpy as np
 import pytest
@@ -26,19 +24,7 @@ from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, loops, optimizers, s
 from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
-
-
-@pytest.fixture
-def eager():
-    """A test that takes this one runs in TensorFlow 2's mode, all others in a graph."""
-
-
-@pytest.fixture(autouse=True)
-def fresh(request):
-    ipu.config.reset_ipu_configuration()
-    with contextlib.nullcontext() if "eager" in request.fixturenames else tf.Graph().as_default():
-        yield
-    ipu.config.reset_ipu_configuration()
+pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")
 
 
 # `test_accumulated` runs each of them too.
