@@ -136,7 +136,7 @@ class Waits:
         with self._writing:  # operations that begin and end meanwhile do not wait for it
             with self._lock:
                 waits, last = [wait for wait in self._waiting.values() if now - wait.since >= least], self._last
-            line = _line_of_thread(threading.main_thread().ident)
+            line = _line_of_script()
             state = json.dumps({"waits": [wait.state(line) for wait in waits], "last": last, "line": line})
             if state != self._written:
                 with contextlib.suppress(errors_impl.OpError):  # the next time, then
@@ -197,8 +197,8 @@ class _Wait:
         self._thread = threading.get_ident()
 
     def freeze(self) -> None:
-        """Keeps the place, as the thread will go on."""
-        self._place = self._place or _line_of_thread(self._thread)
+        """Keeps the place, as the thread will go on, and the script, which waits for one of TensorFlow's."""
+        self._place = self._place or _line_of_thread(self._thread) or _line_of_script()
 
     def state(self, line: str) -> dict[str, str]:
         """What the others are told; `line` is that of the script, for threads that are TensorFlow's."""
@@ -208,6 +208,10 @@ class _Wait:
 
 def _line_of_thread(thread: int | None) -> str:
     return line_of(sys._current_frames().get(thread or 0))
+
+
+def _line_of_script() -> str:
+    return _line_of_thread(threading.main_thread().ident)
 
 
 def is_listening(address: str, seconds: float) -> bool:

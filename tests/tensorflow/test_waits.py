@@ -1,0 +1,15 @@
+"""What a process of a job tells the others of where it waits."""
+
+import concurrent.futures
+import inspect
+
+from tf_ipu_shim.runtime import waits
+
+
+def test_what_failed_in_a_thread_of_tensorflow_keeps_the_line_of_the_script():
+    """The script goes on after it, and may have ended when the others ask."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        wait = pool.submit(waits._Wait, "sum", "the sum", "").result()
+        pool.submit(wait.freeze).result()
+        line = inspect.currentframe().f_lineno - 1
+    assert wait.state("")["place"] == f"{__file__}:{line}, in {inspect.currentframe().f_code.co_name}"
