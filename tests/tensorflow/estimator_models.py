@@ -30,12 +30,19 @@ def model_fn(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
 
 
-def stock_model_fn(features, labels, mode):
-    """The same for TensorFlow's estimator, which leaves counting steps to the model."""
-    spec = model_fn(features, labels, mode)
-    if mode != "train":
-        return spec
-    return spec._replace(train_op=tf.group(spec.train_op, tf.train.get_global_step().assign_add(1)))
+def counting(function):
+    """A model function for TensorFlow's estimator, which leaves counting steps to the model."""
+
+    def stock(features, labels, mode):
+        spec = function(features, labels, mode)
+        if mode != "train":
+            return spec
+        return spec._replace(train_op=tf.group(spec.train_op, tf.train.get_global_step().assign_add(1)))
+
+    return stock
+
+
+stock_model_fn = counting(model_fn)
 
 
 def of_ipu(folder, loop=4, function=model_fn, **options):

@@ -7,7 +7,8 @@ import tensorflow.compat.v1 as tf
 pytestmark = pytest.mark.estimator
 estimators = pytest.importorskip("tensorflow_estimator")  # TensorFlow has it up to 2.15
 
-from tensorflow.python import ipu  # noqa: E402  needs the line above
+from estimator_models import counting  # noqa: E402  needs the line above
+from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu.ipu_estimator import IPUEstimator, IPUEstimatorSpec  # noqa: E402
 from tensorflow.python.ipu.ipu_pipeline_estimator import IPUPipelineEstimator, IPUPipelineEstimatorSpec  # noqa: E402
 from tensorflow.python.ipu.ipu_run_config import IPURunConfig, RunConfig  # noqa: E402
@@ -33,11 +34,7 @@ def model_fn(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
 
 
-def stock_model_fn(features, labels, mode):
-    spec = model_fn(features, labels, mode)
-    if mode != "train":
-        return spec
-    return spec._replace(train_op=tf.group(spec.train_op, tf.train.get_global_step().assign_add(1)))
+stock_model_fn = counting(model_fn)
 
 
 def config(loop, ipus=1, saving=100, **options):

@@ -7,18 +7,10 @@ from replicated import compiled, configure, sent, summed_on
 from tf_ipu_shim.ipu import ipu_infeed_queue
 from tf_ipu_shim.ipu.ops import all_to_all_op, cross_replica_ops, reduce_scatter_op, replication_ops, within_replica_ops
 
-from tf_ipu_shim import ipu, plugin
+from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    ipu.config.reset_ipu_configuration()
-    plugin.load().reset_counters(0)
-    with tf.Graph().as_default():
-        yield
-    ipu.config.reset_ipu_configuration()
+pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")
 
 
 def test_a_collective_that_a_replica_never_reaches():

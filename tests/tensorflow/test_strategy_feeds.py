@@ -11,10 +11,12 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import function, ops
 from tf_ipu_shim.ipu.ipu_infeed_queue import IPUInfeedQueue, IPUIterator, IPUOwnedIterator
 from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 
 from tf_ipu_shim import ipu
+from tf_ipu_shim.building import tracing
 
 v1 = tf.compat.v1
 
@@ -76,6 +78,19 @@ def test_a_variable_that_begins_in_a_loop_is_the_last_iterations(strategy, name)
     compiled = tf.function(function, jit_compile=True)
     assert float(strategy.run(compiled, args=[iter(pairs(10)), tf.constant(3)])) == 4
     np.testing.assert_array_equal(outfeed.dequeue(), [0, 2, 4])
+
+
+def test_a_function_that_is_called_tmp_is_kept(graph):
+    """Graphs of TensorFlow 1's functions know no signature."""
+    kept = []
+
+    @function.Defun(tf.float32)
+    def tmp(x):
+        kept.append(tracing.is_kept(ops.get_default_graph()))
+        return x
+
+    tmp(tf.constant(1.0))
+    assert kept == [True]
 
 
 def test_a_guarded_enqueue_is_in_each_trace_of_a_function(strategy):

@@ -57,7 +57,10 @@ def _is_scratch(graph: Any) -> bool:
     loop with a variable that has no value before the loop, in one called "tmp", which is none of a `tf.function`.
     """
     name = getattr(graph, "name", "")
-    return name.endswith("_scratch_graph") or (name == "tmp" and graph.structured_input_signature is None)
+    return name.endswith("_scratch_graph") or (
+        # Of a `tf.function` it is known by then; graphs of other functions have none.
+        name == "tmp" and getattr(graph, "structured_input_signature", ()) is None
+    )
 
 
 @contextmanager
