@@ -15,6 +15,7 @@ randomness      gives random ops seeds that start from the device's
 synthetic       puts made-up data in the place of feeds and seeds where the flags ask for them
 overlap         has loops of pipelines run several mini-batches at a time
 replicas        finds how many replicas there are; ops that follow from their number are replaced
+rows            applies gradient descent to the looked-up rows of a table only (row_updates)
 shared          has groups of replicas share statistics of batch normalisation (shared_statistics, op_functions)
 chunks          has loops on one IPU run several iterations in one XLA program (trip_count, chunk_functions)
 replicas        gives each replica functions of its own where they ask which replica it is

@@ -287,13 +287,22 @@ class FunctionGraph:
         self.ops = {node.op for node in nodes}
         self.called = dict.fromkeys(name for node in nodes for name in op_types.called_functions(node.proto))
 
-    def drop_unused(self, op: str) -> None:
-        """Leaves out ops of a type whose results nobody takes any more.
+    def drop_unused(self, *ops: str) -> None:
+        """Removes nodes of these op types whose results are neither used nor returned.
 
         Args:
-            op: the type; what it does has to be nothing but its results.
+            *ops: types of ops without side effects.
         """
-        self.nodes = [node for node in self.nodes if node.op != op or node.users]
+        kept = {result.tensor.partition(":")[0] for result in self.results}
+        kept.update(node.name for node in self.control_returns)
+        left: list[Node] = []
+        for node in reversed(self.nodes):
+            if node.op in ops and not node.users and node.name not in kept:
+                for predecessor in dict.fromkeys(node.predecessors()):
+                    predecessor.users.remove(node)
+            else:
+                left.append(node)
+        self.nodes = left[::-1]
         for index, node in enumerate(self.nodes):
             node.index = index
         self.ops = {node.op for node in self.nodes}

@@ -28,6 +28,7 @@ from tf_ipu_shim.lowering import (
     randomness,
     replicas,
     resizing,
+    row_updates,
     sent_elements,
     shared_statistics,
     shuffles,
@@ -108,6 +109,7 @@ def lower(
     all_replicas = replicas.replicas_of(functions, num_ipus, group, order, share)
     total = all_replicas[0].total
     replicas.settle_count(functions, all_replicas[0])
+    row_updates.update_rows(functions)
     shared_statistics.share(functions, total, statistics_group)
     sent = sent_elements.of(functions)
     line_of = Diagnostics(call).user_line
