@@ -71,7 +71,7 @@ def test_wrong_types(path, value, type_name):
     config = IPUConfig()
     owner, name = _owner(config, path)
     before = getattr(owner, name)
-    message = f"Trying to set {path} to {value}, but it needs to be of type {type_name}."
+    message = f"Trying to set {path} to {value}, but it must be of type {type_name}."
     with pytest.raises(TypeError, match=re.escape(message)):
         setattr(owner, name, value)
     assert getattr(owner, name) is before
@@ -89,7 +89,7 @@ def test_members_of_an_enumeration_are_named():
 
 def test_numpy_scalars_are_refused():
     numpy = pytest.importorskip("numpy")
-    with pytest.raises(TypeError, match="to be of type int"):
+    with pytest.raises(TypeError, match="be of type int"):
         IPUConfig().io_tiles.num_io_tiles = numpy.int64(4)
 
 
@@ -97,7 +97,7 @@ def test_sdk_2_1_wants_lists_proper(monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
     config = IPUConfig()
     config.auto_select_ipus = [1]
-    with pytest.raises(TypeError, match="to be of type"):
+    with pytest.raises(TypeError, match="be of type"):
         config.auto_select_ipus = ListSubclass([1])
 
 
@@ -171,7 +171,7 @@ def test_deprecated_option_warns_on_writing_only(warnings):
     assert config.optimizations.enable_fast_math is True
     assert config.optimizations.math.fast is False
     (message,) = warnings
-    assert "optimizations.enable_fast_math is deprecated" in message and "optimizations.math.fast" in message
+    assert "optimizations.enable_fast_math has been deprecated" in message and "optimizations.math.fast" in message
 
 
 def test_defaults_are_fresh_and_shared_with_metadata():
@@ -223,16 +223,22 @@ def test_str_and_repr():
     config = IPUConfig()
     lines = str(config).splitlines()
     assert len(lines) == 57
-    assert "selection_order = AUTO" in lines
+    assert "selection_order = SelectionOrder.AUTO" in lines
     assert "device_connection.version = ''" in lines
     assert "io_tiles.available_memory_proportion = 0.9" in lines
-    assert repr(config).splitlines()[0] == "IPUConfig"
-    assert repr(config).splitlines()[1:] == [f"    {line}" for line in lines]
+    assert repr(config).splitlines()[0] == "IPUConfig:"
+    assert repr(config).splitlines()[1:] == [f"  {line}" for line in lines]
 
 
 def test_class_documentation_lists_the_options():
     IPUConfig()
-    assert "optimizations.merge_infeed_io_copies: bool = True" in IPUConfig.__doc__
+    entry = """\
+         .. _optimizations.merge_infeed_io_copies:
+         .. py:attribute:: optimizations.merge_infeed_io_copies
+            :type: bool
+            :value: True
+"""
+    assert entry in IPUConfig.__doc__
 
 
 def test_metadata():
@@ -266,7 +272,7 @@ def test_esr_by_sdk(monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.3")
     config = IPUConfig()
     config.floating_point_behaviour.esr = True
-    with pytest.raises(TypeError, match="to be of type bool"):
+    with pytest.raises(TypeError, match="be of type bool"):
         config.floating_point_behaviour.esr = StochasticRoundingBehaviour.ON
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
     config = IPUConfig()
@@ -287,5 +293,5 @@ def test_enum_members_are_checked_by_class():
     class SelectionOrder(enum.Enum):
         AUTO = 0
 
-    with pytest.raises(TypeError, match="to be of type SelectionOrder"):
+    with pytest.raises(TypeError, match="be of type SelectionOrder"):
         IPUConfig().selection_order = SelectionOrder.AUTO

@@ -22,7 +22,7 @@ def options(monkeypatch):
 def test_defaults(options):
     assert options.creator_id == config_pb2.IPU_UTILS
     assert options.profiling.max_report_size == 268435456
-    assert options.prefetch_data_streams and not options.merge_infeed_io_copies
+    assert options.prefetch_data_streams and not options.speed_size_config.merge_infeed_io_copies
     assert (options.max_scheduler_lookahead_depth, options.max_scheduler_search_space_size) == (5, 64)
     assert options.minimum_remote_tensor_size == 128
     assert options.remote_buffer_merging_mode == 0
@@ -111,7 +111,7 @@ def test_starts(options):
     assert started.profiling.enable_compilation_trace and started.profiling.enable_io_trace
     assert started.speed_size_config.scheduler_selection == config_pb2.CLUSTERING
     assert started.selection_order == config_pb2.SNAKE
-    assert started.disable_graph_outlining and started.profiling.report_directory == "reports"
+    assert started.speed_size_config.disable_graph_outlining and started.profiling.report_directory == "reports"
 
 
 def test_options_reach_their_fields(options):

@@ -78,7 +78,7 @@ def test_options_reach_their_fields():
         ("partialsType", "half"),
         ("availableMemoryProportion", "0.2"),
     ]
-    assert options.disable_graph_outlining
+    assert options.speed_size_config.disable_graph_outlining
     assert options.remote_buffer_merging_mode == threestate_pb2.ThreeState.Value("THREESTATE_ON")
     assert options.algebraic_simplifier_config.enable_fast_math and not options.enable_fast_math
     assert options.speed_size_config.scheduler_selection == config_pb2.IpuSchedulingAlgorithm.Value("SHORTEST_PATH")

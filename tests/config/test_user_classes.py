@@ -2,12 +2,14 @@
 # ruff: noqa: UP006 - scripts of the time write typing.List
 
 import enum
+import types
 import typing
 
 import pytest
 
 from tf_ipu_shim.configuration.base import _ConfigBase
 from tf_ipu_shim.configuration.deprecation import deprecate_config_attribute, deprecate_config_attributes
+from tf_ipu_shim.configuration.tree import IPUConfig
 
 
 class Colour(enum.Enum):
@@ -27,15 +29,15 @@ class Outer(_ConfigBase):
     """A configuration."""
 
     def __init__(self):
-        self.sizes: typing.List[int] = []
         """
         Sizes of the layers.
         """
+        self.sizes: typing.List[int] = []
         self.colour: Colour = Colour.RED
         self.either: typing.Union[int, str] = 1
         self.plain = 1.5
-        self.inner = Inner()
         """What lies deeper."""
+        self.inner = Inner()
         self.ancient = Inner()
 
     def add(self):
@@ -48,7 +50,7 @@ def test_types_come_from_annotations_or_defaults():
     config.either = "text"
     config.colour = Colour.BLUE
     for name, value in [("sizes", ["a"]), ("sizes", 1), ("either", 1.0), ("colour", 1), ("plain", 1)]:
-        with pytest.raises(TypeError, match="to be of type"):
+        with pytest.raises(TypeError, match="be of type"):
             setattr(config, name, value)
     assert config.get_attribute_metadata("sizes").type == "typing.List[int]"
     assert config.get_attribute_metadata("either").type == "typing.Union[int, str]"
@@ -59,7 +61,127 @@ def test_texts_become_documentation():
     config = Outer()
     assert config.get_attribute_metadata("sizes").__doc__ == "Sizes of the layers."
     assert config.get_attribute_metadata("inner").__doc__ == "What lies deeper."
-    assert Outer.__doc__.startswith("A configuration.") and "sizes: typing.List[int] = []" in Outer.__doc__
+    assert config.get_attribute_metadata("plain").__doc__ == "No description provided."
+    assert Outer.__doc__.startswith("A configuration.\n")
+    entries = """
+      .. _sizes:
+      .. py:attribute:: sizes
+         :type: typing.List[int]
+         :value: []
+      
+         Sizes of the layers.
+
+      .. _colour:
+      .. py:attribute:: colour
+         :type: Colour
+         :value: Colour.RED
+"""
+    assert entries in Outer.__doc__
+    inherited = """
+         .. _ancient.new:
+         .. py:attribute:: ancient.new
+            :type: int
+            :value: 2
+         
+            .. note::
+
+               DEPRECATED: gone soon
+
+            No description provided."""
+    assert inherited in Outer.__doc__
+    documentation = Outer.__doc__
+    Outer()
+    assert Outer.__doc__ == documentation
+
+
+def test_levels_of_attributes():
+    config = Outer()
+    levels = {path: config.get_attribute_metadata(path)._depth for path in ("sizes", "inner", "inner.new")}
+    assert levels == {"sizes": 1, "inner": 1, "inner.new": 2}
+    assert config.inner.get_attribute_metadata("new").name == "inner.new"
+
+
+def test_repr_lists_paths_and_values():
+    config = Outer()
+    config.colour = Colour.BLUE
+    config.inner.new = 7
+    first, *lines = repr(config).splitlines()
+    assert first == "Outer:"
+    assert [line for line in lines if "colour" in line or "inner" in line] == [
+        "  colour = Colour.BLUE",
+        "  inner.old = 1",
+        "  inner.new = 7",
+    ]
+
+
+def test_suggestions_begin_where_the_script_looked():
+    class Parent(_ConfigBase):
+        def __init__(self):
+            self.size1 = 1
+            self.deeper = Child()
+
+    class Child(_ConfigBase):
+        def __init__(self):
+            self.size5 = 1
+
+    with pytest.raises(ValueError, match=r"config\. Did you mean 'size1' or 'deeper.size5'\?"):
+        Parent().size5 = 2
+    with pytest.raises(ValueError, match=r"config\. Did you mean 'deeper'\?"):
+        Parent().deepr  # noqa: B018
+
+
+class Tuning(_ConfigBase):
+    def __init__(self):
+        self.level = 3
+
+    def _to_protobuf(self, pb):
+        pb.max_scheduler_lookahead_depth = 100 + self.level
+        super()._to_protobuf(pb)
+
+
+class Group(_ConfigBase):
+    """Has nothing to write of its own."""
+
+    def __init__(self):
+        self.tuning = Tuning()
+
+
+class TunedConfig(IPUConfig):
+    def __init__(self):
+        super().__init__()
+        self.title: str = "mine"
+        self.group = Group()
+
+    def _to_protobuf(self, pb):
+        super()._to_protobuf(pb)
+        pb.serialization_folder = self.title
+
+
+def test_each_category_writes_its_part():
+    config = TunedConfig()
+    config.io_tiles.num_io_tiles = 8
+    config.group.tuning.level = 5
+    options = config._create_protobuf()
+    assert (options.max_scheduler_lookahead_depth, options.serialization_folder) == (105, "mine")
+    assert options.num_io_tiles == 8
+    assert config.to_dict()["group.tuning.level"] == 5
+    with pytest.raises(TypeError, match="Trying to set group.tuning.level to high, but it must be of type int"):
+        config.group.tuning.level = "high"
+
+
+def test_parts_are_written_to_whatever_is_given():
+    class Written(_ConfigBase):
+        def __init__(self):
+            self.value = 2
+            self.group = Group()
+
+        def _to_protobuf(self, pb):
+            pb.values.append(self.value)
+            super()._to_protobuf(pb)
+
+    message = types.SimpleNamespace(values=[])
+    Written()._to_protobuf(message)
+    assert vars(message) == {"values": [2], "max_scheduler_lookahead_depth": 103}
 
 
 def test_attributes_are_made_in_the_constructor_only():
@@ -73,13 +195,13 @@ def test_deprecation_of_an_attribute(warnings):
     config.inner.new = 3
     assert warnings == []
     config.inner.old = 3
-    assert warnings == ["inner.old is deprecated: use new instead"]
+    assert warnings == ["inner.old has been deprecated: use new instead"]
 
 
 def test_deprecation_of_a_category_spreads(warnings):
     config = Outer()
     config.ancient.new = 3
-    assert warnings == ["ancient.new is deprecated: gone soon"]
+    assert warnings == ["ancient.new has been deprecated: gone soon"]
     assert config.get_attribute_metadata("ancient").deprecated
     assert config.get_attribute_metadata("ancient.old").deprecated_msg == "use new instead"
 
@@ -95,7 +217,7 @@ def test_defaults_must_fit():
         def __init__(self):
             self.sizes: typing.List[int] = ["a"]
 
-    with pytest.raises(TypeError, match=r"sizes to \['a'\], but it needs to be of type typing.List\[int\]"):
+    with pytest.raises(TypeError, match=r"sizes to \['a'\], but it must be of type typing.List\[int\]"):
         Wrong()
 
 
@@ -126,7 +248,7 @@ def test_subclasses_inherit_options():
     config = More()
     config.more = True
     config.sizes = [2]
-    with pytest.raises(TypeError, match="to be of type bool"):
+    with pytest.raises(TypeError, match="be of type bool"):
         config.more = 1
     assert config.get_attribute_metadata("sizes").type == "typing.List[int]"
 

@@ -304,7 +304,7 @@ def of_sdk_2_4(**options):
         (
             "factor",
             ValueError,
-            "decrease_factor must be less than increase_factor",
+            "increase_factor must be greater than decrease_factor",
             lambda: of_sdk_2_4(decrease_factor=2.0, increase_factor=2.0),
         ),
         ("factor", ValueError, "increase_factor must be nonzero and positive", lambda: of_sdk_2_4(increase_factor=0)),

@@ -446,7 +446,12 @@ def test_first_form_of_loss_scaling_checks():
     optimizer = old.AutomaticLossScalingOptimizer(legacy.SGD(0.1), 3.0)
     with pytest.raises(ValueError, match="decrease_factor must be less than increase_factor"):
         optimizer.decrease_factor = 5.0
-    assert optimizer.decrease_factor == 0.5
+    with pytest.raises(ValueError, match="increase_factor must be greater than decrease_factor"):
+        optimizer.increase_factor = 0.25
+    assert (optimizer.decrease_factor, optimizer.increase_factor) == (0.5, 2.0)
+    with pytest.raises(ValueError, match="clip_levels is a read only property"):
+        optimizer.clip_levels = [1.0]
+    np.testing.assert_array_equal(optimizer.clip_levels, [np.finfo(np.float16).max])
     np.testing.assert_allclose(optimizer.get_unscaled_gradients([tf.constant([6.0])]), [[2.0]])
 
 

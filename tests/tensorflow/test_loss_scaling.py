@@ -9,16 +9,16 @@ v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")
 
 
-def losses_scaled(factor, edge_crossed, **options):
-    """The factor after some updates on gradients of one, scaled."""
-    weight = tf.Variable([1.0, 1.0])
+def losses_scaled(factor, edge_crossed, dtype=tf.float16, **options):
+    """The factor after some updates on gradients that are below the largest number of float16, or reach it."""
+    weight = tf.Variable([1.0, 1.0], dtype=dtype)
     bare = v1.train.GradientDescentOptimizer(0.1)
     optimizer = optimizers.AutomaticLossScalingOptimizer(bare, initial_loss_scaling_factor=factor, **options)
     found = []
     for _ in range(8):
-        size = 10000.0 if edge_crossed else 1.0
-        optimizer.apply_gradients([(tf.constant([size, 1.0]), weight)])
-        found.append(float(optimizer._state.factor.numpy()))
+        size = 65504.0 if edge_crossed else 60000.0
+        optimizer.apply_gradients([(tf.constant([size, 1.0], dtype), weight)])
+        found.append(float(optimizer.loss_scaling_factor.numpy()))
     return found
 
 
@@ -27,6 +27,23 @@ def test_automatic_loss_scaling_moves_the_factor(eager):
     assert losses_scaled(16.0, True, update_frequency=4) == [16, 16, 16, 8, 8, 8, 8, 4]
     assert losses_scaled(2.0, True, update_frequency=2) == [2, 1, 1, 1, 1, 1, 1, 1]
     assert losses_scaled(1.0, False, update_frequency=2, max_loss_scaling_factor=4) == [1, 2, 2, 2, 2, 2, 2, 2]
+    assert losses_scaled(2.0, True, tf.float32, update_frequency=4) == [2, 2, 2, 4, 4, 4, 4, 8]
+
+
+@pytest.mark.parametrize("accumulate, expected", [(True, [[1, 1], [3, 1], [0, 0]]), (False, [[0, 0]] * 3)])
+def test_automatic_loss_scaling_shows_its_counts(eager, accumulate, expected):
+    weight = tf.Variable([1.0, 1.0], dtype=tf.float16)
+    optimizer = optimizers.AutomaticLossScalingOptimizer(
+        CONTROL[0](), update_frequency=3, accumulate_statistics_over_update_period=accumulate
+    )
+    found = []
+    for gradient in ([65504.0, 1.0], [2.0, 1.0], [1.0, 1.0]):
+        assert optimizer.update_counter.numpy() == len(found)
+        optimizer.apply_gradients([(tf.constant(gradient, tf.float16), weight)])
+        found.append(optimizer.histogram.numpy().tolist())
+    assert found == expected
+    assert optimizer.loss_scaling_factor.numpy() == (1 if accumulate else 2)
+    assert (optimizer.update_frequency, optimizer.increase_factor, optimizer.decrease_factor) == (3, 2.0, 0.5)
 
 
 def test_automatic_loss_scaling_trains_as_without():
@@ -44,7 +61,7 @@ def test_automatic_loss_scaling_trains_as_without():
     ("options", "message"),
     [
         ({"decrease_factor": 0}, "decrease_factor must be nonzero and positive"),
-        ({"decrease_factor": 3}, "decrease_factor must be less than increase_factor"),
+        ({"decrease_factor": 3}, "increase_factor must be greater than decrease_factor"),
         ({"increase_factor": 0}, "increase_factor must be nonzero and positive"),
         ({"initial_loss_scaling_factor": 0}, "initial_loss_scaling_factor must be nonzero and positive"),
         ({"initial_loss_scaling_factor": 99999}, "must be less than max_loss_scaling_factor"),

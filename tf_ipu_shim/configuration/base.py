@@ -46,11 +46,12 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         if "_documented" not in cls.__dict__:
             cls._documented = True  # type: ignore[attr-defined]
             entries = [describe(metadata) for _, metadata in self._walk()]
-            cls.__doc__ = "\n".join(part for part in (cls.__doc__, *entries) if part)
+            cls.__doc__ = "\n\n".join(part for part in (cls.__doc__, *entries) if part)
 
     def _declare(self, name: str, value: Any, annotation: Any = declared.MISSING, doc: str = "") -> None:
         """Creates an option, or a category when `value` is one."""
         deprecated = self._deprecations.get(name)
+        doc = doc or "No description provided."
         if isinstance(value, _ConfigBase):
             metadata = AttributeMetadata(name, doc, deprecated_msg=deprecated)
         else:
@@ -70,7 +71,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         metadata, value = self._attributes[name], self.__dict__.get(name)
         message = metadata.deprecated_msg or deprecated
         path = self._prefix + name
-        self._attributes[name] = metadata._replaced(path, self._depth, metadata.default, message)
+        self._attributes[name] = metadata._replaced(path, self._depth + 1, metadata.default, message)
         if isinstance(value, _ConfigBase):
             value.__dict__.update(_prefix=f"{path}.", _depth=self._depth + 1)
             for child in value._attributes:
@@ -97,16 +98,27 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
     def _unknown(self, name: str) -> ValueError:
         attributes: dict[str, AttributeMetadata] = self.__dict__.get("_attributes", {})
         message = f"'{name}' is not a valid attribute of this config."
-        paths = {entry.name.rpartition(".")[2]: entry.name for _, entry in self._walk()} if attributes else {}
-        close = difflib.get_close_matches(name, attributes, n=1) or difflib.get_close_matches(name, paths, n=1)
-        if name in paths:  # the right name in the wrong category
-            close = [name]
+        close = self._suggestions(name) if attributes else []
         if close:
-            path = attributes[close[0]].name if close[0] in attributes else paths[close[0]]
-            message += f" Did you mean '{path}'?"
+            message += " Did you mean " + " or ".join(f"'{path}'" for path in close) + "?"
         elif attributes:
             message += f" It has: {', '.join(attributes)}."
         return ValueError(message)
+
+    def _suggestions(self, name: str) -> list[str]:
+        """Paths of attributes that may be meant: of this category first, then the same name in another one."""
+        paths = {entry.name.rpartition(".")[2]: entry.name for _, entry in self._walk()}
+        here = [self._attributes[close].name for close in difflib.get_close_matches(name, self._attributes, n=1)]
+        if name in paths:
+            return [path for path in here if not paths[name].startswith(f"{path}.")] + [paths[name]]
+        return here or [paths[close] for close in difflib.get_close_matches(name, paths, n=1)]
+
+    def _to_protobuf(self, pb: Any) -> None:
+        """Has every category write its options; a subclass writes its own and calls this."""
+        for name in self._attributes:
+            value = self.__dict__.get(name)
+            if isinstance(value, _ConfigBase):
+                value._to_protobuf(pb)
 
     def __getattr__(self, name: str) -> Any:
         raise self._unknown(name)
@@ -147,10 +159,10 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         return duplicate
 
     def __str__(self) -> str:
-        return "\n".join(f"{path} = {_shown(getattr(owner, name))}" for path, owner, name in self._options())
+        return "\n".join(f"{path} = {types.shown(getattr(owner, name))}" for path, owner, name in self._options())
 
     def __repr__(self) -> str:
-        return "\n".join([type(self).__name__, *(f"    {line}" for line in str(self).splitlines())])
+        return "\n".join([f"{type(self).__name__}:", *(f"  {line}" for line in str(self).splitlines())])
 
     def get_attribute_metadata(self, attr: str) -> AttributeMetadata:
         """Looks up what is known about an option or category.
@@ -218,7 +230,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         """
         for path, owner, name in list(self._options()):
             if path not in dct:
-                warn(f"The dictionary has no value for {path}; it keeps {_shown(getattr(owner, name))}.")
+                warn(f"The dictionary has no value for {path}; it keeps {types.shown(getattr(owner, name))}.")
                 continue
             value = dct[path]
             enum = types.enum_of(owner._attributes[name].actual_type)
@@ -255,6 +267,3 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
             raise ValueError(f"The text is not a JSON object as to_json returns it: {json_cfg[:60]!r}.")
         self.from_dict(options)
 
-
-def _shown(value: Any) -> str:
-    return value.name if isinstance(value, Enum) else repr(value)

@@ -24,13 +24,13 @@ def check(config: Any) -> None:
     distribution = config.experimental.multi_replica_distribution
     if distribution.process_count > 0 and model:
         raise Exception(
-            "experimental.multi_replica_distribution.process_count is above 0, but several processes cannot share the "
-            "IPU model. Leave --use_ipu_model out of TF_POPLAR_FLAGS, or set process_count to 0."
+            "Multi-replica distribution is not supported on the IPU model. "
+            f"experimental.multi_replica_distribution.process_count is {distribution.process_count}. Leave --use_ipu_model out of TF_POPLAR_FLAGS, or set process_count to 0."
         )
     if distribution.process_count and not 0 <= distribution.process_index < distribution.process_count:
         raise ValueError(
-            "experimental.multi_replica_distribution.process_index must satisfy 0 <= process_index < process_count; "
-            f"it is {distribution.process_index} of {distribution.process_count}."
+            "experimental.multi_replica_distribution.process_index must be in the range "
+            f"0 <= process_index < process_count; it is {distribution.process_index} of {distribution.process_count}."
         )
     if "_profiling" in config._attributes:
         _check_profiling(config._profiling)

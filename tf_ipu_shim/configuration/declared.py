@@ -2,11 +2,12 @@
 
     class Options(_ConfigBase):
         def __init__(self):
-            self.sizes: typing.List[int] = []
             '''Sizes of the layers.'''
+            self.sizes: typing.List[int] = []
 
-Annotations and texts on attributes are not kept at run time, so they are read from the class's source once. Without
-source (an interactive session) an option takes the type of its default and has no text.
+Annotations and docstrings of attributes are not kept at run time, so they are read from the class's source once. As in
+Graphcore's configurations, a docstring stands before its attribute. Without source (an interactive session) an option
+has the type of its default and no docstring.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MISSING: Any = object()
 
 
 class Declaration(NamedTuple):
-    """What the source says about one attribute: its annotation (`MISSING` when it has none) and its text."""
+    """What the source says about one attribute: its annotation (`MISSING` when it has none) and its docstring."""
 
     annotation: Any
     doc: str
@@ -52,11 +53,11 @@ def _read_constructor(constructor: Any) -> Iterator[tuple[str, Declaration]]:
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue
-        for statement, following in zip(body, [*body[1:], None]):
+        for preceding, statement in zip([None, *body], body):
             name, annotation = _target(statement)
             if name is not None:
                 value = MISSING if annotation is None else _evaluate(annotation, constructor)
-                yield name, Declaration(value, _text(following))
+                yield name, Declaration(value, _text(preceding))
 
 
 def _target(statement: ast.stmt) -> tuple[str | None, ast.expr | None]:

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from tf_ipu_shim import sdk
 from tf_ipu_shim.configuration import types, warnings
 
 
@@ -17,7 +18,7 @@ class AttributeMetadata:
     Args:
         name: full dotted path, such as `floating_point_behaviour.inv`.
         doc: what the option does; becomes `__doc__`.
-        depth: how many categories it lies in; 0 at the top.
+        depth: its level: 1 at the top, one more for each category it lies in.
         default: the default value, the same object as the option's first value; None for a category.
         deprecated_msg: what to use instead, or None if the option is not deprecated.
         attr_type: type of the option; None for a category.
@@ -103,23 +104,29 @@ class AttributeMetadata:
             kind = types.enum_of(self._attr_type)
             cure = "convert it first." if kind is None else f"give one of {types.members(kind)}."
             raise TypeError(
-                f"Trying to set {self._name} to {value}, but it needs to be of type {self.type}. "
+                f"Trying to set {self._name} to {value}, but it must be of type {self.type}. "
                 f"Received a {type(value).__name__}; {cure}"
             )
 
     def warn_if_deprecated(self) -> None:
         """Logs a warning when the option, or a category it lies in, is deprecated."""
         if self._deprecated_msg is not None:
-            warnings.warn(f"{self._name} is deprecated: {self._deprecated_msg}")
+            warnings.warn(f"{self._name} has been deprecated: {self._deprecated_msg}")
 
 
 def describe(metadata: AttributeMetadata) -> str:
-    """One entry of a configuration's generated documentation."""
-    indent = "    " * metadata._depth
-    head = f"{indent}{metadata.name}"
+    """One entry of a configuration's generated documentation, as reStructuredText."""
+    indent = "   " * (metadata._depth + 1)
+    inner = indent + "   "
+    *categories, _ = metadata.name.split(".")
+    # Sphinx's name of an attribute that is in the block of its category.
+    attribute = ".".join([*categories[:-1], metadata.name])
+    lines = [f"{indent}.. _{metadata.name}:", f"{indent}.. py:attribute:: {attribute}"]
     if metadata.type is not None:
-        head += f": {metadata.type} = {metadata.default!r}"
-    lines = [head, *(f"{indent}    {line.strip()}" for line in (metadata.__doc__ or "").strip().splitlines())]
+        lines += [f"{inner}:type: {metadata.type}", f"{inner}:value: {types.shown(metadata.default)}"]
+    lines.append(indent)
     if metadata.deprecated:
-        lines.append(f"{indent}    Deprecated: {metadata.deprecated_msg}")
+        apart = "\n" if sdk.current() >= (2, 6) else ""
+        lines += [f"{inner}.. note::{apart}", f"{inner}   DEPRECATED: {metadata.deprecated_msg}{apart}"]
+    lines += [inner + line if line else "" for line in (metadata.__doc__ or "").strip().splitlines()]
     return "\n".join(lines)

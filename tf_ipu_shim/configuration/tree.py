@@ -70,12 +70,18 @@ class IPUConfig(_ConfigBase):
         system.configure_ipu_system(self, device)
 
     def _create_protobuf(self) -> Any:
-        from tf_ipu_shim.configuration import translate
+        """The `IpuOptions` of all options, those of a subclass or of categories of a user's own included."""
+        from tf_ipu_shim.messages import config_pb2
 
-        return translate.to_protobuf(self)
+        options = config_pb2.IpuOptions()
+        self._to_protobuf(options)
+        return options
 
     def _to_protobuf(self, pb: Any) -> None:
-        pb.MergeFrom(self._create_protobuf())
+        from tf_ipu_shim.configuration import translate
+
+        pb.MergeFrom(translate.to_protobuf(self))
+        super()._to_protobuf(pb)
 
 
 def effects(config: IPUConfig | None = None, changed_only: bool = False) -> list[Effect]:

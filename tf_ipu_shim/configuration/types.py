@@ -100,6 +100,17 @@ def members(kind: type[Enum]) -> str:
     return ", ".join(f"{kind.__name__}.{name}" for name in kind.__members__)
 
 
+def shown(value: Any) -> str:
+    """A value of an option, as documentation and `repr` show it.
+
+    Example:
+        >>> from tf_ipu_shim.api.ipu.config import SelectionOrder
+        >>> shown(SelectionOrder.AUTO), shown("ipu2")
+        ('SelectionOrder.AUTO', "'ipu2'")
+    """
+    return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
+
+
 def _check_origin(annotation: Any, origin: Any) -> None:
     if origin is not Union and origin not in _NAMES:
         raise Exception(

@@ -11,6 +11,6 @@ def warn(message: str) -> None:
     if sys.modules.get("tensorflow") is not None:
         from tensorflow.python.platform import tf_logging
 
-        tf_logging.warning(message)
+        tf_logging.warn(message)
     else:
         logging.getLogger("tensorflow").warning(message)

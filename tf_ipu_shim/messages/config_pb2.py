@@ -67,6 +67,9 @@ globals().update(
           message SpeedSizeConfig {
             bool allow_recompute = 1;
             IpuSchedulingAlgorithm scheduler_selection = 2;
+            bool always_rearrange_copies_on_the_host = 3;
+            bool disable_graph_outlining = 4;
+            bool merge_infeed_io_copies = 5;
           }
           message AlgebraicSimplifierConfig {
             bool enable_fast_math = 1;
@@ -122,15 +125,12 @@ globals().update(
           double io_tile_available_memory_proportion = 35;
           int64 multi_replica_process_index = 36;
           int64 multi_replica_process_count = 37;
-          bool always_rearrange_copies_on_the_host = 38;
           bool enable_experimental_remote_buffer_embedding = 39;
           bool enable_experimental_prng_stability = 40;
 
           bool prefetch_data_streams = 50;
           bool enable_multi_slice_combiner = 51;
           bool enable_matmul_combiner = 52;
-          bool disable_graph_outlining = 53;
-          bool merge_infeed_io_copies = 54;
           int64 max_cross_replica_sum_buffer_size = 55;
           int64 max_reduce_scatter_buffer_size = 56;
           int64 max_inter_ipu_copies_buffer_size = 57;

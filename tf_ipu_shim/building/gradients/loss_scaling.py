@@ -27,6 +27,8 @@ class Rules:
         ratio_threshold: the share of large gradients that is too many.
         lpf_alpha: the share of older counts that is kept.
         edge: magnitude from which a gradient is large.
+        float16_only: whether gradients of other types are left out.
+        keep_counts: whether the histogram shows the counts of the last update where they are not accumulated.
     """
 
     update_frequency: int
@@ -37,6 +39,12 @@ class Rules:
     ratio_threshold: float
     lpf_alpha: float = 0.0
     edge: float = 2.0**13
+    float16_only: bool = False
+    keep_counts: bool = True
+
+
+# The first optimizers, of SDK 2.2 to 2.6, decide by gradients that overflow in float16.
+FIRST_FORM = {"edge": float(dtypes.float16.max), "float16_only": True, "keep_counts": False}
 
 
 def histogram(gradients: Iterable[Any], edge: float) -> Any:
@@ -151,7 +159,8 @@ class State:
             The operations that do it; what uses the present factor has to come before them.
         """
         factor, counter, before = self.factor.read_value(), self.counter.read_value(), self.histogram.read_value()
-        new = histogram(gradients, rules.edge)
+        counted = (g for g in gradients if g is not None and (g.dtype == dtypes.float16 or not rules.float16_only))
+        new = histogram(counted, rules.edge)
         counts = before + new if rules.accumulate else rules.lpf_alpha * before + (1 - rules.lpf_alpha) * new
         due = math_ops.equal(counter + 1, rules.update_frequency)
         # A value that is not a number is in neither "below" nor an honest gradient: the upper bin takes it.
@@ -160,11 +169,14 @@ class State:
         higher = factor * rules.increase_factor
         higher = array_ops.where_v2(higher < rules.maximum, higher, factor)
         changed = array_ops.where_v2(due, array_ops.where_v2(too_many, lower, higher), factor)
+        kept = array_ops.where_v2(due, rules.lpf_alpha * counts, counts)
+        if not (rules.accumulate or rules.keep_counts):
+            kept = array_ops.zeros_like(counts)
         return [
             self.previous_factor.assign(factor, read_value=False),
             self.factor.assign(changed, read_value=False),
             self.counter.assign(array_ops.where_v2(due, 0, counter + 1), read_value=False),
-            self.histogram.assign(array_ops.where_v2(due, rules.lpf_alpha * counts, counts), read_value=False),
+            self.histogram.assign(kept, read_value=False),
         ]
 
     def reset(self) -> list[Any]:

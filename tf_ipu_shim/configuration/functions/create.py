@@ -115,9 +115,9 @@ def create_ipu_config(
     options.profiling.max_report_size = max_report_size
     options.profiling.report_directory = report_directory
     options.speed_size_config.scheduler_selection = _scheduler(scheduler_selection).value
-    options.always_rearrange_copies_on_the_host = always_rearrange_copies_on_the_host
-    options.merge_infeed_io_copies = merge_infeed_io_copies
-    options.disable_graph_outlining = disable_graph_outlining
+    options.speed_size_config.always_rearrange_copies_on_the_host = always_rearrange_copies_on_the_host
+    options.speed_size_config.merge_infeed_io_copies = merge_infeed_io_copies
+    options.speed_size_config.disable_graph_outlining = disable_graph_outlining
     options.disable_graph_convolution_caching = disable_graph_convolution_caching
     options.max_cross_replica_sum_buffer_size = max_cross_replica_sum_buffer_size
     options.max_inter_ipu_copies_buffer_size = max_inter_ipu_copies_buffer_size

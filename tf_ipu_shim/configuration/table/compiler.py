@@ -60,7 +60,7 @@ OPTIONS: tuple[Option, ...] = (
         "optimizations.enable_graph_outlining",
         True,
         "Let equal parts of the graph share code.",
-        "!disable_graph_outlining",
+        "!speed_size_config.disable_graph_outlining",
         what=reasons.COMPILER,
     ),
     Option(

@@ -23,7 +23,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "auto_select_ipus",
         list,
-        "Number of IPUs, or one number for each TensorFlow device; the first free ones are taken.",
+        "Configure the IPUs to be used by their number, or by one number for each TensorFlow device; the first free ones "
+        "are taken.",
         annotation=_IPU_NUMBERS,
         effect=DEVICES,
         what="how many IPUs each TensorFlow device has",
@@ -94,7 +95,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "ipu_model.version",
         "ipu2",
-        "The simulated chip: ipu1, ipu2 or ipu21.",
+        "Specify the IPU version to be used by the IPU model: ipu1, ipu2 or ipu21.",
         "ipu_model_config.ipu_model_version",
         effect=MACHINE,
         what="the chip, with the flag --use_ipu_model",

@@ -23,7 +23,7 @@ OPTIONS: tuple[Option, ...] = (
         "experimental.always_rearrange_copies_on_the_host",
         False,
         "Change the layout of streams on the host instead of on the device.",
-        "always_rearrange_copies_on_the_host",
+        "speed_size_config.always_rearrange_copies_on_the_host",
         what=reasons.TRANSFERS,
     ),
     Option(
@@ -68,7 +68,7 @@ OPTIONS: tuple[Option, ...] = (
         "optimizations.merge_infeed_io_copies",
         True,
         "Make one copy of an infeed's several.",
-        "merge_infeed_io_copies",
+        "speed_size_config.merge_infeed_io_copies",
         older=(((2, 4), bool, False),),
         what=reasons.TRANSFERS,
     ),

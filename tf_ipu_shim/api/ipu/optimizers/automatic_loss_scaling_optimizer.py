@@ -13,9 +13,24 @@ from tf_ipu_shim.building.optimizers.ipu_optimizer import IpuOptimizer
 
 
 def check_factors(
-    initial: float, update_frequency: int, increase: float, decrease: float, maximum: float, ratio_threshold: float
+    initial: float,
+    update_frequency: int,
+    increase: float,
+    decrease: float,
+    maximum: float,
+    ratio_threshold: float,
+    blamed: str = "increase_factor",
 ) -> None:
     """Checks the numbers of automatic loss scaling.
+
+    Args:
+        initial: the factor at first.
+        update_frequency: updates between two changes of the factor.
+        increase: the factor is multiplied by it where gradients are small.
+        decrease: the factor is multiplied by it where too many gradients are large.
+        maximum: the factor stays below.
+        ratio_threshold: the share of large gradients that is too many.
+        blamed: the factor that an error names first if `increase` is not above `decrease`.
 
     Raises:
         ValueError: one is out of range, or they do not go together.
@@ -29,7 +44,10 @@ def check_factors(
         if value <= 0:
             raise ValueError(f"{name} must be nonzero and positive. It is {value}.")
     if decrease >= increase:
-        raise ValueError(f"decrease_factor must be less than increase_factor: {decrease} and {increase} were given.")
+        relation = "increase_factor must be greater than decrease_factor"
+        if blamed == "decrease_factor":
+            relation = "decrease_factor must be less than increase_factor"
+        raise ValueError(f"{relation}: increase_factor is {increase} and decrease_factor {decrease}.")
     if maximum <= 1:
         raise ValueError(f"max_loss_scaling_factor must be greater than one. It is {maximum}.")
     if initial >= maximum:
@@ -93,15 +111,45 @@ class AutomaticLossScalingOptimizer(IpuOptimizer):
             max_loss_scaling_factor,
             ratio_threshold,
         )
-        self._rules = loss_scaling.Rules(
-            update_frequency,
-            increase_factor,
-            decrease_factor,
-            max_loss_scaling_factor,
-            accumulate_statistics_over_update_period,
-            ratio_threshold,
-        )
+        self.initial_loss_scaling_factor = initial_loss_scaling_factor
+        self.update_frequency = update_frequency
+        self.increase_factor = increase_factor
+        self.decrease_factor = decrease_factor
+        self.max_loss_scaling_factor = max_loss_scaling_factor
+        self.accumulate_statistics_over_update_period = accumulate_statistics_over_update_period
+        self.ratio_threshold = ratio_threshold
         self._state = loss_scaling.State(initial_loss_scaling_factor)
+
+    def _rules(self) -> loss_scaling.Rules:
+        return loss_scaling.Rules(
+            self.update_frequency,
+            self.increase_factor,
+            self.decrease_factor,
+            self.max_loss_scaling_factor,
+            self.accumulate_statistics_over_update_period,
+            self.ratio_threshold,
+            **loss_scaling.FIRST_FORM,
+        )
+
+    @property
+    def loss_scaling_factor(self) -> Any:
+        """The factor for the next loss."""
+        return self._state.factor
+
+    @property
+    def histogram(self) -> Any:
+        """Gradients counted since the last change of the factor: small ones, large ones."""
+        return self._state.histogram
+
+    @property
+    def normalized_histogram(self) -> Any:
+        """The shares of small and large gradients."""
+        return self._state.normalized_histogram()
+
+    @property
+    def update_counter(self) -> Any:
+        """Updates since the last change of the factor."""
+        return self._state.counter
 
     def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
         """Gradients of the scaled loss; see `IpuOptimizer.compute_gradients`."""
@@ -116,4 +164,4 @@ class AutomaticLossScalingOptimizer(IpuOptimizer):
             [(loss_scaling.unscaled(g, factor), v) for g, v in pairs], global_step, name
         )
         with ops.control_dependencies([] if applied is None else [applied]):
-            return control_flow_ops.group(*self._state.advance(self._rules, [gradient for gradient, _ in pairs]))
+            return control_flow_ops.group(*self._state.advance(self._rules(), [gradient for gradient, _ in pairs]))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
+
+import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer as ALS
 from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import check_factors
@@ -72,14 +75,26 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         self._check()
         self.captured_grads_only = False
         self.lpf_alpha = 0.0
-        self.histogram_bin_edge = loss_scaling.Rules.edge
+        self.histogram_bin_edge = loss_scaling.FIRST_FORM["edge"]
         self._state = loss_scaling.State(initial_loss_scaling_factor)
 
-    def _check(self) -> None:
+    def _check(self, blamed: str = "decrease_factor") -> None:
         numbers: list[Any] = [
             self._numbers[name] for name in _OPTIONS if name != "accumulate_statistics_over_update_period"
         ]
-        check_factors(*numbers)
+        check_factors(*numbers, blamed=blamed)
+
+    def _rules(self) -> loss_scaling.Rules:
+        return dataclasses.replace(super()._rules(), **loss_scaling.FIRST_FORM)
+
+    @property
+    def clip_levels(self) -> Any:
+        """The magnitude from which a gradient counts as large."""
+        return tf.constant([self.histogram_bin_edge])
+
+    @clip_levels.setter
+    def clip_levels(self, _: Any) -> None:
+        raise ValueError("clip_levels is a read only property. It is the edge between the histogram's two bins.")
 
     def get_config(self) -> dict[str, Any]:
         """What `from_config` makes the same optimizer of."""
@@ -91,7 +106,7 @@ def _option(name: str) -> Any:
         before = dict(self._numbers)
         self._numbers[name] = value
         try:
-            self._check()
+            self._check(name)
         except ValueError:
             self._numbers.update(before)
             raise
