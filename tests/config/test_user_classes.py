@@ -68,7 +68,7 @@ def test_texts_become_documentation():
       .. py:attribute:: sizes
          :type: typing.List[int]
          :value: []
-      
+
          Sizes of the layers.
 
       .. _colour:
@@ -76,19 +76,20 @@ def test_texts_become_documentation():
          :type: Colour
          :value: Colour.RED
 """
-    assert entries in Outer.__doc__
+    lines = "\n".join(line.rstrip() for line in Outer.__doc__.splitlines())
+    assert entries in lines
     inherited = """
          .. _ancient.new:
          .. py:attribute:: ancient.new
             :type: int
             :value: 2
-         
+
             .. note::
 
                DEPRECATED: gone soon
 
             No description provided."""
-    assert inherited in Outer.__doc__
+    assert inherited in lines
     documentation = Outer.__doc__
     Outer()
     assert Outer.__doc__ == documentation

@@ -71,8 +71,14 @@ def test_benchmark_checks():
     for epochs, elements in ((0, 1), (1, 0)):
         with pytest.raises(ValueError, match="must be at least 1"):
             measure(dataset(), epochs, elements)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="size zero"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="Detected a tensor in the dataset with a dimension of size 0"
+    ):
         measure(tf.data.Dataset.from_tensors(tf.zeros([2, 0])), 1, 1)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        refused = measure(tf.data.Dataset.from_tensors(tf.zeros([2, 0])), 1, 1)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="tensor in the dataset with a dimension of size 0"):
+            session.run(refused)
     with pytest.raises(tf.errors.InvalidArgumentError, match="ended after"):
         measure(dataset(7), 2, 5)
 

@@ -108,11 +108,11 @@ PARTS = [
         "Cannot provide both every_n_iter and every_n_secs",
         lambda: IPULoggingTensorHook(every_n_iter=1, every_n_secs=1),
     ),
-    ("hook", ValueError, "Either every_n_iter, every_n_secs or at_end should be", IPULoggingTensorHook),
+    ("hook", ValueError, "Either every_n_iter, every_n_secs or at_end should be provided", IPULoggingTensorHook),
     (
         "hook",
         RuntimeError,
-        "This logging hook's outfeed was not enqueued.",
+        "This logging hook's outfeed was not enqueued. Did you forget to call the log function?",
         lambda: IPULoggingTensorHook(at_end=True).begin(),
     ),
     ("hook", RuntimeError, "Cannot use this hook object's log function", logged_twice),

@@ -62,6 +62,72 @@ def test_replicas_share_the_work(tmp_path):
         )
 
 
+def test_replicas_that_do_not_reduce_gradients_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="not a valid replicated training graph: it runs on 2 replicas"):
+        of_ipu(tmp_path, 2, model_fn, ipu=selected(2, num_replicas=2)).train(dataset, steps=2)
+
+
+def pipelined(count=4, loop=4, metrics=None, results=1):
+    """A pipeline estimator on two IPUs of one device."""
+    options = selected(2, num_shards=2)
+    run = ipu.ipu_run_config.IPURunConfig(iterations_per_loop=loop, **options)
+
+    def stages(mode):
+        return ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec(
+            mode,
+            [lambda x: x * x, lambda x: x if results == 1 else tuple(x + n for n in range(results))],
+            gradient_accumulation_count=count,
+            eval_metrics_fn=metrics,
+            optimizer_function=lambda x: None,
+        )
+
+    return ipu.ipu_pipeline_estimator.IPUPipelineEstimator(
+        stages, config=ipu.ipu_run_config.RunConfig(ipu_run_config=run)
+    )
+
+
+def numbers_of(count):
+    return lambda: tf.data.Dataset.from_tensor_slices(np.arange(count, dtype=np.float32)).batch(1, drop_remainder=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: pipelined(count=3).train(numbers_of(8), steps=4),
+            ValueError,
+            r"`IPURunConfig.iterations_per_loop` \(got 4\) must be divisible by `gradient_accumulation_count` \(got 3",
+        ),
+        (
+            lambda: pipelined(count=4, loop=1).train(numbers_of(8), steps=4),
+            ValueError,
+            r"`IPURunConfig.iterations_per_loop` \(got 1\) cannot be less than `gradient_accumulation_count` \(got 4\)",
+        ),
+        (
+            lambda: pipelined(metrics=lambda x: {"mean": tf.metrics.mean(x)}).evaluate(numbers_of(8), steps=4),
+            KeyError,
+            "must contain 'loss', a tensor; it has 'mean'",
+        ),
+        (
+            lambda: next(pipelined(results=2).predict(numbers_of(8))),
+            ValueError,
+            "must return exactly one prediction tensor.*it returns 2",
+        ),
+        (
+            lambda: ipu.ipu_pipeline_estimator.IPUPipelineEstimator(
+                lambda features, labels, mode: None,
+                config=ipu.ipu_run_config.RunConfig(ipu_run_config=ipu.ipu_run_config.IPURunConfig()),
+            ).train(dataset, steps=1),
+            ValueError,
+            "must not have `features` or `labels` arguments; it has features, labels, mode",
+        ),
+    ],
+)
+def test_what_pipeline_estimators_refuse(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
 def selected(ipus, **options):
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = ipus
@@ -83,14 +149,20 @@ def test_a_replica_has_as_many_ipus_as_there_are_shards(stock, loop, marked, tmp
 
 
 def test_replicas_of_several_shards_take_turns_at_the_batches(tmp_path):
-    """Two of them on four IPUs, in a model without marks: the first has the even batches, and keeps its variables."""
-    estimator = of_ipu(tmp_path, 2, model_fn, ipu=selected(4, num_shards=2, num_replicas=2))
+    """Two of them on four IPUs, in a model without marks: each step takes a batch for each, and means of gradients."""
+
+    def reduced(features, labels, mode):
+        spec = model_fn(features, labels, "eval")
+        optimizer = ipu.cross_replica_optimizer.CrossReplicaOptimizer(tf.train.GradientDescentOptimizer(0.05))
+        return tf.estimator.EstimatorSpec(mode, loss=spec.loss, train_op=optimizer.minimize(spec.loss))
+
+    estimator = of_ipu(tmp_path, 2, reduced, ipu=selected(4, num_shards=2, num_replicas=2))
     estimator.train(dataset, steps=4)
     weight, bias = np.zeros([3, 1], np.float32), np.zeros([1], np.float32)
     for step in range(4):
-        rows = np.arange(4 * step, 4 * step + 2)
+        rows = np.arange(4 * step, 4 * step + 4)
         error = X[rows] @ weight + bias - Y[rows]
-        weight, bias = weight - 0.05 * X[rows].T @ error, bias - 0.05 * 2 * error.mean(0)
+        weight, bias = weight - 0.05 * X[rows].T @ error / 2, bias - 0.05 * 2 * error.mean(0)
     np.testing.assert_allclose(estimator.get_variable_value("weight"), weight, rtol=1e-4)
 
 

@@ -230,3 +230,61 @@ def test_channels_that_do_not_fit_the_biases_are_refused(name, gates):
         getattr(gen_popnn_ops, f"popnn_{name}_layer")(
             *operands, activation="tanh", recurrent_activation="sigmoid", num_channels=7, is_training=True
         )
+
+
+LEGACY_CALLS = [
+    ("1.4", "lstm", {}),
+    ("2.1", "dynamic_lstm", {"activation": "tanh", "recurrent_activation": "sigmoid"}),
+    ("2.4", "lstm", {"activation": "tanh", "recurrent_activation": "sigmoid", "available_memory_proportion_fwd": 0.3}),
+    ("2.5", "gru", {"activation": "tanh", "recurrent_activation": "sigmoid", "options": "{}"}),
+    ("2.4", "augru", {"activation": "tanh", "recurrent_activation": "sigmoid"}),
+]
+
+
+@pytest.mark.parametrize("release, kind, how", LEGACY_CALLS)
+def test_last_states_are_outputs_up_to_sdk_2_5(monkeypatch, release, kind, how):
+    """Against the newest release's op, whose outputs hold them, and gradients of a loss of the last state alone."""
+    gates, lstm = (4, True) if "lstm" in kind else (3, False)
+    lengths = np.array([2, TIMES, 1], np.int32)
+    x, states = numbers(TIMES, BATCH, SIZE), [numbers(BATCH, UNITS) for _ in range(2 if lstm else 1)]
+    further = [] if kind in ("lstm", "gru") else [lengths]
+    further += [numbers(TIMES, BATCH)] if kind == "augru" else []
+    operands = [x, *states, numbers(SIZE + UNITS, gates * UNITS), numbers(gates, UNITS), *further]
+    forward = getattr(gen_popnn_ops, f"popnn_{kind}_layer")
+    watched = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(watched)
+        newest = forward(watched, *operands[1:], "tanh", "sigmoid", UNITS, True)
+        ends = lengths if further else np.full(BATCH, TIMES)
+        last = tf.gather_nd(newest.output, [[end - 1, row] for row, end in enumerate(ends)])
+        loss = tf.reduce_sum(last)
+    expected = tape.gradient(loss, watched)
+
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    made = forward(*operands, **how, num_channels=UNITS, is_training=True)
+    assert made._fields == (
+        "output",
+        *(("output_h_state", "output_c_state") if lstm else ("output_state",)),
+        "intermediates",
+    )
+    close(made.output, newest.output)
+    close(made[1], last)
+    zeros = [np.zeros_like(made.output), np.ones_like(states[0])] + [np.zeros_like(states[0])] * lstm
+    back = getattr(gen_popnn_ops, f"popnn_{kind}_layer_backprop")(
+        *operands, *made, *zeros, **how, num_channels=UNITS, is_training=True, partials_dtype=tf.float32
+    )
+    close(back.inputs_backprop, expected)
+    assert back._fields[-1] == ("att_backprop" if kind == "augru" else "biases_backprop")
+
+
+def test_arguments_of_another_release_are_refused(monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
+    operands = [numbers(TIMES, BATCH, SIZE), numbers(BATCH, UNITS), numbers(SIZE + UNITS, 3 * UNITS), numbers(3, UNITS)]
+    with pytest.raises(
+        TypeError, match="popnn_gru_layer: SDK 2.4 has the arguments inputs, .*available_memory_proportion"
+    ):
+        gen_popnn_ops.popnn_gru_layer(*operands, "tanh", "sigmoid", UNITS, True, options_bwd="{}")
+    with pytest.raises(TypeError, match="popnn_gru_layer: the argument num_channels is missing"):
+        gen_popnn_ops.popnn_gru_layer(*operands, "tanh", "sigmoid")
+    with pytest.raises(ValueError, match=r"num_channels is 4, and the biases have the shape \(3, 5\)"):
+        gen_popnn_ops.popnn_gru_layer(*operands, "tanh", "sigmoid", 4, True)

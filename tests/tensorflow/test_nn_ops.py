@@ -67,6 +67,23 @@ def test_multi_conv() -> None:
         nn_ops.multi_conv(lambda: None, options=[])()
 
 
+@pytest.mark.parametrize("between", [tf.identity, lambda x: tf.nn.relu(2 * x)])
+def test_multi_conv_takes_independent_convolutions_only(between: Any) -> None:
+    def conv(x: Any) -> Any:
+        return tf.nn.conv2d(x, tf.ones([1, 1, 3, 3]), 1, "SAME")
+
+    def step(together: bool) -> Any:
+        x = tf.ones([1, 4, 4, 3])
+        if together:
+            return nn_ops.multi_conv(lambda: conv(between(conv(x))))()
+        first = nn_ops.multi_conv(lambda: conv(x))()
+        return nn_ops.multi_conv(lambda: (conv(between(first)), conv(x)))()
+
+    tf.function(step)(False)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="all convolutions to be independent of each other"):
+        tf.function(step)(True)
+
+
 def grouped(x: np.ndarray, groups: int, axis: int, epsilon: float, strided: bool) -> np.ndarray:
     """Group norm as the paper writes it, channel by channel."""
     x = np.moveaxis(x, axis, -1).astype(np.float64)

@@ -41,6 +41,8 @@ def test_collectives(ipus):
             "sum": cross_replica_ops.cross_replica_sum(x),
             "mean": cross_replica_ops.cross_replica_mean(x),
             "pairs": cross_replica_ops.cross_replica_sum(x, replica_group_size=2),
+            "sum of group 0": cross_replica_ops.cross_replica_sum(x, replica_group_size=0),
+            "mean of group 0": cross_replica_ops.cross_replica_mean(x, replica_group_size=0),
             "whole": cross_replica_ops.cross_replica_sum(tf.cast(x, tf.int32)),
             "half": cross_replica_ops.cross_replica_sum(tf.cast(x, tf.float16)),
             "gathered": all_to_all_op.all_gather(x, ipus),
@@ -51,8 +53,10 @@ def test_collectives(ipus):
     result, values = sent(collect, ipus)
     total = values.sum(0)
     assert result["index"].tolist() == list(range(ipus))
-    np.testing.assert_allclose(result["sum"], [total] * ipus)
-    np.testing.assert_allclose(result["mean"], [total / ipus] * ipus)
+    for name in ("sum", "sum of group 0"):
+        np.testing.assert_allclose(result[name], [total] * ipus)
+    for name in ("mean", "mean of group 0"):
+        np.testing.assert_allclose(result[name], [total / ipus] * ipus)
     pairs = values.reshape(-1, 2, 4).sum(1).repeat(2, 0)
     np.testing.assert_allclose(result["pairs"], pairs)
     assert result["whole"].dtype == np.int32 and result["whole"].tolist() == [total.tolist()] * ipus

@@ -266,4 +266,3 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         if not isinstance(options, dict):
             raise ValueError(f"The text is not a JSON object as to_json returns it: {json_cfg[:60]!r}.")
         self.from_dict(options)
-

@@ -25,7 +25,8 @@ def check(config: Any) -> None:
     if distribution.process_count > 0 and model:
         raise Exception(
             "Multi-replica distribution is not supported on the IPU model. "
-            f"experimental.multi_replica_distribution.process_count is {distribution.process_count}. Leave --use_ipu_model out of TF_POPLAR_FLAGS, or set process_count to 0."
+            f"experimental.multi_replica_distribution.process_count is {distribution.process_count}. "
+            "Leave --use_ipu_model out of TF_POPLAR_FLAGS, or set process_count to 0."
         )
     if distribution.process_count and not 0 <= distribution.process_index < distribution.process_count:
         raise ValueError(

@@ -293,12 +293,11 @@ def _copy_marks(source: Any, target: Any) -> None:
 
 def _check_groups(name: str, size: int, count: int) -> None:
     if count % size:
-        there_are = "1 replica" if count == 1 else f"{count} replicas"
         raise errors_impl.InvalidArgumentError(
             None,
             None,
-            f"{name}: the {there_are} cannot be put into groups of {size}. replica_group_size has to divide their "
-            "number.",
+            f"{name}: The replica group size (got {size}) does not evenly divide the total number of replicas (got "
+            f"{count}). Change replica_group_size.",
         )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
-from tensorflow.python.framework import dtypes, errors_impl, ops
+from tensorflow.python.eager import context
+from tensorflow.python.framework import constant_op, dtypes, errors_impl, ops
 from tensorflow.python.ops import (
     array_ops,
     control_flow_assert,
@@ -71,10 +72,9 @@ def dataset_benchmark(
             raise ValueError(f"{name} must be at least 1. It is {value}.")
     for shape in structure.get_flat_tensor_shapes(dataset.element_spec):
         if shape.rank is not None and 0 in shape.as_list():
-            raise errors_impl.InvalidArgumentError(
-                None,
-                None,
-                f"The dataset has elements of shape {shape}, with a dimension of size zero: nothing to measure.",
+            return _refused(
+                f"Detected a tensor in the dataset with a dimension of size 0: its shape is {shape}, and there is "
+                "nothing to measure. Leave it out of the dataset."
             )
     with ops.device("/device:CPU:0"):
         return _measure(dataset, number_of_epochs, elements_per_epochs, print_stats, do_memcpy)
@@ -180,3 +180,13 @@ def _report(start: Any, ends: Any, totals: Any, elements: int, print_stats: bool
                 f"{elements / seconds:.1f} elements/s, {int(size) / seconds / 1e9:.3f} GB/s"
             )
     return json.dumps({"epochs": epochs}).encode()
+
+
+def _refused(message: str) -> Any:
+    """An error of a dataset: of the call, or of the session that runs what it returns."""
+    if context.executing_eagerly():
+        raise errors_impl.InvalidArgumentError(None, None, message)
+    with ops.device("/device:CPU:0"):
+        failing = control_flow_assert.Assert(constant_op.constant(False), [message])
+        with ops.control_dependencies([failing]):
+            return array_ops.identity(constant_op.constant([""]))

@@ -103,8 +103,8 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         """
         if not self._outfeed.enqueued:
             raise RuntimeError(
-                "This logging hook's outfeed was not enqueued. Call its `log` function with tensors in the model "
-                "function, and run what it returns."
+                "This logging hook's outfeed was not enqueued. Did you forget to call the log function? Call it with "
+                "tensors in the model function, and run what it returns."
             )
         self._timer.reset()
         self._runs = 0
@@ -137,7 +137,7 @@ def _check_times(every_n_iter: Any, every_n_secs: Any, at_end: bool) -> None:
     if every_n_iter is not None and every_n_secs is not None:
         raise ValueError("Cannot provide both every_n_iter and every_n_secs.")
     if every_n_iter is None and every_n_secs is None and not at_end:
-        raise ValueError("Either every_n_iter, every_n_secs or at_end should be set: nothing would be logged.")
+        raise ValueError("Either every_n_iter, every_n_secs or at_end should be provided. Else nothing is logged.")
     if every_n_iter is not None:
         check_integer("every_n_iter", every_n_iter)
         if every_n_iter < 1:

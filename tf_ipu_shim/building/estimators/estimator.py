@@ -82,6 +82,12 @@ class IPUEstimator(IPUEstimatorBase):
         loop = self._loop(ModeKeys.TRAIN, step, feeds)
         self._rest_counter = RestCounter(feeds.outfeed, int)
         self._loss_is_divided = loop.loss_is_divided
+        if self._ipu.num_replicas > 1 and not loop.reduces_over_replicas:
+            raise ValueError(
+                f"This is not a valid replicated training graph: it runs on {self._ipu.num_replicas} replicas, and no "
+                "cross-replica op reduces gradients over them, so that each replica would train weights of its own. "
+                "Wrap the optimizer in CrossReplicaOptimizer, or reduce with cross_replica_ops.cross_replica_sum."
+            )
         sent, spec = loop.results(), loop.spec
         after = [loop.program]
         if getattr(spec, "host_call", None) is not None:

@@ -11,6 +11,8 @@ from typing import Any
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.training import training_util
 
+from tf_ipu_shim.lowering import vocabulary
+
 _ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "Assign", "AssignAdd", "AssignSub")
 
 
@@ -44,6 +46,13 @@ def refuse_global_step_writes(operations: Sequence[Any]) -> None:
                 f"Illegal increment of the `global_step` variable in the `model_fn`, by {operation.name}. The "
                 "estimator counts the steps of a loop when it ends; leave `global_step` out of `minimize`."
             )
+
+
+def has_collectives(graph: Any) -> bool:
+    """Whether ops of a function, or of functions that it calls, exchange values between replicas."""
+    definition = graph.as_graph_def()
+    nodes = (definition.node, *(function.node_def for function in definition.library.function))
+    return any(node.op in vocabulary.COLLECTIVES for some in nodes for node in some)
 
 
 def sources(tensor: Any) -> set[str]:

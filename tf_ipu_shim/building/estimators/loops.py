@@ -34,6 +34,7 @@ class ModelLoop:
     Attributes:
         spec: what the model function returned.
         program: the operation that runs the loop.
+        reduces_over_replicas: whether replicas exchange anything in it.
         loss_is_divided: whether its optimizer has divided the loss by the number of workers.
     """
 
@@ -60,6 +61,7 @@ class ModelLoop:
 
         with scopes.ipu_scope(f"/device:IPU:{config.ordinal}"):
             self.program = ipu_compiler.compile_named(name, program)
+        self.reduces_over_replicas = graphs.has_collectives(bodies[-1])
         self.loss_is_divided = workers.divides_loss(bodies[-1])
 
     def results(self) -> Any:

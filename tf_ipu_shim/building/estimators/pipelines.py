@@ -212,9 +212,11 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         if not spec.count_gradient_accumulation_as_iterations:
             return
         if self._ipu.iterations_per_loop % spec.gradient_accumulation_count:
+            loop, count = self._ipu.iterations_per_loop, spec.gradient_accumulation_count
+            relation = "cannot be less than" if loop < count else "must be divisible by"
             raise ValueError(
-                f"IPURunConfig.iterations_per_loop ({self._ipu.iterations_per_loop}) must be a multiple of "
-                f"gradient_accumulation_count ({spec.gradient_accumulation_count}): a loop makes whole updates."
+                f"`IPURunConfig.iterations_per_loop` (got {loop}) {relation} `gradient_accumulation_count` "
+                f"(got {count}): a loop makes whole updates. Set it to a multiple of {count}."
             )
 
     def _training(self, dataset: Any) -> Any:
@@ -237,7 +239,10 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         sent = self._sent(spec, feeds, program)
         found = metrics.on_host(spec.eval_metrics_fn, sent if isinstance(sent, (dict, list, tuple)) else [sent])
         if "loss" not in found or isinstance(found["loss"], tuple):
-            raise ValueError("`eval_metrics_fn` must return a dictionary with the tensor `loss`.")
+            raise KeyError(
+                "The dictionary that `eval_metrics_fn` returns must contain 'loss', a tensor; it has "
+                f"{', '.join(map(repr, found)) or 'nothing'}. Add the loss."
+            )
         loss = math_ops.reduce_mean(math_ops.cast(found.pop("loss"), "float32"))
         return self._evaluation_spec(spec, feeds, loss, metrics.completed(found), program, sent)
 
@@ -248,7 +253,8 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         if isinstance(sent, (list, tuple)):
             if len(sent) != 1:
                 raise ValueError(
-                    f"The last stage must return a tensor or a dictionary when predicting, not {len(sent)} tensors."
+                    "The last computational stage must return exactly one prediction tensor, or a dictionary of them; "
+                    f"it returns {len(sent)}. Return a dictionary."
                 )
             sent = sent[0]
         return self._prediction_spec(spec, feeds, sent)
@@ -292,6 +298,11 @@ class IPUPipelineEstimator(IPUEstimatorBase):
 
     def _stages(self, mode: str) -> Any:
         names = function_utils.fn_args(self._stages_of)
+        if {"features", "labels"} & set(names):
+            raise ValueError(
+                "model_fn of an IPUPipelineEstimator must not have `features` or `labels` arguments; it has "
+                f"{', '.join(names)}. The first computational stage takes them: give it those arguments."
+            )
         known = {"mode": mode, "config": self._config, "params": self.params}
         spec = self._stages_of(**{name: value for name, value in known.items() if name in names})
         self._check_spec(spec)

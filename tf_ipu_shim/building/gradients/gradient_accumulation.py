@@ -40,7 +40,7 @@ class GradientAccumulationReductionMethod(enum.Enum):
         found = named_member(cls, reduction_method)
         if found is None:
             raise ValueError(
-                f"Cannot parse {reduction_method} as one of GradientAccumulationReductionMethod. Use "
-                f"{', '.join(cls.__members__)}."
+                f"Cannot parse {reduction_method} as one of GradientAccumulationReductionMethod. reduction_method must "
+                f"be set to one of GradientAccumulationReductionMethod.{', .'.join(cls.__members__)}."
             )
         return found

@@ -44,7 +44,7 @@ class Rules:
 
 
 # The first optimizers, of SDK 2.2 to 2.6, decide by gradients that overflow in float16.
-FIRST_FORM = {"edge": float(dtypes.float16.max), "float16_only": True, "keep_counts": False}
+FIRST_FORM: dict[str, Any] = {"edge": float(dtypes.float16.max), "float16_only": True, "keep_counts": False}
 
 
 def histogram(gradients: Iterable[Any], edge: float) -> Any:

@@ -24,7 +24,7 @@ def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name:
 
     Args:
         x: a tensor of the same shape in every replica.
-        replica_group_size: replicas that are summed together: groups of so many consecutive ones. All when left out.
+        replica_group_size: replicas of each sum: groups of so many consecutive ones. All if it is 0 or left out.
             Up to SDK 1.4 `name` stood here: a string is taken for it.
         name: of the operation.
 
@@ -49,7 +49,7 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
 
     Args:
         x: a tensor of a floating-point type, of the same shape in every replica.
-        replica_group_size: replicas of each mean: groups of so many consecutive ones. All when left out.
+        replica_group_size: replicas of each mean: groups of so many consecutive ones. All if it is 0 or left out.
         name: of the operation.
 
     Raises:
@@ -98,8 +98,10 @@ def _checked(size: int | None) -> int:
     if size is None:
         return 0
     size = check_integer("replica_group_size", size)
-    if size < 1:
-        raise ValueError(f"replica_group_size must be a positive number of replicas, not {size}.")
+    if size < 0:
+        raise ValueError(
+            f"replica_group_size is {size}; expected a number of replicas, or 0 for all of them. Leave it out for all."
+        )
     return size
 
 

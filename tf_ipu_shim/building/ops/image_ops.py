@@ -25,7 +25,7 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
 
     Raises:
         TypeError: the image is of another type.
-        ValueError: the image, the offsets or the scales are not of three channels.
+        InvalidArgumentError: the image, the offsets or the scales are not of three channels.
 
     Source: `tensorflow.python.ipu.ops.image_ops.normalise_image`.
 
@@ -40,20 +40,23 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
             f"The input `image` to `normalise_image` must be float16, float32 or uint8, but it is {image.dtype.name}. "
             "Cast it with tf.cast."
         )
-    if image.shape.rank is None or not image.shape[-1:].is_compatible_with([3]):
-        raise ValueError(
-            f"The input `image` to `normalise_image` must have 3 channels as its last dimension, but its shape is "
-            f"{image.shape}."
-        )
+    if not image.shape.rank:
+        raise _invalid(f"The image has the shape {image.shape}, expected channels as the last axis. Use set_shape.")
+    if not image.shape[-1:].is_compatible_with([3]):
+        raise _invalid(f"The image has {image.shape[-1]} channels, expected 3. Its shape is {image.shape}.")
     with tf.name_scope(name or "normalise_image"):
         dtype = tf.float16 if image.dtype == tf.uint8 else image.dtype
         offsets, scales = (tf.cast(tf.convert_to_tensor(value), dtype) for value in (channel_offsets, channel_scales))
         for what, given in (("channel_offsets", offsets), ("channel_scales", scales)):
             if not given.shape.is_compatible_with([3]):
-                raise ValueError(
-                    f"The input `{what}` to `normalise_image` must have the shape [3], a number a channel, not "
-                    f"{given.shape}."
+                raise _invalid(
+                    f"The input `{what}` must be the same size as the number of image channels 3, but was of the shape "
+                    f"{given.shape}. Give it a number for each channel."
                 )
         normalised = (tf.cast(image, dtype) * tf.cast(scale, dtype) - offsets) * scales
         padding = [[0, 0]] * (len(image.shape) - 1) + [[0, 1]]
         return tf.pad(normalised, padding)
+
+
+def _invalid(message: str) -> Exception:
+    return tf.errors.InvalidArgumentError(None, None, f"normalise_image: {message}")

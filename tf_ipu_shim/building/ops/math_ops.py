@@ -34,17 +34,16 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None
     for what, tensor in (("data", data), ("segment_ids", segment_ids)):
         if not tensor.shape.is_fully_defined():
             raise ValueError(f"Shape of {what} must be fully defined, but it is {tensor.shape}. Use set_shape.")
-    if len(segment_ids.shape) != 1 or not len(data.shape):
-        raise ValueError(
-            f"segment_sum takes rows and a segment for each: data has the shape {data.shape}, segment_ids "
-            f"{segment_ids.shape}. Give segment_ids one dimension, and data at least one."
-        )
+    if not len(data.shape):
+        raise ValueError(f"Shape {data.shape} must have rank at least 1: data is a scalar. Give it an axis of rows.")
+    if len(segment_ids.shape) != 1:
+        raise ValueError(f"Shape {segment_ids.shape} must have rank 1: segment_ids has a segment for each row of data.")
     if num_segments <= 0:
         raise ValueError(f"num_segments must be greater than 0; got {num_segments}.")
     if data.shape[0] != segment_ids.shape[0]:
         raise ValueError(
-            f"segment_ids (shape {segment_ids.shape}) must have same length as data (shape {data.shape}): one segment "
-            "a row."
+            f"segment_ids (shape {segment_ids.shape}) must have same length as axis 0 of data (shape {data.shape}): "
+            "one segment a row."
         )
     return tf.math.unsorted_segment_sum(data, segment_ids, num_segments, name=name or "segment_sum")
 

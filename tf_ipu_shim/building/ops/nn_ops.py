@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v2 as tf
@@ -30,6 +30,8 @@ __all__ = [
     "softmax",
     "swish",
 ]
+
+_CONVOLUTIONS = {"Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv3DBackpropInputV2"}
 
 # The older names of SDK 2.0 to 2.3.
 ctc_loss = ctc_loss_with_log_probs
@@ -150,10 +152,31 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
         def multi_conv_wrapper(*args: Any, **kwargs: Any) -> Any:
             if not isinstance({} if options is None else options, dict):
                 raise TypeError(f"Expected the multi_conv `options` to be a `dict`, but got {options!r} instead.")
+            graph = tf.compat.v1.get_default_graph()
+            before = len(graph.get_operations())
             with planner_options.planned(convolution=options):
                 results = inner(*args, **kwargs)
+            _check_independent(graph.get_operations()[before:])
             return planner_options.check(results, options)
 
         return multi_conv_wrapper
 
     return decorate if func is None else decorate(func)
+
+
+def _check_independent(operations: Sequence[Any]) -> None:
+    """Refuses convolutions of a multi-convolution that take what another of them makes."""
+    made_of: dict[str, str] = {}  # what depends on a convolution, and on which
+    for operation in operations:  # in the order in which they were made, so that inputs come first
+        sources = [made_of[tensor.op.name] for tensor in operation.inputs if tensor.op.name in made_of]
+        if operation.type in _CONVOLUTIONS:
+            if sources:
+                raise tf.errors.FailedPreconditionError(
+                    None,
+                    None,
+                    "A MultiConvolution operation requires all convolutions to be independent of each other: "
+                    f"{operation.name} depends on {sources[0]}. Compute one of them outside of multi_conv.",
+                )
+            made_of[operation.name] = operation.name
+        elif sources:
+            made_of[operation.name] = sources[0]

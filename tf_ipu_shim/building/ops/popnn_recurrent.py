@@ -13,6 +13,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.building.ops import planner_options, recurrences
 from tf_ipu_shim.building.ops.planner_options import RecurrentOptions
+from tf_ipu_shim.building.ops.popnn_recurrent_legacy import legacy_form
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 
@@ -60,6 +61,7 @@ class PopnnAUGRULayerBackprop(NamedTuple):
     att_backprop: Any
 
 
+@legacy_form("lstm")
 def popnn_lstm_layer(
     inputs: Any,
     input_h_state: Any,
@@ -86,6 +88,7 @@ def popnn_lstm_layer(
         return planner_options.check(results, options, options_bwd)
 
 
+@legacy_form("lstm", backward=True)
 def popnn_lstm_layer_backprop(
     inputs: Any,
     input_h_state: Any,
@@ -116,6 +119,7 @@ def popnn_lstm_layer_backprop(
         return planner_options.check(results, options)
 
 
+@legacy_form("dynamic_lstm")
 def popnn_dynamic_lstm_layer(
     inputs: Any,
     input_h_state: Any,
@@ -152,6 +156,7 @@ def popnn_dynamic_lstm_layer(
         return planner_options.check(results, options, options_bwd)
 
 
+@legacy_form("dynamic_lstm", backward=True)
 def popnn_dynamic_lstm_layer_backprop(
     inputs: Any,
     input_h_state: Any,
@@ -183,6 +188,7 @@ def popnn_dynamic_lstm_layer_backprop(
         return planner_options.check(results, options)
 
 
+@legacy_form("gru")
 def popnn_gru_layer(
     inputs: Any,
     initial_state: Any,
@@ -208,6 +214,7 @@ def popnn_gru_layer(
         return planner_options.check(results, options, options_bwd)
 
 
+@legacy_form("gru", backward=True)
 def popnn_gru_layer_backprop(
     inputs: Any,
     initial_state: Any,
@@ -235,6 +242,7 @@ def popnn_gru_layer_backprop(
         return planner_options.check(results, options)
 
 
+@legacy_form("dynamic_gru")
 def popnn_dynamic_gru_layer(
     inputs: Any,
     initial_state: Any,
@@ -261,6 +269,7 @@ def popnn_dynamic_gru_layer(
         return planner_options.check(results, options, options_bwd)
 
 
+@legacy_form("dynamic_gru", backward=True)
 def popnn_dynamic_gru_layer_backprop(
     inputs: Any,
     initial_state: Any,
@@ -291,6 +300,7 @@ def popnn_dynamic_gru_layer_backprop(
         return planner_options.check(results, options)
 
 
+@legacy_form("augru")
 def popnn_augru_layer(
     inputs: Any,
     initial_state: Any,
@@ -318,6 +328,7 @@ def popnn_augru_layer(
         return planner_options.check(results, options, options_bwd)
 
 
+@legacy_form("augru", backward=True)
 def popnn_augru_layer_backprop(
     inputs: Any,
     initial_state: Any,

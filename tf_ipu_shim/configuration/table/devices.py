@@ -23,8 +23,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "auto_select_ipus",
         list,
-        "Configure the IPUs to be used by their number, or by one number for each TensorFlow device; the first free ones "
-        "are taken.",
+        "Configure the IPUs to be used by their number, or one for each TensorFlow device; the first that are free.",
         annotation=_IPU_NUMBERS,
         effect=DEVICES,
         what="how many IPUs each TensorFlow device has",

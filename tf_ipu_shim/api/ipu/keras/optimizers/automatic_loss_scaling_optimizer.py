@@ -82,7 +82,7 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         numbers: list[Any] = [
             self._numbers[name] for name in _OPTIONS if name != "accumulate_statistics_over_update_period"
         ]
-        check_factors(*numbers, blamed=blamed)
+        check_factors(*numbers, blamed)  # type: ignore[call-arg]
 
     def _rules(self) -> loss_scaling.Rules:
         return dataclasses.replace(super()._rules(), **loss_scaling.FIRST_FORM)
