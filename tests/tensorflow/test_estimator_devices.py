@@ -67,6 +67,23 @@ def test_replicas_that_do_not_reduce_gradients_are_refused(tmp_path):
         of_ipu(tmp_path, 2, model_fn, ipu=selected(2, num_replicas=2)).train(dataset, steps=2)
 
 
+@pytest.mark.parametrize("shape", [[], [2]])
+def test_predictions_of_all_replicas(tmp_path, shape):
+    """A scalar of each replica is one example, in the order of the mini-batches."""
+
+    def largest(features, mode):
+        return tf.estimator.EstimatorSpec(mode, predictions=tf.reduce_max(features) + tf.zeros(shape))
+
+    def features():
+        values = np.array([[1], [3], [5], [3], [7], [3], [9], [2]], np.float32)
+        return tf.data.Dataset.from_tensor_slices(values).batch(2, drop_remainder=True)
+
+    estimator = of_ipu(tmp_path, 1, largest, ipu=selected(4, num_replicas=4))
+    expected = np.repeat([3, 5, 7, 9], 1 if shape == [] else 2)
+    assert [float(one) for one in estimator.predict(features)] == expected.tolist()
+    np.testing.assert_array_equal(next(estimator.predict(features, yield_single_examples=False)), expected)
+
+
 def pipelined(count=4, loop=4, metrics=None, results=1):
     """A pipeline estimator on two IPUs of one device."""
     options = selected(2, num_shards=2)

@@ -67,6 +67,23 @@ def test_multi_conv() -> None:
         nn_ops.multi_conv(lambda: None, options=[])()
 
 
+@pytest.mark.parametrize("true", [1, 2])
+@pytest.mark.parametrize("subtracted", [True, False])
+def test_logits_of_sampled_classes(true: int, subtracted: bool) -> None:
+    weights, biases, inputs = numbers(5, 3), numbers(5), numbers(2, 3)
+    labels, sampled = np.array([[0, 3], [4, 1]])[:, :true], np.array([1, 0, 2])
+    of_labels, of_sampled = np.full(labels.shape, 0.5, np.float32), np.array([0.2, 0.4, 0.8], np.float32)
+    logits, targets = nn_ops._compute_sampled_logits(
+        weights, biases, tf.constant(labels), inputs, 3, 5, true, (sampled, of_labels, of_sampled), subtracted
+    )
+    everything = inputs @ weights.T + biases
+    expected = np.concatenate([np.take_along_axis(everything, labels, 1), everything[:, sampled]], axis=1)
+    if subtracted:
+        expected -= np.log(np.concatenate([of_labels, np.tile(of_sampled, [2, 1])], axis=1))
+    np.testing.assert_allclose(logits, expected, rtol=1e-5)
+    np.testing.assert_allclose(targets, np.tile([1 / true] * true + [0] * 3, [2, 1]))
+
+
 @pytest.mark.parametrize("between", [tf.identity, lambda x: tf.nn.relu(2 * x)])
 def test_multi_conv_takes_independent_convolutions_only(between: Any) -> None:
     def conv(x: Any) -> Any:

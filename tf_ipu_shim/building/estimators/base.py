@@ -198,7 +198,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
         for index in range(iterations):
             batch = nest.map_structure(lambda values: values[index], sent)  # noqa: B023  used at once
             if self._ipu.num_replicas > 1:
-                batch = nest.map_structure(lambda values: np.concatenate(list(values)), batch)
+                batch = nest.map_structure(_of_replicas, batch)
             yield batch
 
     def _check_steps(self, steps: int | None) -> None:
@@ -435,3 +435,8 @@ def _examples(batch: Any) -> Iterator[Any]:
         raise ValueError("Batch length of predictions should be same. Set yield_single_examples=False for others.")
     for index in range(length):
         yield nest.map_structure(lambda values: values[index], batch)  # noqa: B023  used at once
+
+
+def _of_replicas(values: Any) -> Any:
+    """The examples of all replicas; a replica whose prediction is a scalar has one."""
+    return np.concatenate(list(values)) if np.ndim(values) > 1 else np.asarray(values)

@@ -11,11 +11,12 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim.building.ops import activations, planner_options
 from tf_ipu_shim.building.ops.ctc_decoders import ctc_beam_search_decoder, ctc_beam_search_decoder_with_log_probs
 from tf_ipu_shim.building.ops.ctc_losses import ctc_loss_v2, ctc_loss_with_log_probs
-from tf_ipu_shim.building.ops.sampled_losses import nce_loss, sampled_softmax_loss
+from tf_ipu_shim.building.ops.sampled_losses import _compute_sampled_logits, nce_loss, sampled_softmax_loss
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 __all__ = [
+    "_compute_sampled_logits",
     "ctc_beam_search_decoder",
     "ctc_beam_search_decoder_with_log_probs",
     "ctc_loss",

@@ -8,6 +8,7 @@ count of a class is `1 - exp(-p t)`. Stock TensorFlow draws until it has enough 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow.compat.v2 as tf
@@ -54,9 +55,8 @@ def sampled_softmax_loss(
         TensorShape([2])
     """
     with tf.name_scope(name or "sampled_softmax_loss"):
-        logits, targets = _logits(
-            weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True, seed
-        )
+        operands, sizes = (weights, biases, labels, inputs), (num_sampled, num_classes, num_true)
+        logits, targets = _logits(operands, sizes, sampled_values, True, True, seed)
         return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), logits)
 
 
@@ -96,25 +96,47 @@ def nce_loss(
         TensorShape([2])
     """
     with tf.name_scope(name or "nce_loss"):
-        logits, targets = _logits(
-            weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, False, None
-        )
+        operands, sizes = (weights, biases, labels, inputs), (num_sampled, num_classes, num_true)
+        logits, targets = _logits(operands, sizes, sampled_values, True, False, None)
         return tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=targets, logits=logits), axis=1)
 
 
-def _logits(
+def _compute_sampled_logits(
     weights: Any,
     biases: Any,
     labels: Any,
     inputs: Any,
     num_sampled: int,
     num_classes: int,
-    num_true: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    subtract_log_q: bool = True,
+    remove_accidental_hits: bool = False,
+    name: str | None = None,
+    seed: int | None = None,
+) -> tuple[Any, Any]:
+    """Logits of the true and then the sampled classes, less the logarithms of their expected counts, and targets."""
+    with tf.name_scope(name or "compute_sampled_logits"):
+        return _logits(
+            (weights, biases, labels, inputs),
+            (num_sampled, num_classes, num_true),
+            sampled_values,
+            subtract_log_q,
+            remove_accidental_hits,
+            seed,
+        )
+
+
+def _logits(
+    operands: Sequence[Any],
+    sizes: tuple[int, int, int],
     sampled_values: Any,
+    subtract_log_q: bool,
     remove_hits: bool,
     seed: int | None,
 ) -> tuple[Any, Any]:
-    """Logits of the true and then the sampled classes, less the logarithms of their expected counts, and targets."""
+    weights, biases, labels, inputs = operands
+    num_sampled, num_classes, num_true = sizes
     weights, biases, inputs = (tf.convert_to_tensor(value) for value in (weights, biases, inputs))
     labels = tf.reshape(labels, [-1, num_true])
     if sampled_values is None:
@@ -126,8 +148,9 @@ def _logits(
     if remove_hits:
         hits = tf.reduce_any(tf.equal(labels[:, :, tf.newaxis], sampled), axis=1)
         of_sampled = tf.where(hits, tf.cast(of_sampled.dtype.min / 2, of_sampled.dtype), of_sampled)
-    of_true -= tf.cast(tf.math.log(true_count), of_true.dtype)
-    of_sampled -= tf.cast(tf.math.log(sampled_count), of_sampled.dtype)
+    if subtract_log_q:
+        of_true -= tf.cast(tf.math.log(true_count), of_true.dtype)
+        of_sampled -= tf.cast(tf.math.log(sampled_count), of_sampled.dtype)
     targets = tf.concat([tf.ones_like(of_true) / num_true, tf.zeros_like(of_sampled)], axis=1)
     return tf.concat([of_true, of_sampled], axis=1), targets
 

@@ -1,6 +1,7 @@
 """`tensorflow.python.ipu.ops.nn_ops`: see `tf_ipu_shim.building.ops.nn_ops`."""
 
 from tf_ipu_shim.building.ops.nn_ops import (
+    _compute_sampled_logits,
     ctc_beam_search_decoder,
     ctc_beam_search_decoder_with_log_probs,
     ctc_loss,
@@ -17,6 +18,7 @@ from tf_ipu_shim.building.ops.nn_ops import (
 )
 
 __all__ = [
+    "_compute_sampled_logits",
     "ctc_beam_search_decoder",
     "ctc_beam_search_decoder_with_log_probs",
     "ctc_loss",
