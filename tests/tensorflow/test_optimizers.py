@@ -22,6 +22,7 @@ from slow_cases import slowly
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, loops, optimizers, scopes
 
 from tf_ipu_shim import ipu
+from tf_ipu_shim.api.ipu.keras.optimizers import ipu_wrappers
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")
@@ -63,6 +64,21 @@ def test_on_two_ipus_over_two_runs(optimizer):
         return optimizers.GradientAccumulationOptimizerV2(inner, 4)
 
     assert_same(train(wrapped, runs=2, shards=2), by_hand(optimizer, updates=4))
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_keras_optimizers_in_a_wrapper_of_tensorflow_1(momentum):
+    """What Graphcore's own tests of SDK 2.4 and 2.5 train by; steps are counted in the script's counter."""
+
+    def wrapped():
+        keras = tf.keras.optimizers.legacy.SGD(0.1, momentum=momentum)
+        wrapper = ipu_wrappers._KerasOptimizerWrapper(None, keras)
+        return optimizers.GradientAccumulationOptimizerV2(wrapper, 4)
+
+    trained = train(wrapped)
+    expected = by_hand(lambda: v1.train.MomentumOptimizer(0.1, momentum))
+    for name in ("first", "second", "global_step"):
+        harness.assert_close(trained[name], expected[name], what=name)
 
 
 def test_one_mini_batch_is_the_bare_optimizer():

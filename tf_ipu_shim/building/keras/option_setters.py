@@ -108,6 +108,16 @@ class OptionSetters:
         options.check_infeed_kwargs(kwargs)
         self._set(infeed_kwargs=dict(kwargs))
 
+    @property
+    def _infeed_kwargs(self) -> dict[str, Any]:
+        """What `set_infeed_queue_options` was given, under the name that scripts of SDK 2.4 and newer read."""
+        return dict(self._ipu.options.infeed_kwargs)
+
+    @property
+    def _outfeed_kwargs(self) -> dict[str, Any]:
+        """What `set_outfeed_queue_options` was given."""
+        return dict(self._ipu.options.outfeed_kwargs)
+
     def set_outfeed_queue_options(self, **kwargs: Any) -> None:
         """Sets arguments of the model's outfeeds.
 

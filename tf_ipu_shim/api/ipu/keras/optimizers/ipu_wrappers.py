@@ -2,8 +2,10 @@
 
 from tf_ipu_shim.building.old_keras.ipu_wrappers import (
     IpuOptimizer,
+    _KerasOptimizerWrapper,
 )
 
 __all__ = [
     "IpuOptimizer",
+    "_KerasOptimizerWrapper",
 ]
