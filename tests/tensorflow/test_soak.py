@@ -6,8 +6,27 @@ import threading
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from slow_cases import slowly
-from soak import abrupt_ends, families, feed_programs, lanes, models, op_cases, op_runs, ops, steadiness
+from soak import (
+    abrupt_ends,
+    families,
+    feed_programs,
+    hostile,
+    lanes,
+    list_programs,
+    models,
+    modes,
+    op_cases,
+    op_outcomes,
+    op_runs,
+    ops,
+    parts,
+    size_programs,
+    slice_programs,
+    steadiness,
+    tables,
+)
 from tf_ipu_shim.ipu import config
 
 # Some of each kind: arithmetic, sums, products, indices, windows, variables, random numbers, and what IPUs refuse.
@@ -15,6 +34,9 @@ FEW_OPS = (
     "AddV2 Bincount Cast Cholesky ConcatV2 ConjugateTranspose Conv2D Equal GatherV2 MatMul MaxPool OneHot Pad "
     "RandomUniform ResourceApplyAdam ResourceGather Softmax SplitV StridedSlice StringUpper Sum TopKV2 Unique"
 ).split()
+
+# Comparisons, casts, sums, selections and functions, whose results NaN, infinities and edges of types change.
+OPS_AT_EDGES = "Cumsum Exp Log Sum".split()
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +64,7 @@ def test_few_ops():
     op_runs.configure()
     lines = []
     for op in FEW_OPS:
-        op_runs.look_at(op, lambda op=op, **line: lines.append({"op": op, **line}), most=1, with_wrong=False)
+        op_runs.look_at(op, lambda op=op, **line: lines.append({"op": op, **line}), most=1, inputs="valid")
     report = ops.Report()
     for line in lines:
         report.add(line)
@@ -50,15 +72,100 @@ def test_few_ops():
     assert report.refused == {"StringUpper", "Unique"}
 
 
+@pytest.mark.parametrize("op", OPS_AT_EDGES)
+def test_ops_at_the_edges_of_their_types(monkeypatch, op):
+    """On the IPU Model: there float16 overflows to infinity, as on the CPU."""
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
+    op_runs.configure()
+    report = ops.Report()
+    op_runs.look_at(op, lambda **line: report.add({"op": op, **line}), most=2, inputs="edges")
+    assert (report.differences, report.not_run) == ([], {})
+    assert report.counts["xla", "same"] == report.counts["kernels", "same"] > 10
+
+
+def test_edges_of_types():
+    attributes = {"SrcT": tf.float32.as_datatype_enum, "DstT": tf.int32.as_datatype_enum, "Truncate": False}
+    case = op_cases.Case("Cast", (np.ones((2, 4), np.float32),), attributes)
+    found = {one.what: one.arguments[0] for one in hostile.cases(case)}
+    assert np.isnan(found["NaN"]).tolist() == [[True, False, False, False]] * 2
+    assert found["infinities"].tolist() == [[np.inf, 1, -np.inf, 1]] * 2
+    assert found["largest"].max() == np.finfo(np.float32).max and not np.isinf(found["largest"]).any()
+    assert 0 < found["denormals"].max() < np.finfo(np.float32).tiny
+    assert {-2.0, 300.0, 3e9} <= set(found["out of range"].ravel().tolist())
+    assert (found["first axis empty"].shape, found["one element"].shape) == ((0, 4), (1, 1))
+    integers = op_cases.Case("Neg", (np.ones(6, np.int8),), {"T": tf.int8.as_datatype_enum})
+    assert {-128, 127} <= set(next(hostile.mixed(integers)).arguments[0].tolist())
+
+
+def test_elements_that_are_not_finite_are_compared_by_place_and_sign():
+    case = next(op_cases.candidates("Sqrt"))
+    given = [np.float32(values) for values in ([np.nan, np.inf, 1], [np.inf, np.nan, 1], [np.nan, -np.inf, 1])]
+    outcomes = [op_outcomes.Outcome(values=[values]) for values in given]
+    by = [op_outcomes.compared(case, "xla", outcomes[0], other).status for other in outcomes]
+    assert by == ["same", "different", "different"]
+
+
+@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("kind", ["slices"])
+def test_programs_in_all_execution_modes(kind, number):
+    op_runs.configure()
+    program = parts.COMPARED[kind].Program.draw(random.Random(number))
+    finding = parts.COMPARED[kind].compare(program, modes.FORMS[number])
+    assert finding.status in ("same", "refused"), finding.detail
+
+
+def test_what_the_programs_draw():
+    """By hand: `state[1:] = state[:-1] / 2` twice, an array that grows to four rows, a range of a value's length."""
+    shifted = slice_programs.Statement("slice", (1, 1, 0, 1, 0, 0))
+    slices = slice_programs.Program((5,), (slice_programs.Statement("loop", (2,), ((shifted,),)),), 1)
+    assert modes.eagerly(slices).values[-1][0].tolist() == [1, 0.5, 0.25, 0.5, 0.75]
+    lists = list_programs.Program(1, 4, 0, "in turn", False, True, "stack", False, False, False, runs=1)
+    assert modes.eagerly(lists).values[0][0].tolist() == [2, 3, 4, 5]
+    elements = (3.0, 4.0, 1.0, 2.0, 3.0, 5.0)
+    sizes = size_programs.Program("an element", "range", "itself", "nothing", False, elements, runs=1)
+    assert modes.eagerly(sizes).values[0][0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ([1.0, 1.0, 1.0], "same"),
+        ([1.0, 1.0, 2.0], "different"),
+        ([1.0, 1.0, ValueError("no")], "different"),
+        ([ValueError("no"), TypeError("no"), ValueError("no")], "different"),
+        ([ValueError("no")] * 3, "refused"),
+        ([ValueError("Run with TF_DUMP_GRAPH_PREFIX=")] * 3, "different"),
+    ],
+)
+def test_what_programs_are_compared_by(monkeypatch, found, status):
+    def outcome(value):
+        return modes.Outcome(error=value) if isinstance(value, Exception) else modes.Outcome([[np.float32(value)]])
+
+    outcomes = dict(zip(modes.MODES, map(outcome, found)))
+    monkeypatch.setattr(modes, "compiled", lambda program, form, mode: outcomes[mode])
+    monkeypatch.setattr(modes, "eagerly", lambda program: outcome(1.0))
+    assert modes.compare(None, "function").status == status
+
+
+def test_figures_as_a_table(tmp_path):
+    for wrong in ([], ["another result"]):
+        tables.append(
+            tmp_path / "results" / "soak.csv", {"lists": parts.Found(7, "programs", wrong, refused=2)}, "soak"
+        )
+    header, first, second = (tmp_path / "results" / "soak.csv").read_text().splitlines()
+    assert header == "kind,runs,wrong,refused,command,tensorflow,date"
+    assert first.startswith("lists,7,0,2,soak,2.") and second.startswith("lists,7,1,2,soak,2.")
+
+
 def test_what_ops_are_compared_by():
     case = next(op_cases.candidates("Sqrt"))
-    same, other = (op_runs.Outcome(values=[np.float32([value])]) for value in (2, 3))
-    failed, failed_otherwise = op_runs.Outcome(error=ValueError("no")), op_runs.Outcome(error=TypeError("no"))
-    by = [op_runs.compared(case, "kernels", *pair).status for pair in [(same, same), (same, other), (same, failed)]]
+    same, other = (op_outcomes.Outcome(values=[np.float32([value])]) for value in (2, 3))
+    failed, failed_otherwise = op_outcomes.Outcome(error=ValueError("no")), op_outcomes.Outcome(error=TypeError("no"))
+    by = [op_outcomes.compared(case, "kernels", *pair).status for pair in [(same, same), (same, other), (same, failed)]]
     assert by == ["same", "different", "different"]
-    assert op_runs.compared(case, "eager", failed, failed).status == "same error"
-    assert op_runs.compared(case, "eager", failed, failed_otherwise).status == "different"
-    assert [op_runs.compared(case, way, failed, same).status for way in op_runs.WAYS] == [
+    assert op_outcomes.compared(case, "eager", failed, failed).status == "same error"
+    assert op_outcomes.compared(case, "eager", failed, failed_otherwise).status == "different"
+    assert [op_outcomes.compared(case, way, failed, same).status for way in op_runs.WAYS] == [
         "different", "unchecked", "different",
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from soak import lanes
+from soak import lanes, tables
 from soak.parts import PARTS, Found, watch
 
 
@@ -19,7 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     parser = _parser()
     options = parser.parse_args(arguments)
-    wanted = ["ops"] if options.ops is not None else options.only or list(PARTS)
+    named = [name for name in ("ops", "edges") if getattr(options, name) is not None]
+    wanted = named or options.only or list(PARTS)
     if unknown := sorted(set(wanted) - set(PARTS)):
         parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     whole = True
@@ -33,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             *(f"  {name}: {len(part.wrong)} wrong of {part.count} {part.things}" for name, part in found.items()),
             sep="\n",
         )
+    if options.table and not options.report:
+        tables.append(options.table, found, f"PYTHONPATH=tools python -m soak {' '.join(arguments)}")
     return 1 if any(part.wrong for part in found.values()) else 0 if whole else 130
 
 
@@ -54,6 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="of the random programs")
     parser.add_argument("--programs", type=int, default=10_000, help="random programs with feeds, each in both ways")
     parser.add_argument("--first", type=int, default=0, help="number of the first of them")
+    parser.add_argument(
+        "--compared", type=int, default=500, help="random programs of each kind, in all execution modes"
+    )
     parser.add_argument("--models", type=int, default=20, help="times as many random models as the tests have")
     parser.add_argument("--runs", type=int, default=10_000, help="runs over which memory must not grow")
     parser.add_argument(
@@ -66,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--silence", type=float, default=600, help="seconds without progress that count as hanging")
     parser.add_argument("--only", nargs="+", metavar="PART", help="of programs, models, memory, ... as it prints them")
     parser.add_argument("--ops", nargs="*", metavar="OP", help="nothing but these TensorFlow ops; without names, all")
+    parser.add_argument("--edges", nargs="*", metavar="OP", help="the same with elements at the edges of their types")
     parser.add_argument("--op-cases", type=int, default=8, help="valid inputs of each op, of different types")
     parser.add_argument("--valid", action="store_true", help="no wrong input for ops")
     parser.add_argument("--jobs", type=int, default=1, help="processes that run ops at the same time")
@@ -73,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         "--at-once", type=int, default=2, help="processes side by side; 1: all parts in this one, in turn"
     )
     parser.add_argument("--report", type=pathlib.Path, help="file for what was found, where one part is run")
+    parser.add_argument("--table", type=pathlib.Path, help="CSV file to add a row for each part to")
     return parser
 
 

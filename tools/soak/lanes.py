@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from soak import models, ops, parts
 
 _PROGRAMS = 250  # to a piece; what a process keeps of programs that it has dropped stays small
+_COMPARED = 50  # the same of those that are compared between execution modes, each several programs
 _SHOWN = 5  # of what was wrong in a piece; of ops all, which are looked through by hand
 
 
@@ -42,14 +43,19 @@ def pieces(names: Sequence[str], options: argparse.Namespace) -> Iterator[Piece]
     """
     for name in (name for name in parts.PARTS if name in names):
         if name == "programs":
-            for first in range(0, options.programs, _PROGRAMS):
-                count = min(_PROGRAMS, options.programs - first)
-                yield Piece(name, ("--programs", str(count), "--first", str(options.first + first)))
+            yield from _cut(name, "--programs", options.programs, _PROGRAMS, options.first)
+        elif name in parts.COMPARED:
+            yield from _cut(name, "--compared", options.compared, _COMPARED, options.first)
         elif name == "models":
             for done in range(0, options.models, models.AT_ONCE):
                 yield Piece(name, ("--models", str(min(models.AT_ONCE, options.models - done))))
         else:
             yield Piece(name)
+
+
+def _cut(name: str, option: str, count: int, most: int, first: int) -> Iterator[Piece]:
+    for done in range(0, count, most):
+        yield Piece(name, (option, str(min(most, count - done)), "--first", str(first + done)))
 
 
 def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> tuple[dict[str, parts.Found], bool]:
@@ -74,6 +80,7 @@ def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> tupl
             total = totals.setdefault(piece.part, parts.Found(0, found.things, []))
             total.count += found.count
             total.wrong += found.wrong
+            total.refused += found.refused
     except KeyboardInterrupt:
         whole = False
         print(f"Ended early: {sum(not future.done() for future in running)} of {len(running)} pieces have not ended.")
@@ -84,7 +91,7 @@ def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> tupl
 def tell(name: str, found: parts.Found, seconds: float) -> None:
     """Says what was found."""
     summary = f"{name}: {len(found.wrong)} wrong of {found.count} {found.things}, {seconds:.0f} s"
-    shown = found.wrong if name == "ops" else found.wrong[:_SHOWN]
+    shown = found.wrong if name in ("ops", "edges") else found.wrong[:_SHOWN]
     print(*filter(None, [found.told, summary]), *(f"  {text}" for text in shown), sep="\n", flush=True)
 
 

@@ -1,6 +1,6 @@
 """Runs ops on the CPU, eagerly on an IPU and in programs of an IPU, and says where what comes out differs.
 
-`python -m soak.op_runs REPORT CASES WRONG OP...` is one lot, in a process of its own, which an op may
+`python -m soak.op_runs REPORT CASES INPUTS OP...` is one lot, in a process of its own, which an op may
 crash or hang: it appends a line of JSON to the report before and after each run.
 
 Calls TensorFlow's internals by an op's definition, in eager mode and in graphs: checked on 2.15.1 and 2.21.0.
@@ -13,7 +13,6 @@ import functools
 import itertools
 import json
 import os
-import re
 import resource
 import signal
 import sys
@@ -25,51 +24,17 @@ import tensorflow as tf
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import op_def_library, ops
 
-from soak import op_cases, op_recipes
+from soak import hostile, op_cases, op_recipes
 from soak.feed_programs import running
+from soak.op_outcomes import REFUSED, Finding, Outcome, compared, short
 from tf_ipu_shim import ipu
 
 WAYS = ("eager", "xla", "kernels")
 ENDED_BY = "SOAK_ENDED_BY"
 """Environment variable: an op whose first run on an IPU ends the process, for the test of what becomes of that."""
 CPU, IPU = "/device:CPU:0", "/device:IPU:0"
-# What differs between arithmetic of XLA and that of kernels: a few roundings, some of functions that approximate.
-_TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 2e-4, "float64": 2e-4, "complex64": 2e-4}
-# By kernels a function's ops are not rewritten, which TensorFlow does on the CPU: it may sum in another order.
-_OTHER_ORDER = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-6, "complex64": 1e-6}
 _MOST_MEMORY = 24 << 30  # bytes of addresses: what a wrong size asks for fails, and does not take the machine down
-# Messages that name an op by its type and the line that made it.
-_REFUSED = re.compile(r"\(\w+\), made at |unsupported operations when trying to compile")
-# XLA's own refusal: it says which op, not which type and line. Shapes that kernels forgive are most of these.
-_NOT_COMPILED = re.compile(r"tf2xla conversion failed while converting|must be a compile-time constant")
 _INTEGERS = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
-
-
-@dataclasses.dataclass
-class Outcome:
-    """What came of a run.
-
-    Args:
-        values: results, then what variables hold, then gradients; None after an error.
-        error: what was raised.
-    """
-
-    values: list[np.ndarray] | None = None
-    error: Exception | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """What comparing said.
-
-    Args:
-        status: `same`, `same error`, `refused`, `not compiled` (XLA said so), `unchecked` (XLA looks at no values),
-            `NaN` (of which XLA makes something else), `more` (the CPU has no kernel for these types), or `different`.
-        detail: what was wanted and what came.
-    """
-
-    status: str
-    detail: str = ""
 
 
 def _tensor(argument: Any) -> Any:
@@ -175,32 +140,47 @@ def traced(case: op_cases.Case, device: str, gradients: bool = False) -> Outcome
         device: where.
         gradients: whether gradients are results too.
     """
+    return function_of(case, device, gradients)(case)
 
-    def run() -> list[Any]:
+
+def function_of(case: op_cases.Case, device: str, gradients: bool = False) -> Callable[[op_cases.Case], Outcome]:
+    """Makes a function, as `traced` runs it, for a case and others that differ only in elements of its tensors.
+
+    Args:
+        case: one of them.
+        device: where.
+        gradients: whether gradients are results too.
+    """
+    variables: dict[int, tf.Variable] = {}
+
+    def body(*tensors: Any) -> list[Any]:
+        some = iter(tensors)
+        own = [variables[n] if n in variables else _own(case, n, one, some) for n, one in enumerate(case.arguments)]
+        results = _in_graph(case, own)
+        sources, targets = _differentiable(own), _differentiable(results)
+        more = tf.gradients(targets, sources) if gradients and targets and sources else []
+        complete = _complete(results, own) + [tf.convert_to_tensor(one) for one in more if one is not None]
+        return complete or [tf.constant(0.0)]
+
+    @tf.function(autograph=False, reduce_retracing=False)
+    def program(*tensors: Any) -> Any:
+        if device == CPU:
+            with tf.device(CPU):
+                return body(*tensors)
+        with ipu.scopes.ipu_scope(device):
+            return ipu.ipu_compiler.compile(body, list(tensors))
+
+    def run(one: op_cases.Case) -> list[Any]:
+        handed = []
         with tf.device(device):
-            arguments = [_tensor(argument) for argument in case.arguments]
+            for number, argument in enumerate(one.arguments):
+                if isinstance(argument, op_cases.Variable):
+                    variables.setdefault(number, tf.Variable(argument.value)).assign(argument.value)
+                elif not _is_constant(case, number):
+                    handed.append(_tensor(argument))
+        return list(program(*tf.nest.flatten(handed)))
 
-        def body(*tensors: Any) -> list[Any]:
-            some = iter(tensors)
-            own = [_own(case, number, one, some) for number, one in enumerate(arguments)]
-            results = _in_graph(case, own)
-            sources, targets = _differentiable(own), _differentiable(results)
-            more = tf.gradients(targets, sources) if gradients and targets and sources else []
-            complete = _complete(results, own) + [tf.convert_to_tensor(one) for one in more if one is not None]
-            return complete or [tf.constant(0.0)]
-
-        @tf.function(autograph=False)
-        def program(*tensors: Any) -> Any:
-            if device == CPU:
-                with tf.device(CPU):
-                    return body(*tensors)
-            with ipu.scopes.ipu_scope(device):
-                return ipu.ipu_compiler.compile(body, list(tensors))
-
-        handed = [one for number, one in enumerate(arguments) if not _is_constant(case, number)]
-        return list(program(*[one for one in tf.nest.flatten(handed) if not isinstance(one, tf.Variable)]))
-
-    return _outcome(run)
+    return lambda one: _outcome(lambda: run(one))
 
 
 def _is_constant(case: op_cases.Case, number: int) -> bool:
@@ -213,8 +193,6 @@ def _own(case: op_cases.Case, number: int, argument: Any, tensors: Iterator[Any]
     """An argument as it is within the function."""
     if _is_constant(case, number):
         return tf.constant(case.arguments[number])
-    if isinstance(argument, tf.Variable):
-        return argument
     return [next(tensors) for _ in argument] if isinstance(argument, list) else next(tensors)
 
 
@@ -231,78 +209,6 @@ def _as_numpy(tensor: Any) -> np.ndarray:
         if tensor.dtype.is_quantized:
             tensor = tf.bitcast(tensor, _INTEGERS[tensor.dtype.name])
         return np.asarray(tensor.numpy())
-
-
-def compared(case: op_cases.Case, way: str, wanted: Outcome, got: Outcome) -> Finding:
-    """Whether an IPU's outcome is the CPU's.
-
-    Args:
-        case: what was run.
-        way: how: `eager`, `xla` or `kernels`.
-        wanted: what the CPU gave.
-        got: what the IPU gave.
-    """
-    if got.error is not None:
-        return _compared_error(way, wanted, got.error)
-    if wanted.error is not None and "No OpKernel was registered" in str(wanted.error):
-        return Finding("more", _short(wanted.error))
-    if wanted.error is not None:
-        return Finding("unchecked" if way == "xla" else "different", f"wanted {_text(wanted)}, got {_text(got)}")
-    wrong = _difference(case, way, wanted.values or [], got.values or [])
-    if not wrong:
-        return Finding("same")
-    return Finding("NaN" if way == "xla" and case.what == "NaN" else "different", wrong)
-
-
-def _compared_error(way: str, wanted: Outcome, error: Exception) -> Finding:
-    if way != "eager" and _REFUSED.search(str(error)):
-        return Finding("refused", _short(error))
-    if type(wanted.error) is type(error):
-        return Finding("same error")
-    if way != "eager" and _NOT_COMPILED.search(str(error)):
-        return Finding("not compiled", _short(error))
-    return Finding("different", f"wanted {_text(wanted)}, got {_short(error)}")
-
-
-def _difference(case: op_cases.Case, way: str, wanted: list[np.ndarray], got: list[np.ndarray]) -> str:
-    if len(wanted) != len(got):
-        return f"wanted {len(wanted)} results, got {len(got)}"
-    drawn = any(word in case.op for word in op_recipes.RANDOM)
-    for number, (one, other) in enumerate(zip(wanted, got)):
-        if one.shape != other.shape or one.dtype != other.dtype:
-            return f"result {number}: wanted {one.dtype}{one.shape}, got {other.dtype}{other.shape}"
-        if not drawn and not _near(one, other, _ALLOWED[way].get(one.dtype.name, 0)):
-            return f"result {number}: wanted {_few(one)}, got {_few(other)}"
-    return ""
-
-
-_ALLOWED: dict[str, dict[str, float]] = {"eager": {}, "xla": _TOLERANCE, "kernels": _OTHER_ORDER}
-
-
-def _near(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
-    if one.dtype.kind in "OSU":
-        return one.tolist() == other.tolist()
-    if one.dtype.kind not in "fcV" or not tolerance:
-        same = one == other
-        return bool(np.all(same | ((one != one) & (other != other))))
-    kind = np.complex128 if one.dtype.kind == "c" else np.float64
-    return bool(np.allclose(one.astype(kind), other.astype(kind), rtol=tolerance, atol=tolerance, equal_nan=True))
-
-
-def _few(values: np.ndarray) -> str:
-    return str(values.ravel()[:6].tolist()) + ("..." if values.size > 6 else "")
-
-
-def _text(outcome: Outcome) -> str:
-    if outcome.error is not None:
-        return _short(outcome.error)
-    return "values " + "; ".join(_few(one) for one in (outcome.values or [])[:2])
-
-
-def _short(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("  File")]
-    telling = [line for line in lines if "defined at" not in line and "Graph execution error" not in line]
-    return f"{type(error).__name__}: {' '.join(telling)[:400]}"
 
 
 def valid_cases(op: str, most: int) -> list[op_cases.Case]:
@@ -329,32 +235,84 @@ def has_gradient(op: str) -> bool:
         return False
 
 
-def look_at(op: str, say: Callable[..., None], most: int, with_wrong: bool = True) -> None:
+def look_at(op: str, say: Callable[..., None], most: int, inputs: str = "wrong") -> None:
     """Runs all there is to run of one op.
 
     Args:
         op: its type.
         say: takes what is written down, as keywords.
-        most: valid cases; wrong ones are made of the first.
-        with_wrong: whether to run those too.
+        most: valid cases; others are made of these.
+        inputs: `valid`, `wrong` for wrong ones as well, `edges` for those at the edges of their types only, `float16`
+            for those of float16, of which both execution modes are compared with each other.
     """
     say(looking_for_input=True)
     cases = valid_cases(op, most)
     if not cases:
         say(not_run="no valid input was found")
         return
-    wrong = op_cases.wrong(cases[0]) if with_wrong else ()
-    for case, gradients in [*((case, False) for case in cases), (cases[0], True), *((case, False) for case in wrong)]:
-        if gradients and not has_gradient(op):
-            continue
-        _each_way(case, gradients, say)
+    if inputs in ("edges", "float16") and _refused(cases[0], say):
+        return
+    if inputs == "float16":
+        _both_modes(cases, say)
+        return
+    chosen = _at_edges(cases) if inputs == "edges" else _ordinary(cases, inputs == "wrong")
+    functions = _Functions()
+    for case, gradients in chosen:
+        if not gradients or has_gradient(op):
+            _each_way(case, gradients, say, functions)
 
 
-def _each_way(case: op_cases.Case, gradients: bool, say: Callable[..., None]) -> None:
+class _Functions:
+    """Functions of one op, each for all cases that differ only in their tensors' elements."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Callable[[op_cases.Case], Outcome]] = {}
+
+    def run(self, case: op_cases.Case, way: str, gradients: bool) -> Outcome:
+        """Runs a case on the CPU, or by an execution mode."""
+        written = [repr(one) for number, one in enumerate(case.arguments) if _is_constant(case, number)]
+        signature = [_signature(argument) for argument in case.arguments]
+        key = way, gradients, repr((signature, written, sorted(case.attributes.items())))
+        if key not in self._made:
+            self._made[key] = function_of(case, CPU if way == "CPU" else IPU, gradients)
+        return self._made[key](case)
+
+
+def _signature(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [_signature(one) for one in argument]
+    value = argument if isinstance(argument, np.ndarray) else argument.value
+    return type(argument).__name__, value.shape, str(value.dtype)
+
+
+def _refused(case: op_cases.Case, say: Callable[..., None]) -> bool:
+    """Whether programs refuse the op, whatever its input."""
+    with running("kernels"):
+        outcome = traced(case, IPU)
+    if outcome.error is None or not REFUSED.search(str(outcome.error)):
+        return False
+    say(case=case.text(), way="kernels", status="refused", detail=short(outcome.error))
+    return True
+
+
+def _ordinary(cases: Sequence[op_cases.Case], with_wrong: bool) -> Iterator[tuple[op_cases.Case, bool]]:
+    yield from ((case, False) for case in cases)
+    yield cases[0], True
+    yield from ((case, False) for case in (op_cases.wrong(cases[0]) if with_wrong else ()))
+
+
+def _at_edges(cases: Sequence[op_cases.Case]) -> Iterator[tuple[op_cases.Case, bool]]:
+    """All edges of the first case, with gradients those that mix them, and one of each kind for other types."""
+    yield from ((case, False) for case in hostile.cases(cases[0]))
+    yield from ((case, True) for case in hostile.mixed(cases[0]))
+    yield from ((case, False) for other in cases[1:] for case in hostile.mixed(other))
+
+
+def _each_way(case: op_cases.Case, gradients: bool, say: Callable[..., None], functions: _Functions) -> None:
     text = case.text() + (" with gradients" if gradients else "")
-    run = functools.partial(say, case=text)
+    run = functools.partial(say, case=text, what=case.what)
     run(way="CPU")
-    at_once, in_function = eager(case, CPU, gradients), traced(case, CPU, gradients)
+    at_once, in_function = eager(case, CPU, gradients), functions.run(case, "CPU", gradients)
     if gradients and at_once.error is not None and in_function.error is not None:
         return
     run(way="eager")
@@ -366,10 +324,30 @@ def _each_way(case: op_cases.Case, gradients: bool, say: Callable[..., None]) ->
     for way in ("xla", "kernels"):
         run(way=way)
         with running(way):
-            found[way] = compared(case, way, in_function, traced(case, IPU, gradients))
+            got = functions.run(case, way, gradients)
+        found[way] = compared(case, way, in_function, got)
+        if found[way].status == "different" and compared(case, way, at_once, got).status == "same":
+            found[way] = Finding("same")  # the CPU itself has another kernel in functions, and either is right
         run(way=way, **dataclasses.asdict(found[way]))
     if (found["xla"].status == "refused") != (found["kernels"].status == "refused"):
         run(way="both", status="different", detail=f"refused in one way only: {found}")
+
+
+def _has_halves(case: op_cases.Case) -> bool:
+    return any(isinstance(one, np.ndarray) and one.dtype == np.float16 for one in case.arguments)
+
+
+def _both_modes(cases: Sequence[op_cases.Case], say: Callable[..., None]) -> None:
+    """Runs cases of float16, whose overflows are an IPU's and not the CPU's."""
+    functions = _Functions()
+    for case in (one for valid in cases if _has_halves(valid) for one in hostile.cases(valid)):
+        outcomes = {}
+        for way in ("kernels", "xla"):
+            say(case=case.text(), way=way)
+            with running(way):
+                outcomes[way] = functions.run(case, way, gradients=False)
+        finding = compared(case, "xla", *outcomes.values())
+        say(case=case.text(), what=case.what, way="xla", **dataclasses.asdict(finding))
 
 
 def _say(report: TextIO, op: str, **what: Any) -> None:
@@ -384,14 +362,14 @@ def configure() -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs a lot: a report to append to, the most valid cases of an op, whether (1) to run wrong ones, then ops."""
+    """Runs a lot: a report to append to, the most valid cases of an op, which inputs, then ops."""
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     configure()
     with open(arguments[0], "a") as report:
         for op in arguments[3:]:
-            look_at(op, functools.partial(_say, report, op), int(arguments[1]), arguments[2] == "1")
+            look_at(op, functools.partial(_say, report, op), int(arguments[1]), arguments[2])
             _say(report, op, done=True)
 
 

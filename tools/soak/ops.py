@@ -60,7 +60,8 @@ class Report:
             self.not_compiled.add(line["op"])
         if line["status"] == "different":
             has_ended = line["detail"].startswith("the process ")
-            by_op = line["op"] in op_known.OUT_OF_BOUNDS if has_ended else op_known.reason(line["op"], line["way"])
+            listed = op_known.reason(line["op"], line["way"], line.get("what", ""))
+            by_op = line["op"] in op_known.OUT_OF_BOUNDS if has_ended else listed
             found = self.known if by_op else self.differences
             found.append(f"{line['case']} {line['way']}: {line['detail']}")
 
@@ -87,7 +88,7 @@ def search_path() -> str:
     return os.pathsep.join([str(pathlib.Path(__file__).parents[1]), *filter(None, sys.path)])
 
 
-def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1, wrong: bool = True) -> Report:
+def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1, inputs: str = "wrong") -> Report:
     """Runs ops.
 
     Args:
@@ -95,7 +96,7 @@ def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1,
         most: valid cases of each.
         silence: seconds for one case; longer is a hang.
         jobs: processes at the same time.
-        wrong: whether to run wrong input too.
+        inputs: which, as `op_runs.look_at` has them.
     """
     report = Report()
     wanted = []
@@ -107,17 +108,17 @@ def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1,
             wanted.append(name)
     lots = [wanted[start : start + _LOT] for start in range(0, len(wanted), _LOT)]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for lines in pool.map(lambda lot: list(_lot(lot, most, silence, wrong)), lots):
+        for lines in pool.map(lambda lot: list(_lot(lot, most, silence, inputs)), lots):
             for line in lines:
                 report.add(line)
     return report
 
 
-def _lot(names: Sequence[str], most: int, silence: float, wrong: bool) -> Iterator[dict[str, Any]]:
+def _lot(names: Sequence[str], most: int, silence: float, inputs: str) -> Iterator[dict[str, Any]]:
     """The lines of one lot. Where an op ends the process or hangs, one more process runs what is left."""
     left = list(names)
     while left:
-        lines, end = _process(left, most, silence, wrong)
+        lines, end = _process(left, most, silence, inputs)
         yield from lines
         done = {line["op"] for line in lines if "done" in line}
         left = [name for name in left if name not in done]
@@ -133,12 +134,14 @@ def _ended(name: str, lines: Sequence[dict[str, Any]], end: str) -> dict[str, An
     return {"op": name, "case": last["case"], "way": last["way"], "status": status, "detail": f"the process {end}"}
 
 
-def _process(names: Sequence[str], most: int, silence: float, wrong: bool) -> tuple[list[dict[str, Any]], str]:
+def _process(names: Sequence[str], most: int, silence: float, inputs: str) -> tuple[list[dict[str, Any]], str]:
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory, "lines")
         path.touch()
         environment = {**os.environ, "PYTHONPATH": search_path(), "TF_CPP_MIN_LOG_LEVEL": "3"}
-        command = [sys.executable, "-m", "soak.op_runs", str(path), str(most), str(int(wrong)), *names]
+        if inputs == "edges":  # float16 is as IEEE 754 has it there, and as the CPU does
+            environment["TF_POPLAR_FLAGS"] = "--use_ipu_model"
+        command = [sys.executable, "-m", "soak.op_runs", str(path), str(most), inputs, *names]
         with open(path.with_name("errors"), "w+") as errors:
             child = subprocess.Popen(command, env=environment, stdout=errors, stderr=errors, cwd=directory)
             end = _waited(child, path, silence)

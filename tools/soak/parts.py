@@ -7,8 +7,21 @@ import dataclasses
 import faulthandler
 import random
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from soak import abrupt_ends, families, feed_programs, models, ops, steadiness
+from soak import (
+    abrupt_ends,
+    families,
+    feed_programs,
+    list_programs,
+    models,
+    modes,
+    ops,
+    seed_programs,
+    size_programs,
+    slice_programs,
+    steadiness,
+)
 
 
 @dataclasses.dataclass
@@ -20,12 +33,14 @@ class Found:
         things: what these are.
         wrong: what was wrong with them.
         told: figures for a reader.
+        refused: how many of them every execution mode refused.
     """
 
     count: int
     things: str
     wrong: list[str]
     told: str = ""
+    refused: int = 0
 
 
 Options = argparse.Namespace
@@ -55,8 +70,45 @@ def all_ops(options: Options) -> Found:
     """TensorFlow's ops against the CPU; lots watch over their own silence."""
     faulthandler.cancel_dump_traceback_later()
     names = options.ops or ops.all_ops()
-    report = ops.run(names, options.op_cases, options.silence, options.jobs, wrong=not options.valid)
-    return Found(sum(report.counts.values()), f"runs of {len(report.ran)} ops", report.differences, report.text())
+    return _ran(options, names, "valid" if options.valid else "wrong")
+
+
+def edges(options: Options) -> Found:
+    """The same with NaN, infinities, denormals and the largest and least numbers of each type."""
+    faulthandler.cancel_dump_traceback_later()
+    names = options.edges or ops.all_ops()
+    found, halves = _ran(options, names, "edges"), _ran(options, names, "float16")
+    found.count += halves.count
+    found.wrong += halves.wrong
+    return found
+
+
+def _ran(options: Options, names: Iterable[str], inputs: str) -> Found:
+    report = ops.run(names, options.op_cases, options.silence, options.jobs, inputs)
+    refused = sum(count for (_, status), count in report.counts.items() if status == "refused")
+    things = f"runs of {len(report.ran)} ops"
+    return Found(sum(report.counts.values()), things, report.differences, report.text(), refused)
+
+
+COMPARED = {"slices": slice_programs, "lists": list_programs, "sizes": size_programs, "seeds": seed_programs}
+"""Kinds of programs that are compared between execution modes."""
+
+
+def _compared(kind: Any) -> Callable[[Options], Found]:
+    """A part that draws programs of a kind and runs each in all execution modes."""
+
+    def part(options: Options) -> Found:
+        found = Found(0, "programs", [])
+        for number in range(options.first, options.first + options.compared):
+            watch(options.silence)
+            program = kind.Program.draw(random.Random(options.seed * 1_000_003 + number))
+            finding = kind.compare(program, modes.FORMS[number % len(modes.FORMS)])
+            found.count += 1
+            found.refused += finding.status == "refused"
+            found.wrong += [finding.detail] if finding.status == "different" else []
+        return found
+
+    return part
 
 
 def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Options], Found]:
@@ -86,6 +138,7 @@ def _each(look: Callable[[Options], Iterable[str]], things: str) -> Callable[[Op
 
 PARTS: dict[str, Callable[[Options], Found]] = {
     "ops": all_ops,
+    "edges": edges,
     "memory": _one(steadiness.grown, "runs", "runs of a training loop"),
     "recompilations": _one(steadiness.recompiled, "recompilations", "functions made, run and dropped"),
     "keras": _one(steadiness.modelled, "recompilations", "Keras models"),
@@ -97,6 +150,7 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "families": _each(lambda _: families.found(), "kinds of spawned and forked processes"),
     "models": random_models,
     "programs": programs,
+    **{name: _compared(kind) for name, kind in COMPARED.items()},
 }
 
 
