@@ -15,6 +15,7 @@ from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager, OutfeedM
 from tf_ipu_shim.building.keras.on_batch import OnBatch
 from tf_ipu_shim.building.keras.option_setters import OptionSetters
 from tf_ipu_shim.building.keras.options import ModelOptions
+from tf_ipu_shim.building.keras.pipeline_stage_assignment import entered
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
 from tf_ipu_shim.building.pipelines.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.configuration.arguments import note_arguments
@@ -34,7 +35,7 @@ class ModelState:
         self.stages: list[Any] | None = None  # assignments that were set
         self.stages_reset = False  # whether layers' own stages no longer count
         self.input_shape: Any = None  # of a subclassed model that was built
-        self.seen = False  # whether a subclassed model was looked through for stages
+        self.seen = False  # whether a subclassed model's code was traced, which enters stages or does not
         self.network: Any = None  # the graph of a subclassed model, once it is known
 
     def forget_programs(self) -> None:
@@ -256,6 +257,34 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             step: the method that runs a mini-batch, where one of the script's own may do without `call`.
         """
 
+    def _traced(self, mode: str, spec: Any, before: int) -> None:
+        """Checks what the trace of a program has shown, before the program runs.
+
+        Args:
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            spec: structure of a mini-batch.
+            before: how many stages had been entered before.
+        """
+
+    def _checked(self, key: Any, program: Any, infeed: Any) -> Callable[[], None]:
+        """A program that is checked when it has been traced; forgotten, if that failed."""
+        is_traced = False
+
+        def run() -> None:
+            nonlocal is_traced
+            if not is_traced:
+                before = entered()
+                try:
+                    program.get_concrete_function()
+                    self._traced(key[0], infeed._structure, before)
+                except BaseException:
+                    self._ipu.programs.pop(key, None)
+                    raise
+                is_traced = True
+            program()
+
+        return run
+
     def _accumulates_outfeed(self, mode: str) -> bool:
         """Whether metrics of mini-batches are added up before they are sent."""
         return False
@@ -358,7 +387,8 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             key = (mode, infeed._id, outfeed._id, steps, replicas)
             program = self._ipu.programs.get(key)
             if program is None:
-                program = self._ipu.programs[key] = self._program(mode, infeed, outfeed, steps)
+                program = self._program(mode, infeed, outfeed, steps)
+                self._ipu.programs[key] = program = self._checked(key, program, infeed)
             yield (
                 epoch,
                 running.Execution(
@@ -380,7 +410,6 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             programs.refuse_overridden(self, ("train_step",), why)
             programs.prime(self, mode, infeed)
             return programs.accumulating_program(self, infeed, outfeed, steps, self._ipu.options)
-        programs.prime(self, mode, infeed)
         return programs.loop_program(self, mode, infeed, outfeed, steps)
 
     def _validation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
@@ -13,7 +13,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building import tracing
-from tf_ipu_shim.building.keras import model_step, networks, programs, saved_options
+from tf_ipu_shim.building.keras import model_step, networks, programs, replication, saved_options, variable_creation
 from tf_ipu_shim.building.keras.network_extension import NetworkExtension
 from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
     ModelLayerPipelineStageAssignment,
@@ -180,22 +180,52 @@ class ModelExtension(NetworkExtension):
         model: Any = self
         if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
             return
-        if not self._check_call(step):
+        if not self._check_call(step) or not self._must_look(step):
             return
         self._ipu.seen = True
         x, _, _ = model_step.unpack(model, spec)
         before = entered()
 
-        def made(given: Any) -> Any:
+        def made(given: Any) -> None:
             tracing.never_runs(ops.get_default_graph())
-            return model(given)
+            with programs.in_replica(model), variable_creation.in_step():
+                model(given, training=step == "train_step")
 
-        with programs.in_replica(model):
-            def_function.function(made, autograph=False).get_concrete_function(x)
+        def_function.function(made, autograph=False).get_concrete_function(x)
         if not self._has_scopes(before):
             return
         self._trace(None, x)
         self._check_remembered_stages()
+
+    def _must_look(self, step: str) -> bool:
+        """Whether stages in `call` would change how data is shared out, so that they must be known before the program.
+
+        Args:
+            step: the method that runs a mini-batch; none where the model is exported.
+        """
+        chosen, model = self._ipu.options, cast(Any, self)
+        if chosen.device_mapping or any(stage_of(layer) is not None for layer in model._flatten_layers()):
+            return True
+        if step == programs.STEP_METHODS["fit"]:  # stages without these options are refused
+            return chosen.pipelining_steps is not None or bool(chosen.pipelining_kwargs)
+        return not step or replication.num_ipus(self._device()) > 1
+
+    def _traced(self, mode: str, spec: Any, before: int) -> None:
+        if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
+            return
+        self._ipu.seen = True
+        if not self._has_scopes(before):
+            return
+        self._trace(None, model_step.unpack(self, spec)[0])
+        self._ipu.forget_programs()
+        self._check_remembered_stages()
+        self._replicas()
+        if mode == "fit":
+            self._accumulation()
+        raise ValueError(
+            f"The model {cast(Any, self).name} has one pipeline stage, and a pipeline needs at least two. Take "
+            "`PipelineStage` out of `call`, or give the model more stages."
+        )
 
     def _check_call(self, step: str = "") -> bool:
         """Whether the model has a `call`, where a step of its own does not do without."""

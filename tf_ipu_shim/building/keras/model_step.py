@@ -25,19 +25,16 @@ def package_of(model: Any) -> str:
 
 
 def overrides(model: Any, name: str) -> bool:
-    """Whether the user's class has its own version of a method.
+    """Whether a class of the user's, or one of Keras' premade models, has its own version of a method.
 
     Args:
         model: a Keras model.
         name: of the method.
     """
-    package = package_of(model)
+    keras_own = (f"{package_of(model)}.engine.", "tf_ipu_shim.")
     for kind in type(model).__mro__:
-        if name in vars(kind):
-            if kind.__module__.startswith((package + ".", "tf_ipu_shim.")) and not vars(kind).get("_ipu_generated"):
-                return False
-            if not vars(kind).get("_ipu_generated"):
-                return True
+        if name in vars(kind) and not vars(kind).get("_ipu_generated"):
+            return not kind.__module__.startswith(keras_own)
     return False
 
 

@@ -2,9 +2,9 @@
 
 `Function._omit_frequent_tracing_warning` checked on TensorFlow 2.15.1 and 2.21.0.
 
-priming          variables are made before a program is traced
-loop             mini-batches of one IPU, one after another
+loop             mini-batches of one IPU, one after another; the model's code is traced once, in the loop's body
 accumulation     the same with one update for several mini-batches
+priming          variables are made before a program is traced that begins with the list of them
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tensorflow.python.training import optimizer as optimizer_v1
 from tf_ipu_shim.building import autograph, loops, tracing
 from tf_ipu_shim.building.gradients import accumulators
 from tf_ipu_shim.building.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.building.keras import model_step
+from tf_ipu_shim.building.keras import model_step, variable_creation
 from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.errors import UnsupportedError
 from tf_ipu_shim.lowering import vocabulary
@@ -33,20 +33,16 @@ STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predic
 
 
 def prime(model: Any, mode: str, infeed: Any) -> None:
-    """Makes what variables a mini-batch needs: of layers, metrics and the optimizer.
+    """Makes the variables of layers and metrics, for programs that begin with the list of what is trained.
 
-    A trace that never runs does it, as in stock Keras: programs are loops, and TensorFlow lifts initial values out of
-    functions but not out of loops. An optimizer's slots are made after it, eagerly: in a trace each of them would cost
-    a branch that asks whether it has its initial value, ten milliseconds and more.
+    A trace that never runs does it, if the model has not been called yet.
 
     Args:
         model: a Keras model.
         mode: `"fit"`, `"evaluate"` or `"predict"`.
         infeed: gives the structure of a mini-batch.
     """
-    name = STEP_METHODS[mode]
-    own_step = model_step.overrides(model, name)
-    if mode == "predict" and model.built and not own_step:
+    if model.built and all(layer.built for layer in model._flatten_layers()):
         return
     traces = itertools.count()
 
@@ -55,37 +51,12 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
             return  # TensorFlow traces once more without making variables, to have something to run
         tracing.never_runs(ops.get_default_graph())
         with in_replica(model):
-            if mode == "fit" and not own_step:
+            if mode == "fit":
                 model_step.forward(model, data, training=True)
             else:
-                model_step.user_step(model, name)(data)
+                model_step.user_step(model, STEP_METHODS[mode])(data)
 
     def_function.function(step, autograph=False).get_concrete_function(infeed._structure)
-    if mode != "fit":
-        return
-    with ops.init_scope(), model.distribute_strategy.scope():
-        if hasattr(model.optimizer, "build"):
-            model.optimizer.build(model.trainable_variables)
-        elif not own_step:  # OptimizerV2 makes its slots when it applies gradients
-            _ = model.optimizer.iterations
-            _create_weights(model.optimizer, model.trainable_variables)
-
-
-def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Makes the slots of an optimizer, and of those that a script's class wraps: one that makes its variables while a
-    program is traced has TensorFlow trace it twice.
-
-    Args:
-        optimizer: of Keras, which may be its wrapper of one of TensorFlow 1, of whose slots it knows nothing.
-        variables: of the model, those that are trained.
-    """
-    if isinstance(optimizer, optimizer_v1.Optimizer):
-        optimizer._create_slots(list(variables))
-    elif not isinstance(getattr(optimizer, "optimizer", None), optimizer_v1.Optimizer):
-        optimizer._create_all_weights(variables)
-    for wrapped in list(vars(optimizer).values()):
-        if isinstance(wrapped, optimizer_v1.Optimizer) or hasattr(wrapped, "_create_all_weights"):
-            _create_weights(wrapped, variables)
 
 
 def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
@@ -98,15 +69,15 @@ def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -
         outfeed: for metrics or predictions.
         steps: mini-batches of one execution.
     """
-
-    trains = mode == "fit" and not model_step.overrides(model, STEP_METHODS[mode])
+    name = STEP_METHODS[mode]
+    trains = mode == "fit" and not model_step.overrides(model, name)
 
     def program() -> None:
         def body(*values: Any, **keywords: Any) -> Any:
             data = element(infeed, values, keywords)
-            if trains:
-                return outfeed.enqueue(model_step.train(model, data))
-            return outfeed.enqueue(model_step.user_step(model, STEP_METHODS[mode])(data))
+            with variable_creation.in_step():
+                results = model_step.train(model, data) if trains else model_step.user_step(model, name)(data)
+            return outfeed.enqueue(results)
 
         with in_replica(model):
             loops.repeat(steps, body, [], infeed)
@@ -144,7 +115,8 @@ def accumulating_program(
 
         def mini_batch(counter: Any, *values: Any, **keywords: Any) -> list[Any]:
             totals, values = values[: len(model.trainable_variables)], values[len(model.trainable_variables) :]
-            pairs, metrics, captured = model_step.gradients(model, element(infeed, values, keywords))
+            with variable_creation.in_step():
+                pairs, metrics, captured = model_step.gradients(model, element(infeed, values, keywords))
             if captured and model_step.wants_captured(model.optimizer):
                 raise UnsupportedError(
                     f"{type(model.optimizer).__name__} takes captured gradients ({', '.join(captured)}), and with "
@@ -174,7 +146,8 @@ def accumulating_program(
                 for total, variable in zip(totals, model.trainable_variables)
                 if any(variable is trained for trained in variables)
             ]
-            return operation(model.optimizer.apply_gradients(pairs))
+            with variable_creation.in_step():
+                return operation(model.optimizer.apply_gradients(pairs))
 
         with in_replica(model):
             loops.repeat(steps // number, update, [])

@@ -1,0 +1,46 @@
+"""Variables that a model makes while its program is traced: named as in stock Keras, and without a second trace.
+
+Uses `Graph._variable_creator_scope` and the keyword by which a `tf.function` leaves a variable to the creators before
+its own; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+
+_AFTER_STRATEGIES = 60  # creators are called from 100, those of strategies, down to 50, that of a `tf.function`
+
+
+@contextlib.contextmanager
+def in_step() -> Iterator[None]:
+    """A context in which a program's step is traced, entered in the graph of its loop's body.
+
+    Keras makes weights, metrics and slots in `init_scope`: they exist at once, so that `tf.function` need not trace
+    again. Variables that `call` makes itself are the business of `tf.function`, as where stock Keras runs it.
+    """
+    graph = ops.get_default_graph()
+    outermost = graph.get_name_scope()
+
+    def create(next_creator: Callable[..., Any], **arguments: Any) -> Any:
+        with _scope_within(outermost):
+            if context.executing_eagerly():
+                arguments["experimental_enable_variable_lifting"] = False
+            return next_creator(**arguments)
+
+    with graph._variable_creator_scope(create, priority=_AFTER_STRATEGIES):
+        yield
+
+
+def _scope_within(outermost: str) -> Any:
+    """The current name scope without the program's own part."""
+    eager = context.executing_eagerly()
+    current = context.context().scope_name.rstrip("/") if eager else ops.get_default_graph().get_name_scope()
+    if not outermost or not f"{current}/".startswith(f"{outermost}/"):
+        return contextlib.nullcontext()
+    within = current[len(outermost) + 1 :]
+    return ops.name_scope_v2(f"{within}/" if within else "")
