@@ -1,7 +1,6 @@
 """Keras models on the IPU against the same models trained by stock Keras on the CPU."""
 
 import functools
-import types
 
 import numpy as np
 import pytest
@@ -18,8 +17,6 @@ from keras_models import (
     trained,
 )
 from slow_cases import slowly
-
-from tf_ipu_shim.building.keras import programs
 
 pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
 
@@ -41,32 +38,6 @@ def test_optimizers(ipus, optimizer):
         model = compiled(functional(), optimizer, steps_per_execution=8)
         got = trained(model)
     assert_same(got, on_the_cpu(functional, 8, optimizer))
-
-
-@pytest.mark.parametrize("own_step", [False, True])
-def test_what_makes_variables_is_traced_once(ipus, own_step):
-    class Counting(keras.layers.Layer):
-        def call(self, x):
-            traces.append(x.shape)
-            return x
-
-    class OwnStep(keras.Model):
-        def train_step(self, data):
-            return super().train_step(data)
-
-    ipus(1)
-    traces = []
-    element = types.SimpleNamespace(_structure=(tf.TensorSpec([2, 3]), tf.TensorSpec([2, 2])))
-    with strategy().scope():
-        x = keras.Input((3,))
-        model = (OwnStep if own_step else keras.Model)(x, keras.layers.Dense(2)(Counting()(x)))
-        model.compile(keras.optimizers.legacy.Adagrad(initial_accumulator_value=0.5), "mse", metrics=["mae"])
-        traces.clear()
-        programs.prime(model, "fit", element)
-    assert len(traces) == 1
-    slots = [variable.numpy() for variable in model.optimizer.weights if variable.shape.rank]
-    assert [slot.shape for slot in slots] == [(3, 2), (2,)]
-    assert all((slot == 0.5).all() for slot in slots)
 
 
 @pytest.mark.parametrize(("method", "rate"), [("mean", 0.1), ("sum", 0.025)])

@@ -19,6 +19,7 @@ from tensorflow.python.util import nest
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.building.counts import check_integer, check_whole
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager
+from tf_ipu_shim.building.strategies import sized_datasets
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _DIVISOR_SINCE = (2, 6)  # the words of the error
@@ -99,6 +100,7 @@ class IPUDataHandler:
         if self._steps_per_execution < 1:
             raise ValueError(f"steps_per_execution is {self._steps_per_execution}. Give compile a positive number.")
         self._batch_size = batch_size
+        x = sized_datasets.own_dataset(x)
         kind = adapters.select_data_adapter(x, y)
         if issubclass(kind, adapters.GeneratorDataAdapter):
             raise _unsupported_data(x)

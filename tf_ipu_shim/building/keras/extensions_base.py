@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from tensorflow.python.framework import ops
 
@@ -408,6 +408,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         if mode == "fit" and self._accumulation() > 1:
             why = "when using gradient accumulation"
             programs.refuse_overridden(self, ("train_step",), why)
+            programs.refuse_own_minimize(cast(Any, self).optimizer)
             programs.prime(self, mode, infeed)
             return programs.accumulating_program(self, infeed, outfeed, steps, self._ipu.options)
         return programs.loop_program(self, mode, infeed, outfeed, steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
@@ -146,6 +146,7 @@ class PipelinedExtension(KerasExtensionBase):
             return super()._program(mode, infeed, outfeed, steps)
         programs.refuse_overridden(self, (_STEP[mode], *self._not_called), "for pipelined models")
         if mode == "fit":
+            programs.refuse_own_minimize(cast(Any, self).optimizer)
             self._warn_of_moving_statistics()
         programs.prime(self, mode, infeed)
         staged = self._staged(infeed)

@@ -9,7 +9,7 @@ from tensorflow.python.framework import errors_impl
 from tensorflow.python.util import nest
 
 from tf_ipu_shim.building.gradients import backprop
-from tf_ipu_shim.building.keras import model_step, programs, stage_plan
+from tf_ipu_shim.building.keras import model_step, programs, stage_plan, variable_creation
 from tf_ipu_shim.building.keras.options import ModelOptions
 from tf_ipu_shim.building.keras.stage_plan import Key, Step
 from tf_ipu_shim.building.pipelines import pipelining_ops
@@ -58,6 +58,10 @@ class StagedModel:
 
         def stage(number: int) -> Callable[..., Any]:
             def run(*values: Any, **keywords: Any) -> Any:
+                with variable_creation.in_step():
+                    return run_layers(values, keywords)
+
+            def run_layers(values: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
                 if number == 0:
                     self.model._clear_losses()
                     x, y, weights = model_step.unpack(self.model, programs.element(infeed, values, keywords))
@@ -100,8 +104,6 @@ def pipelined_program(
     """
     model = staged.model
     training = mode == "fit"
-    if training:
-        programs.refuse_own_minimize(model.optimizer)
     serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
     number = (options.pipelining_steps or 1) if training else steps // serialised
     _check_count(options, staged.stages, training, number)

@@ -33,30 +33,61 @@ STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predic
 
 
 def prime(model: Any, mode: str, infeed: Any) -> None:
-    """Makes the variables of layers and metrics, for programs that begin with the list of what is trained.
+    """Makes the variables that a program begins with: those that are trained, and the optimizer's.
 
-    A trace that never runs does it, if the model has not been called yet.
+    A trace that never runs makes those of layers, if the model has not been called yet. An optimizer makes its slots
+    eagerly: it would make them in a part of the program that is traced late.
 
     Args:
-        model: a Keras model.
+        model: a Keras model whose gradients accumulate, or which is in pipeline stages.
         mode: `"fit"`, `"evaluate"` or `"predict"`.
         infeed: gives the structure of a mini-batch.
     """
-    if model.built and all(layer.built for layer in model._flatten_layers()):
+    if not (model.built and all(layer.built for layer in model._flatten_layers())):
+        _build_layers(model, mode, infeed)
+    if mode != "fit":
         return
+    scope = ops.name_scope_v2(getattr(model.optimizer, "_name", "optimizer"))
+    with ops.init_scope(), model.distribute_strategy.scope():
+        if hasattr(model.optimizer, "build"):
+            model.optimizer.build(model.trainable_variables)
+            return
+        with scope:
+            _ = model.optimizer.iterations
+            _create_weights(model.optimizer, model.trainable_variables)
+
+
+def _build_layers(model: Any, mode: str, infeed: Any) -> None:
     traces = itertools.count()
 
     def step(data: Any) -> None:
         if next(traces):
             return  # TensorFlow traces once more without making variables, to have something to run
         tracing.never_runs(ops.get_default_graph())
-        with in_replica(model):
+        with in_replica(model), variable_creation.in_step():
             if mode == "fit":
                 model_step.forward(model, data, training=True)
             else:
                 model_step.user_step(model, STEP_METHODS[mode])(data)
 
     def_function.function(step, autograph=False).get_concrete_function(infeed._structure)
+
+
+def _create_weights(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Makes the slots of an optimizer, and of those that a script's class wraps: one that makes its variables while a
+    program is traced has TensorFlow trace it twice.
+
+    Args:
+        optimizer: of Keras, which may be its wrapper of one of TensorFlow 1, of whose slots it knows nothing.
+        variables: of the model, those that are trained.
+    """
+    if isinstance(optimizer, optimizer_v1.Optimizer):
+        optimizer._create_slots(list(variables))
+    elif not isinstance(getattr(optimizer, "optimizer", None), optimizer_v1.Optimizer):
+        optimizer._create_all_weights(variables)
+    for wrapped in list(vars(optimizer).values()):
+        if isinstance(wrapped, optimizer_v1.Optimizer) or hasattr(wrapped, "_create_all_weights"):
+            _create_weights(wrapped, variables)
 
 
 def loop_program(model: Any, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
@@ -103,7 +134,6 @@ def accumulating_program(
     """
     number = options.accumulation_steps or 1
     method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
-    refuse_own_minimize(model.optimizer)
     _refuse_foreign_optimizer(model.optimizer, options)
     keeping = [
         options.accumulation_kwargs.get(name)
@@ -164,7 +194,14 @@ def refuse_own_minimize(optimizer: Any) -> None:
 
     Raises:
         ValueError: the user's class, or that of the optimizer inside, has its own `minimize`.
+        UnsupportedError: there are several.
     """
+    if isinstance(optimizer, (list, tuple)):
+        raise UnsupportedError(
+            f"The model is compiled with a list of {len(optimizer)} optimizers, and its gradients accumulate or it is "
+            "pipelined; expected one optimizer, which updates all weights. Compile it with one, or leave out gradient "
+            "accumulation and pipeline stages and apply the gradients in a `train_step`."
+        )
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     found = next((kind for kind in type(optimizer).__mro__ if "minimize" in vars(kind)), object)
     if found.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras"):

@@ -1,7 +1,8 @@
-"""`len()` of a strategy's datasets, which stock TensorFlow's distributed ones do not have.
+"""What a strategy's datasets have and stock TensorFlow's distributed ones do not: a length, and the script's dataset.
 
-Graphcore's strategies hand back datasets that are as long as those they are given. Subclasses
-`input_lib.DistributedDataset` and `DistributedDatasetsFromFunction`; checked on TensorFlow 2.15.1 and 2.21.0.
+Graphcore's strategies return datasets that are as long as those they are given, and that Keras' `fit` accepts.
+Subclasses `input_lib.DistributedDataset` and `DistributedDatasetsFromFunction`; checked on TensorFlow 2.15.1 and
+2.21.0.
 """
 
 from __future__ import annotations
@@ -27,6 +28,21 @@ def _length(self: Any) -> int:
 def _is_true(self: Any) -> bool:
     """As datasets are: an empty one is true, too, and one without a length can be asked."""
     return True
+
+
+def own_dataset(distributed: Any) -> Any:
+    """The script's dataset in one that a strategy of one IPU device distributes; anything else unchanged.
+
+    Args:
+        distributed: what a script passes to `fit`, `evaluate` or `predict`.
+
+    Example:
+        >>> own_dataset(strategy.experimental_distribute_dataset(tf.data.Dataset.range(4))).element_spec.dtype
+        tf.int64
+    """
+    if isinstance(distributed, _SizedDataset):
+        return distributed._original_dataset
+    return distributed._datasets[0] if isinstance(distributed, _SizedDatasetsFromFunction) else distributed
 
 
 # No class that both have as a base: an object takes another class only if that has the same layout.

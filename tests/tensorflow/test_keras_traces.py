@@ -1,0 +1,280 @@
+"""Programs of Keras models are traced once, as they run: scripts see what they see with stock Keras."""
+
+import contextlib
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras_models import assert_near, keras, strategy
+
+from tf_ipu_shim import errors
+
+pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+X = np.random.RandomState(0).randn(16, 3).astype(np.float32)
+CHOICES = {"batch_size": 4, "verbose": 0}
+
+
+def dense(seed=1, units=3, **options):
+    return keras.layers.Dense(units, kernel_initializer=keras.initializers.GlorotUniform(seed), **options)
+
+
+def ran(make, choices=(), **compiling):
+    """Losses of training and evaluation, predictions and weights."""
+    model = make()
+    model.compile(keras.optimizers.SGD(0.01, momentum=0.5), "mse", **compiling)
+    for method, arguments in dict(choices).items():
+        getattr(model, method)(**arguments)
+    history = model.fit(X, X, epochs=2, shuffle=False, **CHOICES).history
+    evaluated = model.evaluate(X, X, return_dict=True, **CHOICES)
+    return history, evaluated, model.predict(X, **CHOICES), model.get_weights()
+
+
+def same_as_stock(make, steps=2, **compiling):
+    expected = ran(make, **compiling)
+    with strategy().scope():
+        got = ran(make, steps_per_execution=steps, **compiling)
+    assert_near(got, expected)
+
+
+class Loop(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = dense()
+
+    def call(self, inputs):
+        hidden = inputs
+        for i in tf.range(3):
+            if i > 0:
+                hidden = self.dense(hidden)
+        return hidden
+
+
+class Branch(Loop):
+    def call(self, inputs):
+        hidden = self.dense(inputs)
+        if tf.reduce_sum(hidden) > 0.0:
+            hidden = hidden * 2.0
+        return hidden
+
+
+class Layer(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.loop = Loop()
+
+    def call(self, inputs):
+        hidden = self.loop(inputs)
+        for _ in tf.range(2):
+            if tf.reduce_max(tf.abs(hidden)) > 1.0:
+                hidden = hidden * 0.5
+        return hidden
+
+
+class OfLayer(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer()
+
+    def call(self, inputs, training=None):
+        return self.layer(inputs) + (0.5 if training else 0.0)
+
+
+@pytest.mark.parametrize("make", [Loop, Branch, OfLayer, lambda: keras.Sequential([Layer()])])
+def test_control_flow_over_tensors_in_call(ipus, make):
+    ipus(1)
+    same_as_stock(make)
+
+
+@pytest.mark.parametrize("method", ["evaluate", "predict"])
+def test_replicas_look_for_stages_as_the_program_runs(ipus, method):
+    ipus(2)
+    seen = []
+    for scope in (contextlib.nullcontext(), strategy().scope()):
+        with scope:
+            model = Branch()
+            model.compile("sgd", "mse")
+            seen.append(getattr(model, method)(X, *[X][: method == "evaluate"], **CHOICES))
+    if method == "predict":
+        assert_near(*seen)
+    else:
+        assert np.isfinite(seen[1])
+
+
+class Counting(keras.Model):
+    """Notes each trace, and makes state of three kinds."""
+
+    def __init__(self, own_variable=False):
+        super().__init__()
+        self.dense, self.own_variable, self.scale, self.traces = dense(), own_variable, None, []
+
+    def call(self, inputs, training=None):
+        self.traces.append(training)
+        if self.own_variable and self.scale is None:
+            self.scale = tf.Variable(tf.ones([3]) * 2.0, name="scale")
+        hidden = self.dense(inputs)
+        self.add_metric(tf.reduce_sum(hidden), name="total", aggregation="mean")
+        self.add_loss(0.01 * tf.reduce_sum(hidden**2))
+        return hidden * self.scale if self.own_variable else hidden
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_each_program_is_traced_once(ipus, steps):
+    ipus(1)
+    with strategy().scope():
+        model = Counting()
+        model.compile(keras.optimizers.Adam(0.01), "mse", metrics=["mae"], steps_per_execution=steps)
+        for run, arguments, traces in (
+            (model.fit, (X, X), [True]),
+            (model.fit, (X, X), []),
+            (model.evaluate, (X, X), [False]),
+            (model.predict, (X,), [False]),
+        ):
+            model.traces.clear()
+            run(*arguments, **CHOICES)
+            assert model.traces == traces
+        model.traces.clear()
+        model.train_on_batch(X[:4], X[:4])
+        assert model.traces == [True][: steps > 1]  # the program of one step is that of fit
+
+
+@pytest.mark.parametrize("own_variable", [False, True])
+def test_state_made_in_a_trace_is_stock_keras_own(ipus, own_variable):
+    ipus(1)
+    names = []
+
+    def make():
+        model = Counting(own_variable)
+        names.append(lambda: [v.name for v in (*model.weights, *model.optimizer.weights, *model.metrics)])
+        return model
+
+    same_as_stock(make, metrics=["mae"])
+    stock, ours = ([re.sub(r"_\d+", "", name) for name in get()] for get in names)
+    assert ours == stock
+
+
+def test_a_variable_made_in_each_call_is_refused(ipus):
+    class Anew(Loop):
+        def call(self, inputs):
+            return self.dense(inputs) * tf.Variable(2.0)
+
+    ipus(1)
+    with strategy().scope():
+        model = Anew()
+        model.compile("sgd", "mse")
+        with pytest.raises(ValueError, match="only supports singleton tf.Variables"):
+            model.fit(X, X, **CHOICES)
+
+
+def test_the_trace_sees_what_callbacks_have_set(ipus):
+    class Scaled(Loop):
+        factor = 1.0
+
+        def call(self, inputs):
+            return self.dense(inputs) * self.factor
+
+    class Sets(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.model.factor = 3.0
+
+    def make():
+        model = Scaled()
+        fit = model.fit
+        model.fit = lambda *arguments, **options: fit(*arguments, callbacks=[Sets()], **options)
+        return model
+
+    ipus(1)
+    same_as_stock(make)
+
+
+def test_a_program_that_failed_is_traced_again(ipus):
+    class Fails(Loop):
+        fails = True
+
+        def call(self, inputs):
+            if self.fails:
+                raise ArithmeticError("not yet")
+            return self.dense(inputs)
+
+    ipus(1)
+    with strategy().scope():
+        model = Fails()
+        model.compile("sgd", "mse")
+        with pytest.raises(Exception, match="not yet"):
+            model.fit(X, X, **CHOICES)
+        model.fails = False
+        assert np.isfinite(model.fit(X, X, **CHOICES).history["loss"]).all()
+
+
+class Wide(keras.Model):
+    """Trains two layers with an optimizer each."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = dense(1, 4), dense(2)
+
+    def call(self, inputs):
+        return self.last(self.first(inputs))
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
+        for optimizer, layer in zip(self.optimizer, (self.first, self.last)):
+            gradients = tape.gradient(loss, layer.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, layer.trainable_variables))
+        return {"loss": loss}
+
+
+def wide_deep():
+    deep = keras.Sequential([dense(2), dense(3, 1)])
+    linear = keras.experimental.LinearModel(kernel_initializer=keras.initializers.GlorotUniform(1))
+    return keras.experimental.WideDeepModel(linear, deep)
+
+
+def two_optimizers():
+    return [keras.optimizers.SGD(0.1), keras.optimizers.Adam(0.01)]
+
+
+@pytest.mark.parametrize(("make", "x"), [(Wide, X), (wide_deep, [X, X])])
+def test_lists_of_optimizers(ipus, make, x):
+    ipus(1)
+    seen = []
+    for scope in (contextlib.nullcontext(), strategy().scope()):
+        with scope:
+            model = make()
+            model.compile(two_optimizers(), "mse")
+            seen.append((model.fit(x, X[:, :1], epochs=2, shuffle=False, **CHOICES).history, model.get_weights()))
+    assert_near(*seen)
+
+
+def test_lists_of_optimizers_are_refused_where_gradients_accumulate(ipus):
+    ipus(1)
+    with strategy().scope():
+        for make, x in ((Wide, X), (wide_deep, [X, X])):
+            model = make()
+            model.compile(two_optimizers(), "mse", steps_per_execution=2)
+            model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2)
+            with pytest.raises(RuntimeError, match="`train_step` .* has been overridden"):
+                model.fit(x, X[:, :1], **CHOICES)
+        model = keras.Sequential([dense()])
+        model.compile(two_optimizers(), "mse", steps_per_execution=2)
+        model.set_gradient_accumulation_options(gradient_accumulation_steps_per_replica=2)
+        with pytest.raises(errors.UnsupportedError, match="a list of 2 optimizers"):
+            model.fit(X, X, **CHOICES)
+
+
+@pytest.mark.parametrize("way", ["distribute_datasets_from_function", "experimental_distribute_dataset"])
+def test_datasets_of_a_strategy(ipus, way):
+    ipus(1)
+    data = tf.data.Dataset.from_tensor_slices((X, X)).batch(4, drop_remainder=True)
+    own = strategy()
+    with own.scope():
+        given = getattr(own, way)((lambda context: data) if "function" in way else data)
+        seen = []
+        for fed in (data, given):
+            model = keras.Sequential([dense()])
+            model.compile("sgd", "mse", steps_per_execution=2)
+            history = model.fit(fed, validation_data=fed, epochs=2, verbose=0).history
+            seen.append((history, model.evaluate(fed, verbose=0), model.predict(fed, verbose=0)))
+    assert_near(*seen)
