@@ -278,3 +278,73 @@ def test_datasets_of_a_strategy(ipus, way):
             history = model.fit(fed, validation_data=fed, epochs=2, verbose=0).history
             seen.append((history, model.evaluate(fed, verbose=0), model.predict(fed, verbose=0)))
     assert_near(*seen)
+
+
+class Staged(keras.Model):
+    """Layers in two stages, with a loss or metric of the model's own, or losses of its layers."""
+
+    def __init__(self, adds, staged=True):
+        super().__init__()
+        self.adds, self.staged = adds, staged
+        self.first, self.last = dense(1, activity_regularizer=keras.regularizers.L2(0.1)), dense(2)
+
+    def call(self, inputs):
+        stage = keras.ipu.PipelineStage if self.staged else contextlib.nullcontext
+        with stage(0):
+            hidden = self.first(inputs)
+        if self.adds == "add_loss":
+            self.add_loss(tf.reduce_mean(hidden))
+        if self.adds == "add_metric":
+            self.add_metric(tf.reduce_mean(hidden), name="extra", aggregation="mean")
+        with stage(1):
+            return self.last(hidden)
+
+
+def staged(adds):
+    model = Staged(adds)
+    model.compile(keras.optimizers.SGD(0.0), "mse", steps_per_execution=4)
+    model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
+    return model
+
+
+def test_pipelines_have_the_losses_of_layers(ipus):
+    ipus(2)
+    stock = Staged("", staged=False)
+    stock.compile(keras.optimizers.SGD(0.0), "mse")
+    expected = [stock.fit(X, X, **CHOICES).history["loss"], stock.evaluate(X, X, **CHOICES)]
+    with strategy().scope():
+        model = staged("")
+        assert_near([model.fit(X, X, **CHOICES).history["loss"], model.evaluate(X, X, **CHOICES)], expected)
+
+
+@pytest.mark.parametrize("adds", ["add_loss", "add_metric"])
+def test_a_pipelined_call_that_adds_is_refused(ipus, adds):
+    ipus(2)
+    with strategy().scope():
+        model = staged(adds)
+        with pytest.raises(errors.UnsupportedError, match=f"calls {adds}; .* in the `call` of a layer"):
+            model.fit(X, X, **CHOICES)
+        assert model.predict(X, **CHOICES).shape == X.shape
+
+
+def test_stages_without_options_are_refused_before_they_train(ipus):
+    for count, message in ((1, "requires a multiple of 2 IPUs"), (2, "steps_per_replica. hasn't been set")):
+        ipus(count)
+        with strategy().scope():
+            model = Staged("")
+            model.compile("sgd", "mse")
+            with pytest.raises(ValueError, match=message):
+                model.fit(X, X, **CHOICES)
+            assert model.get_pipeline_stage_assignment()
+
+
+def test_what_a_built_model_adds_is_added_once(ipus):
+    def make():
+        model = Counting()
+        model.build(keras.Input((3,), batch_size=4))
+        return model
+
+    ipus(1)
+    expected = ran(Counting)
+    with strategy().scope():
+        assert_near(ran(make), expected)

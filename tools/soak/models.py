@@ -1,7 +1,7 @@
 """Random models at length: the tests' own generators, with other models each time and many more of them.
 
 Sharded models with control flow and variables against stock TensorFlow, pipelines and replicas against their stages in
-turn, figures of memory plans against each other.
+turn, figures of memory plans against each other, Keras models against stock Keras.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _FILES = (
     "slow/test_differential_at_length.py",
     "tensorflow/test_pipeline_worlds.py",
     "tensorflow/test_memory_random.py",
+    "tensorflow/test_keras_random.py",
 )
 AT_ONCE = 2  # times the tests' number, to a process
 _PIECE = 4096  # bytes that are read at once; a test that ends writes one

@@ -37,6 +37,7 @@ class ModelState:
         self.input_shape: Any = None  # of a subclassed model that was built
         self.seen = False  # whether a subclassed model's code was traced, which enters stages or does not
         self.network: Any = None  # the graph of a subclassed model, once it is known
+        self.added_in_call: set[str] = set()  # methods by which its `call` adds losses and metrics
 
     def forget_programs(self) -> None:
         """Lets the next call compile anew."""

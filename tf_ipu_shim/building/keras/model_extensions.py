@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from tensorflow.python.autograph.core import ag_ctx
@@ -21,6 +24,7 @@ from tf_ipu_shim.building.keras.pipeline_stage_assignment import (
     entered,
     stage_of,
 )
+from tf_ipu_shim.errors import UnsupportedError
 
 
 class ModelExtension(NetworkExtension):
@@ -262,9 +266,32 @@ class ModelExtension(NetworkExtension):
             inputs = nest.map_structure(lambda one: make(batch_shape=one.shape, dtype=one.dtype), spec)
         else:
             inputs = _map_shapes(lambda shape: make(batch_shape=shape), shapes)
-        with model_step.in_call(model, inputs, None):
+        with model_step.in_call(model, inputs, None), self._noting_additions():
             outputs = autograph.tf_convert(model.call, ag_ctx.control_status_ctx())(inputs, **_needed(model.call))
         self._ipu.network = networks.network_of(package, inputs, outputs)
+
+    @contextlib.contextmanager
+    def _noting_additions(self) -> Iterator[None]:
+        """Losses and metrics that `call` adds are no part of the graph of layers: notes them, adds none."""
+        self._ipu.added_in_call = set()
+        methods = ("add_loss", "add_metric")
+        for name in methods:
+            noted = functools.partial(self._ipu.added_in_call.add, name)
+            object.__setattr__(self, name, lambda *_, noted=noted, **__: noted())  # past Keras' tracking
+        try:
+            yield
+        finally:
+            for name in methods:
+                object.__delattr__(self, name)
+
+    def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
+        if self._ipu.added_in_call and mode != "predict" and self._is_pipelined():
+            added = " and ".join(sorted(self._ipu.added_in_call))
+            raise UnsupportedError(
+                f"The `call` of the pipelined model {cast(Any, self).name} calls {added}; expected layers "
+                "only, which its stages run in the place of `call`. Call it in the `call` of a layer."
+            )
+        return super()._program(mode, infeed, outfeed, steps)
 
     def _check_known(self, what: str) -> None:
         if not self._layers_are_known():

@@ -1,0 +1,31 @@
+"""Random Keras models train, evaluate and predict as stock Keras has them. `NEW_MODELS=20` looks at others, and many."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_graphs import examples
+from random_keras import Model, check, keras
+
+pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+
+
+@pytest.fixture(autouse=True)
+def one_ipu(ipus):
+    ipus(1)
+    yield
+    keras.backend.clear_session()
+
+
+@examples(3)
+@given(st.integers(0, 2**32 - 1))
+def test_random_models(seed):
+    check(Model.draw(random.Random(seed)))
+
+
+@pytest.mark.slow
+@examples(20)
+@given(st.integers(0, 2**32 - 1))
+def test_more_random_models(seed):
+    check(Model.draw(random.Random(seed)))
