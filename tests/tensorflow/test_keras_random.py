@@ -1,4 +1,4 @@
-"""Random Keras models train, evaluate and predict as stock Keras has them. `NEW_MODELS=20` looks at others, and many."""
+"""Random Keras models against stock Keras. `NEW_MODELS=20 make test` looks at other ones, and at many."""
 
 import random
 
