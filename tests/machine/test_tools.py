@@ -45,6 +45,8 @@ def test_the_inventory_as_a_script_looks_for_remote_buffers(ran, monkeypatch):
     assert [device["id"] for device in devices] == [str(number) for number in range(7)]
     assert devices[0]["remote buffers"] == "1"
     assert all(isinstance(value, str) for device in devices for value in device.values())
+    assert [device["ipu power"] for device in devices] == ["80.00W"] * 4 + ["160.00W"] * 2 + ["320.00W"]
+    assert {device["board power"] for device in devices} == {"320.00W"}
 
 
 def test_the_inventory_as_text(ran, monkeypatch):

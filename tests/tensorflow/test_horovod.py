@@ -1,5 +1,6 @@
 """`horovod.tensorflow` in a job of one process; its collectives are those of `tests/subprocess/test_jobs.py`."""
 
+import json
 import os
 
 import gcipuinfo
@@ -98,12 +99,32 @@ def test_devices_of_gcipuinfo():
     system = systems.current()
     assert len(inventory.getDevices()) == len(system.devices)
     assert inventory.getNamedAttributeForAll("id") == [str(device.id) for device in system.devices]
-    assert set(inventory.getNamedAttributeForAll(gcipuinfo.IpuPower)) == {"N/A"}
+    assert set(inventory.getNamedAttributeForAll("serial number")) == {"N/A"}
     assert inventory.getNamedAttributeForAll(gcipuinfo.IpuArchitecture)[0] == system.chip.target
     with pytest.raises(errors.MissingAttributeError, match="gcipuinfo.checkHealth is not emulated.*getDevices"):
         inventory.checkHealth()
     with pytest.raises(ValueError, match="expected DiscoverActivePartitionIPUs"):
         gcipuinfo.gcipuinfo(7)
+
+
+def test_monitors_of_power_have_a_number_for_each_device(capfd, monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.setattr(gcipuinfo, "_said", [])
+    inventory = gcipuinfo.gcipuinfo()
+    devices = inventory.getDevices()
+    watts = [float(power[:-1]) for power in inventory.getNamedAttributeForAll(gcipuinfo.IpuPower) if power != "N/A"]
+    assert watts == [80.0 * device.num_ipus for device in systems.current().devices]
+    assert len(watts) == len(devices) == len(json.loads(inventory.getDevicesAsJSON()))
+    for number, device in enumerate(devices):
+        assert inventory.getNamedAttributeForDevice(number, gcipuinfo.IpuPower) == device["ipu power"]
+        assert float(device["average board temp"].removesuffix("C")) and float(device["average die temp"][:-1])
+        assert float(device["ipu utilisation"][:-1]) == float(device["ipu utilisation (session)"][:-1]) == 0
+        assert float(device["board power"][:-1]) >= float(device["ipu power"][:-1])
+    for attribute in (gcipuinfo.IpuTemperature, gcipuinfo.AverageBoardTemp, gcipuinfo.AverageDieTemp):
+        assert all(float(text[:-1]) > 0 for text in inventory.getNamedAttributeForAll(attribute))
+    with pytest.raises(ValueError, match="31.*ids are 0 to 30"):
+        inventory.getNamedAttributeForDevice(31, gcipuinfo.IpuPower)
+    assert capfd.readouterr().err.count("gcipuinfo: nothing measures simulated IPUs. ipu power") == 1
 
 
 def test_gcipuinfo_has_what_was_read_last(monkeypatch, tmp_path):

@@ -7,9 +7,12 @@ from typing import Any
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine import attach, listing, systems
+from tf_ipu_shim.runtime import log
 
 _NOT_MEASURED = "N/A"  # what the library says of an attribute that a device does not have
 
+
+_said: list[str] = []  # one line a process
 
 # Which partitions a script asks about; a simulated system has one.
 DiscoverActivePartitionIPUs, DiscoverAllPartitionIPUs = range(2)
@@ -66,7 +69,11 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         self._is_always_new = autoUpdate
 
     def getDevices(self) -> list[dict[str, str]]:  # noqa: N802
-        """The attributes of each device, by the names that `tf-ipu info -d ID -i` prints."""
+        """The attributes of each device, by the names that `tf-ipu info -d ID -i` prints.
+
+        Power, temperatures and utilisation are constants: nothing measures simulated IPUs.
+        """
+        _say_what_is_constant()
         if self._is_always_new:
             self.updateData()
         return [dict(device) for device in self._devices]
@@ -76,16 +83,44 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         return json.dumps(self.getDevices())
 
     def getNamedAttributeForAll(self, attribute: str) -> list[str]:  # noqa: N802
-        """One attribute of each device, such as `"clock"`; `"N/A"` for what nothing measures here, such as power."""
+        """One attribute of each device, such as `"clock"`; `"N/A"` for attributes that simulated IPUs do not have."""
         return [device.get(attribute, _NOT_MEASURED) for device in self.getDevices()]
+
+    def getNamedAttributeForDevice(self, deviceId: int, attribute: str) -> str:  # noqa: N802, N803
+        """One attribute of one device.
+
+        Args:
+            deviceId: its id, as in `getDevices`.
+            attribute: such as `IpuPower`.
+
+        Raises:
+            ValueError: the system does not have such a device.
+
+        Example:
+            >>> gcipuinfo().getNamedAttributeForDevice(0, IpuPower)
+            '80.00W'
+        """
+        found = systems.current().device(int(deviceId))
+        return self.getNamedAttributeForAll(attribute)[found.id]
+
+
+def _say_what_is_constant() -> None:
+    if not _said:
+        _said.append("constants")
+        log.warning(
+            f"gcipuinfo: nothing measures simulated IPUs. {', '.join(listing.CONSTANT)} are constants, for scripts that "
+            "read them; no energy that is computed of them is real."
+        )
 
 
 # The attributes that scripts log, by the library's names for them.
-IpuPower, BoardPower, IpuTemperature, AverageBoardTemp, IpuUtilisation = (
+IpuPower, BoardPower, IpuTemperature, AverageBoardTemp, AverageDieTemp, IpuUtilisation, IpuUtilisationSession = (
     "ipu power",
     "board power",
     "ipu temperature",
     "average board temp",
+    "average die temp",
     "ipu utilisation",
+    "ipu utilisation (session)",
 )
 BoardType, ClockFrequency, IpuArchitecture = "board type", "clock", "ipu architecture"

@@ -12,6 +12,17 @@ from tf_ipu_shim.machine.systems import PoplarDevice, System
 # Addresses of the published listing of a 16-IPU server.
 _SIXTEEN = "1a 1b 23 24 3d 3e 43 44 8b 8c 8e 8f b8 b9 ba bb".split()
 _PARTITION = "p1"
+# Nothing measures a simulated IPU. Monitors of power and temperature get these constants, for idle and busy IPUs alike.
+_WATTS_OF_AN_IPU = 80.0
+_CONSTANTS = {
+    "average board temp": "30.0 C",
+    "average die temp": "40.0 C",
+    "ipu temperature": "40.0 C",
+    "ipu utilisation": "0.00%",
+    "ipu utilisation (session)": "0.00%",
+}
+CONSTANT = ("ipu power", "board power", *_CONSTANTS)
+"""The attributes that are constants because nothing measures them."""
 
 
 def address(system: System, ipu: int) -> str:
@@ -53,6 +64,8 @@ def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None)
 def attributes(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> dict[str, str]:
     """What Graphcore's tools say of a device, by their names for it, as far as a simulated one has such attributes.
 
+    Those in `CONSTANT` are the same at all times: 80 W for each IPU, no utilisation.
+
     Args:
         system: The simulated system.
         device: The device to describe.
@@ -86,9 +99,17 @@ def attributes(system: System, device: PoplarDevice, holders: Mapping[int, Holde
         "tiles per ipu": chip.tiles,
         "worker contexts per tile": chip.worker_contexts,
     }
+    boards = {system.board_of(ipu) for ipu in device.ipus}
+    facts["ipu power"] = _watts(device.num_ipus)
+    facts["board power"] = _watts(len(boards) * system.ipus_per_board)
+    facts |= _CONSTANTS
     users = sorted({holders[ipu].pid for ipu in device.ipus if ipu in holders})
     facts["in use by process"] = ", ".join(map(str, users)) or "none"
     return {name: str(value) for name, value in facts.items()}
+
+
+def _watts(ipus: int) -> str:
+    return f"{ipus * _WATTS_OF_AN_IPU:.2f}W"
 
 
 def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> str:
