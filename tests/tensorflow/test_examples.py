@@ -16,7 +16,7 @@ import tensorflow as tf
 import tf_ipu_shim
 from tf_ipu_shim import ipu
 from tf_ipu_shim.building.applications import engines
-from tf_ipu_shim.building.ops import codelet_emulations
+from tf_ipu_shim.building.ops import emulation_registry
 
 SCRIPT = """
 import tensorflow as tf
@@ -35,7 +35,7 @@ def own_process(monkeypatch, tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", list(sys.argv))
-    monkeypatch.setattr(codelet_emulations, "_emulations", {})
+    monkeypatch.setattr(emulation_registry, "emulations", {})
     yield
     while engines._engines:  # of embedded applications: they hold IPUs
         engines._engines.popitem()[1].close()

@@ -285,9 +285,64 @@ def test_emulations_that_give_something_else(registered, function, message):
         custom_ops.precompiled_user_op([A], "libsame.so", outs=ONE)
 
 
+def user_op(path, **named):
+    return custom_ops.precompiled_user_op([[2.0], [3.0]], path, outs=SHORT, **named)[0].numpy().tolist()
+
+
+SHORT = {"output_types": [tf.float32], "output_shapes": [[1]]}
+TWO = {"add": [5.0], "mul": [6.0]}
+
+
+@pytest.mark.parametrize("where", ["add/libcustom_op.so", "./add/libcustom_op.so", "absolute", "path", "link"])
+def test_two_libraries_of_one_name(registered, tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    for directory in TWO:
+        (tmp_path / "real" / directory).mkdir(parents=True)
+        (tmp_path / "real" / directory / "libcustom_op.so").write_text(directory)
+        (tmp_path / directory).symlink_to(tmp_path / "real" / directory)
+    functions = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b}
+    for directory, function in functions.items():
+        name = where.replace("add", directory)
+        path = tmp_path / directory / "libcustom_op.so"
+        registered(
+            {"absolute": str(path), "path": path, "link": f"real/{directory}/libcustom_op.so"}.get(where, name),
+            function,
+        )
+    for directory, expected in TWO.items():
+        assert user_op(os.path.join(os.getcwd(), directory, "libcustom_op.so")) == expected
+        assert user_op(f"{directory}/libcustom_op.so") == user_op(tmp_path / directory / "libcustom_op.so") == expected
+
+
+def test_two_libraries_that_are_not_there(registered):
+    registered("add/libcustom_op.so", lambda a, b: a + b)
+    registered("mul/libcustom_op.so", lambda a, b: a * b)
+    for directory, expected in TWO.items():
+        assert user_op(f"/anywhere/{directory}/libcustom_op.so") == expected
+
+
+def test_a_file_name_stands_for_one_library(registered, tmp_path):
+    registered("libcustom_op.so", lambda a, b: a + b)
+    assert user_op("add/libcustom_op.so") == user_op(os.path.abspath("add/libcustom_op.so")) == [5.0]
+    with pytest.raises(ValueError, match="another library of the same name. Register each by its path"):
+        user_op("mul/libcustom_op.so")
+    with pytest.raises(ValueError, match="another function is registered under this file name"):
+        custom_ops.register_emulation("libcustom_op.so", lambda a, b: a * b)
+    registered("mul/libcustom_op.so:BuildSum", lambda a, b: a * b)
+    assert user_op("mul/libcustom_op.so", op_name="BuildSum") == [6.0]
+    registered("mul/libcustom_op.so:BuildSum", lambda a, b: a - b)  # a path is that library, so the last one counts
+    assert user_op("x/mul/libcustom_op.so", op_name="BuildSum") == [-1.0]
+
+
+def test_a_statement_that_runs_again_registers_again(registered):
+    for factor in (1.0, 2.0):
+        registered("libagain.so", lambda a, b, factor=factor: (a + b) * factor)
+        assert user_op("libagain.so") == [5.0 * factor]
+
+
 def test_what_cannot_be_registered(registered):
-    with pytest.raises(ValueError, match="without a directory"):
-        custom_ops.register_emulation("lib/libproduct.so", lambda a: a)
+    for name in ("", "lib/", ":Build", 3):
+        with pytest.raises(ValueError, match="expected a library's file name or path"):
+            custom_ops.register_emulation(name, lambda a: a)
     with pytest.raises(TypeError, match="has to be a function"):
         custom_ops.register_emulation("libproduct.so", 3)
     with pytest.raises(TypeError, match="stands for no op"):

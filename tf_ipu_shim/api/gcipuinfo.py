@@ -108,8 +108,8 @@ def _say_what_is_constant() -> None:
     if not _said:
         _said.append("constants")
         log.warning(
-            f"gcipuinfo: nothing measures simulated IPUs. {', '.join(listing.CONSTANT)} are constants, for scripts that "
-            "read them; no energy that is computed of them is real."
+            f"gcipuinfo: nothing measures simulated IPUs. {', '.join(listing.CONSTANT)} are constants, for scripts "
+            "that read them; no energy that is computed of them is real."
         )
 
 

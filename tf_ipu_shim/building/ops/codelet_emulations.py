@@ -5,30 +5,21 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.building.ops import emulation_registry as registry
+from tf_ipu_shim.building.ops.emulation_registry import Emulation
 from tf_ipu_shim.building.ops.user_op_arguments import UserOpCall, user_op_call
 from tf_ipu_shim.configuration.arguments import note_arguments
 
 _FIRST_FUNCTION = "Build"
 
 
-@dataclass(frozen=True)
-class _Emulation:
-    name: str
-    function: Callable[..., Any]
-    gradient: Callable[..., Any] | None
-
-
-_emulations: dict[str, _Emulation] = {}
-
-
 def register_emulation(
-    name: str, python_function: Callable[..., Any] | None, gradient: Callable[..., Any] | None = None
+    name: str | os.PathLike[str], python_function: Callable[..., Any] | None, gradient: Callable[..., Any] | None = None
 ) -> None:
     """Has a TensorFlow function stand for the op that a library builds of Poplar code, in this process.
 
@@ -37,17 +28,21 @@ def register_emulation(
     runs on the IPU of the op. TensorFlow differentiates it (`tf.custom_gradient` included), unless there is a function
     for its gradient.
 
+    Two libraries of one name in two directories are told apart by their paths: a path with a directory stands for the
+    libraries whose paths end with it, an absolute one for that file only. The longest one that fits is taken.
+
     Args:
-        name: the library's file name (`"libproduct.so"`), for all its ops; or with the op's name behind it
-            (`"libproduct.so:BuildSum"`), for one of them.
-        python_function: stands for the op; in place of one that is registered already. None takes that away.
+        name: the library's file name (`"libproduct.so"`) or path (`"build/libproduct.so"`), for all its ops; or with
+            the op's name behind it (`"libproduct.so:BuildSum"`), for one of them.
+        python_function: stands for the op; in place of one that is registered under this path already. Another
+            function under the same file name without a directory is refused. None takes away what is registered.
         gradient: called with three lists, the gradients of the outputs, the inputs and the outputs, and with
             `attributes=` (the op's `gradient_attributes`) where `python_function` would get it; it gives a list with a
             gradient, or None, for each input that has one.
 
     Raises:
         TypeError: what is to be called cannot be.
-        ValueError: the name is no file name.
+        ValueError: the name names no file, or another function is registered under this file name.
 
     Example:
         >>> register_emulation("libproduct.so", lambda a, b: a * b)
@@ -56,18 +51,14 @@ def register_emulation(
         >>> float(product)
         12.0
     """
-    if not isinstance(name, str) or not name.split(":")[0] or "/" in name:
-        raise ValueError(
-            f"register_emulation(name={name!r}): expected the library's file name without a directory, such as "
-            "'libproduct.so', or 'libproduct.so:BuildSum' for one of its ops."
-        )
+    library, op = registry.parsed(name)
     for what, function in (("python_function", python_function), ("gradient", gradient)):
         if function is not None and not callable(function):
             raise TypeError(f"register_emulation({name!r}): {what} is {function!r}, and has to be a function.")
     if python_function is not None:
-        _emulations[name] = _Emulation(name, python_function, gradient)
+        registry.add(Emulation(library, op, python_function, gradient))
     elif gradient is None:
-        _emulations.pop(name, None)
+        registry.emulations.pop((library, op), None)
     else:
         raise TypeError(f"register_emulation({name!r}): a gradient alone stands for no op. Give python_function too.")
 
@@ -88,7 +79,7 @@ def precompiled_user_op(
 
     Args:
         inputs: tensors.
-        library_path: of the shared library. Nothing is loaded; its file name says which emulation it is.
+        library_path: of the shared library. Nothing is loaded; the path says which emulation it is.
         gp_path: of its codelets; recorded.
         outs: `output_types` and `output_shapes`, a list each. None for no outputs.
         name: of the op.
@@ -102,7 +93,8 @@ def precompiled_user_op(
         A tensor for each output.
 
     Raises:
-        ValueError: an argument, or what an emulation gave, is not what it has to be.
+        ValueError: an argument, or what an emulation gave, is not what it has to be; or the emulation stood for
+            another library of the same file name.
         UnsupportedError: no emulation is registered; the error says how.
         NotFoundError: so it is, and there is no such library either.
 
@@ -124,13 +116,12 @@ def precompiled_user_op(
         return list(_with_gradient(emulation, emulation.gradient, call)(*values))
 
 
-def _find(path: str, op_name: str) -> _Emulation:
-    file = os.path.basename(path)
-    names = [f"{file}:{op_name}", file]
-    known = next((_emulations[name] for name in names if name in _emulations), None)
+def _find(path: str, op_name: str) -> Emulation:
+    known = registry.find(path, op_name)
     if known is not None:
         return known
-    wanted = file if op_name == _FIRST_FUNCTION else names[0]
+    file = os.path.basename(path)
+    wanted = file if op_name == _FIRST_FUNCTION else f"{file}:{op_name}"
     reason = (
         f"precompiled_user_op runs Poplar code of {path}, and there is no Poplar in the simulated IPU. Register a "
         "TensorFlow function that computes the same, before the op is used:\n"
@@ -142,7 +133,7 @@ def _find(path: str, op_name: str) -> _Emulation:
     raise errors.UnsupportedError(reason)
 
 
-def _with_gradient(emulation: _Emulation, gradient: Callable[..., Any], call: UserOpCall) -> Callable[..., Any]:
+def _with_gradient(emulation: Emulation, gradient: Callable[..., Any], call: UserOpCall) -> Callable[..., Any]:
     @tf.custom_gradient
     def run(*values: Any) -> Any:
         results = _outputs(emulation, call, values)
@@ -156,7 +147,7 @@ def _with_gradient(emulation: _Emulation, gradient: Callable[..., Any], call: Us
     return run
 
 
-def _outputs(emulation: _Emulation, call: UserOpCall, values: Sequence[Any]) -> list[tf.Tensor]:
+def _outputs(emulation: Emulation, call: UserOpCall, values: Sequence[Any]) -> list[tf.Tensor]:
     returned = _call(emulation.function, *values, attributes=call.attributes)
     results = [] if returned is None else list(returned) if isinstance(returned, (list, tuple)) else [returned]
     if len(results) != len(call.types):

@@ -1,0 +1,135 @@
+"""Which TensorFlow function stands for the ops of which shared library, by file name or by path."""
+
+from __future__ import annotations
+
+import dataclasses
+import filecmp
+import os
+from collections.abc import Callable
+from typing import Any
+
+_LAMBDA = "<lambda>"
+
+
+@dataclasses.dataclass
+class Emulation:
+    """A registered function.
+
+    Args:
+        library: the library's file name or path, as it was registered.
+        op: prefix of the library's functions; empty for all of its ops.
+        function: stands for the op.
+        gradient: for its gradient; None for TensorFlow's own.
+        used_by: the library that it stood for; another one of the same name is refused.
+    """
+
+    library: str
+    op: str
+    function: Callable[..., Any]
+    gradient: Callable[..., Any] | None
+    used_by: str = ""
+
+    @property
+    def name(self) -> str:
+        """How it was registered."""
+        return f"{self.library}:{self.op}" if self.op else self.library
+
+
+emulations: dict[tuple[str, str], Emulation] = {}
+"""Those of this process, by path and op."""
+
+
+def parsed(name: Any) -> tuple[str, str]:
+    """The library and the op that a name means.
+
+    Args:
+        name: a file name or a path, with or without `:op_name`.
+
+    Raises:
+        ValueError: it names no file.
+
+    Example:
+        >>> parsed("build/libproduct.so:BuildSum"), parsed("./libproduct.so")
+        (('build/libproduct.so', 'BuildSum'), ('libproduct.so', ''))
+    """
+    text = os.fspath(name) if isinstance(name, (str, os.PathLike)) else ""
+    library, colon, op = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+    if not colon or "/" in op:
+        library, op = str(text), ""
+    if not os.path.basename(library):
+        raise ValueError(
+            f"register_emulation(name={name!r}): expected a library's file name or path, such as 'libproduct.so' or "
+            "'build/libproduct.so', or 'libproduct.so:BuildSum' for one of its ops."
+        )
+    library = os.path.normpath(library)
+    return os.path.abspath(library) if library.startswith("..") else library, op
+
+
+def add(emulation: Emulation) -> None:
+    """Registers an emulation, in place of one of the same name.
+
+    Raises:
+        ValueError: another function is registered under the same file name without a directory.
+    """
+    key = emulation.library, emulation.op
+    known = emulations.get(key)
+    if known is not None and "/" not in emulation.library and not _is_again(known.function, emulation.function):
+        raise ValueError(
+            f"register_emulation({emulation.name!r}): another function is registered under this file name. If there "
+            f"are two libraries of this name, register each by its path, such as 'DIRECTORY/{emulation.name}'. To "
+            f"replace the function, call register_emulation({emulation.name!r}, None) first."
+        )
+    emulations[key] = emulation
+
+
+def find(path: str, op: str) -> Emulation | None:
+    """The emulation of an op: of the longest matching path, and of this op before those of all ops.
+
+    Args:
+        path: of the library.
+        op: prefix of its functions.
+
+    Raises:
+        ValueError: the emulation stood for another library of the same name.
+    """
+    fitting = [one for one in emulations.values() if one.op in (op, "") and _is_of(path, one.library)]
+    if not fitting:
+        return None
+    found = max(fitting, key=lambda one: (os.path.isabs(one.library), one.library.count("/"), one.op == op))
+    _check_library(found, path)
+    return found
+
+
+def _is_again(known: Callable[..., Any], given: Callable[..., Any]) -> bool:
+    """Whether a function is the one that is registered, or the same statement of a script or notebook run again."""
+    if known is given or known == given:
+        return True
+    codes = [getattr(function, "__code__", None) for function in (known, given)]
+    if None in codes:
+        return False
+    places = [(code.co_filename, code.co_firstlineno, code.co_name) for code in codes]
+    names = [(function.__module__, function.__qualname__) for function in (known, given)]
+    return places[0] == places[1] or (names[0] == names[1] and _LAMBDA not in names[0][1])
+
+
+def _is_of(path: str, registered: str) -> bool:
+    """Whether a library's path is a registered one, or ends with it."""
+    if os.path.isabs(registered):
+        return os.path.realpath(path) == os.path.realpath(registered)
+    return any(f"/{full}".endswith(f"/{registered}") for full in (os.path.abspath(path), os.path.realpath(path)))
+
+
+def _check_library(found: Emulation, path: str) -> None:
+    library = os.path.realpath(path)
+    if found.used_by and found.used_by != library and not _is_copy(found.used_by, library):
+        raise ValueError(
+            f"precompiled_user_op({path!r}): the emulation registered as {found.name!r} stands for {found.used_by} "
+            "already, and this is another library of the same name. Register each by its path: "
+            f"ipu.custom_ops.register_emulation({path!r}, ...)."
+        )
+    found.used_by = library
+
+
+def _is_copy(known: str, library: str) -> bool:
+    """Whether two files have the same content, as a library that is built again elsewhere."""
+    return os.path.isfile(known) and os.path.isfile(library) and filecmp.cmp(known, library, shallow=False)
