@@ -426,6 +426,47 @@ def test_sdks_that_deleted_the_classes(monkeypatch, sdk):
             kind([])
 
 
+@pytest.mark.parametrize(
+    "make, optimizer",
+    [
+        (model, functools.partial(keras.optimizers.SGD, 0.1)),
+        (model, functools.partial(tf.compat.v1.train.GradientDescentOptimizer, 0.1)),
+        (sequential, functools.partial(keras.optimizers.SGD, 0.1)),
+        slowly(functools.partial(pipeline_sequential, gradient_accumulation_count=4), None),
+        (functools.partial(pipeline_model, gradient_accumulation_count=4), None),
+    ],
+)
+def test_models_made_and_compiled_outside_the_scope(ipus, monkeypatch, make, optimizer):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
+    ipus(1 if optimizer else 2)
+    count = 1 if optimizer else 4
+    old = compiled(make(), optimizer or functools.partial(keras.optimizers.SGD, 0.1 / count))
+    with pytest.raises(RuntimeError, match=r"fit may only be used .* or within such a scope: call it inside"):
+        old.fit(X, Y, batch_size=8)
+    with strategy().scope():
+        history = old.fit(X, Y, batch_size=8, epochs=2, shuffle=False, verbose=0).history
+        got = history, old.evaluate(X, Y, batch_size=8, verbose=0), old.predict(X, batch_size=8)
+    assert_same((*got, old.get_weights()), on_the_cpu(stock, 8 * count))
+
+
+@pytest.mark.parametrize("release, kind", [("1.2", tuple), ("1.4", tuple), ("2.0", np.ndarray)])
+def test_predictions_of_each_sdk(ipus, monkeypatch, release, kind):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    ipus(1)
+    reference = stock()
+    with strategy().scope():
+        old = sequential()
+        predictions = old.predict(X, batch_size=8)
+        inputs = keras.Input((WIDTH,))
+        both = ipu.keras.Model(inputs, [inputs * 2.0, inputs + 1.0]).predict(X, batch_size=8)
+    assert type(predictions) is kind and type(both) is (list if kind is np.ndarray else tuple)
+    if kind is tuple:
+        (predictions,) = predictions
+    np.testing.assert_allclose(predictions, reference.predict(X, verbose=0), rtol=1e-4, atol=1e-5)
+    for got, expected in zip(both, [X * 2, X + 1], strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
 def test_names_of_each_sdk(ipus, monkeypatch):
     ipus(1)
     assert ipu.keras.model.IPUModel is ipu.keras.model.Model is ipu.keras.Model

@@ -9,10 +9,13 @@ from typing import Any
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.util import nest
 
-from tf_ipu_shim import keras2, patches
+from tf_ipu_shim import keras2, patches, sdk
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.keras import layer_construction
 from tf_ipu_shim.building.keras.layer_construction import ATTRIBUTE
+
+_LAST_OUTSIDE = (2, 1)
+"""The last SDK whose models may be made outside the scope."""
 
 
 class PipelineStage:
@@ -24,7 +27,7 @@ class PipelineStage:
     Raises:
         TypeError: it is no integer.
         ValueError: the number is negative.
-        RuntimeError: outside the scope of an `IPUStrategy`, or inside another stage.
+        RuntimeError: outside the scope of an `IPUStrategy` under SDK 2.2 or newer, or inside another stage.
 
     Source: `keras.ipu.PipelineStage`.
 
@@ -44,7 +47,7 @@ class PipelineStage:
         self._stage = check_integer("`stage` of PipelineStage", self._stage)
         if self._stage < 0:
             raise ValueError(f"{self._stage} is not a valid pipeline stage. Stages are numbered from 0.")
-        if not isinstance(distribute_lib.get_strategy(), IPUStrategyV1):
+        if sdk.current() > _LAST_OUTSIDE and not isinstance(distribute_lib.get_strategy(), IPUStrategyV1):
             raise RuntimeError(
                 "PipelineStage may only be used from within an IPUStrategy context: with strategy.scope()."
             )

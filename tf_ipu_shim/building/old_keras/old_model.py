@@ -10,15 +10,18 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from tensorflow.python.util import nest
+
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.building.keras import model_step, replication, running
 from tf_ipu_shim.building.keras.pipelined_extension import PipelinedExtension
+from tf_ipu_shim.building.old_keras import late_scope, step_data
 from tf_ipu_shim.building.old_keras import old_arguments as arguments
-from tf_ipu_shim.building.old_keras import step_data
 from tf_ipu_shim.building.old_keras.tensorflow1_optimizer import keras_optimizer
 from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 
 _NEW_SAVE_MESSAGE = (2, 0)
+_PREDICT_UNPACKS = (2, 0)
 
 
 class OldModel(PipelinedExtension):
@@ -76,7 +79,6 @@ class OldModel(PipelinedExtension):
         arguments.refuse_keras(kwargs, arguments.KERAS_COMPILE, "compile")
         if kwargs.pop("steps_per_execution", None) is not None:
             raise TypeError("steps_per_execution is not known to this model: use fit(steps_per_run=...).")
-        self._check_scope("compile")
         with self._strategy().scope():
             optimizer = keras_optimizer(optimizer)
             super().compile(optimizer, loss, metrics, loss_weights, **kwargs)  # type: ignore[misc]
@@ -118,7 +120,7 @@ class OldModel(PipelinedExtension):
             The history, with one entry an epoch.
 
         Raises:
-            RuntimeError: the model is not compiled, or was not made in the scope of an `IPUStrategy`.
+            RuntimeError: the model is not compiled, or neither made nor called in the scope of an `IPUStrategy`.
             ValueError: the data cannot be fed to a compiled program, or is no multiple of a step.
             NotImplementedError: an argument that these models do not support.
         """
@@ -159,7 +161,7 @@ class OldModel(PipelinedExtension):
             A list of the loss and the metrics, in the order of `metrics_names`.
 
         Raises:
-            RuntimeError: the model is not compiled, or was not made in the scope of an `IPUStrategy`.
+            RuntimeError: the model is not compiled, or neither made nor called in the scope of an `IPUStrategy`.
             ValueError: the data cannot be fed to a compiled program, or is no multiple of a step.
             NotImplementedError: an argument that these models do not support.
         """
@@ -187,10 +189,10 @@ class OldModel(PipelinedExtension):
         """Computes predictions on the IPUs; the arguments of `fit`.
 
         Returns:
-            Arrays of shape [samples, ...], in the structure of the model's outputs.
+            Arrays of shape [samples, ...], in the structure of the model's outputs; up to SDK 1.4 a tuple of them.
 
         Raises:
-            RuntimeError: the model was not made in the scope of an `IPUStrategy`.
+            RuntimeError: the model was neither made nor is called in the scope of an `IPUStrategy`.
             ValueError: the data cannot be fed to a compiled program, or is no multiple of a step.
             NotImplementedError: an argument that these models do not support.
         """
@@ -199,7 +201,8 @@ class OldModel(PipelinedExtension):
             x = step_data.inputs_only(self._named("predict"), x, self._input_count())
             data = self._data("predict", x, steps, steps_per_run, batch_size=batch_size)
             listed = self._callbacks(callbacks, verbose, 1, data)
-            return running.predict(self, data, listed, self._runs("predict", data))
+            predictions = running.predict(self, data, listed, self._runs("predict", data))
+        return predictions if sdk.current() >= _PREDICT_UNPACKS else tuple(nest.flatten(predictions))
 
     def save(
         self,
@@ -267,8 +270,8 @@ class OldModel(PipelinedExtension):
     def _check_scope(self, method: str) -> None:
         if not isinstance(self._strategy(), IPUStrategyV1):
             raise RuntimeError(
-                f"{self._named(method)} may only be used with a model made in the scope of an IPUStrategy: make it "
-                "inside `with strategy.scope():`."
+                f"{self._named(method)} may only be used with a model made in the scope of an IPUStrategy, or within "
+                "such a scope: call it inside `with strategy.scope():`."
             )
 
     @contextlib.contextmanager
@@ -279,6 +282,7 @@ class OldModel(PipelinedExtension):
         # An infeed for each depth is kept, and with it its program: nothing is forgotten here.
         self._ipu.options.infeed_kwargs = {} if prefetch_depth is None else {"prefetch_depth": prefetch_depth}
         with self._strategy().scope():
+            late_scope.bring_to_ipu(self)
             arguments.remember(self, _running=True)
             try:
                 yield

@@ -104,8 +104,8 @@ def _is_again(known: Callable[..., Any], given: Callable[..., Any]) -> bool:
     """Whether a function is the one that is registered, or the same statement of a script or notebook run again."""
     if known is given or known == given:
         return True
-    codes = [getattr(function, "__code__", None) for function in (known, given)]
-    if None in codes:
+    codes = [function.__code__ for function in (known, given) if hasattr(function, "__code__")]
+    if len(codes) < 2:
         return False
     places = [(code.co_filename, code.co_firstlineno, code.co_name) for code in codes]
     names = [(function.__module__, function.__qualname__) for function in (known, given)]

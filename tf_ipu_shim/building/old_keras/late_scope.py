@@ -1,0 +1,32 @@
+"""Old models made outside an `IPUStrategy`'s scope: what they have goes to the IPU when they are run in one.
+
+Uses `_handle` and `_distribute_strategy` of `ResourceVariable`; checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow.compat.v2 as tf
+
+
+def bring_to_ipu(model: Any) -> None:
+    """Gives variables that were made outside the scope which this is called in their memory on its device.
+
+    The variables stay the objects that layers, optimizers and checkpoints know.
+
+    Args:
+        model: a Keras model.
+    """
+    for variable in _variables(model):
+        if tf.executing_eagerly() and getattr(variable, "_distribute_strategy", variable) is None:
+            fresh = tf.Variable(variable.numpy(), trainable=variable.trainable, dtype=variable.dtype)
+            variable._handle, variable._distribute_strategy = fresh._handle, fresh._distribute_strategy
+
+
+def _variables(model: Any) -> Iterator[Any]:
+    yield from model.weights
+    optimizer = getattr(model, "optimizer", None)
+    variables = getattr(optimizer, "variables", ())
+    yield from variables() if callable(variables) else variables
