@@ -3,9 +3,11 @@
 import re
 
 import pytest
+from tensorflow.core.protobuf import config_pb2 as session_options
 from tracebacks import COMMON, FRAME, traceback_of
 
-from tf_ipu_shim.runtime import shown_errors
+from tf_ipu_shim.messages import config_pb2
+from tf_ipu_shim.runtime import error_hints, shown_errors
 
 UNINITIALISED = """
 def model(a):
@@ -187,3 +189,31 @@ with tf.Session() as session:
 def test_a_host_embedding_that_nobody_has_registered(python, forked):
     shown = traceback_of(forked(python.script(COMMON + NO_TABLE)))
     assert "There is no host embedding 'words': run ipu_host_embedding_register for its variable" in shown
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda proto: proto(ipu_options=config_pb2.IpuOptions()),
+        lambda proto: proto().ipu_options.CopyFrom(config_pb2.IpuOptions()),
+        lambda proto: setattr(proto(), "ipu_options", config_pb2.IpuOptions()),
+    ],
+    ids=["constructor", "read", "set"],
+)
+def test_ipu_options_of_sessions(use):
+    with pytest.raises((ValueError, AttributeError)) as raised:
+        use(session_options.ConfigProto)
+    hint = error_hints.hint(raised.value, str(raised.value))
+    assert "SDK 1.2 took ipu_options away from ConfigProto. Call ipu.utils.configure_ipu_system(options)" in hint
+
+
+def test_ipu_options_of_a_script(forked, python):
+    script = """
+import tensorflow.compat.v1 as tf
+from tensorflow.python.ipu import utils
+options = utils.auto_select_ipus(utils.create_ipu_config(), 1)
+with tf.Session(config=tf.ConfigProto(ipu_options=options)):
+    pass
+"""
+    shown = traceback_of(forked(python.script(script)))
+    assert shown.rstrip().endswith("and leave ipu_options out of its ConfigProto.")

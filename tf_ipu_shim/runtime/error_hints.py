@@ -97,6 +97,12 @@ _GROWS_HINT = (
     "\nShape invariants do not help a program for IPUs, which is made for one shape: begin with a tensor of the "
     "largest size, and write a part of it in each iteration."
 )
+# Read, set, or given to the constructor, as the oldest scripts do.
+_IPU_OPTIONS = re.compile(r"\bConfigProto\b.*\bipu_options\b|^(Protocol message \S+ has no )?ipu_options\b")
+_IPU_OPTIONS_HINT = (
+    "\nSDK 1.2 took ipu_options away from ConfigProto. Call ipu.utils.configure_ipu_system(options) before the session "
+    "is made, and leave ipu_options out of its ConfigProto."
+)
 _OTHER_FRAMEWORKS = frozenset({"popart", "popxl", "poptorch", "poplar"})
 _OTHER_FRAMEWORK_HINT = (
     "\n{name} is another part of Graphcore's SDK: tf_ipu_shim emulates its TensorFlow, and nothing else."
@@ -114,6 +120,8 @@ _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
     (BaseException, _NO_IPU, _NO_IPU_HINT),
     (BaseException, _NO_DEVICE, _NO_DEVICE_HINT),
     (ValueError, _GROWS, _GROWS_HINT),
+    (ValueError, _IPU_OPTIONS, _IPU_OPTIONS_HINT),
+    (AttributeError, _IPU_OPTIONS, _IPU_OPTIONS_HINT),
     (AttributeError, _NO_NUMPY, _NO_NUMPY_HINT),
     (AttributeError, _OF_EXTENSIONS, _OF_EXTENSIONS_HINT),
     (NotImplementedError, _NO_ARRAY, _NO_ARRAY_HINT),
