@@ -280,16 +280,16 @@ def test_functions_that_tensorflow_1_calls_by_ops_of_their_name():
 
 @pytest.mark.parametrize("way", ["xla", "kernels"])
 def test_a_write_after_such_a_call_comes_after_a_read_in_it(own_environment, monkeypatch, way):
-    """The read takes long to come; the write has nothing else to wait for. What no result needs does not run."""
+    """The read takes long to come; the write has nothing else to wait for."""
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", way)
 
     @function.Defun(tf.float32, tf.resource, func_name="read_late")
     def read_late(x, handle):
-        tf.raw_ops.AssignAddVariableOp(resource=handle, value=100.0)
+        added = tf.raw_ops.AssignAddVariableOp(resource=handle, value=100.0)
         matrix = product = tf.ones([400, 400]) * x
         for _ in range(10):
             product = tf.matmul(product, matrix) * 0.001
-        with tf.control_dependencies([product]):
+        with tf.control_dependencies([product, added]):
             return tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
 
     with tf.Graph().as_default():
@@ -306,8 +306,8 @@ def test_a_write_after_such_a_call_comes_after_a_read_in_it(own_environment, mon
             results = ipu_compiler.compile(model)
         with v1.Session() as session:
             session.run(v1.global_variables_initializer())
-            assert session.run(results) == [1.0, 7.0]
-            assert session.run(results) == [7.0, 7.0]
+            assert session.run(results) == [101.0, 7.0]
+            assert session.run(results) == [107.0, 7.0]
 
 
 def test_a_function_of_such_functions_that_xla_cannot_compile():

@@ -1,5 +1,10 @@
-"""Loops and branches in programs of TensorFlow 1 run what their values need, as those of a session do."""
+"""Loops and branches in programs of TensorFlow 1 run what their values need, as those of a session do.
 
+All of a compiled function itself runs, and all of a branch of `tf.switch_case`, as in stock `xla.compile`.
+"""
+
+import control_flow_effects as effects
+import control_flow_gradients as gradients
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -110,11 +115,11 @@ def cases(step, x):
 @pytest.mark.parametrize("step", [unasked, waited_for])
 @pytest.mark.parametrize("version", [1, 2])
 def test_branches_run_what_they_return_needs(control_flow, version, step, build):
-    """With control flow of TensorFlow 2 stock `xla.compile` of 1.15.0 and 2.15.1 runs all."""
+    """With control flow of TensorFlow 2 stock `xla.compile` of 1.15.0 and 2.15.1 runs all; so does `switch_case`."""
     control_flow(version)
     value, variables = results(step, build)
     np.testing.assert_array_equal(value, X * 2)
-    np.testing.assert_allclose(variables["model/mean"], 0.5 * (version - 1) * X.mean(0))
+    np.testing.assert_allclose(variables["model/mean"], 0.5 * (version == 2 or build is cases) * X.mean(0))
     assert variables.get("model/count", 1) == 1
 
 
@@ -149,3 +154,115 @@ def test_variables_that_are_returned_are_read_after_what_was_written(control_flo
 
     value, variables = results(unasked, build)
     assert value.tolist() == [2, 5] and variables["model/w"] == 5
+
+
+def hits_of(net):
+    """What adds to the variables of a net: they are made first, as functions by `Defun` want it."""
+    with v1.variable_scope(net.__name__, use_resource=True):
+        variables = {name: v1.get_variable(name, [], initializer=v1.zeros_initializer()) for name in "abc"}
+    return lambda name: variables[name].assign_add(1.0)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_side_effects_that_nothing_needs(control_flow, flag):
+    """`effects.COUNTS` is what stock `tf.xla.experimental.compile` of TensorFlow 2.15.1 and 2.21.0 does."""
+    control_flow(1)
+    ipu.config.IPUConfig().configure_ipu_system()
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        chosen, x = v1.placeholder(tf.bool, []), v1.placeholder(tf.float32, [])
+        with ipu.scopes.ipu_scope(IPU):
+            hits = {net: hits_of(net) for net in effects.NETS}
+            results = ipu.ipu_compiler.compile(
+                lambda chosen, x: [net(chosen, x, hits[net]) for net in effects.NETS], [chosen, x]
+            )
+        session.run(v1.global_variables_initializer())
+        session.run(results, {chosen: flag, x: 1.0})
+        values = {one.op.name: session.run(one) for one in v1.global_variables()}
+    wanted = {f"{net.__name__}/{name}": n for net in effects.NETS for name, n in effects.COUNTS[net][not flag].items()}
+    assert {name: value for name, value in values.items() if value} == wanted
+
+
+def test_side_effects_keep_the_order_of_the_script(control_flow):
+    control_flow(1)
+
+    def build(step, x):
+        state = v1.get_variable("state", [], initializer=v1.ones_initializer(), use_resource=True)
+        before = state.read_value()
+        tf.cond(before > 0.0, lambda: state.assign_add(2.0), lambda: state.assign_sub(1.0))
+        between = state.read_value()
+        tf.switch_case(tf.constant(1), [lambda: state.assign_add(7.0), lambda: state.assign(state * 10.0)])
+        state.assign_sub(1.0)
+        return tf.stack([before, between, state.read_value()])
+
+    value, variables = results(unasked, build)
+    assert value.tolist() == [1, 3, 29] and variables["model/state"] == 29
+
+
+def test_a_check_that_nothing_waits_for_ends_the_run(control_flow):
+    control_flow(1)
+
+    def build(step, x):
+        tf.debugging.assert_less(x, 3.0)
+        return x
+
+    with pytest.raises(tf.errors.InternalError, match="assertion failed: .*x < y"):
+        results(unasked, build)
+
+
+def test_messages_that_nothing_waits_for_are_refused(control_flow):
+    """As those that something waits for: they are no op of an IPU."""
+    control_flow(1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="PrintV2.*(.|\n)*outside_compilation_scope"):
+        results(unasked, lambda step, x: (tf.print(x), x)[1])
+
+
+def test_elements_that_nothing_waits_for_are_sent(control_flow):
+    control_flow(1)
+    ipu.config.IPUConfig().configure_ipu_system()
+    always, sometimes = (ipu.ipu_outfeed_queue.IPUOutfeedQueue() for _ in range(2))
+
+    def model(x):
+        always.enqueue(x)
+        tf.cond(x > 1.0, lambda: sometimes.enqueue(x * 10.0), tf.no_op)
+        return x
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [])
+        with ipu.scopes.ipu_scope(IPU):
+            (result,) = ipu.ipu_compiler.compile(model, [x])
+        rows = always.dequeue(), sometimes.dequeue()
+        for value in (1.0, 2.0):
+            session.run(result, {x: value})
+        assert [row.tolist() for row in session.run(rows)] == [[1, 2], [20]]
+
+
+@pytest.mark.parametrize("net", gradients.NETS, ids=lambda net: net.__name__)
+def test_training_passes_through(control_flow, net):
+    """As in a session without IPUs."""
+    control_flow(1)
+    ipu.config.IPUConfig().configure_ipu_system()
+
+    def step(x):
+        loss = tf.reduce_sum(net(x))
+        return [loss, v1.train.MomentumOptimizer(0.1, 0.9).minimize(loss)]
+
+    def trained(build):
+        with tf.Graph().as_default(), v1.Session() as session:
+            with tf.device("/cpu:0"):
+                x = v1.placeholder(tf.float32, [3])
+            result = build(x)
+            session.run(v1.global_variables_initializer())
+            losses = [session.run(result, {x: [1.0, 2.0, 0.5 * sign]})[0] for sign in (-1.0, 1.0)]
+            losses.append(session.run(result, {x: [-1.0, -2.0, 0.5]})[0])
+            return losses, {one.op.name: session.run(one) for one in v1.global_variables()}
+
+    def on_an_ipu(x):
+        with ipu.scopes.ipu_scope(IPU):
+            return ipu.ipu_compiler.compile(step, [x])
+
+    (wanted, weights), (losses, trained_weights) = trained(step), trained(on_an_ipu)
+    np.testing.assert_allclose(losses, wanted, rtol=1e-4, atol=1e-5)
+    assert trained_weights.keys() == weights.keys()
+    for name, value in weights.items():
+        np.testing.assert_allclose(trained_weights[name], value, rtol=1e-4, atol=1e-5, err_msg=name)

@@ -4,6 +4,7 @@ scopes, sharding, sharded_tape, host_ops   marks on a script's ops
 tracing, autograph, compiled_functions,
 ipu_compiler, stock_compile                Python functions become functions of the plugin's programs
 loops, functional_loops, feeds             loops that stay on the device, and what they take and send
+side_effects                               which ops run although no result needs them
 gradients, optimizers                      accumulation, loss scaling, captured gradients; wrappers of optimizers
 pipelines                                  a model's stages, and the loops around them
 strategies                                 `tf.distribute`, one process or several

@@ -1,9 +1,10 @@
 """Functional loops and branches, and which side effects in them happen; checked on TensorFlow 2.15.1 and 2.21.0.
 
-A loop of TensorFlow 1 runs in its body what the values that it carries on depend on, and a branch what its results
-depend on. A session leaves out all else, and so does `xla.compile` of stock TensorFlow 1.15.0 and 2.15.1 inside loops
+A loop of TensorFlow 1 runs in its body the ops that its next values depend on, and a branch those that its results
+depend on. A session leaves out all else, and so does `xla.compile` of stock TensorFlow inside loops
 and branches (not outside of them). Functional ones, which XLA needs, run everything with a side effect, and so do those
-of stock TensorFlow where `tf.while_loop` and `tf.cond` make them.
+of stock TensorFlow if `tf.while_loop` and `tf.cond` make them. `tf.switch_case` is functional in TensorFlow 1 too, and
+so is all control flow in one of its branches and in a `tf.function`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ def install() -> None:
     why = "loops and branches of TensorFlow 1 run what their values need"
     patches.replace(while_v2, "while_loop", _loops, why)
     patches.replace(cond_v2, "cond_v2", _two_branches, why)
-    patches.replace(cond_v2, "indexed_case", _branches, why)
     patches.replace(control_flow_util, "EnableControlFlowV2", _in_functions_too, why)
 
 
@@ -47,6 +47,11 @@ def in_session_graph() -> bool:
 def needed_only() -> Any:
     """A context in which loops are marked: their bodies run what the values that they carry on depend on."""
     return tracing.attributes({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
+
+
+def like_a_session() -> None:
+    """Notes that the graph of the current body or branch is one of TensorFlow 1."""
+    ops.get_default_graph()._ipu_like_a_session = True
 
 
 def note_what_waits(body: Any) -> None:
@@ -85,15 +90,22 @@ def _loops(stock: Callable[..., Any]) -> Callable[..., Any]:
 
         returned: Any = None
 
+        def condition(*values: Any) -> Any:
+            like_a_session()
+            answer = ops.convert_to_tensor(cond(*values))
+            _note_waits(ops.get_default_graph())
+            return answer
+
         def noted(*values: Any) -> Any:
             nonlocal returned
+            like_a_session()
             returned = body(*values)
             carried = _read(returned)
             note_what_waits(ops.get_default_graph())
             return carried
 
         with needed_only():
-            values = stock(cond, noted, *args, **kwargs)
+            values = stock(condition, noted, *args, **kwargs)
         return _in_sequence_of(values, returned)
 
     return while_loop
@@ -123,17 +135,6 @@ def _two_branches(stock: Callable[..., Any]) -> Callable[..., Any]:
     return cond_v2
 
 
-def _branches(stock: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(stock)
-    def indexed_case(branch_index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _is_of_tensorflow1():
-            return stock(branch_index, branch_fns, *args, **kwargs)
-        with needed_only():
-            return stock(branch_index, [_noted(branch) for branch in branch_fns], *args, **kwargs)
-
-    return indexed_case
-
-
 def _is_strict() -> bool:
     """Whether `tf.cond`, which calls the caller of this, was told so: it tells nobody where branches are functional."""
     frame = sys._getframe(2)
@@ -155,6 +156,7 @@ def _noted(branch: Callable[..., Any]) -> Callable[..., Any]:
     """A branch that notes which ops wait for others, and which operations it returns."""
 
     def noted(*values: Any) -> Any:
+        like_a_session()
         returned, graph = _read(branch(*values)), ops.get_default_graph()
         for op in nest.flatten(returned):
             if isinstance(op, ops.Operation) and op.graph is graph:
@@ -174,4 +176,5 @@ def _read(returned: Any) -> Any:
 
 
 def _is_of_tensorflow1() -> bool:
-    return not control_flow_util.ENABLE_CONTROL_FLOW_V2 and tracing.in_compilation() and in_session_graph()
+    is_off = not control_flow_util.ENABLE_CONTROL_FLOW_V2
+    return is_off and tracing.in_compilation() and tracing.is_like_a_session(ops.get_default_graph())

@@ -135,6 +135,8 @@ def _loop(
     needed_only = functional_loops.in_session_graph()
 
     def step(counter: Any, *current: Any) -> list[Any]:
+        if needed_only:
+            functional_loops.like_a_session()
         positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
         _tracing.counters.append(counter)
         try:

@@ -7,17 +7,18 @@ XLA control flow context; checked on TensorFlow 2.15.1 and 2.21.0.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2
 from tensorflow.python.eager.polymorphic_function import atomic_function
-from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, dtypes, func_graph, ops
+from tensorflow.python.framework import auto_control_deps, dtypes, func_graph, ops
 from tensorflow.python.framework import device as device_lib
+from tensorflow.python.framework import function as function_lib
 from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope
 
-from tf_ipu_shim.building import host_variables, summaries
+from tf_ipu_shim.building import host_variables, side_effects, summaries
 from tf_ipu_shim.lowering import traced_functions, vocabulary
 
 _serial = itertools.count()
@@ -26,6 +27,17 @@ _serial = itertools.count()
 def in_compilation() -> bool:
     """Whether the current graph, or one it is nested in, is being compiled."""
     return control_flow_ops.get_enclosing_xla_context() is not None
+
+
+def is_like_a_session(graph: Any) -> bool:
+    """Whether loops and branches that are built in a graph run what their results need, as those of TensorFlow 1 do.
+
+    Those that TensorFlow makes functional, in `tf.function` and `tf.switch_case`, run all of their side effects.
+
+    Args:
+        graph: the innermost one of a program: of the compiled function, of a loop or branch, or by `Defun`.
+    """
+    return isinstance(graph, function_lib._FuncGraph) or getattr(graph, "_ipu_like_a_session", False)
 
 
 def never_runs(graph: Any) -> None:
@@ -111,7 +123,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
         The graph, without outputs yet, and what the function returned. Inside it the default device and the
         variable scopes are those of the caller. In a `tf.function` all side effects happen, in the script's order.
         In a session's graph those that something returned depends on, what is sent to the host's part of the step, and
-        those on the host in an `outside_compilation_scope`; `as_function` adds writes to variables.
+        those on the host in an `outside_compilation_scope`; `as_function` adds the others.
     """
     summaries.leave_out()
     outer = ops.get_default_graph()
@@ -120,6 +132,9 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     graph = func_graph.FuncGraph(f"{name}_ipu_program_{next(_serial)}", collections=collections)
     # Loops in the function order their side effects as the script does, as `tf.function` has them.
     graph._add_control_dependencies = True
+    graph._ipu_like_a_session = not ops.executing_eagerly_outside_functions() and (
+        not outer.building_function or is_like_a_session(outer)
+    )
     # TensorFlow's own functions take the caller's device only where it is a Python function.
     graph._device_function_stack = outer._device_function_stack.copy()
     inherit_attributes(graph)
@@ -135,7 +150,7 @@ def trace(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> 
     summaries.forget(graph)
     if not outer.building_function:
         _order_variables(graph, arguments)
-    on_the_host = [op for op in graph.get_operations() if _acts_on_the_host(op)]
+    on_the_host = side_effects.on_the_host(graph)
     graph.control_outputs = list(getattr(order, "ops_which_must_run", on_the_host))
     traced_functions.remember(graph)
     # An error that names an op's line needs the graph as long as the program can run.
@@ -155,47 +170,6 @@ def _order_variables(graph: func_graph.FuncGraph, arguments: Sequence[Any]) -> N
     graph.inputs = []
     for pair in captures:
         graph.add_capture(*(next(in_order) if id(pair) in taken else pair))
-
-
-def _acts_on_the_host(op: ops.Operation) -> bool:
-    """Whether an op sends to the host or, outside compilation, has an effect there other than on variables."""
-    if op.type == vocabulary.SEND_TO_HOST:
-        return True
-    if not auto_control_deps.op_is_stateful(op):
-        return False
-    if any(tensor.dtype == dtypes.resource for tensor in (*op.inputs, *op.outputs)):
-        return False
-    return vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in op.node_def.attr
-
-
-def _further_writes(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> list[ops.Operation]:
-    """The ops that write to variables and that nothing wanted needs; loops, branches and calls are not looked into.
-
-    Each comes after what the script did with the same variable before it, and before what it did later.
-    """
-    needed: set[ops.Operation] = set()
-    waiting = [op for op in wanted if op.graph is graph]
-    while waiting:
-        op = waiting.pop()
-        if op not in needed:
-            needed.add(op)
-            waiting.extend([*(tensor.op for tensor in op.inputs), *op.control_inputs])
-    writes: list[ops.Operation] = []
-    before: dict[int, list[ops.Operation]] = {}
-    last: dict[int, ops.Operation] = {}
-    for op in graph.get_operations():
-        read, written = auto_control_deps_utils.get_read_write_resource_inputs(op)
-        is_further = bool(written) and op not in needed and op.type not in vocabulary.FUNCTION_ATTRIBUTES
-        for handle in map(id, (*read, *written)):
-            if is_further:
-                op._add_control_inputs(before.pop(handle, []))
-                last[handle] = op
-            elif handle in last:
-                op._add_control_input(last[handle])
-            before.setdefault(handle, []).append(op)
-        if is_further:
-            writes.append(op)
-    return writes
 
 
 def call(graph: func_graph.FuncGraph, device: str, outputs: Sequence[Any], controls: Sequence[Any], name: str) -> Any:
@@ -282,14 +256,16 @@ def as_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: S
     Args:
         graph: the traced function.
         outputs: tensors of it that are returned.
-        controls: ops of it that must run although no output needs them. In a session's graph other writes to variables
-            do too: TensorFlow 1 makes a program of a function before it leaves anything out, and nothing with such an
-            effect is left out of a program. Of a loop's body what its results need is taken into the program.
+        controls: ops of it that must run although no output needs them. In a session's graph all other ops with a side
+            effect do too: TensorFlow 1 makes a program of a function before it leaves anything out, and nothing with
+            an effect is left out of a program. Of a loop's body what its results need is taken into the program.
     """
     graph.outputs = list(outputs)
     graph.control_outputs = list(dict.fromkeys([*graph.control_outputs, *controls]))
     if not graph.outer_graph.building_function:
-        graph.control_outputs += _further_writes(graph, [*(output.op for output in outputs), *graph.control_outputs])
+        graph.control_outputs += side_effects.not_needed(
+            graph, [*(output.op for output in outputs), *graph.control_outputs]
+        )
     return atomic_function.from_func_graph(graph.name, graph, {})
 
 

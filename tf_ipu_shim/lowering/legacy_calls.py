@@ -1,8 +1,8 @@
 """Calls as TensorFlow 1 wrote them: an op whose type is the name of a function, as `tf.nn.ctc_loss` still makes them.
 
-They become calls like all others, so that every pass, and XLA, knows them for what they are. Such a function runs what
-its results need, and the call has ended once there are all of these: that is written down by naming the ops that do
-something to variables on the way. Else a write after the call could come before a read in it.
+They become calls like all others, so that every pass, and XLA, knows them for what they are. Such a function runs its
+ops with a side effect, whether or not a result needs them, and the call ends when they and the reads of variables have
+run. Both are named as ops that must run. Else a write after the call could come before a read in it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import calls, op_types
+from tf_ipu_shim.lowering.idle_ops import has_effect
 from tf_ipu_shim.lowering.reachable import reachable
 
 
@@ -31,12 +32,13 @@ def as_calls(library: Mapping[str, function_pb2.FunctionDef]) -> dict[str, funct
 
 
 def _naming_effects(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-    """The same function, with the ops with a side effect that its results need, and reads, as ops that must run."""
+    """The same function, with all ops with a side effect, and reads that results need, as ops that must run."""
     made = function_pb2.FunctionDef()
     made.CopyFrom(function)
     nodes = {node.name: node for node in made.node_def}
     named = set(made.control_ret.values())
-    for name in reachable(map(_op_of, made.ret.values()), lambda name: _taken(nodes[name]) if name in nodes else ()):
+    needed = reachable(map(_op_of, made.ret.values()), lambda name: _taken(nodes[name]) if name in nodes else ())
+    for name in dict.fromkeys([*needed, *(name for name, node in nodes.items() if has_effect(node.op))]):
         if name in nodes and name not in named and op_types.is_stateful(nodes[name].op):
             made.signature.control_output.append(name)
             made.control_ret[name] = name

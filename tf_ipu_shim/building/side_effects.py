@@ -1,0 +1,81 @@
+"""Which ops of a compiled function in a session's graph run although nothing that it returns needs them.
+
+Checked on TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensorflow.python.framework import auto_control_deps, auto_control_deps_utils, dtypes, func_graph, ops
+
+from tf_ipu_shim.lowering import vocabulary
+
+
+def on_the_host(graph: func_graph.FuncGraph) -> list[ops.Operation]:
+    """The ops that send to the host or, outside compilation, have an effect there other than on variables."""
+    return [op for op in graph.get_operations() if _acts_on_the_host(op)]
+
+
+def _acts_on_the_host(op: ops.Operation) -> bool:
+    if op.type == vocabulary.SEND_TO_HOST:
+        return True
+    if not auto_control_deps.op_is_stateful(op):
+        return False
+    if any(tensor.dtype == dtypes.resource for tensor in (*op.inputs, *op.outputs)):
+        return False
+    return vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in op.node_def.attr
+
+
+def not_needed(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> list[ops.Operation]:
+    """The ops with a side effect that nothing wanted needs; loops, branches and calls are taken as a whole.
+
+    Each comes after what the script did with the same variable before it, and before what it did later. Effects other
+    than on variables keep the script's order, too.
+    """
+    needed = _needed_by(graph, wanted)
+    further: list[ops.Operation] = []
+    before: dict[int, list[ops.Operation]] = {}
+    last: dict[int, ops.Operation] = {}
+    for op in graph.get_operations():
+        reads, writes = auto_control_deps_utils.get_read_write_resource_inputs(op)
+        has_effect = bool(writes) or _has_other_effect(op)
+        is_further = has_effect and op not in needed
+        touched = [*map(id, (*reads, *writes))]
+        if has_effect and not writes:
+            touched.append(_ELSEWHERE)
+        for thing in touched:
+            if is_further:
+                op._add_control_inputs(before.pop(thing, []))
+                last[thing] = op
+            elif thing in last:
+                op._add_control_input(last[thing])
+            before.setdefault(thing, []).append(op)
+        if is_further:
+            further.append(op)
+    return further
+
+
+_ELSEWHERE = 0
+"""Stands for what is no variable, where objects have their addresses."""
+
+
+def _needed_by(graph: func_graph.FuncGraph, wanted: Iterable[ops.Operation]) -> set[ops.Operation]:
+    needed: set[ops.Operation] = set()
+    waiting = [op for op in wanted if op.graph is graph]
+    while waiting:
+        op = waiting.pop()
+        if op not in needed:
+            needed.add(op)
+            waiting.extend([*(tensor.op for tensor in op.inputs), *op.control_inputs])
+    return needed
+
+
+def _has_other_effect(op: ops.Operation) -> bool:
+    """Whether an op that writes no variable has an effect: a message, a check, an element of an outfeed, a call."""
+    if op.type in auto_control_deps_utils.RESOURCE_READ_OPS or op.type in _WITHOUT_EFFECT:
+        return False
+    return auto_control_deps.op_is_stateful(op)
+
+
+_WITHOUT_EFFECT = frozenset({vocabulary.REPLICATION_INDEX, vocabulary.RANDOM_SEED, "VarHandleOp", "Placeholder"})
