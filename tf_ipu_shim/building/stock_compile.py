@@ -30,13 +30,14 @@ def install() -> None:
 
 def _compiling(stock: Callable[..., Any]) -> Callable[..., Any]:
     def compile(computation: Callable[..., Any], inputs: Any = None) -> Any:
-        return ipu_compiler.compile(computation, inputs) if _is_under_ipu() else stock(computation, inputs)
+        return ipu_compiler.compile(computation, inputs) if is_under_ipu() else stock(computation, inputs)
 
     compile.__doc__ = stock.__doc__
     return compile
 
 
-def _is_under_ipu() -> bool:
+def is_under_ipu() -> bool:
+    """Whether ops of the session's graph that are made here are on an IPU device."""
     if context.executing_eagerly():
         return False  # where TensorFlow runs the function op by op
     for function in reversed(ops.get_default_graph()._device_functions_outer_to_inner):

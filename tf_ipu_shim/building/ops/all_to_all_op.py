@@ -9,7 +9,7 @@ from tensorflow.python.ops import array_ops, gen_array_ops
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.counts import check_integer
-from tf_ipu_shim.building.ops import cross_replica_ops, replication_ops
+from tf_ipu_shim.building.ops import cross_replica_ops, plain_collectives, replication_ops
 from tf_ipu_shim.lowering import vocabulary
 
 
@@ -38,9 +38,11 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
     check_replicas("all_gather", replication_factor)
     if isinstance(x, (list, tuple)):
         return [all_gather(one, replication_factor, name) for one in x]
-    return plugin.load().ops.ipu_replica_gather(
-        ops.convert_to_tensor(x), replication_factor=replication_factor, name=name
-    )
+
+    def build(value: Any) -> Any:
+        return plugin.load().ops.ipu_replica_gather(value, replication_factor=replication_factor, name=name)
+
+    return plain_collectives.replicated(build, ops.convert_to_tensor(x))
 
 
 def all_to_all(

@@ -12,6 +12,7 @@ from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building.counts import check_integer
+from tf_ipu_shim.building.ops import plain_collectives
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.lowering import vocabulary
 
@@ -40,8 +41,12 @@ def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name:
     """
     if isinstance(replica_group_size, str):
         replica_group_size, name = None, replica_group_size
-    x = ops.convert_to_tensor(x)
-    return plugin.load().ops.ipu_cross_replica_sum(x, replica_group_size=_checked(replica_group_size), name=name)
+    x, size = ops.convert_to_tensor(x), _checked(replica_group_size)
+
+    def build(value: Any) -> Any:
+        return plugin.load().ops.ipu_cross_replica_sum(value, replica_group_size=size, name=name)
+
+    return plain_collectives.replicated(build, x)
 
 
 def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str | None = None) -> Any:
@@ -66,7 +71,7 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
     x = ops.convert_to_tensor(x)
     if not x.dtype.is_floating:
         raise TypeError(f"cross_replica_mean takes floating-point numbers, not {x.dtype.name}. Cast them with tf.cast.")
-    count = _checked(replica_group_size) or plugin.load().ops.ipu_replication_factor()
+    count = _checked(replica_group_size) or plain_collectives.replicated(plugin.load().ops.ipu_replication_factor)
     # Divided first, as on the IPU: a sum of half-precision values could overflow.
     return cross_replica_sum(x / math_ops.cast(count, x.dtype), replica_group_size=replica_group_size, name=name)
 

@@ -10,7 +10,13 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.building.ops import control_flow_ops, cross_replica_ops, internal_ops, replication_ops
+from tf_ipu_shim.building.ops import (
+    control_flow_ops,
+    cross_replica_ops,
+    internal_ops,
+    plain_collectives,
+    replication_ops,
+)
 
 
 def ipu_barrier(inputs: Any, insert_barrier_for_gradients: bool = False, name: Any = None) -> Any:
@@ -56,7 +62,7 @@ def replication_index(name: Any = None) -> Any:
 
 def ipu_replication_factor(name: Any = None) -> Any:
     """How many replicas run the program: an int32 scalar, 1 where there are none."""
-    return plugin.load().ops.ipu_replication_factor(name=name)
+    return plain_collectives.replicated(lambda: plugin.load().ops.ipu_replication_factor(name=name))
 
 
 def ipu_replication_normalise(input: Any, name: Any = None) -> Any:
