@@ -31,6 +31,15 @@ def make_table(spec, strategy="TOKEN"):
     )
 
 
+def test_a_tensor_is_an_initializer():
+    with tf.Graph().as_default(), v1.Session() as session:
+        table = embedding_ops.create_host_embedding("made", TABLE.shape, tf.float32, initializer=tf.constant(TABLE))
+        session.run(v1.global_variables_initializer())
+        np.testing.assert_array_equal(session.run(table.get_embedding_tensor()), TABLE)
+        with pytest.raises(ValueError, match="initializer has the shape .*; expected "):
+            embedding_ops.create_host_embedding("other", TABLE.T.shape, tf.float32, initializer=TABLE)
+
+
 def in_numpy(steps, rate, weight_rate=0.1, every=1):
     """The loss is half the sum of squares of (rows . w); the table moves after each `every` gradients."""
     table, w, losses, held = TABLE.copy(), W.copy(), [], np.zeros_like(TABLE)

@@ -71,6 +71,22 @@ def test_a_layer_in_two_stages_and_a_model_in_a_stage():
     assert_same(got, expected)
 
 
+def test_a_stage_may_have_large_constants():
+    """TensorFlow captures those of more than some elements, as values that are known."""
+    large = np.arange(144, dtype=np.float32).reshape(12, 12)
+    with strategy().scope():
+        inputs = keras.Input((1,))
+        with PipelineStage(0):
+            x = tf.multiply(large, inputs)
+        with PipelineStage(1):
+            y = tf.subtract(x, large)
+        model = pipelined(keras.Model(inputs, y))
+        model.compile(loss="mse", steps_per_execution=8)
+        rows = np.arange(8, dtype=np.float32)
+        found = model.predict(rows, batch_size=1)
+    np.testing.assert_allclose(found, np.concatenate([large * row - large for row in rows]), rtol=1e-6)
+
+
 def test_a_model_that_begins_in_a_later_stage_is_a_part_of_another_one():
     def make(scoped=True):
         keras.utils.set_random_seed(1)

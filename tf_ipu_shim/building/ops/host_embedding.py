@@ -300,7 +300,7 @@ def create_host_embedding(
         dtype: float16 or float32.
         partition_strategy: `"TOKEN"` or `"ENCODING"`.
         optimizer_spec: how gradients update the table; None for a table that is only read.
-        initializer: of the variable.
+        initializer: of the variable: a Keras or TensorFlow 1 initializer, or a tensor [tokens, encoding].
 
     Returns:
         The table.
@@ -321,7 +321,16 @@ def create_host_embedding(
             f"create_host_embedding({name!r}) was given the type {tf.as_dtype(dtype).name}: use float16 or float32."
         )
     with tf.init_scope(), tf.device("/device:CPU:0"):
-        variable = v1.get_variable(name, shape, dtype, initializer, trainable=False, use_resource=True)
+        if initializer is None or callable(initializer):
+            variable = v1.get_variable(name, shape, dtype, initializer, trainable=False, use_resource=True)
+        else:
+            value = tf.convert_to_tensor(initializer, dtype)
+            if not value.shape.is_compatible_with(shape):
+                raise ValueError(
+                    f"create_host_embedding({name!r}): initializer has the shape {value.shape}; expected {list(shape)}. Give "
+                    "it the table's shape."
+                )
+            variable = v1.get_variable(name, initializer=value, trainable=False, use_resource=True)
     return HostEmbedding(name, variable, partition_strategy, optimizer_spec)
 
 

@@ -180,8 +180,8 @@ class PipelineStep:
     def _refuse_captures(self) -> None:
         given = {id(tensor) for tensor in self._arguments.inputs}
         for tensor, inside in self.graph.captures:
-            # Small values that are known already are constants of the stage: TensorFlow has made them so.
-            is_constant = inside.op.type == "Const"
+            # Values that are known already are constants: TensorFlow has made small ones ops of the stage.
+            is_constant = inside.op.type == "Const" or isinstance(tensor, ops.EagerTensor)
             if id(tensor) not in given and tensor.dtype.name != "resource" and not is_constant:
                 raise ValueError(
                     f"Trying to capture the tensor {tensor} which is not a resource. This tensor needs to be passed as "
