@@ -327,8 +327,8 @@ def create_host_embedding(
             value = tf.convert_to_tensor(initializer, dtype)
             if not value.shape.is_compatible_with(shape):
                 raise ValueError(
-                    f"create_host_embedding({name!r}): initializer has the shape {value.shape}; expected {list(shape)}. Give "
-                    "it the table's shape."
+                    f"create_host_embedding({name!r}): initializer has the shape {value.shape}; expected "
+                    f"{list(shape)}. Give it the table's shape."
                 )
             variable = v1.get_variable(name, initializer=value, trainable=False, use_resource=True)
     return HostEmbedding(name, variable, partition_strategy, optimizer_spec)
