@@ -399,3 +399,18 @@ def test_lookups_that_wait_by_their_indices(way, monkeypatch):
         session.run(v1.global_variables_initializer())
         session.run(ops.ipu_host_embedding_register(table, "waits"))
         np.testing.assert_array_equal(session.run(rows), TABLE[0] + np.arange(9)[:, None])
+
+
+@pytest.mark.parametrize("shape", [[3, 2], [5, 4]])
+def test_each_graph_has_its_own_table_of_an_id(shape):
+    """Another graph's table of that id, of another shape, does not count."""
+    ops = gen_pop_datastream_ops
+    with tf.Graph().as_default(), v1.Session() as session:
+        with scopes.ipu_scope(IPU):
+            looked_up = ipu_compiler.compile(lambda: ops.ipu_device_embedding_lookup([1], "again", shape, tf.float32))
+        with tf.device("/device:CPU:0"):
+            values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+            table = v1.get_variable("table", initializer=values, use_resource=False)
+        session.run(v1.global_variables_initializer())
+        session.run(ops.ipu_host_embedding_register(table, "again"))
+        np.testing.assert_array_equal(session.run(looked_up)[0], values[1:2])

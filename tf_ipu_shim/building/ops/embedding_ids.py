@@ -42,8 +42,9 @@ def register(embedding_id: str, table: Any, optimizer: str = _OPTIMIZER) -> Any:
         )
     held = tables.get(embedding_id)
     if in_graph and (not is_variable or optimizer == _GATHERING or isinstance(held, HeldTable)):
-        _check_form(embedding_id, held if isinstance(held, HeldTable) else table, table.shape, table.dtype)
-        return _hold(embedding_id, table.shape, table.dtype.base_dtype).take(table, optimizer == _GATHERING)
+        held = _hold(embedding_id, table.shape, table.dtype.base_dtype)
+        _check_form(embedding_id, held, table.shape, table.dtype)
+        return held.take(table, optimizer == _GATHERING)
     tables[embedding_id] = table
     return tf.identity(table)
 
@@ -145,10 +146,15 @@ def _in_a_session() -> bool:
 
 def _hold(embedding_id: str, shape: tf.TensorShape, dtype: tf.DType) -> HeldTable:
     """The table that ops of a session's graph find by an id; it lives as long as the graph does."""
-    held = tables.get(embedding_id)
-    if not isinstance(held, HeldTable):
-        tables[embedding_id] = held = HeldTable(embedding_id, shape, dtype)
     with tf.init_scope():
         graph = tf.compat.v1.get_default_graph()
-        setattr(graph, _HELD, {**getattr(graph, _HELD, {}), embedding_id: held})
+    of_graph = getattr(graph, _HELD, {})
+    held = of_graph.get(embedding_id) or tables.get(embedding_id)
+    if embedding_id not in of_graph and isinstance(held, HeldTable):
+        # Another graph's, which may be gone: one of another form is not the table of this graph.
+        held = held if held.shape.is_compatible_with(shape) and held.dtype.base_dtype == dtype else None
+    if not isinstance(held, HeldTable):
+        held = HeldTable(embedding_id, shape, dtype)
+    tables[embedding_id] = held
+    setattr(graph, _HELD, {**of_graph, embedding_id: held})
     return held
