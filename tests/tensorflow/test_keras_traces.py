@@ -280,6 +280,71 @@ def test_datasets_of_a_strategy(ipus, way):
     assert_near(*seen)
 
 
+class Decorated(keras.Model):
+    """Adds a loss in a `call` that is a function of TensorFlow, itself or by its layer."""
+
+    def __init__(self, kind):
+        super().__init__()
+        regularizer = keras.regularizers.L2(1.0) if kind == "activity" else None
+        self.kind, self.dense = kind, dense(1, activity_regularizer=regularizer)
+
+    @tf.function
+    def call(self, inputs):
+        hidden = self.dense(inputs)
+        if self.kind == "add_loss":
+            self.add_loss(tf.reduce_sum(hidden * hidden))
+        return hidden
+
+
+@pytest.mark.parametrize("first", [None, "predict", "call"])
+@pytest.mark.parametrize("kind", ["add_loss", "activity"])
+def test_no_loss_is_lost_in_a_decorated_call(ipus, kind, first):
+    ipus(1)
+    with strategy().scope():
+        model = Decorated(kind)
+        model.compile("sgd", "mse")
+        if first == "predict":
+            model.predict(X, **CHOICES)
+        elif first == "call":
+            model(X[:4])
+        for run in (model.fit, model.evaluate, model.fit):
+            with pytest.raises(ValueError, match="out of scope"):
+                run(X, X, **CHOICES)
+        assert model.predict(X, **CHOICES).shape == X.shape
+
+
+def test_a_decorated_call_that_takes_its_losses_trains(ipus):
+    class Takes(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.inner = dense(1, activity_regularizer=keras.regularizers.L2(1.0))
+
+        @tf.function
+        def both(self, inputs):
+            hidden = self.inner(inputs)
+            return hidden, tf.add_n(self.inner.losses)
+
+        def train_step(self, data):
+            with tf.GradientTape() as tape:
+                hidden, penalty = self.both(data[0])
+                loss = tf.reduce_mean((hidden - data[1]) ** 2) + penalty
+            self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
+            return {"loss": loss}
+
+        def call(self, inputs):
+            return self.both(inputs)[0]
+
+    def losses():
+        model = Takes()
+        model.compile(keras.optimizers.SGD(0.01), "mse")
+        return [model.fit(X, X, shuffle=False, **CHOICES).history["loss"], model.predict(X, **CHOICES)]
+
+    ipus(1)
+    expected = losses()
+    with strategy().scope():
+        assert_near(losses(), expected)
+
+
 class Staged(keras.Model):
     """Layers in two stages, with a loss or metric of the model's own, or losses of its layers."""
 

@@ -9,7 +9,15 @@ from tensorflow.python.framework import ops
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedMode
-from tf_ipu_shim.building.keras import delegation, model_step, programs, replication, running, saved_options
+from tf_ipu_shim.building.keras import (
+    delegation,
+    lost_losses,
+    model_step,
+    programs,
+    replication,
+    running,
+    saved_options,
+)
 from tf_ipu_shim.building.keras.data_adapter import IPUDataHandler
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager, OutfeedManager
 from tf_ipu_shim.building.keras.on_batch import OnBatch
@@ -276,7 +284,9 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             if not is_traced:
                 before = entered()
                 try:
-                    program.get_concrete_function()
+                    concrete = program.get_concrete_function()
+                    if key[0] != "predict" and not model_step.overrides(self, programs.STEP_METHODS[key[0]]):
+                        lost_losses.refuse(concrete)
                     self._traced(key[0], infeed._structure, before)
                 except BaseException:
                     self._ipu.programs.pop(key, None)

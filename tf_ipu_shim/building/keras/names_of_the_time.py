@@ -22,6 +22,7 @@ from tf_ipu_shim.building.keras import (
     delegation,
     layer_construction,
     loss_scale_classes,
+    lost_losses,
     methods_of_the_time,
     seeds_of_the_time,
 )
@@ -73,6 +74,7 @@ def loaded(name: str, module: Any) -> None:
         layer_construction.install(module.Layer)
         methods_of_the_time.layers_loaded(module.Layer)
         delegation.install(module.Layer, name.removesuffix(f".{_LAYER}"))
+        lost_losses.install(module.Layer)
         patches.replace(
             module, "KerasExtension", lambda _: delegation.KerasExtension, why="a name of Graphcore's Keras"
         )

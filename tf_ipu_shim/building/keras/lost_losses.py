@@ -1,0 +1,60 @@
+"""Losses that layers add inside a `tf.function` of a script's, which the loss of the model would leave out.
+
+Keras notes a loss when Python runs `add_loss`. A function that was traced before is called again without its Python
+code. Checked on `keras` 2.15, `tf_keras` 2.21, and `Graph._functions` of TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.python.framework import errors_impl, ops
+from tensorflow.python.util import nest
+
+from tf_ipu_shim import patches
+
+_ADDED = "_ipu_added_losses"  # of a graph: layers' names with the tensors that they added
+
+
+def install(layer: type) -> None:
+    """Notes which graphs have the losses of a Keras package's layers.
+
+    Args:
+        layer: the base class of layers.
+    """
+    patches.replace(layer, "add_loss", _noting, why="a loss inside a tf.function of a script's is not lost unnoticed")
+
+
+def _noting(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def add_loss(self: Any, losses: Any, *args: Any, **kwargs: Any) -> Any:
+        graph = ops.get_default_graph()
+        if graph.building_function:
+            added = [(self.name, one) for one in nest.flatten(losses) if getattr(one, "graph", None) is graph]
+            setattr(graph, _ADDED, [*getattr(graph, _ADDED, ()), *added])
+        return stock(self, losses, *args, **kwargs)
+
+    return add_loss
+
+
+def refuse(program: Any) -> None:
+    """Refuses a program that calls functions in which layers add losses and nothing takes these.
+
+    Args:
+        program: the concrete function of a program whose loss is Keras' own.
+
+    Raises:
+        InaccessibleTensorError: there is such a function; stock Keras' error where its Python code runs.
+    """
+    for function in program.graph._functions.values():
+        graph = getattr(function, "_cached_graph", None)
+        returned = {id(tensor) for tensor in getattr(graph, "outputs", ())}
+        for layer, loss in getattr(graph, _ADDED, ()):
+            if not loss.consumers() and id(loss) not in returned:
+                raise errors_impl.InaccessibleTensorError(
+                    f"The layer or model {layer} adds a loss in the tf.function {graph.name}, which the model calls: "
+                    f"{loss!r} is out of scope and cannot be used in the model's loss, which would leave it out. Take "
+                    "`@tf.function` off that `call`: Keras compiles the whole step."
+                )
