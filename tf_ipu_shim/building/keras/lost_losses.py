@@ -49,7 +49,7 @@ def refuse(program: Any) -> None:
         InaccessibleTensorError: there is such a function; stock Keras' error where its Python code runs.
     """
     for function in program.graph._functions.values():
-        graph = getattr(function, "_cached_graph", None)
+        graph: Any = getattr(function, "_cached_graph", None)
         returned = {id(tensor) for tensor in getattr(graph, "outputs", ())}
         for layer, loss in getattr(graph, _ADDED, ()):
             if not loss.consumers() and id(loss) not in returned:
