@@ -206,3 +206,83 @@ def test_tables(graph, tmp_path):
         assert session.run([mutable.lookup(["k", "l"]), dense.lookup(numbers[1:])])[0].tolist() == [4, -5]
         assert session.run(dense.lookup(numbers[1:])).tolist() == [9, -1]
     assert shared.resource_handle.op.get_attr("shared_name") == b"shared"
+
+
+def test_hyperparameters():
+    from tensorflow.contrib.training.python.training.hparam import HParams
+
+    made = tf.contrib.training.HParams(rate=0.1, units=8, sizes=[4, 2], name="a", flag=False, free=None)
+    assert made.__class__ is HParams and made.rate == 0.1 and "rate" in made and "other" not in made
+    made.parse("rate=1,units=16,sizes=[1,2,3],sizes[1]=9,flag=true,name=b c")
+    assert made.values() == {"rate": 1.0, "units": 16, "sizes": [1, 9, 3], "name": "b c", "flag": True, "free": None}
+    assert isinstance(made.rate, float) and made.get("other", 3) == 3
+    assert made.override_from_dict({"rate": 2}).rate == 2.0
+    assert HParams(units=1).parse_json('{"units": 5}').to_json() == '{"units": 5}'
+    made.free, made.units = "x", 7
+    assert made.values()["free"] == "x" and made.values()["units"] == 7
+    made.del_hparam("free")
+    made.add_hparam("more", 1)
+    assert "free" not in made and made.more == 1
+    for wrong in ("units=1.5", "units=x", "other=1", "rate", "flag=2", "sizes=3", "units=[1]"):
+        with pytest.raises(ValueError):
+            made.parse(wrong)
+    for name, value in (("units", 1.5), ("units", True), ("flag", 1), ("name", 3), ("rate", "1")):
+        with pytest.raises(ValueError, match=f"Could not cast hyperparameter '{name}'"):
+            made.set_hparam(name, value)
+    with pytest.raises(ValueError, match="is reserved"):
+        made.add_hparam("values", 1)
+    with pytest.raises(KeyError):
+        made.set_hparam("other", 1)
+
+
+def test_streaming_metrics(graph):
+    predictions, labels = tf.constant([1, 1, 0, 1]), tf.constant([1, 0, 0, 0])
+    metrics = tf.contrib.metrics
+    updates = {
+        name: getattr(metrics, f"streaming_{name}")(predictions, labels)[1]
+        for name in ("accuracy", "precision", "recall", "false_positives", "true_positives", "false_negatives")
+    }
+    updates["mean"] = metrics.streaming_mean([1.0, 3.0])[1]
+    updates["mean_squared_error"] = metrics.streaming_mean_squared_error([1.0, 3.0], [0.0, 0.0])[1]
+    updates["batch"] = metrics.accuracy(predictions, labels)
+    updates["weighted"] = metrics.accuracy(predictions, labels, [1.0, 0.0, 0.0, 1.0])
+    with v1.Session() as session:
+        session.run(v1.local_variables_initializer())
+        found = session.run(updates)
+    expected = {
+        "accuracy": 0.5,
+        "precision": 1 / 3,
+        "recall": 1,
+        "false_positives": 2,
+        "true_positives": 1,
+        "false_negatives": 0,
+        "mean": 2,
+        "mean_squared_error": 5,
+        "batch": 0.5,
+        "weighted": 0.5,
+    }
+    assert found == pytest.approx(expected)
+    with pytest.raises(ValueError, match="predictions are float32 and labels int32; expected one type"):
+        metrics.accuracy([1.0], [1])
+
+
+def test_names_that_stock_tensorflow_has():
+    from tensorflow.contrib.rnn.python.ops.core_rnn_cell import LSTMCell
+    from tensorflow.contrib.tensorboard.plugins import projector
+
+    assert LSTMCell is v1.nn.rnn_cell.LSTMCell and projector.ProjectorConfig().embeddings is not None
+    assert tf.contrib.framework.sort is tf.sort and tf.contrib.framework.argsort is tf.argsort
+    assert tf.contrib.framework.create_global_step is v1.train.create_global_step
+    np.testing.assert_array_equal(layers.flatten(tf.ones([2, 3, 4])), np.ones([2, 12]))
+    np.testing.assert_array_equal(layers.one_hot_encoding([1, 0], 2, 2.0, -1.0), [[-1, 2], [2, -1]])
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("cudnn_rnn", "PopnnLSTM"), ("image", "tf.image"), ("mixed_precision", "AutomaticLossScalingOptimizer")],
+)
+def test_parts_without_a_place_name_another(name, instead):
+    with pytest.raises(AttributeError, match=f"tensorflow.contrib.{name}: .*is not supported.*{instead}"):
+        getattr(tf.contrib, name)
+    with pytest.raises(ImportError, match=instead):
+        __import__(f"tensorflow.contrib.{name}")

@@ -58,6 +58,39 @@ _HELPERS = {
     "ScheduledEmbeddingTrainingHelper TrainingHelper"
 }
 _SEQUENCE_LOSS = {f"{_SEQ2SEQ}.losses": "sequence_loss"}
+_HPARAMS = {"tf_ipu_shim.names.contrib_training": "HParams"}
+_METRICS = {
+    "tf_ipu_shim.building.contrib_metrics": "accuracy streaming_accuracy streaming_false_negatives "
+    "streaming_false_positives streaming_mean streaming_mean_absolute_error streaming_mean_squared_error "
+    "streaming_precision streaming_recall streaming_root_mean_squared_error streaming_true_positives",
+    f"{_V1}.math": "confusion_matrix",
+}
+_RNN_CELLS = {
+    f"{_V1}.nn.rnn_cell": "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCell LSTMStateTuple "
+    "MultiRNNCell RNNCell ResidualWrapper",
+}
+_PROJECTOR = {
+    "tensorboard.plugins.projector": "EmbeddingInfo EmbeddingMetadata ProjectorConfig SpriteMetadata "
+    "visualize_embeddings"
+}
+# What took the place of modules that are not here.
+_INSTEAD = {
+    "bayesflow": "Use the package tensorflow_probability.",
+    "crf": "Use the package tensorflow_addons, or ipu.nn_ops.ctc_loss for sequences without alignment.",
+    "cudnn_rnn": "cuDNN runs on GPUs only. Use ipu.rnn_ops.PopnnLSTM or PopnnGRU, or tf.compat.v1.nn.dynamic_rnn.",
+    "distribute": "Use tf.distribute, or ipu.ipu_strategy.IPUStrategy.",
+    "distributions": "Use tf.compat.v1.distributions, or the package tensorflow_probability.",
+    "eager": "Use tf.compat.v1.enable_eager_execution() and tf.GradientTape.",
+    "estimator": "Use tf.estimator, or ipu.ipu_estimator.IPUEstimator.",
+    "image": "Use tf.image, or the package tensorflow_addons.",
+    "losses": "Use tf.compat.v1.losses.",
+    "mixed_precision": "Use ipu.optimizers.AutomaticLossScalingOptimizer, or scale the loss by a constant.",
+    "nccl": "Use ipu.cross_replica_ops.",
+    "predictor": "Use tf.compat.v1.saved_model.load.",
+    "quantize": "Use ipu.f8_ops, or ipu.ops.experimental.popfloat_cast_to_gfloat.",
+    "saved_model": "Use tf.compat.v1.saved_model.",
+    "tensorrt": "TensorRT runs on GPUs only. Use ipu.serving to export a model.",
+}
 _TPU = "tensorflow_estimator.python.estimator.tpu"
 # What has become of parts of it outside TensorFlow, by module below `tensorflow.contrib`.
 SLIM = {"slim": "tf_slim", "layers": "tf_slim.layers", "framework": "tf_slim"}
@@ -81,7 +114,8 @@ TABLE = {
     },
     "framework": {
         _V1: "is_tensor",
-        f"{_V1}.train": "get_global_step get_or_create_global_step",
+        f"{_V1}.train": "assert_global_step create_global_step get_global_step get_or_create_global_step",
+        "tensorflow.python.ops.sort_ops": "argsort sort",
         _CHECKPOINTS: "init_from_checkpoint list_variables load_checkpoint load_variable",
         "tensorflow": "nest",
         _VARIABLES: _VARIABLES_NAMES,
@@ -94,8 +128,13 @@ TABLE = {
         _CHECKPOINTS: "init_from_checkpoint list_variables load_checkpoint load_variable"
     },
     "layers": {
-        _INITIALIZERS: "apply_regularization embed_sequence l1_l2_regularizer l1_regularizer l2_regularizer "
-        "sum_regularizer variance_scaling_initializer xavier_initializer xavier_initializer_conv2d",
+        _INITIALIZERS: "apply_regularization embed_sequence flatten l1_l2_regularizer l1_regularizer l2_regularizer "
+        "one_hot_encoding sum_regularizer variance_scaling_initializer xavier_initializer xavier_initializer_conv2d",
+    },
+    "layers.python": {},
+    "layers.python.layers": {
+        _INITIALIZERS: "apply_regularization embed_sequence flatten l1_l2_regularizer l1_regularizer l2_regularizer "
+        "one_hot_encoding sum_regularizer variance_scaling_initializer xavier_initializer xavier_initializer_conv2d",
     },
     "learn": {},
     "learn.python": {},
@@ -106,6 +145,7 @@ TABLE = {
     "learn.python.learn.utils.saved_model_export_utils": {_SIGNATURES: "build_standardized_signature_def"},
     "lookup": _LOOKUP,
     "lookup.lookup_ops": _LOOKUP,
+    "metrics": _METRICS,
     "opt": {
         _OPTIMIZERS: "LARSOptimizer",
         _DECAYING: _DECAYING_NAMES,
@@ -118,11 +158,14 @@ TABLE = {
     "opt.python.training.nadam_optimizer": {_ADAMS: "NadamOptimizer"},
     "opt.python.training.weight_decay_optimizers": {_DECAYING: _DECAYING_NAMES},
     "rnn": {
-        f"{_V1}.nn.rnn_cell": "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCell LSTMStateTuple "
-        "MultiRNNCell RNNCell ResidualWrapper",
-        f"{_V1}.nn": "static_bidirectional_rnn static_rnn",
+        **_RNN_CELLS,
+        f"{_V1}.nn": "static_bidirectional_rnn static_rnn static_state_saving_rnn",
         _CELLS: "LayerNormBasicLSTMCell",
     },
+    "rnn.python": {},
+    "rnn.python.ops": {},
+    "rnn.python.ops.core_rnn_cell": _RNN_CELLS,
+    "rnn.python.ops.rnn_cell": {_CELLS: "LayerNormBasicLSTMCell"},
     "seq2seq": {
         **_ATTENTION,
         f"{_SEQ2SEQ}.decoders": "BasicDecoder BasicDecoderOutput Decoder dynamic_decode",
@@ -142,6 +185,13 @@ TABLE = {
         "generic graph histogram image import_event initialize never_record_summaries "
         "record_summaries_every_n_global_steps scalar should_record_summaries summary_writer_initializer_op",
     },
+    "tensorboard": {},
+    "tensorboard.plugins": {"tensorboard.plugins": "projector"},
+    "tensorboard.plugins.projector": _PROJECTOR,
+    "training": _HPARAMS,
+    "training.python": {},
+    "training.python.training": {},
+    "training.python.training.hparam": _HPARAMS,
     "tpu": {
         f"{_V1}.tpu": "CrossShardOptimizer cross_replica_sum",
         f"{_TPU}.tpu_config": "InputPipelineConfig RunConfig TPUConfig",
@@ -207,6 +257,9 @@ def absence(path: str) -> str:
     start = f"{NAME}.{path}: tensorflow.contrib is gone from TensorFlow, and "
     if (path in SLIM or module in SLIM) and not _is_there("tf_slim"):
         return f"{start}its layers and slim are a package of their own: pip install tf_slim"
+    instead = _INSTEAD.get(path.partition(".")[0])
+    if instead:
+        return f"{start}this part of it is not supported. {instead}"
     if places(module).get(name, "").startswith(_TPU):
         return f"{start}Estimator with it from 2.16 on: install TensorFlow 2.15 (Python 3.10 or 3.11)."
     have = sorted({*places(module), *(known for known in TABLE if "." not in known and not module)})

@@ -259,3 +259,62 @@ def embed_sequence(
         symbols, places = v1.unique(v1.reshape(ids, [-1]))
         rows = v1.gather(v1.nn.embedding_lookup(table, symbols), places)
         return v1.reshape(rows, v1.concat([v1.shape(ids), v1.shape(table)[1:]], 0))
+
+
+def flatten(inputs: Any, outputs_collections: Any = None, scope: str | None = None) -> Any:
+    """Flattens all axes but the first.
+
+    Args:
+        inputs: a tensor of shape [batch, ...].
+        outputs_collections: a collection, or several, that gets the result.
+        scope: of the op.
+
+    Returns:
+        A tensor of shape [batch, elements].
+
+    Example:
+        >>> flatten(tf.zeros([2, 3, 4])).shape.as_list()
+        [2, 12]
+    """
+    v1 = _v1()
+    inputs = v1.convert_to_tensor(inputs)
+    sizes = inputs.shape[1:].num_elements()
+    shape = [v1.shape(inputs)[0], -1] if sizes is None else [-1 if sizes else v1.shape(inputs)[0], sizes]
+    return _collected(v1.reshape(inputs, shape, name=scope or "Flatten"), outputs_collections)
+
+
+def one_hot_encoding(
+    labels: Any,
+    num_classes: int,
+    on_value: float = 1.0,
+    off_value: float = 0.0,
+    outputs_collections: Any = None,
+    scope: str | None = None,
+) -> Any:
+    """Turns labels into one-hot rows.
+
+    Args:
+        labels: integers of shape [batch].
+        num_classes: elements of a row.
+        on_value: at the label's place.
+        off_value: elsewhere.
+        outputs_collections: a collection, or several, that gets the result.
+        scope: of the op.
+
+    Returns:
+        A tensor of shape [batch, num_classes].
+
+    Example:
+        >>> one_hot_encoding([1], 3).numpy().tolist()
+        [[0.0, 1.0, 0.0]]
+    """
+    v1 = _v1()
+    labels = v1.cast(labels, v1.int64)
+    rows = v1.one_hot(labels, num_classes, on_value, off_value, name=scope or "OneHotEncoding")
+    return _collected(rows, outputs_collections)
+
+
+def _collected(result: Any, collections: Any) -> Any:
+    for name in [collections] if isinstance(collections, str) else collections or ():
+        _v1().add_to_collection(name, result)
+    return result
