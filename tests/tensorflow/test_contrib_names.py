@@ -1,5 +1,7 @@
 """Cells, optimizers, embeddings and tables of `tensorflow.contrib`; values are NumPy's by the published definitions."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -268,13 +270,22 @@ def test_streaming_metrics(graph):
 
 def test_names_that_stock_tensorflow_has():
     from tensorflow.contrib.rnn.python.ops.core_rnn_cell import LSTMCell
-    from tensorflow.contrib.tensorboard.plugins import projector
 
-    assert LSTMCell is v1.nn.rnn_cell.LSTMCell and projector.ProjectorConfig().embeddings is not None
+    assert LSTMCell is v1.nn.rnn_cell.LSTMCell
     assert tf.contrib.framework.sort is tf.sort and tf.contrib.framework.argsort is tf.argsort
     assert tf.contrib.framework.create_global_step is v1.train.create_global_step
     np.testing.assert_array_equal(layers.flatten(tf.ones([2, 3, 4])), np.ones([2, 12]))
     np.testing.assert_array_equal(layers.one_hot_encoding([1, 0], 2, 2.0, -1.0), [[-1, 2], [2, -1]])
+
+
+def test_the_projector_of_tensorboard():
+    from tensorflow.contrib.tensorboard.plugins import projector
+
+    if importlib.util.find_spec("tensorboard"):
+        assert len(projector.ProjectorConfig().embeddings) == 0
+    else:
+        with pytest.raises(AttributeError, match="ProjectorConfig: .*pip install tensorboard"):
+            projector.ProjectorConfig()
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,7 @@ _RNN_CELLS = {
     f"{_V1}.nn.rnn_cell": "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCell LSTMStateTuple "
     "MultiRNNCell RNNCell ResidualWrapper",
 }
-_PROJECTOR = {
-    "tensorboard.plugins.projector": "EmbeddingInfo EmbeddingMetadata ProjectorConfig SpriteMetadata "
-    "visualize_embeddings"
-}
+_PROJECTOR = {"tensorboard.plugins.projector": "EmbeddingInfo ProjectorConfig SpriteMetadata visualize_embeddings"}
 # What took the place of modules that are not here.
 _INSTEAD = {
     "bayesflow": "Use the package tensorflow_probability.",
@@ -186,7 +183,7 @@ TABLE = {
         "record_summaries_every_n_global_steps scalar should_record_summaries summary_writer_initializer_op",
     },
     "tensorboard": {},
-    "tensorboard.plugins": {"tensorboard.plugins": "projector"},
+    "tensorboard.plugins": {},
     "tensorboard.plugins.projector": _PROJECTOR,
     "training": _HPARAMS,
     "training.python": {},
@@ -257,6 +254,9 @@ def absence(path: str) -> str:
     start = f"{NAME}.{path}: tensorflow.contrib is gone from TensorFlow, and "
     if (path in SLIM or module in SLIM) and not _is_there("tf_slim"):
         return f"{start}its layers and slim are a package of their own: pip install tf_slim"
+    place = places(module).get(name, "").partition(".")[0]
+    if place == "tensorboard" and not _is_there(place):
+        return f"{start}this part of it is in a package of its own: pip install tensorboard"
     instead = _INSTEAD.get(path.partition(".")[0])
     if instead:
         return f"{start}this part of it is not supported. {instead}"
