@@ -76,6 +76,7 @@ class Accounts:
         remote: bytes in remote memory, by IPU and category.
         exchanges: bytes that a run copies, by (source, destination).
         coarse: XLA programs that were looked at op by op instead of in XLA's own form, with the reason.
+        without_form: what XLA said of those that it did not convert.
         scopes: for an op's name the traced function that it is in.
         library: all functions by name.
         work: what it computes.
@@ -111,6 +112,7 @@ class Accounts:
         self.remote: dict[int, dict[str, int]] = {}
         self.exchanges: dict[tuple[int, int], int] = {}
         self.coarse: dict[str, str] = {}
+        self.without_form: dict[str, str] = {}
         self.scopes: dict[str, str] = {}
         self.work = ProgramWork()
         self.feeds: list[Feed] = []

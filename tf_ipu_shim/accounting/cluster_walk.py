@@ -58,6 +58,8 @@ def launch(walk: BlockWriter, function: str, ipu: int, inputs: Sequence[Held]) -
     try:
         module = _module(walk, definition, library, arguments)
     except compiler_ir.NoProgramError as error:
+        if error.text:
+            walk.walk.without_form[function] = error.text
         return _op_by_op(walk, function, ipu, inputs, str(error)[:_REASON_LENGTH])
     walk.walk.work.launch(function, module, library)
     return _read(walk, ipu, module, definition, (walk.walk.library[function], *called), fed)

@@ -45,7 +45,11 @@ class Argument(NamedTuple):
 
 
 class NoProgramError(Exception):
-    """XLA gives no program for a function; its reason."""
+    """XLA gives no program for a function; its reason, and all that it says."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(reason)
+        self.text = text
 
 
 def _new_context() -> context.Context:
@@ -98,7 +102,7 @@ class CompilerIr:
                 self._context._context_handle, functions, function, list(numbers)
             )
         if serialized is None:
-            raise NoProgramError(reason.strip().split("\n")[0])
+            raise NoProgramError(reason.strip().split("\n")[0], reason)
         return hlo_pb2.HloModuleProto.FromString(serialized)
 
 

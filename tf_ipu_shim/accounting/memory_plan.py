@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorflow.python.framework import errors
@@ -52,11 +53,13 @@ class Details(NamedTuple):
         blocks: what each IPU of the first replica runs.
         line_of: gives the user's line for an op.
         tensors: that the program makes, where compute sets have names.
+        without_form: what XLA said of the XLA programs that it did not convert.
     """
 
     blocks: Mapping[int, Block]
     line_of: Callable[[str], str | None]
     tensors: Sequence[MappedTensor] = ()
+    without_form: Mapping[str, str] = MappingProxyType({})
 
 
 def enabled() -> bool:
@@ -109,7 +112,11 @@ def plan_memory(
         line_of = _lines(request, walk, user_line)
         made = _plan_of(request, program, device, walk, line_of)
         made = dataclasses.replace(made, coarse=_coarse(walk, user_line))
-        return made, walk.work, Details(walk.blocks, line_of, tensors.rows if tensors is not None else ())
+        return (
+            made,
+            walk.work,
+            Details(walk.blocks, line_of, tensors.rows if tensors is not None else (), walk.without_form),
+        )
 
     try:
         made, work, details = plan(Walk.run)

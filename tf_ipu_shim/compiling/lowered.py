@@ -14,21 +14,24 @@ from tf_ipu_shim.accounting.memory_plan import Details
 from tf_ipu_shim.accounting.plannings import plannings_of
 from tf_ipu_shim.accounting.tensor_map import tensor_map_of
 from tf_ipu_shim.accounting.work import ProgramWork
-from tf_ipu_shim.compiling import dumps, event_reports, other_devices, profiles, studies
+from tf_ipu_shim.compiling import dumps, event_reports, other_devices, profiles, studies, uncompilable
 from tf_ipu_shim.compiling.beside import Beside
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
 from tf_ipu_shim.compiling.execution_choice import choose, is_short
 from tf_ipu_shim.compiling.profiles import RunLog
-from tf_ipu_shim.lowering import stochastic_rounding
+from tf_ipu_shim.lowering import only_kernels, stochastic_rounding
 from tf_ipu_shim.lowering.assertions import stopping
 from tf_ipu_shim.lowering.diagnostics import Diagnostics
 from tf_ipu_shim.lowering.execution import Execution, execution_of, settled
 from tf_ipu_shim.lowering.half_overflow import saturating
+from tf_ipu_shim.lowering.kernel_results import with_kernel_results
 from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.lowering.long_loops import interruptible
 from tf_ipu_shim.lowering.lower import lower
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.lowering.reassociation import with_barriers
 from tf_ipu_shim.lowering.replicas import Share
+from tf_ipu_shim.lowering.slice_updates import without_overlap
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
@@ -130,7 +133,8 @@ class _Lowering:
         if is_rounded and Rounding.COMMON_ONLY in device.rounding and self._has_replicas(device):
             request = stochastic_rounding.common_only(request)
         self._request = request
-        self._asked, self._diagnostics = execution_of(device, is_rounded), Diagnostics(call)
+        self._diagnostics = Diagnostics(call)
+        self._asked = execution_of(device, is_rounded, only_kernels.described(request, self._diagnostics.describe))
         self._profile = profiles.wanted(device) if compiles else ()
         self._has_dumps = compiles and dumps.wanted()
         self._has_events = device.options.profiling.enable_ipu_trace_events
@@ -175,6 +179,7 @@ class _Lowering:
                 plan, work, details = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
                 )
+            uncompilable.refuse(self._diagnostics, program, details.without_form)
             execution = choose(work) if self._asked.way == AUTO else self._asked
             if execution.way != KERNELS:
                 return _Planned(plan, work, details, program, program, execution)
@@ -201,7 +206,8 @@ class _Lowering:
 
     def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
         """The program with what its launches call of the plugin, and with float16 results as an IPU has them."""
-        runs = stopping(program, self._diagnostics.describe)
+        runs = without_overlap(with_barriers(with_kernel_results(program)))
+        runs = stopping(runs, self._diagnostics.describe)
         if not self._device.on_model:  # which computes on the host
             runs = saturating(runs)
         # An embedded application serves whoever calls it: Ctrl-C does not end it.
@@ -254,7 +260,7 @@ class _Lowering:
             launches,
             self._request.library,
             self._diagnostics.describe,
-            refuses=self._asked.way == KERNELS,
+            refuses=self._asked.way == KERNELS and not self._asked.is_required,
             on_one_thread=on_one_thread,
             describes_all=self._asked.is_checked,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tensorflow.core.framework import graph_pb2
@@ -29,20 +29,23 @@ class Execution:
         reason: why, for the report.
         is_checked: whether each op's results are looked at, for which each has to run by itself.
         is_rounded: whether float16 results are rounded stochastically, for which each should run by itself too.
+        is_required: whether XLA would compute something else, whatever is asked for.
     """
 
     way: str
     reason: str
     is_checked: bool = False
     is_rounded: bool = False
+    is_required: bool = False
 
 
-def execution_of(device: IpuDevice, is_rounded: bool = False) -> Execution:
+def execution_of(device: IpuDevice, is_rounded: bool = False, only_kernels: Sequence[str] = ()) -> Execution:
     """The way that is asked for on a device.
 
     Args:
         device: where a program runs.
         is_rounded: whether ops of it round float16 results stochastically.
+        only_kernels: descriptions of its ops of which XLA's results differ.
 
     Raises:
         ValueError: the environment variable names no way.
@@ -53,6 +56,13 @@ def execution_of(device: IpuDevice, is_rounded: bool = False) -> Execution:
     if is_rounded:
         return Execution(KERNELS, "each op's float16 results are rounded stochastically", is_rounded=True)
     way = ways.asked_for()
+    if only_kernels and way != KERNELS:
+        if way == XLA:
+            log.warning(
+                f"{ways.ENVIRONMENT_VARIABLE} is {way!r}, and this program runs by kernels all the same: XLA's results "
+                f"are not TensorFlow's for {only_kernels[0]}."
+            )
+        return Execution(KERNELS, f"XLA's results would differ for {only_kernels[0]}", is_required=True)
     if way == ways.AUTO and ways.dumps_are_asked_for():
         return Execution(XLA, "XLA_FLAGS asks for what XLA compiles")
     return Execution(way, f"{ways.ENVIRONMENT_VARIABLE}={way}")

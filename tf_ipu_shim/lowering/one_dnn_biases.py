@@ -1,7 +1,8 @@
-"""Biases in programs that run by kernels: one oneDNN kernel for a convolution or product, its bias and a relu.
+"""Biases in programs that run by kernels: one oneDNN kernel for a convolution or product and its bias.
 
-TensorFlow's graph rewriting makes the same of them on the CPU. It passes over the IPU, where each of the three ops
-would read and write all activations, and the gradient of a convolution's bias would read its gradients once more.
+TensorFlow's graph rewriting makes the same of them on the CPU. It passes over the IPU, where each of the two ops
+would read and write all activations, and the gradient of a convolution's bias would read its gradients once more. A
+relu stays an op of its own: in oneDNN's kernel NaN becomes 0.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ _RESULTS = {
     "Conv2D": "output",
     "MatMul": "product",
     "BiasAdd": "output",
-    "Relu": "activations",
     "BiasAddGrad": "output",
 }
 _FILTER_GRADIENT, _BIAS_GRADIENT = "Conv2DBackpropFilter", "BiasAddGrad"
@@ -26,9 +26,9 @@ _BOTH_GRADIENTS = "_MklNativeConv2DBackpropFilterWithBias"
 
 
 def with_biases(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
-    """Fuses biases of float32, and relus that follow them, into what gives their operand, and so the gradients of both.
+    """Fuses biases of float32 into what gives their operand, and so the gradients of both.
 
-    A fused op has the name of the last op that it stands for. An op that somebody else takes, or waits for, stays by
+    A fused op has the name of the bias's op. An op that somebody else takes, or waits for, stays by
     itself.
 
     Args:
@@ -63,11 +63,10 @@ class _Fusion:
         source = self.edges.nodes.get(bias.input[0].partition(":")[0])
         if source is None or source.op not in _FUSED or not _is_plain(source) or not self.edges.has_one_taker(source):
             return
-        last = self.edges.relu_of(bias) or bias
-        self.stands_for[last.name] = copy_of(last)
-        self.renamed[_result(last)] = f"{last.name}:{_RESULTS[source.op]}:0"
-        self.gone.update({source.name, bias.name} - {last.name})
-        last.CopyFrom(_fused(source, bias, last))
+        self.stands_for[bias.name] = copy_of(bias)
+        self.renamed[_result(bias)] = f"{bias.name}:{_RESULTS[source.op]}:0"
+        self.gone.add(source.name)
+        bias.CopyFrom(_fused(source, bias))
 
     def fuse_gradients(self, of_filters: node_def_pb2.NodeDef) -> None:
         of_bias = self.edges.bias_gradient_of(of_filters)
@@ -115,13 +114,6 @@ class _Edges:
         free = not self._takers[waiting] and not self._returned[waiting] and not self._returned[result]
         return free and len(self._takers[result]) == 1
 
-    def relu_of(self, bias: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef | None:
-        """The relu that alone takes a bias's result."""
-        if not self.has_one_taker(bias):
-            return None
-        taker = self.nodes[self._takers[_result(bias)][0]]
-        return taker if taker.op == "Relu" else None
-
     def bias_gradient_of(self, gradient: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef | None:
         """The gradient of the bias, beside the gradient of a convolution's filter, where they can be one op."""
         for name in self._takers[gradient.input[2]]:
@@ -143,12 +135,9 @@ class _Edges:
         return False
 
 
-def _fused(
-    source: node_def_pb2.NodeDef, bias: node_def_pb2.NodeDef, last: node_def_pb2.NodeDef
-) -> node_def_pb2.NodeDef:
-    fused = node_def_pb2.NodeDef(name=last.name, op=_FUSED[source.op])
-    ops = [source, bias] if last is bias else [source, bias, last]
-    waits = dict.fromkeys(text for node in ops for text in node.input if text.startswith("^"))
+def _fused(source: node_def_pb2.NodeDef, bias: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    fused = node_def_pb2.NodeDef(name=bias.name, op=_FUSED[source.op])
+    waits = dict.fromkeys(text for node in (source, bias) for text in node.input if text.startswith("^"))
     fused.input.extend([*source.input[:2], bias.input[1], *waits])
     for attribute in op_types.op_def(fused.op).attr:
         if attribute.name in source.attr:
@@ -156,7 +145,7 @@ def _fused(
     fused.attr["num_args"].i = 1
     if source.op == "Conv2D":
         fused.attr["TArgs"].list.type.append(types_pb2.DT_FLOAT)
-    fused.attr["fused_ops"].list.s.extend([b"BiasAdd"] if last is bias else [b"BiasAdd", b"Relu"])
+    fused.attr["fused_ops"].list.s.append(b"BiasAdd")
     fused.attr["_kernel"].s = LABEL
     return fused
 

@@ -62,6 +62,8 @@ OUTPUT_GATE = "OutputGate"
 NEEDED_ATTRIBUTE = "_ipu_needed_only"
 # On a loop that may take long within an XLA program.
 LONG_ATTRIBUTE = "_ipu_long"
+# On a launch that XLA compiles without making one loop of several ops.
+UNFUSED_ATTRIBUTE = "_ipu_unfused"
 # How often an emitted loop runs, where that can be told.
 TRIPS_ATTRIBUTE = "_ipu_trips"
 # On an op in the body of such a loop: the ops that the script has it wait for. TensorFlow adds others.

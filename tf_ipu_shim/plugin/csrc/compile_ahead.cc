@@ -14,6 +14,7 @@
 
 #include "compile_watch.h"
 #include "interrupts.h"
+#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/platform/errors.h"

@@ -5,10 +5,12 @@
 
 #include <future>
 #include <numeric>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "compile_ahead.h"
+#include "launch_options.h"
 #include "tensorflow/core/framework/memory_types.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
@@ -39,26 +41,38 @@ using namespace tensorflow;  // NOLINT: this file is a TensorFlow op
 class Launch final : public XlaLocalLaunchBase {
  public:
   Launch(OpKernelConstruction* construction, const std::vector<int>& constants, const std::vector<int>& resources,
-         const NameAttrList& function, bool in_place, bool interruptible)
+         const NameAttrList& function, bool in_place, bool interruptible, bool fuses)
       : XlaLocalLaunchBase(construction, constants, resources, function, /*has_ref_vars=*/!in_place),
-        interruptible_(interruptible) {}
+        interruptible_(interruptible),
+        fuses_(fuses) {}
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
     if (interruptible_) {
       const Status status = ahead_.Wait(context, [this](OpKernelContext* own) { ComputeWhole(own); });
       OP_REQUIRES_ASYNC(context, status.ok(), status, done);
     }
-    XlaLocalLaunchBase::ComputeAsync(context, std::move(done));
+    ComputeAsKernels(context, std::move(done));
   }
 
  private:
+  // XLA compiles on this thread, and `done` may go on with other ops on it.
+  void ComputeAsKernels(OpKernelContext* context, DoneCallback done) {
+    const auto options = std::make_shared<LaunchOptions>(fuses_);
+    const auto compiler = std::this_thread::get_id();
+    XlaLocalLaunchBase::ComputeAsync(context, [options, compiler, done = std::move(done)] {
+      if (std::this_thread::get_id() == compiler) options->Leave();
+      done();
+    });
+    options->Leave();
+  }
+
   void ComputeWhole(OpKernelContext* context) {
     std::promise<void> ended;
-    XlaLocalLaunchBase::ComputeAsync(context, [&ended] { ended.set_value(); });
+    ComputeAsKernels(context, [&ended] { ended.set_value(); });
     ended.get_future().wait();
   }
 
-  const bool interruptible_;
+  const bool interruptible_, fuses_;
   CompileAhead ahead_;  // destroyed first: it uses all of this
 };
 
@@ -94,7 +108,9 @@ Status MakeLaunch(OpKernelConstruction* construction, DeviceBase* device,
     known.insert(known.end(), shapes.begin(), shapes.end());
   }
   const bool in_place = properties->node_def.attr().count("_ipu_in_place") > 0;
-  *kernel = std::make_unique<Launch>(&made, known, Range(first_resource, resources), function, in_place, interruptible);
+  const bool fuses = properties->node_def.attr().count("_ipu_unfused") == 0;
+  *kernel =
+      std::make_unique<Launch>(&made, known, Range(first_resource, resources), function, in_place, interruptible, fuses);
   return status;
 }
 

@@ -1,0 +1,259 @@
+"""Both execution modes give what stock TensorFlow's kernels give, also for NaN, infinity and out of range."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU, configure
+from tf_ipu_shim.ipu import config
+
+HOSTILE = np.array([4.0, 5.5, np.nan, -np.inf, np.inf, 3e9, -3e9, 0.0, -0.0, 1e20], np.float32)
+LARGEST = np.finfo(np.float32).max
+
+
+@pytest.fixture(autouse=True, params=["xla", "kernels", "auto"])
+def mode(request, own_environment, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
+    configure()
+    yield request.param
+    config.reset_ipu_configuration()
+
+
+def on_ipu(function, *arguments):
+    with tf.device(IPU):
+        return tf.function(function, jit_compile=True)(*[tf.constant(one) for one in arguments])
+
+
+def check(functions, *arguments):
+    """All of them in one program give what each of them gives op by op on the CPU."""
+    with tf.device("CPU"):
+        wanted = [function(*map(tf.constant, arguments)) for function in functions.values()]
+    found = on_ipu(lambda *taken: [function(*taken) for function in functions.values()], *arguments)
+    for name, expected, made in zip(functions, wanted, found, strict=True):
+        np.testing.assert_allclose(made.numpy(), expected.numpy(), rtol=1e-5, err_msg=name)
+
+
+def test_maxima_minima_and_clips():
+    check(
+        {
+            "reduce_max": lambda x: tf.reduce_max(x[:4]),
+            "reduce_min": lambda x: tf.reduce_min(x[:3]),
+            "rows": lambda x: tf.reduce_max(tf.reshape(x, [2, 5]), 1),
+            "maximum": lambda x: tf.maximum(x, 1.0),
+            "minimum": lambda x: tf.minimum(1.0, x),
+            "clip": lambda x: tf.clip_by_value(x, -1.0, 5.0),
+            "relu6": tf.nn.relu6,
+            "segment_max": lambda x: tf.math.unsorted_segment_max(x[:3], [0, 0, 1], 2),
+            "segment_min": lambda x: tf.math.unsorted_segment_min(x[:3], [0, 0, 0], 2),
+            "argmax": lambda x: tf.argmax(x[:4]),
+            "argmin": lambda x: tf.argmin(x[2:4]),
+            "max_pool": lambda x: tf.nn.max_pool2d(tf.reshape(x[:4], [1, 2, 2, 1]), 2, 1, "SAME"),
+        },
+        HOSTILE,
+    )
+
+
+def test_activations_and_their_gradients():
+    check(
+        {
+            "softmax": tf.nn.softmax,
+            "softmax of infinity": lambda x: tf.nn.softmax(tf.stack([x[4], x[0], x[1]])),
+            "softmax of -infinity": lambda x: tf.nn.softmax(tf.stack([x[3], x[3]])),
+            "log_softmax": lambda x: tf.nn.log_softmax(tf.stack([x[3], x[0]])),
+            "relu": lambda x: tf.raw_ops.ReluGrad(gradients=x, features=x[::-1]),
+            "relu6": lambda x: tf.raw_ops.Relu6Grad(gradients=x, features=x[::-1]),
+            "elu": lambda x: tf.raw_ops.EluGrad(gradients=x, outputs=x[::-1]),
+            "selu": lambda x: tf.raw_ops.SeluGrad(gradients=x, outputs=x[::-1]),
+            "gelu": tf.nn.gelu,
+            "erf": tf.math.erf,
+            "in_top_k": lambda x: tf.math.in_top_k([2], tf.reshape(tf.stack([x[0], x[2], x[1]]), [1, 3]), 1),
+            "bucketize": lambda x: tf.raw_ops.Bucketize(input=x, boundaries=[0.0, 2.0]),
+        },
+        HOSTILE,
+    )
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_casts_to_integers_out_of_range(kind):
+    with np.errstate(over="ignore"):
+        values = HOSTILE[:7].astype(kind)  # few numbers: results of many depend on their places in stock TensorFlow
+
+    def to(name):
+        return lambda x: tf.cast(x, name)
+
+    narrow = ("int8", "uint8", "int16", "uint16") if kind == "float32" else ()
+    check({name: to(name) for name in (*narrow, "int32", "int64")}, values)
+    # Of the numbers that uint32 has, and those that wrap around: what TensorFlow makes of others is undefined.
+    check({name: to(name) for name in ("uint32", "uint64")}, np.array([4.0, -2.0, 65000.0], kind))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint32])
+def test_shifts_by_more_than_there_are_bits(kind):
+    values = np.array([1, 7, np.iinfo(kind).max, np.iinfo(kind).min], kind)
+    by = np.array([np.iinfo(kind).max, 5, 64, np.iinfo(kind).min], kind)
+    check({"left": tf.bitwise.left_shift, "right": tf.bitwise.right_shift}, values, by)
+
+
+def test_sorting_of_nan_and_of_zeros(mode):
+    x = np.array([4.0, 5.5, np.nan, -np.inf, 0.0, -0.0, 1.0, -0.0], np.float32)
+    check(
+        {
+            "top_k": lambda x: tf.math.top_k(x, 4).values,
+            "indices": lambda x: tf.math.top_k(x[3:], 5).indices,
+            "sort": tf.sort,
+            "argsort": lambda x: tf.argsort(x[3:], stable=True),
+        },
+        x,
+    )
+
+
+def test_float_arithmetic_is_not_that_of_real_numbers():
+    x = np.array([0.1, 1 / 3, 1e20, -3e38, 1e-30], np.float32)
+    y = np.array([1e25, 1e-25, 1e30, 2.0, 1e-30], np.float32)
+
+    @tf.function
+    def added(x):
+        return x + 1e4
+
+    check(
+        {
+            "(x + c) - c": lambda x, y: (x + 1e4) - 1e4,
+            "(x + c) + c": lambda x, y: (x + 3e38) + -3e38,
+            "over a call": lambda x, y: added(x) - 1e4,
+            "over a reshape": lambda x, y: tf.reshape(x + 1e4, [5, 1]) - 1e4,
+            "x * c / c": lambda x, y: (x * 1e30) / 1e30,
+            "x / y / y": lambda x, y: x / y / y,
+            "x / (y / x)": lambda x, y: x / (y / x),
+            "exp * exp": lambda x, y: tf.exp(100.0 * x[:1]) * tf.exp(-100.0 * x[:1]) * tf.exp(1000.0 * x[:1]),
+        },
+        x,
+        y,
+    )
+
+
+def slices(variable):
+    for _ in tf.range(3):
+        variable[1:].assign((variable * 0.5)[:-1])
+
+
+def gathered(variable):
+    for _ in tf.range(2):
+        variable[1:].assign(tf.gather(variable + 1.0, tf.range(7)))
+
+
+def updated(variable):
+    variable.assign(tf.tensor_scatter_nd_update(variable, [[1], [2], [3]], (variable * 0.5)[:3]))
+
+
+def slice_of_a_tensor(variable):
+    read = variable.read_value()
+    variable.assign(
+        tf.raw_ops.TensorStridedSliceUpdate(
+            input=read, begin=[1], end=[0], strides=[1], value=(read * 0.5)[:-1], end_mask=1
+        )
+    )
+
+
+@pytest.mark.parametrize("function", [slices, gathered, updated, slice_of_a_tensor])
+def test_updates_of_a_slice_read_the_old_values(function):
+    start = np.arange(1, 9, dtype=np.float32)
+    with tf.device("CPU"):
+        expected = tf.Variable(start)
+    function(expected)
+    with tf.device(IPU):
+        variable = tf.Variable(start)
+        tf.function(lambda: function(variable), jit_compile=True)()
+    np.testing.assert_allclose(variable.numpy(), expected.numpy())
+
+
+def grown(first, size=1):
+    rows = tf.TensorArray(tf.float32, size=size, dynamic_size=True, element_shape=[])
+    for i in tf.range(4):
+        rows = rows.write(i, tf.cast(i, tf.float32) + first)
+    return rows.stack()
+
+
+def test_a_tensor_array_grows():
+    np.testing.assert_array_equal(on_ipu(grown, np.float32(2)), [2, 3, 4, 5])
+
+
+def test_a_tensor_array_without_a_size_is_refused_with_its_line():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"test_one_meaning.py:\d+, in grown.*size=n") as caught:
+        on_ipu(lambda first: grown(first, 0), np.float32(2))
+    assert "dummy_file_name" not in str(caught.value)
+
+
+FIBONACCI = np.array([1, 1, 0, 0, 0], np.int32)
+
+
+def computed_place(variable):
+    for i in tf.range(2, 5):
+        variable[i].assign(variable[i - 1] + variable[i - 2])
+
+
+def test_what_xla_cannot_compile_names_the_scripts_line():
+    with tf.device(IPU):
+        variable = tf.Variable(FIBONACCI)
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match=r"test_one_meaning.py:\d+, in computed_place"
+        ) as caught:
+            tf.function(lambda: computed_place(variable), jit_compile=True)()
+    assert "tf.tensor_scatter_nd_update" in str(caught.value)
+    assert not {"dummy_file_name", "TF_DUMP_GRAPH_PREFIX"} & set(
+        str(caught.value).replace(":", " ").replace("=", " ").split()
+    )
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_random_shapes_are_refused_however_many_steps_run(steps):
+    def function(x):
+        def step(i, total):
+            size = tf.random.uniform([], 4, 9, tf.int32)
+            return i + 1, total + tf.reduce_sum(tf.ones([size]) * x)
+
+        if steps == 1:
+            return step(0, 0.0)[1]
+        return tf.while_loop(lambda i, _: i < steps, step, [0, 0.0])[1]
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"test_one_meaning.py:\d+"):
+        on_ipu(function, np.float32(1))
+
+
+def test_nan_in_the_data_does_the_same_however_many_steps_run():
+    data = np.ones((32, 2), np.float32)
+    data[20, 1] = np.nan
+    weights = []
+    for steps in (1, 16):
+        with tf.device(IPU):
+            weight, bias, last = tf.Variable(np.ones((2, 4), np.float32)), tf.Variable(np.zeros(4, np.float32)), 0.0
+
+            def step(rows, weight=weight, bias=bias):
+                with tf.GradientTape() as tape:
+                    hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(rows, weight), bias))
+                    loss = tf.reduce_mean((hidden - 1.0) ** 2)
+                for variable, gradient in zip((weight, bias), tape.gradient(loss, [weight, bias]), strict=True):
+                    variable.assign_sub(0.01 * tf.clip_by_value(gradient, -1.0, 1.0))
+                return loss
+
+            def several(batches, steps=steps, step=step):
+                last = 0.0
+                for index in tf.range(steps):
+                    last = step(batches[index])
+                return last
+
+            run = tf.function(several, jit_compile=True)
+            for batches in np.split(data.reshape(16, 2, 2), 16 // steps):
+                last = run(tf.constant(batches))
+        weights.append([weight.numpy(), bias.numpy(), last.numpy()])
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert np.isnan(weights[0][2])
+
+
+def test_stock_functions_keep_xlas_own_options():
+    """XLA's maximum of NaN on the CPU, before and after a program of an IPU: the option is the process's."""
+    stock = tf.function(lambda x: tf.maximum(x, 1.0), jit_compile=True)
+    with tf.device("CPU"):
+        before = stock(tf.constant([np.nan, 2.0])).numpy()
+        assert np.isnan(on_ipu(lambda x: tf.maximum(x, 1.0), np.array([np.nan, 2.0], np.float32)).numpy()[0])
+        after = stock(tf.constant([np.nan, 2.0, 3.0])).numpy()
+    np.testing.assert_array_equal(before, after[:2])
