@@ -1,5 +1,7 @@
 """Both execution modes give what stock TensorFlow's kernels give, also for NaN, infinity and out of range."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -176,10 +178,15 @@ def test_a_tensor_array_grows():
     np.testing.assert_array_equal(on_ipu(grown, np.float32(2)), [2, 3, 4, 5])
 
 
-def test_a_tensor_array_without_a_size_is_refused_with_its_line():
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"test_one_meaning.py:\d+, in grown.*size=n") as caught:
-        on_ipu(lambda first: grown(first, 0), np.float32(2))
-    assert "dummy_file_name" not in str(caught.value)
+def test_a_tensor_array_without_a_size_grows_or_is_refused_with_its_line():
+    """XLA converts it on TensorFlow 2.21, and does not on 2.15."""
+    try:
+        made = on_ipu(lambda first: grown(first, 0), np.float32(2))
+    except tf.errors.InvalidArgumentError as error:
+        assert re.search(r"test_one_meaning.py:\d+, in grown.*size=n", str(error))
+        assert "dummy_file_name" not in str(error)
+    else:
+        np.testing.assert_array_equal(made, [2, 3, 4, 5])
 
 
 FIBONACCI = np.array([1, 1, 0, 0, 0], np.int32)
