@@ -151,7 +151,7 @@ def test_steps_of_evaluate_and_predict_are_those_of_all_replicas(ipus):
         predictions = model.predict(X, batch_size=8, steps=4, verbose=0)
         losses = model.evaluate(X, Y, batch_size=8, steps=4, verbose=0)
         with pytest.raises(ValueError, match=r"`steps_per_epoch` \(or `steps`\) is 1, and 2 replicas share them"):
-            model.predict(X, batch_size=8, steps=1, verbose=0)
+            model.evaluate(X, Y, batch_size=8, steps=1, verbose=0)
         weights = model.get_weights()
     stock = compiled(sequential())
     stock.set_weights(weights)

@@ -30,6 +30,7 @@ NOT_IN_PROGRAMS = {
     "IpuResetSeed",
     "IpuInfeedStarted",
     "IpuShape",
+    "IpuSelectIterator",
     "IpuStartInfeed",
     "IpuUseSyntheticDataFor",
     "IpuUserReadWriteOp",

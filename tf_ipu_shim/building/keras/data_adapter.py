@@ -12,13 +12,14 @@ from typing import Any
 from tensorflow.python.data.experimental.ops import cardinality
 from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.distribute import distribute_lib
-from tensorflow.python.framework import errors
+from tensorflow.python.framework import errors, ops
 from tensorflow.python.platform import tf_logging
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import keras2, sdk
 from tf_ipu_shim.building.counts import check_integer, check_whole
-from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager
+from tf_ipu_shim.building.keras import replica_shares
+from tf_ipu_shim.building.keras.data_feed_manager import InfeedIterator, InfeedManager
 from tf_ipu_shim.building.strategies import sized_datasets
 from tf_ipu_shim.configuration.arguments import note_arguments
 
@@ -132,6 +133,9 @@ class IPUDataHandler:
         self._replication_factor: int | None = None
         self._inferred_steps = 0
         self._insufficient_data = False
+        self.mini_batches = 0  # of all replicas in an epoch, without those that pad it
+        self._pads = False
+        self.padding = 0
         if replication_factor is not None:
             self.set_replication_factor(replication_factor)
 
@@ -155,6 +159,10 @@ class IPUDataHandler:
             )
         self._steps_per_execution = steps // replicas
 
+    def pad(self) -> None:
+        """Has mini-batches be repeated where the last ones do not fill all replicas; before their number is set."""
+        self._pads = True
+
     def set_replication_factor(self, value: int) -> None:
         """Tells how many replicas share the data, and checks that it is enough for them.
 
@@ -165,8 +173,14 @@ class IPUDataHandler:
             ValueError: the data is too small, of unknown size, or of shapes that are not known.
         """
         self._replication_factor = value
-        self._inferred_steps = self._infer_steps()
+        self.mini_batches = self._infer_mini_batches()
+        self._inferred_steps = self.mini_batches // value
+        if self._pads and self.mini_batches % value:
+            self._inferred_steps += 1
         self._validate()
+        executions = -(-self._inferred_steps // self._steps_per_execution)
+        if self._pads and self.mini_batches % value:
+            self.padding = executions * self._steps_per_execution * value - self.mini_batches
 
     @property
     def batch_size(self) -> Any:
@@ -187,6 +201,18 @@ class IPUDataHandler:
         self._check_replication_factor_set("inferred_steps")
         return self._inferred_steps
 
+    def left_out(self, mode: str) -> str:
+        """What is said of mini-batches that do not fill all replicas; empty: they do."""
+        shape = nest.flatten(self.element_spec)[0].shape
+        return replica_shares.left_out(
+            mode,
+            self.mini_batches,
+            shape[0] if shape.rank else 0,
+            self._replication_factor or 1,
+            self._steps_per_epoch is not None,
+            self._epochs - self._initial_epoch > 1 and not self._adapter.should_recreate_iterator(),
+        )
+
     @property
     def steps_per_execution_value(self) -> int:
         """Mini-batches that a replica takes in one execution."""
@@ -202,12 +228,25 @@ class IPUDataHandler:
             mode: `"fit"`, `"evaluate"` or `"predict"`.
             infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
         """
+        for epoch, iterator in self.iterators(manager, mode, infeed_kwargs):
+            iterator.select()
+            iterator.infeed.selected = iterator
+            yield epoch, iterator.infeed
+
+    def iterators(
+        self, manager: InfeedManager, mode: str, infeed_kwargs: dict[str, Any]
+    ) -> Iterator[tuple[int, InfeedIterator]]:
+        """Gives each epoch with an iterator over its data; the arguments of `enumerate_epochs_with_reuse`."""
         self._check_replication_factor_set("enumerate_epochs_with_reuse")
-        infeed = manager.get_infeed(mode, self._dataset, infeed_kwargs)
+        dataset = self._dataset
+        if self.padding:
+            with ops.device("/device:CPU:0"):
+                dataset = replica_shares.padded(dataset, self.mini_batches, self.padding)
+        iterator = manager.iterate(mode, dataset, infeed_kwargs)
         for epoch in range(self._initial_epoch, self._epochs):
             if epoch > self._initial_epoch and self._adapter.should_recreate_iterator():
-                infeed = manager.get_infeed(mode, self._dataset, infeed_kwargs)
-            yield epoch, infeed
+                iterator = manager.iterate(mode, dataset, infeed_kwargs)
+            yield epoch, iterator
             self._adapter.on_epoch_end()
 
     def enumerate_epochs(self) -> Iterator[tuple[int, Iterator[Any]]]:
@@ -241,10 +280,9 @@ class IPUDataHandler:
                 "here. You may need to use the repeat() function of your dataset."
             )
 
-    def _infer_steps(self) -> int:
-        replicas = self._replication_factor or 1
+    def _infer_mini_batches(self) -> int:
         if self._steps_per_epoch is not None:
-            return self._steps_per_epoch // replicas
+            return self._steps_per_epoch
         size = self._adapter.get_size()
         if size is None:
             size = int(cardinality.cardinality(self._dataset))
@@ -260,7 +298,7 @@ class IPUDataHandler:
                 "Expect x to be a non-empty array or dataset: there are no samples, and the dataset length is unknown. "
                 "Give at least one mini-batch."
             )
-        return size // replicas
+        return size
 
     def _validate(self) -> None:
         steps, execution, replicas = self._inferred_steps, self._steps_per_execution, self._replication_factor or 1
@@ -282,7 +320,8 @@ class IPUDataHandler:
                 f"of {steps} are run. Set steps_per_execution={steps} in compile to make this warning go away."
             )
             execution = self._steps_per_execution = steps
-        if steps % execution:
+        pads = self._pads and self.mini_batches % replicas != 0
+        if steps % execution and not pads:
             phrase = (
                 f"`steps_per_execution` ({execution}) must be a divisor of the number of batches ({steps}) in the "
                 "dataset provided, or of the steps given."
@@ -303,7 +342,7 @@ class IPUDataHandler:
         epochs = 1 if self._adapter.should_recreate_iterator() else self._epochs - self._initial_epoch
         if size < 0 and self._adapter.get_size() is not None:  # arrays, which the adapter repeats each epoch
             size = self._adapter.get_size() * epochs
-        wanted = steps * replicas * epochs
+        wanted = (self.mini_batches if pads else steps * replicas) * epochs
         if 0 <= size < wanted:
             raise ValueError(
                 "Your input does not have enough data. Make sure that your dataset or generator can generate at least "

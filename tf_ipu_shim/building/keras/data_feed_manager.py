@@ -1,7 +1,8 @@
 """`keras.ipu.extensions.data_feed_manager`: the queues of a model, one pair for each of fit, evaluate and predict.
 
-A compiled program knows its queues by name. So a queue outlives the call that made it: a later dataset of the same
-element structure is put into the same queue, and the program need not be compiled again.
+A compiled program knows its queues by name. So a queue outlives the call that made it: a later call with a dataset of
+the same element structure uses the same queue, and the program need not be compiled again. Each call has an iterator of
+its own, which it selects for each execution: calls of several threads, and of callbacks, take turns.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.eager import context
 from tensorflow.python.framework import dtypes, ops
 
-from tf_ipu_shim import keras2
-from tf_ipu_shim.building.feeds import feed_arguments
+from tf_ipu_shim import keras2, plugin
+from tf_ipu_shim.building.feeds import feed_arguments, feed_names, null_data
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.building.feeds.ipu_outfeed_queue import IPUOutfeedQueue
+from tf_ipu_shim.building.keras import turns
+
+_HOST = "/device:CPU:0"
 
 
 class InfeedManager:
@@ -33,7 +37,7 @@ class InfeedManager:
     """
 
     def __init__(self) -> None:
-        self._infeeds: dict[str, list[tuple[IPUInfeedQueue, dict[str, Any]]]] = {}
+        self._infeeds: dict[str, list[tuple[_Infeed, dict[str, Any]]]] = {}
 
     def get_infeed(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> IPUInfeedQueue:
         """The infeed of a mode, at the beginning of a dataset.
@@ -43,15 +47,27 @@ class InfeedManager:
             dataset: whose elements are fed.
             infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
         """
+        iterator = self.iterate(mode, dataset, infeed_kwargs)
+        iterator.select()
+        iterator.infeed.selected = iterator
+        return iterator.infeed
+
+    def iterate(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> InfeedIterator:
+        """An iterator at the beginning of a dataset, for the infeed of a mode; the arguments of `get_infeed`."""
+        infeed = self._known(mode, dataset, infeed_kwargs)
+        if infeed is None:
+            with turns.building.held():
+                infeed = self._known(mode, dataset, infeed_kwargs)
+                if infeed is None:
+                    infeed = _Infeed(dataset, **infeed_kwargs)
+                    self._infeeds.setdefault(mode, []).append((infeed, dict(infeed_kwargs)))
+        return InfeedIterator(infeed, dataset)
+
+    def _known(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> _Infeed | None:
         for known, options in self._infeeds.get(mode, []):
             if options == infeed_kwargs and _same_elements(known._structure, dataset):
-                with ops.device("/device:CPU:0"):
-                    known._dataset = dataset.prefetch(known._prefetch_depth)
-                known._initialize()
                 return known
-        infeed = _Infeed(dataset, **infeed_kwargs)
-        self._infeeds.setdefault(mode, []).append((infeed, dict(infeed_kwargs)))
-        return infeed
+        return None
 
     def reset(self) -> None:
         """Forgets all infeeds."""
@@ -64,16 +80,55 @@ class _Infeed(IPUInfeedQueue):
     Layers cast double numbers, except with `disable_v2_dtype_behavior()`.
     """
 
+    selected: InfeedIterator | None = None  # kept for who has no iterator of its own
+
+    def _initializing_op(self) -> None:
+        """Starts nothing: each call has an iterator of its own."""
+
     def _check_types(self) -> None:
         if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():
             doubles = [kind if kind == dtypes.float64 else dtypes.float32 for kind in self._types]
             feed_arguments.check_types(doubles, self._id)
 
     def __del__(self) -> None:
-        """The model's programs, which alone know the queue, go with it; its dataset has threads, which would stay."""
+        """Forgets which iterator was selected; the model's programs, which only know the queue, go with it."""
         if getattr(self, "_initialized", False) and not sys.is_finalizing():
             with context.eager_mode():
                 _ = self.deleter
+
+
+class InfeedIterator:
+    """One call's iterator over its dataset.
+
+    Args:
+        infeed: whose programs take its elements while it is selected.
+        dataset: of elements as the infeed has them.
+    """
+
+    def __init__(self, infeed: _Infeed, dataset: Any) -> None:
+        self.infeed = infeed
+        self._id = feed_names.unique("iterator")
+        self._started = False
+        with ops.device(_HOST):
+            fed = null_data.or_null(dataset.prefetch(infeed._prefetch_depth), infeed._structure)
+            plugin.load().ops.ipu_start_infeed(
+                dataset=fed._variant_tensor,
+                feed_id=self._id,
+                output_types=infeed._types,
+                output_shapes=infeed._shapes,
+            )
+        self._started = True
+
+    def select(self) -> None:
+        """Has the programs of the infeed take elements of this iterator."""
+        with ops.device(_HOST):
+            plugin.load().ops.ipu_select_iterator(feed_id=self.infeed._id, iterator_id=self._id)
+
+    def __del__(self) -> None:
+        """Lets the dataset's threads go, which would stay."""
+        if getattr(self, "_started", False) and not sys.is_finalizing():
+            with context.eager_mode(), ops.device(_HOST):
+                plugin.load().ops.ipu_delete_infeed(feed_id=self._id, waits=False)
 
 
 class OutfeedManager:
@@ -101,9 +156,13 @@ class OutfeedManager:
         known, options = self._outfeeds.get(mode, (None, {}))
         if known is not None and options == outfeed_kwargs:
             return known
-        outfeed = IPUOutfeedQueue(**outfeed_kwargs)
-        self._outfeeds[mode] = (outfeed, dict(outfeed_kwargs))
-        return outfeed
+        with turns.building.held():
+            known, options = self._outfeeds.get(mode, (None, {}))
+            if known is not None and options == outfeed_kwargs:
+                return known
+            outfeed = IPUOutfeedQueue(**outfeed_kwargs)
+            self._outfeeds[mode] = (outfeed, dict(outfeed_kwargs))
+            return outfeed
 
     def reset(self) -> None:
         """Forgets all outfeeds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -14,17 +15,19 @@ from tf_ipu_shim.building.keras import (
     lost_losses,
     model_step,
     programs,
+    replica_shares,
     replication,
     running,
     saved_options,
+    turns,
 )
 from tf_ipu_shim.building.keras.data_adapter import IPUDataHandler
 from tf_ipu_shim.building.keras.data_feed_manager import InfeedManager, OutfeedManager
 from tf_ipu_shim.building.keras.on_batch import OnBatch
 from tf_ipu_shim.building.keras.option_setters import OptionSetters
 from tf_ipu_shim.building.keras.options import ModelOptions
-from tf_ipu_shim.building.keras.pipeline_stage_assignment import entered
 from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMethod
+from tf_ipu_shim.building.keras.traced_program import TracedProgram
 from tf_ipu_shim.building.pipelines.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.machine import flags
@@ -39,7 +42,8 @@ class ModelState:
         self.options = ModelOptions()
         self.infeeds = InfeedManager()
         self.outfeeds = OutfeedManager()
-        self.programs: dict[Any, Callable[[], None]] = {}
+        self.programs: dict[Any, TracedProgram] = {}
+        self.turns = turns.Turns()
         self.stages: list[Any] | None = None  # assignments that were set
         self.stages_reset = False  # whether layers' own stages no longer count
         self.input_shape: Any = None  # of a subclassed model that was built
@@ -66,8 +70,8 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
     def _ipu(self) -> ModelState:
         state = vars(self).get("_ipu_state")
         if state is None:
-            state = ModelState()
-            object.__setattr__(self, "_ipu_state", state)  # past Keras' tracking of attributes
+            # Past Keras' tracking of attributes; one of several threads makes it.
+            state = vars(self).setdefault("_ipu_state", ModelState())
         return state
 
     def _get_config_delegate(self) -> dict[str, Any]:
@@ -153,6 +157,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 class_weight=class_weight,
             )
             listed = running.callback_list(model, callbacks, package, verbose, epochs, handler.inferred_steps)
+            replica_shares.say_what_is_left_out("fit", handler, listed)
             validate = None
             if validation_data:
                 validate = self._validation(
@@ -197,7 +202,9 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             )
             package = model_step.package_of(model)
             listed = running.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
-            logs = running.evaluate(model, handler, listed, self._executions("evaluate", handler))
+            replica_shares.say_what_is_left_out("evaluate", handler, listed)
+            with self._ipu.turns.evaluating(model):
+                logs = running.evaluate(model, handler, listed, self._executions("evaluate", handler))
             return logs if return_dict else running.in_order(logs, model.metrics_names)
 
     def predict(
@@ -275,26 +282,11 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             before: how many stages had been entered before.
         """
 
-    def _checked(self, key: Any, program: Any, infeed: Any) -> Callable[[], None]:
-        """A program that is checked when it has been traced; forgotten, if that failed."""
-        is_traced = False
-
-        def run() -> None:
-            nonlocal is_traced
-            if not is_traced:
-                before = entered()
-                try:
-                    concrete = program.get_concrete_function()
-                    if key[0] != "predict" and not model_step.overrides(self, programs.STEP_METHODS[key[0]]):
-                        lost_losses.refuse(concrete)
-                    self._traced(key[0], infeed._structure, before)
-                except BaseException:
-                    self._ipu.programs.pop(key, None)
-                    raise
-                is_traced = True
-            program()
-
-        return run
+    def _check_trace(self, mode: str, spec: Any, concrete: Any, before: int) -> None:
+        """As `_traced`, and that a loss which the script adds is in the program; `concrete` is the traced function."""
+        if mode != "predict" and not model_step.overrides(self, programs.STEP_METHODS[mode]):
+            lost_losses.refuse(concrete)
+        self._traced(mode, spec, before)
 
     def _accumulates_outfeed(self, mode: str) -> bool:
         """Whether metrics of mini-batches are added up before they are sent."""
@@ -345,8 +337,11 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 replication_factor=None,
                 **data,
             )
-        self._see(handler.element_spec, programs.STEP_METHODS[mode])
+        with turns.building.held():
+            self._see(handler.element_spec, programs.STEP_METHODS[mode])
         replicas = self._replicas()
+        if mode == "predict":
+            handler.pad()
         if steps_per_execution is None:
             handler.share_execution(replicas)
         with ops.device("/device:CPU:0"):
@@ -394,24 +389,38 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             mode, {**chosen.outfeed_kwargs, "outfeed_mode": IPUOutfeedMode.ALL if every else IPUOutfeedMode.LAST}
         )
         reduction = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction)
-        for epoch, infeed in handler.enumerate_epochs_with_reuse(self._ipu.infeeds, mode, chosen.infeed_kwargs):
-            key = (mode, infeed._id, outfeed._id, steps, replicas)
-            program = self._ipu.programs.get(key)
-            if program is None:
-                program = self._program(mode, infeed, outfeed, steps)
-                self._ipu.programs[key] = program = self._checked(key, program, infeed)
-            yield (
-                epoch,
-                running.Execution(
-                    program,
-                    outfeed,
-                    self._unpacked(mode),
-                    steps,
-                    replicas,
-                    reduction,
-                    asynchronous,
-                ),
-            )
+        training = turns.Training(replicas) if mode == "fit" else None
+        try:
+            for epoch, iterator in handler.iterators(self._ipu.infeeds, mode, chosen.infeed_kwargs):
+                program = self._known_program(
+                    (mode, iterator.infeed._id, outfeed._id, steps, replicas), iterator, outfeed
+                )
+                replica_shares.check_padding(self, program, handler, replicas)
+                turn = functools.partial(self._ipu.turns.of_call, self, mode, iterator, training)
+                unpack = self._unpacked(mode)
+                yield (
+                    epoch,
+                    running.Execution(program, outfeed, unpack, steps, replicas, reduction, asynchronous, turn),
+                )
+        finally:
+            if training is not None:
+                training.ended = True
+
+    def _known_program(self, key: Any, iterator: Any, outfeed: Any) -> TracedProgram:
+        """The program of a mode, queues, steps and replicas; no other thread makes one meanwhile."""
+        mode, _, _, steps, _ = key
+        known = self._ipu.programs.get(key)
+        if known is not None:
+            return known
+        with turns.building.held():
+            if key not in self._ipu.programs:
+                structure = iterator.infeed._structure
+                self._ipu.programs[key] = TracedProgram(
+                    self._program(mode, iterator.infeed, outfeed, steps),
+                    functools.partial(self._check_trace, mode, structure),
+                    lambda: self._ipu.programs.pop(key, None),
+                )
+            return self._ipu.programs[key]
 
     def _program(self, mode: str, infeed: Any, outfeed: Any, steps: int) -> Callable[[], None]:
         make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"

@@ -61,9 +61,10 @@ class OnBatch:
 
     def _metrics_of_batch(self, mode: str, data: Any, class_weight: Any, reset: bool, return_dict: bool) -> Any:
         model: Any = self
-        if reset:
-            model.reset_metrics()
-        logs = self._run_batch(mode, data, class_weight)
+        with model._ipu.turns.measuring(model):
+            if reset:
+                model.reset_metrics()
+            logs = self._run_batch(mode, data, class_weight)
         return logs if return_dict else running.in_order(logs, model.metrics_names)
 
     def _run_batch(self, mode: str, data: Any, class_weight: Any) -> Any:
@@ -82,7 +83,8 @@ class OnBatch:
             handler = model._handler(mode, steps_per_execution=_STEPS, x=dataset, class_weight=class_weight)
             for _, execution in model._executions(mode, handler):
                 if mode == "predict":
-                    return execution.predictions(0, _ignore, _ignore)
+                    keep = handler.mini_batches if handler.padding else None
+                    return execution.predictions(0, _ignore, _ignore, keep)
                 return execution.last_metrics(0, _ignore, _ignore)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import threading
 import time
 from collections.abc import Callable
@@ -47,6 +48,7 @@ class PollingThread(threading.Thread):
         unpack_step_results: bool = False,
     ) -> None:
         super().__init__(daemon=True)
+        self.caller = threading.get_ident()  # waits for this thread when its program has ended
         self._outfeed = output_iterator
         self._num_steps = num_steps
         self._replication_factor = replication_factor
@@ -54,6 +56,9 @@ class PollingThread(threading.Thread):
         self._end = batch_end_fn
         self._unpack = unpack_step_results
         self._cancelled = threading.Event()
+        self._backlog: collections.deque[Any] = collections.deque()  # results that have come, and no callback has seen
+        self._taking = threading.Lock()
+        self._drained = False
         self._error: BaseException | None = None
         self._result: Any = None
         self.convert: Callable[[Any], Any] = lambda results: results
@@ -102,21 +107,33 @@ class PollingThread(threading.Thread):
         self._result = self.convert(nest.map_structure(lambda value: value.numpy(), results))
         self._end(step, self._result)
 
+    def drain(self) -> None:
+        """Takes what a program that has ended has sent: the outfeed is free for another run of it."""
+        with self._taking:
+            self._drained = True
+            self._backlog.extend(self._dequeued())
+
     def _arrived(self) -> list[Any]:
         """The results of mini-batches that have come since the last call."""
+        with self._taking:
+            if not self._drained:
+                self._backlog.extend(self._dequeued())
+            arrived = list(self._backlog)
+            self._backlog.clear()
+        if not arrived:
+            time.sleep(_PAUSE)
+        return arrived
+
+    def _dequeued(self) -> list[Any]:
         try:
             if not self._outfeed.enqueued:
                 raise ValueError("not traced yet")
             taken = self._outfeed.dequeue()
         except (ValueError, tf_errors.OpError):
-            time.sleep(_PAUSE)
             return []
         taken = self.unpack(taken)
         flat = nest.flatten(taken)
         number = int(flat[0].shape[0]) if flat else 0
-        if not number:
-            time.sleep(_PAUSE)
-            return []
         elements = [nest.map_structure(lambda value, at=at: value[at], taken) for at in range(number)]
         return [element[0] for element in elements] if self._unpack else elements
 

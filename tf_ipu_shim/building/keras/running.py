@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ class Execution:
         replicas: number of replicas.
         reduction: how metrics of replicas become one.
         asynchronous: whether callbacks are called while the program runs.
+        turn: a context in which nobody else runs the program, and it takes elements of this call's data.
     """
 
     def __init__(
@@ -40,12 +42,14 @@ class Execution:
         replicas: int,
         reduction: ReplicatedMetricReductionMethod,
         asynchronous: bool,
+        turn: Callable[[], AbstractContextManager[None]],
     ) -> None:
+        self.turn = turn
         self._program = program
         self._outfeed = outfeed
         self._unpack = unpack
         self._steps = steps
-        self._replicas = replicas
+        self.replicas = replicas
         self._reduction = reduction
         self._asynchronous = asynchronous
 
@@ -63,30 +67,55 @@ class Execution:
         if self._asynchronous:
             return self._polled(first, begin, end, polling_thread.PollingThread)
         begin(first)
-        self._forget()
-        self._program()
-        last = nest.map_structure(lambda value: value.numpy(), self._sent())
+        last = nest.map_structure(lambda value: value.numpy(), self._run())
         logs = self.metrics(last)
         end(first + self._steps - 1, logs)
         return logs
 
-    def predictions(self, first: int, begin: Callable[[int], None], end: Callable[[int, Any], None]) -> Any:
+    def predictions(
+        self, first: int, begin: Callable[[int], None], end: Callable[[int, Any], None], keep: int | None = None
+    ) -> Any:
         """Runs once, with the callbacks around it; the arguments of `last_metrics`.
+
+        Args:
+            first: number of the first mini-batch.
+            begin: called with a mini-batch's number.
+            end: called with a mini-batch's number and its predictions.
+            keep: mini-batches of all replicas that are the script's; None: all, the data was not padded.
 
         Returns:
             Predictions of shape [samples, ...].
         """
         from tf_ipu_shim.building.keras.extensions_util import merge_into_batch_dimension
 
+        keep = None if keep is None else min(keep, self._steps * self.replicas)
+        steps = self._steps if keep is None else -(-keep // self.replicas)
         if self._asynchronous:
-            return self._polled(first, begin, end, polling_thread.PollingThreadPredict)
+            begin, end = self._until(first + steps, begin, end, keep)
+            return self._kept(self._polled(first, begin, end, polling_thread.PollingThreadPredict), self._steps, keep)
         begin(first)
-        self._forget()
-        self._program()
-        outputs = merge_into_batch_dimension(self._sent(), self._replicas)
+        outputs = merge_into_batch_dimension(self._run(), self.replicas)
         outputs = nest.map_structure(lambda value: value.numpy(), outputs)
-        end(first + self._steps - 1, {"outputs": outputs})
+        outputs = self._kept(outputs, self._steps, keep)
+        end(first + steps - 1, {"outputs": outputs})
         return outputs
+
+    def _kept(self, outputs: Any, steps: int, keep: int | None) -> Any:
+        """The rows of the script's own mini-batches, of those of so many steps."""
+        there = steps * self.replicas
+        if keep is None or keep >= there:
+            return outputs
+        return nest.map_structure(lambda value: value[: len(value) // there * keep], outputs)
+
+    def _until(self, limit: int, begin: Any, end: Any, keep: int | None) -> tuple[Any, Any]:
+        """Callbacks that are called for no step that only pads the data, and see no row that does."""
+
+        def end_one(step: int, logs: Any) -> None:
+            if step < limit:
+                last = None if keep is None or step < limit - 1 else (keep - 1) % self.replicas + 1
+                end(step, {"outputs": self._kept(logs["outputs"], 1, last)})
+
+        return (lambda step: begin(step) if step < limit else None), end_one
 
     def metrics(self, values: Any) -> Any:
         """The metrics of a mini-batch as callbacks see them: plain numbers, replicas reduced.
@@ -94,10 +123,17 @@ class Execution:
         Args:
             values: arrays, with a replica axis where there are replicas.
         """
-        return nest.map_structure(plain, reduce_metrics(values, self._replicas, self._reduction))
+        return nest.map_structure(plain, reduce_metrics(values, self.replicas, self._reduction))
+
+    def _run(self) -> Any:
+        """Runs once, and gives what was sent."""
+        with self.turn():
+            self._forget()
+            self._program()
+            return self._sent()
 
     def _sent(self) -> Any:
-        return self._unpack(self._outfeed.results(self._steps, self._replicas))
+        return self._unpack(self._outfeed.results(self._steps, self.replicas))
 
     def _forget(self) -> None:
         """Forgets what an execution has sent and nobody took: it failed, or Ctrl-C came then."""
@@ -107,15 +143,17 @@ class Execution:
         thread = kind(
             self._outfeed,
             self._steps,
-            self._replicas,
+            self.replicas,
             lambda step: begin(first + step),
             lambda step, results: end(first + step, results),
         )
         thread.convert, thread.unpack = self.metrics, self._unpack
-        self._forget()
         try:
-            thread.start()
-            self._program()
+            with self.turn():
+                self._forget()
+                thread.start()
+                self._program()
+                thread.drain()
             thread.join()
         except BaseException:  # Ctrl-C too, which may come while the thread is started or waited for
             thread.cancel()
@@ -143,7 +181,8 @@ def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict
     callbacks.on_train_begin()
     epoch_logs: Any = None
     for epoch, execution in run:
-        model.reset_metrics()
+        with execution.turn():
+            model.reset_metrics()
         callbacks.on_epoch_begin(epoch)
         logs = None
         for step in handler.steps():
@@ -161,7 +200,7 @@ def fit(model: Any, handler: Any, callbacks: Any, validate: Callable[[int], dict
     if hasattr(model.optimizer, "finalize_variable_values") and epoch_logs is not None:
         model.optimizer.finalize_variable_values(model.trainable_variables)
     callbacks.on_train_end(logs=epoch_logs)
-    return model.history
+    return getattr(callbacks, "_history", None) or model.history  # another thread's call may have put its own there
 
 
 def evaluate(model: Any, handler: Any, callbacks: Any, run: Any) -> dict[str, Any]:
@@ -190,9 +229,13 @@ def predict(model: Any, handler: Any, callbacks: Any, run: Any) -> Any:
     model._predict_counter.assign(0)
     callbacks.on_predict_begin()
     parts = []
+    begin, end = callbacks.on_predict_batch_begin, callbacks.on_predict_batch_end
     for _, execution in run:
         for step in handler.steps():
-            parts.append(execution.predictions(step, callbacks.on_predict_batch_begin, callbacks.on_predict_batch_end))
+            keep = handler.mini_batches - step * execution.replicas if handler.padding else None
+            parts.append(execution.predictions(step, begin, end, keep))
+    if handler.padding:
+        model._predict_counter.assign(handler.inferred_steps)
     callbacks.on_predict_end()
     if not parts:
         raise ValueError("Expect x to be a non-empty array or dataset.")

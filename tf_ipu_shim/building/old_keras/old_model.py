@@ -7,6 +7,7 @@ count in steps of several mini-batches, average gradients over replicas, and can
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +29,7 @@ class OldModel(PipelinedExtension):
     """Training, evaluation and prediction as models of SDK 1.2 to 2.1 have them."""
 
     _ipu_generated = True  # the extensions are in already
-    _running = False
+    _running_in: list[int]  # threads in `fit`, `evaluate` or `predict`
     _older_kind = "IPU keras models"  # as SDK 1.4 says it
 
     @property
@@ -48,7 +49,7 @@ class OldModel(PipelinedExtension):
         Raises:
             ValueError: called by anything else.
         """
-        if not self._running:
+        if threading.get_ident() not in vars(self).get("_running_in", ()):
             raise ValueError(
                 "This model can only be called through the `fit`, `evaluate`, or `predict` interfaces: an "
                 f"{type(self).__name__} cannot be called directly."
@@ -170,7 +171,8 @@ class OldModel(PipelinedExtension):
             x = step_data.with_targets(self._named("evaluate"), x)
             data = self._data("evaluate", x, steps, steps_per_run, y=y, batch_size=batch_size)
             listed = self._callbacks(callbacks, verbose, 1, data)
-            logs = running.evaluate(self, data, listed, self._runs("evaluate", data))
+            with self._ipu.turns.evaluating(self):
+                logs = running.evaluate(self, data, listed, self._runs("evaluate", data))
             found = running.in_order(logs, self.metrics_names)  # type: ignore[attr-defined]
             return found if isinstance(found, list) else [found]
 
@@ -283,11 +285,12 @@ class OldModel(PipelinedExtension):
         self._ipu.options.infeed_kwargs = {} if prefetch_depth is None else {"prefetch_depth": prefetch_depth}
         with self._strategy().scope():
             late_scope.bring_to_ipu(self)
-            arguments.remember(self, _running=True)
+            running_in = vars(self).setdefault("_running_in", [])
+            running_in.append(threading.get_ident())
             try:
                 yield
             finally:
-                arguments.remember(self, _running=False)
+                running_in.remove(threading.get_ident())
 
     def _data(self, mode: str, x: Any, steps: int | None, steps_per_run: int | None, **data: Any) -> step_data.StepData:
         from tensorflow.python.framework import ops

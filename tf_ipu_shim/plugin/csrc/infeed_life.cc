@@ -115,21 +115,53 @@ class InfeedStartedOp : public OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("IpuInfeedStarted").Device("CPU"), InfeedStartedOp);
 
+// Has programs that take elements of an infeed take those of an iterator that was started under another name.
+REGISTER_OP("IpuSelectIterator")
+    .Input("feed_id: string")
+    .Input("iterator_id: string")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::NoOutputs);
+
+class SelectIteratorOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    std::string infeed, iterator;
+    OP_REQUIRES_OK(context, NameOf(context->input(0), &infeed));
+    OP_REQUIRES_OK(context, NameOf(context->input(1), &iterator));
+    SelectIterator(infeed, iterator);
+  }
+  bool IsExpensive() override { return false; }
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuSelectIterator").Device("CPU"), SelectIteratorOp);
+
 // Frees an infeed that no program takes elements from any more, and the threads of its dataset. It may not have been
 // started.
-REGISTER_OP("IpuDeleteInfeed").Input("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
+REGISTER_OP("IpuDeleteInfeed")
+    .Input("feed_id: string")
+    // Whether it returns only once the dataset's threads are gone, but for one that sleeps.
+    .Attr("waits: bool = true")
+    .SetIsStateful()
+    .SetShapeFn(shape_inference::NoOutputs);
 
 class DeleteInfeedOp : public OpKernel {
  public:
-  using OpKernel::OpKernel;
+  explicit DeleteInfeedOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("waits", &waits_));
+  }
   void Compute(OpKernelContext* context) override {
     std::string name;
     OP_REQUIRES_OK(context, NameOf(context->input(0), &name));
     Iterator before;
+    SelectIterator(name, "");
     OP_REQUIRES_OK(context, PutInfeed(context->resource_manager(), name, nullptr, &before));
-    LetGo(std::move(before), true);
+    LetGo(std::move(before), waits_);
   }
   bool IsExpensive() override { return false; }
+
+ private:
+  bool waits_ = true;
 };
 
 REGISTER_KERNEL_BUILDER(Name("IpuDeleteInfeed").Device("CPU"), DeleteInfeedOp);

@@ -1,6 +1,7 @@
 #include "infeed_source.h"
 
 #include <cstring>
+#include <map>
 
 #include "counters.h"
 #include "device.h"
@@ -17,6 +18,12 @@ using namespace tensorflow;  // NOLINT: this file finds TensorFlow's iterators
 static mutex* Exchange() {
   static auto* exchange = new mutex;
   return exchange;
+}
+
+// The names of the iterators that infeeds take elements of in place of their own; guarded by `Exchange`.
+static std::map<std::string, std::string>* Selected() {
+  static auto* selected = new std::map<std::string, std::string>;
+  return selected;
 }
 
 Status InfeedSource::Init(OpKernelConstruction* construction) {
@@ -45,7 +52,11 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
   ResourceMgr* resources = host->resource_manager();
   data::IteratorResource* found = nullptr;
   tf_shared_lock lock(*Exchange());
-  if (!resources->Lookup(container.empty() ? resources->default_container() : container, name, &found).ok()) {
+  const auto selected = Selected()->find(name);
+  if (!resources
+           ->Lookup(container.empty() ? resources->default_container() : container,
+                    selected == Selected()->end() ? name : selected->second, &found)
+           .ok()) {
     return errors::FailedPrecondition(
         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
         "operation for this iterator before getting the next element. (Infeed ",
@@ -93,6 +104,15 @@ Status PutInfeed(ResourceMgr* resources, const std::string& name, core::RefCount
     TF_RETURN_IF_ERROR(resources->Delete<data::IteratorResource>(container, name));
   }
   return iterator == nullptr ? OkStatus() : resources->Create(container, name, iterator.release());
+}
+
+void SelectIterator(const std::string& infeed, const std::string& iterator) {
+  mutex_lock lock(*Exchange());
+  if (iterator.empty()) {
+    Selected()->erase(infeed);
+  } else {
+    (*Selected())[infeed] = iterator;
+  }
 }
 
 std::string InfeedSource::Name() const { return name_.empty() ? "the infeed" : "infeed '" + name_ + "'"; }

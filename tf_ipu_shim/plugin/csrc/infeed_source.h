@@ -39,6 +39,9 @@ tensorflow::Status PutInfeed(tensorflow::ResourceMgr* resources, const std::stri
                              tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource> iterator,
                              tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource>* before);
 
+// Has programs that take elements of an infeed take those of the iterator of another name; of its own if that is empty.
+void SelectIterator(const std::string& infeed, const std::string& iterator);
+
 // Whether an element of a dataset is what an op gives: TensorFlow aborts the process where a result is of another type.
 tensorflow::Status CheckElement(const std::string& op, const std::vector<tensorflow::Tensor>& element,
                                 const tensorflow::DataTypeVector& types);

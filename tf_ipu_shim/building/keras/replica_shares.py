@@ -1,0 +1,140 @@
+"""Mini-batches that do not fill all replicas of a model: predictions are padded, training and evaluation say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorflow.python.data.ops import dataset_ops
+from tensorflow.python.ops import array_ops, cond
+from tensorflow.python.platform import tf_logging
+from tensorflow.python.util import nest
+
+from tf_ipu_shim.lowering import written_variables
+
+_NAMED = 3  # variables that a message names
+
+
+def padded(dataset: Any, mini_batches: int, padding: int) -> Any:
+    """The first mini-batches of a dataset, and the last of them again: its values are some that the model can take.
+
+    Args:
+        dataset: whose elements have fully defined shapes.
+        mini_batches: how many to take.
+        padding: how often the last one is repeated.
+
+    Example:
+        >>> list(padded(tf.data.Dataset.range(9), 3, 2).as_numpy_iterator())
+        [0, 1, 2, 2, 2]
+    """
+    blank = nest.map_structure(lambda spec: array_ops.zeros(spec.shape, spec.dtype), (dataset.element_spec,))
+    data = dataset.take(mini_batches).map(lambda *element: (True, _one(dataset, element)))
+    further = dataset_ops.DatasetV2.from_tensors((False, blank)).repeat(padding)
+
+    def next_or_last(last: Any, pair: Any) -> Any:
+        element = cond.cond(pair[0], lambda: pair[1], lambda: last)
+        return element, element
+
+    return data.concatenate(further).scan(blank, lambda last, pair: next_or_last(last, pair)).map(lambda only: only)
+
+
+def _one(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
+    """An element, in a tuple of its own, from the arguments of the function that `map` calls."""
+    return (arguments if isinstance(dataset.element_spec, tuple) else arguments[0],)
+
+
+def written_by(concrete: Any, *expected: Any) -> list[str]:
+    """Names of the variables that a traced function writes.
+
+    Args:
+        concrete: the function.
+        *expected: variables that are left out.
+    """
+    library = {one.signature.name: one for one in concrete.graph.as_graph_def().library.function}
+    definition = concrete.function_def
+    library[definition.signature.name] = definition
+    written = written_variables.written_arguments(definition.signature.name, library)
+    handles = {id(handle) for index, handle in enumerate(concrete.captured_inputs) if index in written}
+    known = {id(variable.handle) for variable in expected}
+    return sorted(one.name for one in concrete.graph.variables if id(one.handle) in handles - known)
+
+
+def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None:
+    """Refuses to pad the data of a prediction if the model would notice; does nothing if it need not be padded.
+
+    Args:
+        model: that predicts.
+        program: its `TracedProgram`.
+        handler: of the data.
+        replicas: that share it.
+
+    Raises:
+        ValueError: the program writes variables.
+    """
+    if not handler.padding:
+        return
+    if program.written is None:
+        program.written = written_by(program.trace(), model._predict_counter)
+    _refuse_to_pad(model, program.written, handler.mini_batches, replicas)
+
+
+def say_what_is_left_out(mode: str, handler: Any, callbacks: Any) -> None:
+    """Logs it once for a list of callbacks, which the validations of a `fit` share."""
+    line, said = handler.left_out(mode), vars(callbacks).setdefault("_ipu_said", set())
+    if line and line not in said:
+        said.add(line)
+        tf_logging.warning(line)
+
+
+def _refuse_to_pad(model: Any, written: list[str], mini_batches: int, replicas: int) -> None:
+    """Refuses to pad where a mini-batch too many would be noticed.
+
+    Args:
+        model: that predicts.
+        written: names of the variables that its program writes.
+        mini_batches: that there are.
+        replicas: that share them.
+
+    Raises:
+        ValueError: there are such variables.
+    """
+    if not written:
+        return
+    names = ", ".join(written[:_NAMED]) + (", ..." if len(written) > _NAMED else "")
+    raise ValueError(
+        f"predict cannot share {mini_batches} mini-batches between {replicas} replicas of model {model.name}: the last "
+        f"ones do not fill all replicas, and further ones would change variables that the model writes ({names}). Give "
+        f"a multiple of {replicas} mini-batches, or use fewer IPUs."
+    )
+
+
+def left_out(mode: str, mini_batches: int, batch_size: int, replicas: int, given: bool, goes_on: bool) -> str:
+    """What is said of mini-batches that training or evaluation leaves out; empty: none are.
+
+    Args:
+        mode: `"fit"` or `"evaluate"`.
+        mini_batches: of an epoch.
+        batch_size: samples of one; 0: it is not known.
+        replicas: that share them.
+        given: whether the script has given the number of mini-batches.
+        goes_on: whether the next epoch begins where this one ends.
+    """
+    left = mini_batches % replicas
+    if not left:
+        return ""
+    epoch = " in each epoch" if mode == "fit" else ""
+    fill = "the last one does not" if left == 1 else f"the last {left} do not"
+    why = f"{replicas} replicas take {replicas} at a time, and {fill} fill them"
+    if goes_on:
+        why += f": the next epoch begins with {'it' if left == 1 else 'them'}"
+    if given or not batch_size:
+        asked = f" that `{'steps_per_epoch' if mode == 'fit' else 'steps'}` asks for" if given else ""
+        return (
+            f"{mode} runs {mini_batches - left} of the {mini_batches} mini-batches{asked}{epoch}: {why}. Give a "
+            f"multiple of {replicas}."
+        )
+    samples = mini_batches * batch_size
+    return (
+        f"{mode} leaves out {left * batch_size} of {samples} samples{epoch}, {left} of {mini_batches} mini-batches of "
+        f"{batch_size}: {why}. Give a multiple of {replicas * batch_size} samples, a smaller batch_size, or use fewer "
+        "IPUs."
+    )

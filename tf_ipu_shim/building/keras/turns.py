@@ -1,0 +1,186 @@
+"""Whose turn it is to use what calls of one model share: its programs, its outfeeds and the variables of its metrics.
+
+predicting   one execution of `predict` after the other; training and evaluation may run meanwhile
+measuring    one execution of `fit` after the other, and the whole of an `evaluate`: both write the model's metrics
+
+No turn is held while callbacks of `fit` and `predict` run: a callback may wait for another thread that uses the model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from tensorflow.python.platform import tf_logging
+
+HOST_FUNCTION_LIMIT = 60.0  # seconds
+_YIELD = 0.001  # seconds: who is woken then has the turn before the one who has just ended another
+
+
+class FairLock:
+    """A re-entrant lock that a thread which takes it again and again lets others have in between.
+
+    A generator whose frame ends releases it, so that a Ctrl-C at any instruction does. In a forked child it is free.
+    """
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._waiting: set[int] = set()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """While this lasts, no other thread has the lock."""
+        if self._process != os.getpid():
+            self.__init__()  # type: ignore[misc]
+        me = threading.get_ident()
+        self._waiting.add(me)
+        try:
+            if _in_host_function():
+                self._await()
+            with self._lock:
+                self._waiting.discard(me)
+                yield
+        finally:
+            self._waiting.discard(me)
+        if self._waiting:
+            time.sleep(_YIELD)
+
+    def _await(self) -> None:
+        """Waits until the lock is free, or refuses where it may never be."""
+        if not self._lock.acquire(timeout=HOST_FUNCTION_LIMIT):
+            raise RuntimeError(
+                f"A call of a Keras model from a Python function of a dataset or program has waited for "
+                f"{HOST_FUNCTION_LIMIT:g} seconds for "
+                "another call of the same model, which may be the one that needs the function's result. Call the model "
+                "before, or use another model with the same weights there."
+            )
+        self._lock.release()
+
+
+def _in_host_function() -> bool:
+    """Whether TensorFlow calls the script, as `py_function` and `from_generator` have it do."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != "tensorflow.python.ops.script_ops":
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
+
+
+# Keras' layers are built, and programs traced, by one thread at a time: models may share layers.
+building = FairLock()
+
+
+class Training:
+    """One call of `fit`, and the values that its metrics had when another thread began to use their variables.
+
+    Args:
+        replicas: of the model; those but the first have copies of variables that cannot be read.
+    """
+
+    def __init__(self, replicas: int) -> None:
+        self._replicas = replicas
+        self._thread = threading.get_ident()
+        self._kept: list[tuple[Any, Any]] = []
+        self._disturbed = False
+        self.ended = False
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the current thread runs this `fit`: what a callback calls shares its metrics, as in stock Keras."""
+        return not self.ended and self._thread == threading.get_ident()
+
+    def interrupt(self, model: Any) -> None:
+        """Notes that the variables of metrics are going to be another call's."""
+        if self.ended:
+            return
+        if self._replicas > 1:
+            self._disturbed = True
+        else:
+            self._kept = [(variable, variable.numpy()) for metric in model.metrics for variable in metric.variables]
+
+    def resume(self, model: Any) -> None:
+        """Puts back what `interrupt` kept."""
+        for variable, value in self._kept:
+            variable.assign(value)
+        self._kept = []
+        if self._disturbed:
+            self._disturbed = False
+            model.reset_metrics()
+            tf_logging.warning(
+                f"The metrics of model {model.name} were used by another thread (evaluate, fit or a method for one "
+                f"batch) during fit: those of this epoch count from here on, as {self._replicas} replicas keep their "
+                "own. Evaluate after fit, or in a callback's on_epoch_end."
+            )
+
+
+class Turns:
+    """The turns of one model."""
+
+    def __init__(self) -> None:
+        self._predicting = FairLock()
+        self._measuring = FairLock()
+        self._training: Training | None = None  # whose metrics the variables hold
+        self._evaluating: int | None = None  # the thread of an `evaluate` that goes on
+
+    def __reduce__(self) -> Any:
+        """A copy of a model has turns of its own."""
+        return Turns, ()
+
+    def predicting(self) -> contextlib.AbstractContextManager[None]:
+        """While this lasts, no other thread runs the model's programs for predictions."""
+        return self._predicting.held()
+
+    @contextlib.contextmanager
+    def of_call(self, model: Any, mode: str, iterator: Any, training: Training | None) -> Iterator[None]:
+        """While this lasts, programs of a mode are one call's, and take elements of its data.
+
+        Args:
+            model: whose turns these are.
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            iterator: the call's, over its data.
+            training: the `fit`, if it is one.
+        """
+        with self.predicting() if mode == "predict" else self.measuring(model, training):
+            iterator.select()
+            yield
+
+    @contextlib.contextmanager
+    def measuring(self, model: Any, training: Training | None = None) -> Iterator[None]:
+        """While this lasts, no other thread uses the model's metrics, nor runs programs that do.
+
+        Args:
+            model: whose turns these are.
+            training: the `fit` that goes on; None: another call, which resets the metrics.
+        """
+        if self._evaluating is not None and getattr(threading.current_thread(), "caller", None) == self._evaluating:
+            raise RuntimeError(
+                f"An asynchronous callback of evaluate cannot train or evaluate the same model ({model.name}): its "
+                "metrics are being computed. Call set_asynchronous_callbacks(False), or do it after evaluate."
+            )
+        with self._measuring.held():
+            before = self._training
+            if before is not training and not (training is None and before is not None and before.is_here):
+                if before is not None:
+                    before.interrupt(model)
+                if training is not None:
+                    training.resume(model)
+                self._training = training
+            yield
+
+    @contextlib.contextmanager
+    def evaluating(self, model: Any) -> Iterator[None]:
+        """As `measuring`, for all executions of an `evaluate`."""
+        with self.measuring(model):
+            outer, self._evaluating = self._evaluating, threading.get_ident()
+            try:
+                yield
+            finally:
+                self._evaluating = outer
+
+
+__all__ = ["FairLock", "Training", "Turns", "building"]
