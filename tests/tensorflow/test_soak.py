@@ -14,6 +14,7 @@ from soak import (
     feed_programs,
     hostile,
     lanes,
+    legacy_graphs,
     list_programs,
     models,
     modes,
@@ -27,6 +28,7 @@ from soak import (
     steadiness,
     tables,
 )
+from tensorflow.python.ops import control_flow_util
 from tf_ipu_shim.ipu import config
 
 # Some of each kind: arithmetic, sums, products, indices, windows, variables, random numbers, and what IPUs refuse.
@@ -49,6 +51,13 @@ def nothing_configured_after():
 @pytest.mark.parametrize("seed", range(5))
 def test_random_programs_with_feeds(seed, way):
     assert feed_programs.difference(feed_programs.Program.draw(random.Random(seed)), way) == ""
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4])
+def test_random_graphs_of_tensorflow_1(monkeypatch, seed):
+    monkeypatch.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)
+    op_runs.configure()
+    assert legacy_graphs.difference(seed) == ""
 
 
 def test_what_the_programs_are_compared_with():

@@ -13,6 +13,7 @@ from soak import (
     abrupt_ends,
     families,
     feed_programs,
+    legacy_graphs,
     list_programs,
     models,
     modes,
@@ -148,6 +149,9 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "signals": _each(lambda options: abrupt_ends.found(options.processes, options.seed), "processes ended by signals"),
     "room": _each(lambda _: abrupt_ends.without_room(), "processes on a full disk"),
     "families": _each(lambda _: families.found(), "kinds of spawned and forked processes"),
+    "tensorflow1": _each(
+        lambda options: legacy_graphs.found(options.first, options.compared), "graphs of TensorFlow 1"
+    ),
     "models": random_models,
     "programs": programs,
     **{name: _compared(kind) for name, kind in COMPARED.items()},

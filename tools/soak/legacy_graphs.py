@@ -1,0 +1,230 @@
+"""Random graphs of TensorFlow 1 with control flow, gradients and side effects, against `tf.xla.experimental.compile`.
+
+They need a process of their own if V2 behaviour is off (`python -m soak.legacy_graphs FIRST COUNT off xla`). Their effects
+only add to variables that nothing reads, so that they come to the same in any order.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+_WEIGHTS = ("u", "v", "w")
+_BRANCHES = ("cond", "case", "switch_case")
+_EFFECTS = ("plain", "waited_for", "unused_cond", "unused_group", "unused_switch_case", "unused_loop", "unused_call")
+_AT_ONCE = 20
+_OPERATORS = ("multiply", "power", "sine", "add")
+
+
+class Net:
+    """A random function of a boolean and a vector of three; it is the same each time it is built.
+
+    Args:
+        seed: of its structure.
+        variables: gives the variable of a name.
+    """
+
+    def __init__(self, seed: int, variables: Callable[[str], Any]) -> None:
+        import tensorflow as tf
+
+        self._tf, self._variables, self._random = tf, variables, random.Random(seed)
+        self._sites = 0
+        self._has_gradients = self._random.random() < 0.6
+
+    def __call__(self, flag: Any, x: Any) -> list[Any]:
+        """Builds it; returns its value and, for two nets of three, gradients."""
+        value = x
+        for _ in range(self._random.randint(1, 3)):
+            value = self._step(value, flag, 2)
+        if not self._has_gradients:
+            return [value]
+        weights = [self._variables(name) for name in _WEIGHTS]
+        gradients = self._tf.compat.v1.gradients(self._tf.reduce_sum(value), [x, *weights])
+        return [value, *(self._tf.convert_to_tensor(one) for one in gradients if one is not None)]
+
+    def _step(self, value: Any, flag: Any, depth: int, loops: bool = True) -> Any:
+        kinds = [*_OPERATORS, "effect", "effect"]
+        if depth:
+            kinds += [*_BRANCHES, *(["loop", "loop"] if loops else []), *([] if self._has_gradients else ["call"])]
+        kind = self._random.choice(kinds)
+        if kind == "effect":
+            return self._effect(self._random.choice(_EFFECTS), value, flag)
+        if kind in _OPERATORS:
+            return self._operator(kind, value)
+        if kind == "loop":
+            return self._loop(value, lambda y: self._body(y, flag, depth - 1, loops))
+        # XLA has no placeholder for the lists of a loop in one branch that its gradient needs.
+        inside = loops and not self._has_gradients
+        if kind == "call":
+            return self._tf.function(lambda y: self._body(y, flag, depth - 1, inside), autograph=False)(value)
+        branches = [lambda: self._body(value, flag, depth - 1, inside) for _ in range(2)]
+        return self._branches(kind, value, flag, branches)
+
+    def _body(self, value: Any, flag: Any, depth: int, loops: bool) -> Any:
+        for _ in range(self._random.randint(1, 2)):
+            value = self._step(value, flag, depth, loops)
+        return self._tf.identity(value)
+
+    def _operator(self, kind: str, value: Any) -> Any:
+        w, u = (self._variables(self._random.choice(_WEIGHTS)) for _ in range(2))
+        if kind == "multiply":
+            return value * w
+        if kind == "power":
+            return self._tf.tanh(value * w) * u
+        return self._tf.sin(value) if kind == "sine" else self._tf.tanh(value + w * 0.5)
+
+    def _predicate(self, value: Any, flag: Any) -> Any:
+        if self._random.random() < 0.5:
+            return flag
+        return self._tf.reduce_sum(value) > self._random.choice([-0.51, 0.0123, 0.51])
+
+    def _branches(self, kind: str, value: Any, flag: Any, branches: Sequence[Callable[[], Any]]) -> Any:
+        predicate = self._predicate(value, flag)
+        if kind == "cond":
+            return self._tf.cond(predicate, *branches)
+        if kind == "case":
+            other = self._predicate(value, flag)
+            return self._tf.case([(predicate, branches[0]), (other, lambda: value * 0.5)], default=branches[1])
+        return self._tf.switch_case(self._tf.cast(predicate, self._tf.int32), list(branches))
+
+    def _loop(self, value: Any, step: Callable[[Any], Any]) -> Any:
+        times = self._random.randint(1, 3)
+        return self._tf.compat.v1.while_loop(
+            lambda i, _: i < times, lambda i, y: (i + 1, step(y)), (0, value), maximum_iterations=times
+        )[1]
+
+    def _hit(self, value: Any) -> Any:
+        self._sites += 1
+        with self._tf.name_scope(""):
+            return self._variables(f"site_{self._sites}").assign_add(self._tf.stop_gradient(value) * 0.5 + 1.0)
+
+    def _effect(self, kind: str, value: Any, flag: Any) -> Any:
+        tf, hit = self._tf, self._hit
+        if kind == "plain":
+            hit(value)
+        elif kind == "waited_for":
+            return self._after(hit(value), value)
+        elif kind == "unused_cond":
+            tf.cond(self._predicate(value, flag), lambda: hit(value), lambda: hit(-value))
+        elif kind == "unused_group":
+            tf.cond(self._predicate(value, flag), lambda: tf.group(hit(value)), tf.no_op)
+        elif kind == "unused_switch_case":
+            tf.switch_case(tf.cast(flag, tf.int32), [lambda: value * 2.0, lambda: self._beside(value)])
+        elif kind == "unused_loop":
+            self._loop(value, lambda y: self._after(hit(y), y))
+        else:
+            tf.function(self._beside, autograph=False)(value)
+        return value
+
+    def _beside(self, value: Any) -> Any:
+        self._hit(value)
+        return value * 2.0
+
+    def _after(self, update: Any, value: Any) -> Any:
+        with self._tf.control_dependencies([update]):
+            return self._tf.identity(value)
+
+
+def _ran(seed: int, where: str) -> dict[str, Any]:
+    """Values by name after two runs of a net, those of variables too; on an `ipu`, by `xla` or in a `session`."""
+    import tensorflow as tf
+
+    from tf_ipu_shim import ipu
+
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        flag, x = v1.placeholder(tf.bool, []), v1.placeholder(tf.float32, [3])
+
+        def variable(name: str) -> Any:
+            start = v1.constant_initializer(0.0 if "_" in name else 0.3 + 0.4 * _WEIGHTS.index(name))
+            with tf.init_scope(), v1.variable_scope("net", reuse=v1.AUTO_REUSE, use_resource=True):
+                return v1.get_variable(name, [3], initializer=start, trainable="_" not in name)
+
+        def model(flag: Any, x: Any) -> list[Any]:
+            return Net(seed, variable)(flag, x)
+
+        if where == "ipu":
+            with ipu.scopes.ipu_scope("/device:IPU:0"):
+                results = ipu.ipu_compiler.compile(model, [flag, x])
+        else:
+            results = tf.xla.experimental.compile(model, [flag, x]) if where == "xla" else model(flag, x)
+        session.run(v1.global_variables_initializer())
+        values = {}
+        for run, (chosen, sign) in enumerate([(True, 1.0), (False, -1.0)]):
+            for number, value in enumerate(
+                session.run(results, {flag: chosen, x: np.array([0.5, -0.2, 0.3], np.float32) * sign})
+            ):
+                values[f"result {number} of run {run}"] = value
+        return values | {one.op.name: session.run(one) for one in v1.global_variables()}
+
+
+def difference(seed: int, oracle: str = "xla") -> str:
+    """What is wrong with a net; empty if nothing is. V2 behaviour is off or on as the process has it."""
+    try:
+        wanted = _ran(seed, oracle)
+    except Exception:  # XLA cannot compile all gradients of loops
+        wanted = _ran(seed, oracle := "session")
+    if oracle == "session":  # which leaves out some side effects
+        wanted = {name: value for name, value in wanted.items() if name.startswith("result ")}
+    try:
+        got = _ran(seed, "ipu")
+    except Exception as error:
+        return f"net {seed}: {error}"
+    other = [
+        f"{name}: {got.get(name)}, not {value}" for name, value in wanted.items() if not _same(got.get(name), value)
+    ]
+    return f"net {seed}: {'; '.join(other)}" if other else ""
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is not None and np.allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def found(first: int, count: int) -> Iterator[str]:
+    """Looks at nets in processes of their own, with V2 behaviour off and on.
+
+    Yields:
+        For each net what is wrong; empty if nothing is.
+    """
+    for behaviour in ("off", "on"):
+        for start in range(first, first + count, _AT_ONCE):
+            end = min(start + _AT_ONCE, first + count)
+            while start < end:
+                lines, text = _lines(start, end - start, behaviour, "xla")
+                if not lines:  # stock XLA ends the process with some graphs of loops and branches
+                    lines, text = _lines(start, 1, behaviour, "session")
+                yield from (f"V2 behaviour {behaviour}, {line}" if line else "" for line in lines)
+                if not lines:
+                    yield f"V2 behaviour {behaviour}, net {start} has ended the process: {text}"
+                start += max(len(lines), 1)
+
+
+def _lines(first: int, count: int, behaviour: str, oracle: str) -> tuple[list[str], str]:
+    """For each net that a process has come to, what is wrong; and the last words of the process."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "soak.legacy_graphs", str(first), str(count), behaviour, oracle]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    lines = [line.removeprefix("net:").strip() for line in done.stdout.splitlines() if line[:4] == "net:"]
+    return lines, done.stderr[-2000:]
+
+
+def _main(first: int, count: int, behaviour: str, oracle: str) -> None:
+    import tensorflow as tf
+
+    from tf_ipu_shim import ipu
+
+    if behaviour == "off":
+        tf.compat.v1.disable_v2_behavior()
+    ipu.config.IPUConfig().configure_ipu_system()
+    for seed in range(first, first + count):
+        print("net:", difference(seed, oracle).replace("\n", " "), flush=True)
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
