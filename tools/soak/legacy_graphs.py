@@ -1,6 +1,6 @@
 """Random graphs of TensorFlow 1 with control flow, gradients and side effects, against `tf.xla.experimental.compile`.
 
-They need a process of their own if V2 behaviour is off (`python -m soak.legacy_graphs FIRST COUNT off xla`). Their effects
+They need a process of their own if V2 behaviour is off: `python -m soak.legacy_graphs FIRST COUNT off xla`. Effects
 only add to variables that nothing reads, so that they come to the same in any order.
 """
 
