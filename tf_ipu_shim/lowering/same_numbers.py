@@ -14,11 +14,13 @@ from tf_ipu_shim.lowering import op_types, vocabulary
 LAUNCHED = {
     "StatelessRandomUniform": (0,),
     "StatelessRandomUniformInt": (0,),
+    "StatelessRandomUniformFullInt": (0,),
     "StatelessRandomNormal": (0,),
     "StatelessTruncatedNormal": (0,),
     "StatelessMultinomial": (1,),
     "StatelessRandomUniformV2": (0, 3),
     "StatelessRandomUniformIntV2": (0, 3),
+    "StatelessRandomUniformFullIntV2": (0, 3),
     "StatelessRandomNormalV2": (0, 3),
     "StatelessTruncatedNormalV2": (0, 3),
 }

@@ -46,6 +46,24 @@ def mixed(case: Case) -> Iterator[Case]:
         yield from _changed(case, data, EDGES[name].put, name, EDGES[name].kind)
 
 
+def flushed(case: Case) -> Case:
+    """The case with zeros for denormals.
+
+    Whether a denormal counts as zero depends in stock TensorFlow on an op's thread and on a tensor's size.
+
+    Args:
+        case: any.
+    """
+
+    def flush(values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind not in "fV":
+            return values
+        return np.where(np.abs(values) < _limits(values.dtype)[1], np.zeros_like(values), values)
+
+    arguments = tuple(_apply(argument, flush, "float") for argument in case.arguments)
+    return dataclasses.replace(case, arguments=arguments)
+
+
 @dataclasses.dataclass(frozen=True)
 class Edges:
     """Elements that a tensor's take turns to become.

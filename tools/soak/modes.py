@@ -250,14 +250,15 @@ def are_refused(found: Mapping[str, Outcome]) -> bool:
 _INTERNAL = re.compile("TF_DUMP_GRAPH_PREFIX|dummy_file_name")  # a compiler's own words, without the script's line
 
 
-def same(one: Outcome, other: Outcome) -> bool:
-    """Whether two outcomes are equal to the bit, NaN included, or errors of one class."""
+def same(one: Outcome, other: Outcome, tolerance: float = 0.0) -> bool:
+    """Whether two outcomes are equal to a relative tolerance, NaN included, or errors of one class."""
     if one.error is not None or other.error is not None:
         return type(one.error) is type(other.error)
     ours, theirs = sum(one.values, []), sum(other.values, [])
-    return len(ours) == len(theirs) and all(map(_equal, ours, theirs))
+    return len(ours) == len(theirs) and all(_equal(*pair, tolerance) for pair in zip(ours, theirs))
 
 
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:
-    floats = one.dtype.kind == "f" and other.dtype.kind == "f"
-    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=floats)
+def _equal(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    return np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=one.dtype.kind == "f")

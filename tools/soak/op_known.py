@@ -79,7 +79,45 @@ class Edge:
     why: str
 
 
-EDGES: dict[str, list[Edge]] = {}
+_NOT_FINITE = ("NaN", "infinities", "-infinity", "not finite")
+_NOT_FINITE_OR_LARGE = (*_NOT_FINITE, "largest", "out of range")
+_PROGRAMS = ("xla", "kernels")
+_TRANSFORMS = Edge(
+    _PROGRAMS,
+    _NOT_FINITE_OR_LARGE,
+    "each result is a sum over all inputs: which of them NaN, infinities and partial sums that are out of range reach "
+    "depends on the algorithm of the transform",
+)
+_PADDING = Edge(
+    _PROGRAMS,
+    _NOT_FINITE_OR_LARGE,
+    "windows that lie on padding: whether zeros of the padding are multiplied, with infinities too, depends on the "
+    "algorithm; oneDNN, XLA and TensorFlow's own kernel differ among themselves",
+)
+_FACTORS = Edge(
+    _PROGRAMS,
+    (*_NOT_FINITE_OR_LARGE, "negative and zero"),
+    "a matrix that has no such factors, or out of range: what is left of it depends on the algorithm",
+)
+_UNSORTED = Edge(("xla",), _NOT_FINITE_OR_LARGE, "its definition wants sorted inputs, and NaN and these are not")
+_SUMS = Edge(_PROGRAMS, ("largest",), "sums whose parts leave the type's range, in another order")
+_CONTRACTED = Edge(
+    ("xla",),
+    _NOT_FINITE_OR_LARGE,
+    "a difference of products: XLA rounds once (fused multiply-add), a kernel each product",
+)
+
+EDGES: dict[str, list[Edge]] = {
+    **dict.fromkeys(("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "RFFT", "RFFT2D", "IRFFT", "IRFFT2D",
+                     "IRFFT3D"), [_TRANSFORMS]),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2",
+                     "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"), [_PADDING]),
+    **dict.fromkeys(("Cholesky", "CholeskyGrad", "MatrixInverse", "MatrixDeterminant", "LogMatrixDeterminant",
+                     "MatrixSolve", "MatrixTriangularSolve", "Qr", "SelfAdjointEigV2", "MatrixSquareRoot"), [_FACTORS]),
+    **dict.fromkeys(("LowerBound", "UpperBound"), [_UNSORTED]),
+    **dict.fromkeys(("AvgPool", "AvgPool3D", "AdjustContrastv2"), [_SUMS]),
+    "Cross": [_CONTRACTED],
+}  # fmt: skip
 
 
 # TensorFlow's own kernels that write out of bounds: the process ends there, or somewhere later.
