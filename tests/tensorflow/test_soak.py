@@ -114,8 +114,8 @@ def test_elements_that_are_not_finite_are_compared_by_place_and_sign():
     assert by == ["same", "different", "different"]
 
 
-@pytest.mark.parametrize("number", range(2))
-@pytest.mark.parametrize("kind", ["slices"])
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("kind", ["slices", "seeds"])
 def test_programs_in_all_execution_modes(kind, number):
     op_runs.configure()
     program = parts.COMPARED[kind].Program.draw(random.Random(number))
