@@ -27,6 +27,7 @@ _SLOTS = "for optimizers of the script's own that are derived from this one"
 _HELPER = "other forms of this method need it"
 _DECODER = "a decoder hands it to every helper"
 NOT_READ = {
+    ("building.ops.f8_ops", "QuarterTensor.__tf_unflatten__", "metadata"): "TensorFlow's, which hands over what it got",
     ("api.addons.saved_model_tool", "ConverterPipeline.__init__", "signatrue_key"): "errors name it",
     ("api.addons.saved_model_tool", "PipelineConfLoader.configuration_file", "graph_def"): _HELPER,
     ("api.addons.saved_model_tool", "PipelineConfLoader.configuration_file", "signature_def"): _HELPER,

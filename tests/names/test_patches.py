@@ -16,6 +16,8 @@ REGISTRATIONS = {"replace", "change"}
 OURS = {
     ("names/missing.py", "module.__dict__"): "modules of this package",
     ("names/missing.py", "loader.exec_module"): "their loaders",
+    ("names/keras_ops.py", "op.__dict__"): "a function made there",
+    ("names/keras_ops.py", "in_layer.__dict__"): "a function made there",
     ("names/finder.py", "module.__spec__"): "theirs",
     ("names/keras_modules.py", "module.__spec__"): "the module's own comes back",
     ("building/layers/ipu_layer.py", "layer.__init__"): "a layer of this package, by its decorator",

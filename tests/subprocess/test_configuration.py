@@ -56,6 +56,39 @@ print("held", flush=True)
 input()                                                  # the test asks the other process now
 """
 
+LISTED = """
+import os
+import tensorflow as tf
+from tf_ipu_shim.ipu import config as ipu_config
+
+listed = tf.config
+def counts():
+    return len(listed.list_physical_devices("IPU")), len(listed.list_logical_devices("IPU"))
+
+os.environ["TF_IPU_SHIM_SYSTEM"] = "pod4"
+cpu = listed.list_physical_devices("CPU")[0]
+listed.set_logical_device_configuration(cpu, [listed.LogicalDeviceConfiguration()] * 2)
+ipus = listed.list_physical_devices("IPU")
+assert [device.name for device in ipus] == [f"/physical_device:IPU:{i}" for i in range(4)]
+assert listed.experimental.get_device_details(ipus[3]) == {}
+listed.set_visible_devices(ipus[:2], "IPU")
+assert counts() == (4, 2)
+with tf.device("/device:IPU:0"):                         # the default device is no configuration
+    assert (tf.ones([2]) + 1.0).device.endswith("IPU:0")
+assert counts() == (4, 2)
+
+config = ipu_config.IPUConfig()
+config.auto_select_ipus = [2, 1, 1]
+config.configure_ipu_system()
+assert counts() == (3, 3)
+assert [device.name for device in listed.list_logical_devices("IPU")] == [f"/device:IPU:{i}" for i in range(3)]
+with tf.device("/device:IPU:2"):
+    assert (tf.ones([2]) + 1.0).device.endswith("IPU:2")
+assert len(listed.list_logical_devices("CPU")) == 2      # other devices are as the script said
+ipu_config.reset_ipu_configuration()
+assert counts() == (4, 4)
+"""
+
 OTHER_PROCESS = """
 import tensorflow as tf
 from tf_ipu_shim.ipu import config as ipu_config
@@ -103,3 +136,7 @@ def test_log_lines_are_on_stderr(python, environment):
     assert process.stdout == "attached\n"
     assert "] TensorFlow device /device:IPU:0 attached to 4 IPUs with Poplar device ID: 24\n" in process.stderr
     assert process.stderr.count("Poplar version: ") == 1
+
+
+def test_each_ipu_of_the_system_is_listed_until_devices_are_configured(forked, environment):
+    forked.succeeds("-c", LISTED, environment=environment)

@@ -259,14 +259,23 @@ for name in ("/device:IPU:0", tf.DeviceSpec(device_type="IPU", device_index=0)):
 """
 _LISTED = """
 import tensorflow as tf
-assert len(tf.config.list_physical_devices("IPU")) == 1
+assert len(tf.config.list_physical_devices("IPU")) == 16
+assert len(tf.config.experimental.list_logical_devices("IPU")) == 16
+"""
+_ALL_LISTED = """
+import tensorflow as tf
+assert [device.device_type for device in tf.config.list_logical_devices()] == ["CPU"] + ["IPU"] * 16
+"""
+_LOCAL_LISTED = """
+from tensorflow.python.client import device_lib
+assert [device.name for device in device_lib.list_local_devices()][-1] == "/device:IPU:15"
 """
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [(["--tf1"], _PLACED), ([], _PLACED), ([], _EAGER), ([], _LISTED)],
-    ids="tf1 graph eager list".split(),
+    [(["--tf1"], _PLACED), ([], _PLACED), ([], _EAGER), ([], _LISTED), ([], _ALL_LISTED), ([], _LOCAL_LISTED)],
+    ids="tf1 graph eager list list_all list_local".split(),
 )
 def test_a_device_that_is_named_is_there_without_ipu(python, options, text):
     python.succeeds(*MODULE, *options, python.script(text))

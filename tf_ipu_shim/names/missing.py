@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names import graphcore_names, instead, suggestions
+from tf_ipu_shim.names import graphcore_names, instead, keras_ops, suggestions
 
 _IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
@@ -54,7 +54,7 @@ class RefusingLoader(Loader):
 
 
 def extend_loader(loader: Any, theirs: str) -> None:
-    """Makes `loader` install the refusing `__getattr__` on the module it executes.
+    """Makes `loader` install the refusing `__getattr__` on the module it executes, whose ops then take Keras' tensors.
 
     Args:
         loader: the loader of one of our modules, made for this one import.
@@ -66,6 +66,8 @@ def extend_loader(loader: Any, theirs: str) -> None:
         execute(module)
         own = module.__dict__.get("__getattr__")
         module.__dict__["__getattr__"] = _refusing_getattr(module.__name__, theirs, own)
+        if keras_ops.has_ops(theirs):
+            keras_ops.extend(module, theirs)
 
     loader.exec_module = exec_module
 

@@ -19,10 +19,13 @@ from tf_ipu_shim.names import after_loading, early_sessions
 
 _IPU = re.compile(r"(^|/|device:)IPU(:|$)", re.IGNORECASE)
 _WHY = "a script that names an IPU device has one, also where it does not import `ipu`"
-# By module: the class, and its methods whose arguments name devices; of sessions, what is told of each.
+_LISTS = ("list_physical_devices", "list_logical_devices", "get_visible_devices", "list_local_devices")
+# By module: the class, if any, and its functions whose arguments name devices, or that list them; of sessions, what is
+# told of each.
 _METHODS = {
+    "tensorflow.python.client.device_lib": (None, _LISTS[-1:]),
     "tensorflow.python.client.session": ("BaseSession", ("__init__",)),
-    "tensorflow.python.eager.context": ("Context", ("device", "list_physical_devices", "list_logical_devices")),
+    "tensorflow.python.eager.context": ("Context", ("device", *_LISTS[:-1])),
     "tensorflow.python.framework.ops": ("Graph", ("device",)),
 }
 # Imported with `tensorflow.python.ipu`; it loads the plugin.
@@ -41,7 +44,7 @@ def _install(module: types.ModuleType) -> None:
     owner, methods = _METHODS[module.__name__]
     for name in methods:
         around = _early if name == "__init__" else _having_it
-        patches.replace(getattr(module, owner), name, around, why=_WHY)
+        patches.replace(getattr(module, owner) if owner else module, name, around, why=_WHY)
 
 
 def _early(construct: Callable[..., None]) -> Callable[..., None]:
@@ -56,16 +59,23 @@ def _early(construct: Callable[..., None]) -> Callable[..., None]:
 
 
 def _having_it(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """A method whose first argument names devices, or a type of devices."""
+    """A function whose arguments name devices, or a type of devices, or one that lists devices of all types."""
+    lists = stock.__name__ in _LISTS
 
     @functools.wraps(stock)
-    def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        if _LOADED not in sys.modules and any(map(_is_ipu, (*arguments, *keywords.values()))):
+    def method(*arguments: Any, **keywords: Any) -> Any:
+        if _LOADED not in sys.modules and _names_ipu((*arguments, *keywords.values()), lists):
             importlib.import_module("tensorflow.python.ipu")
             early_sessions.make_anew()
-        return stock(self, *arguments, **keywords)
+        return stock(*arguments, **keywords)
 
     return method
+
+
+def _names_ipu(arguments: tuple[Any, ...], lists: bool) -> bool:
+    """Whether one of the arguments names IPUs; without a name a function that lists devices means IPUs too."""
+    named = [argument for argument in arguments if isinstance(argument, str) or hasattr(argument, "to_string")]
+    return any(map(_is_ipu, named)) or (lists and not named)
 
 
 def _is_ipu(name: Any) -> bool:

@@ -69,6 +69,8 @@ class Library:
         self._c.ipu_register()
         self._lower: Any = None  # ctypes keeps no reference to a callback of its own
         self._handle: Any = None
+        live_context.install(self._c)
+        self.list_devices(None)
         live_context.extend(self._c)
 
     def _declare(self) -> None:
@@ -130,7 +132,15 @@ class Library:
             self._c.ipu_set_float_checks(ordinal, int(checks))
             self._c.ipu_set_rounding(ordinal, 0)
             self._c.ipu_keep_infinities(ordinal, 0)
-        live_context.extend(self._c, len(chips))
+        live_context.extend(self._c)
+
+    def list_devices(self, count: int | None) -> None:
+        """Says how many IPU devices `tf.config` lists.
+
+        Args:
+            count: of those that are configured; None for one for each IPU of the system.
+        """
+        live_context.list_configured(self._c, count)
 
     def set_float_checks(self, ordinal: int, checks: int) -> None:
         """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""

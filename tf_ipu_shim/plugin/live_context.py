@@ -1,51 +1,152 @@
-"""Gives a running eager context the IPU devices it lacks, lists those that are configured, and tells which one it is.
+"""Which IPU devices TensorFlow's eager context has, and which it lists.
 
-TensorFlow fixes a context's device list when the context is first used. A notebook that ran an op before it imported
-`ipu`, and a script that configures more devices later on, get theirs here. A context keeps a device for good; one that
-a later configuration has no more, as in the next test of a process, is not listed. Uses `context._context_handle`,
-`_logical_devices`, `_initialize_logical_devices` and `_initialize_physical_devices`; checked on TensorFlow 2.15.1 and
-2.21.0.
+Before a process configures its devices TensorFlow lists one for each IPU of the system, as Graphcore's TensorFlow does:
+scripts choose their branch by that count. `/device:IPU:0` is the only one that runs ops then. A configuration's devices
+are listed in their place.
+
+TensorFlow fixes a context's devices when the context is first used. A notebook that ran an op before it imported `ipu`,
+and a script that configures more devices later on, get theirs here. A context keeps a device for good, but does not
+list it after a later configuration without it. Uses `context._context_handle`, `_context_devices`, `_device_lock`,
+`_logical_devices`, `_physical_devices`, `_physical_device_to_index`, `_visible_device_list`,
+`_initialize_logical_devices` and `_initialize_physical_devices`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import patches
+from tf_ipu_shim.machine import systems
+
+_WHY = "TensorFlow lists an IPU device for each IPU of the system, or for each that is configured"
+_configured: int | None = None
+"""Devices of the configuration; None before one."""
 
 
-def extend(c_library: ctypes.CDLL, count: int = 1) -> None:
+def install(c_library: ctypes.CDLL) -> None:
+    """Has TensorFlow's contexts list the IPU devices of the system, or those that are configured.
+
+    Args:
+        c_library: the plugin.
+    """
+    from tensorflow.python.eager import context as eager_context
+
+    context = eager_context.Context
+    listing = functools.partial(_listing_physical, c_library)
+    patches.replace(context, "_initialize_physical_devices", listing, why=_WHY)
+    patches.replace(context, "_initialize_logical_devices", _listing_logical, why=_WHY)
+
+
+def list_configured(c_library: ctypes.CDLL, count: int | None) -> None:
+    """Says how many devices are configured, and makes a context that is in use list them.
+
+    Args:
+        c_library: the plugin.
+        count: of the TensorFlow devices of the configuration; None where there is none.
+    """
+    global _configured
+    _configured = count
+    with contextlib.suppress(ValueError):  # a system that there is not is refused when it is asked for
+        c_library.ipu_set_listed_device_count(listed())
+        context = _present_context()
+        if context is not None and context._context_handle is not None:
+            context._initialize_logical_devices()
+
+
+def extend(c_library: ctypes.CDLL) -> None:
     """Adds the devices that the plugin has and the context has not. Does nothing before the context's first use.
 
     Args:
         c_library: the plugin.
-        count: of the TensorFlow devices that are configured: so many are listed.
 
     Raises:
         RuntimeError: TensorFlow refuses the devices; its own message.
     """
-    from tensorflow.python.eager import context as eager_context
-
-    # `context()` would make one, and a context that was made eager keeps `init_scope` from finding the graph of a
-    # script that calls `disable_v2_behavior` later.
-    context = eager_context.context_safe()
-    if context is None:
+    context = _present_context()
+    if context is None or context._context_handle is None:
         return
-    if context._physical_devices is not None:
-        context._initialize_physical_devices(True)  # `reinitialize`: the list was read before the plugin was there
-    handle = context._context_handle
-    if handle is None:
-        return
-    context._initialize_logical_devices()  # those, too, that are not listed
-    present = sum(device.device_type == "IPU" for device in context._logical_devices)
+    context._initialize_logical_devices()
+    present = sum(":IPU:" in name for name in context._context_devices)
     c_library.ipu_extend_context.restype = ctypes.c_char_p
     c_library.ipu_extend_context.argtypes = [ctypes.c_void_p, ctypes.c_int32]
-    problem = c_library.ipu_extend_context(pointer_of(handle), present)
+    problem = c_library.ipu_extend_context(pointer_of(context._context_handle), present)
     if problem is not None:
         raise RuntimeError(f"TensorFlow does not take the IPU devices: {problem.decode()}")
     context._initialize_logical_devices()
-    listed = {f"/device:IPU:{ordinal}" for ordinal in range(count)}
-    context._logical_devices = [
-        device for device in context._logical_devices if device.device_type != "IPU" or device.name in listed
+
+
+def _listing_physical(c_library: ctypes.CDLL, stock: Callable[..., None]) -> Callable[..., None]:
+    """The method that looks for physical devices, which finds those that are to be listed now."""
+
+    @functools.wraps(stock)
+    def method(self: Any, reinitialize: bool = False) -> None:
+        c_library.ipu_set_listed_device_count(listed())
+        stock(self, reinitialize)
+        with self._device_lock:
+            if sum(device.device_type == "IPU" for device in self._physical_devices) != listed():
+                _list_again(self)
+
+    return method
+
+
+def _list_again(context: Any) -> None:
+    """Lists a context's physical devices again; other devices that a script has hidden stay hidden."""
+    from tensorflow.python import pywrap_tfe
+    from tensorflow.python.eager.context import PhysicalDevice
+
+    hidden = set(context._physical_devices) - set(context._visible_device_list)
+    names = [name.decode() for name in pywrap_tfe.TF_ListPhysicalDevices()]
+    context._physical_devices = [PhysicalDevice(name, name.split(":")[1]) for name in names]
+    context._physical_device_to_index = {device: index for index, device in enumerate(context._physical_devices)}
+    context._visible_device_list = [
+        device for device in context._physical_devices if device.device_type == "IPU" or device not in hidden
     ]
+
+
+def _listing_logical(stock: Callable[..., None]) -> Callable[..., None]:
+    """The method that looks for logical devices, with those IPUs that are to be listed now."""
+
+    @functools.wraps(stock)
+    def method(self: Any) -> None:
+        from tensorflow.python.eager.context import LogicalDevice
+
+        stock(self)
+        job = _job_of(self)
+        others = [device for device in self._logical_devices if not device.name.startswith(f"{job}/device:IPU:")]
+        names = [f"{job}/device:IPU:{ordinal}" for ordinal in range(len(self.get_visible_devices("IPU")))]
+        self._logical_devices = others + [LogicalDevice(name, "IPU") for name in names]
+
+    return method
+
+
+def _job_of(context: Any) -> str:
+    """How the names of a context's own devices begin."""
+    server = context._server_def or context._collective_ops_server_def
+    return "" if server is None else f"/job:{server.job_name}/replica:0/task:{server.task_index}"
+
+
+def listed() -> int:
+    """How many IPU devices TensorFlow lists.
+
+    Raises:
+        ValueError: nothing is configured, and there is no such system.
+    """
+    return systems.current().num_ipus if _configured is None else _configured
+
+
+def _present_context() -> Any:
+    """The context of this process, if it has one.
+
+    `context()` would make one, and a context that was made eager keeps `init_scope` from finding the graph of a script
+    that calls `disable_v2_behavior` later.
+    """
+    from tensorflow.python.eager import context as eager_context
+
+    return eager_context.context_safe()
 
 
 def tell(c_library: ctypes.CDLL, call: int) -> None:
@@ -55,9 +156,7 @@ def tell(c_library: ctypes.CDLL, call: int) -> None:
         c_library: the plugin.
         call: its pointer to the call.
     """
-    from tensorflow.python.eager import context as eager_context
-
-    context = eager_context.context_safe()
+    context = _present_context()
     if context is not None and context._context_handle is not None:
         c_library.ipu_tell_context.restype = None
         c_library.ipu_tell_context.argtypes = [ctypes.c_void_p, ctypes.c_void_p]

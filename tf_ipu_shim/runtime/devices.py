@@ -80,6 +80,7 @@ def configure(options: Any) -> None:
         _release()
         _start(_copy(options))
         _options = options
+        load_library().list_devices(len(_devices))
 
 
 def reset() -> None:
@@ -93,6 +94,7 @@ def reset() -> None:
         _options = None
         _release()
         if active:
+            load_library().list_devices(None)
             load_library().new_epoch()
 
 
@@ -174,6 +176,8 @@ def named(ordinal: int) -> IpuDevice:
         own.ClearField("device_config")
         while len(_devices) <= ordinal < MAXIMUM_DEVICES:
             _add(load_library(), requested(own, len(_devices)))
+        if _options is not None:
+            load_library().list_devices(len(_devices))
         return get(ordinal, attach=False)
 
 

@@ -17,6 +17,7 @@ from tf_ipu_shim.building.keras import (
     keras3,
     methods_of_the_time,
     names_of_the_time,
+    op_layers,
     optimizers_of_the_time,
 )
 from tf_ipu_shim.names import after_loading, era, finder, one_keras, stock_aliases
@@ -45,6 +46,7 @@ _NAMES = {
     *internal_names.PUBLIC,
     *internal_names.SPLIT,
     *names_of_the_time.INTERNAL,
+    *op_layers.MODULES,
     *optimizers_of_the_time.PUBLIC,
     keras3.MODULE,
 }
@@ -72,6 +74,8 @@ def _loaded(name: str, module: Any) -> None:
         names_of_the_time.loaded(name, module)
     elif name in kept_options.CLONING or name in kept_options.LOADING:
         kept_options.loaded(name, module)
+    elif name in op_layers.MODULES:
+        op_layers.loaded(module)
     elif name in _PACKAGES:
         if not hasattr(module, "ipu"):
             ours = importlib.import_module(finder.ALIASES["keras.ipu"])

@@ -120,6 +120,17 @@ class QuarterTensor:
         else:
             self.metadata = metadata
 
+    # With these two `tf.nest`, and so Keras, looks into it.
+    def __tf_flatten__(self) -> tuple[None, tuple[Any, Any]]:
+        return None, (self.data, self.metadata)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: None, components: tuple[Any, Any]) -> QuarterTensor:
+        del metadata
+        made = cls.__new__(cls)
+        made.data, made.metadata = components
+        return made
+
     def __getitem__(self, index: int) -> Any:
         return (self.data, self.metadata)[index]
 

@@ -1,5 +1,6 @@
 #include "device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -93,18 +94,21 @@ int ChipOf(const OpKernel* kernel) {
 }
 
 std::atomic<int> device_count{1};
+std::atomic<int> listed_device_count{1};
+
+DeviceAttributes AttributesOf(const string& name_prefix, int ordinal) {
+  return Device::BuildDeviceAttributes(name_prefix + "/device:IPU:" + std::to_string(ordinal), DeviceType(kDeviceType),
+                                       Bytes(kReportedMemoryBytes), DeviceLocality(), "simulated Graphcore IPU");
+}
 
 std::unique_ptr<Device> MakeIpuDevice(const SessionOptions& options, const string& name_prefix, int ordinal) {
-  const DeviceAttributes attributes =
-      Device::BuildDeviceAttributes(name_prefix + "/device:IPU:" + std::to_string(ordinal), DeviceType(kDeviceType),
-                                    Bytes(kReportedMemoryBytes), DeviceLocality(), "simulated Graphcore IPU");
-  return std::make_unique<IpuDevice>(options, attributes, ordinal);
+  return std::make_unique<IpuDevice>(options, AttributesOf(name_prefix, ordinal), ordinal);
 }
 
 class IpuDeviceFactory : public DeviceFactory {
  public:
   Status ListPhysicalDevices(std::vector<string>* devices) override {
-    for (int ordinal = 0; ordinal < DeviceCount(); ++ordinal) {
+    for (int ordinal = 0; ordinal < listed_device_count; ++ordinal) {
       devices->push_back("/physical_device:IPU:" + std::to_string(ordinal));
     }
     return OkStatus();
@@ -120,7 +124,18 @@ class IpuDeviceFactory : public DeviceFactory {
       devices->push_back(MakeIpuDevice(options, name_prefix, static_cast<int>(ordinal)));
       return OkStatus();
     }
+    if (name_prefix.empty()) return DescribeListed(options, devices);
     return CreateIpuDevices(options, name_prefix, 0, devices);
+  }
+
+ private:
+  // `device_lib.list_local_devices` makes devices only to read their attributes, and prefixes no job.
+  static Status DescribeListed(const SessionOptions& options, std::vector<std::unique_ptr<Device>>* devices) {
+    for (int ordinal = 0; ordinal < listed_device_count; ++ordinal) {
+      devices->push_back(std::make_unique<IpuDevice>(options, AttributesOf("", ordinal),
+                                                     std::min(ordinal, kMaxConfiguredDevices - 1)));
+    }
+    return OkStatus();
   }
 };
 
@@ -263,6 +278,7 @@ Status IpuDevice::TryGetDeviceContext(DeviceContext** context) {
 }
 
 void SetDeviceCount(int count) { device_count = count; }
+void SetListedDeviceCount(int count) { listed_device_count = count; }
 int DeviceCount() { return device_count; }
 
 Status CreateIpuDevices(const SessionOptions& options, const std::string& name_prefix, int first,

@@ -82,6 +82,9 @@ inline constexpr char kApplicationSession[] = "tf_ipu_shim.application";
 void SetDeviceCount(int count);
 int DeviceCount();
 
+// How many physical devices TensorFlow lists: those of the IPU system until a process configures its own.
+void SetListedDeviceCount(int count);
+
 // The devices `IPU:first` to `IPU:count-1`, for a context that runs already.
 tensorflow::Status CreateIpuDevices(const tensorflow::SessionOptions& options, const std::string& name_prefix,
                                     int first, std::vector<std::unique_ptr<tensorflow::Device>>* devices);

@@ -57,6 +57,7 @@ void ipu_register() {
 }
 
 void ipu_set_device_count(int32_t count) { SetDeviceCount(count); }
+void ipu_set_listed_device_count(int32_t count) { SetListedDeviceCount(count); }
 
 // Gives a running eager context the devices it lacks. Returns null, or what went wrong.
 const char* ipu_extend_context(void* context, int32_t present) {

@@ -1,0 +1,34 @@
+"""Layers that Keras made of Graphcore's ops are found again when a model is cloned or loaded.
+
+Checked on `keras` 2.15.0, `tf_keras` 2.21.0 and `tensorflow.python.keras` of TensorFlow 2.15.1 and 2.21.0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tf_ipu_shim import keras2, patches
+from tf_ipu_shim.names import keras_ops
+
+_PLACES = {"tensorflow.python.keras": "layers.core"}
+MODULES = tuple(f"{root}.{_PLACES.get(root, 'layers.core.tf_op_layer')}" for root in keras2.ROOTS)
+
+
+def loaded(module: Any) -> None:
+    """Changes a module of `MODULES` that has been loaded.
+
+    Args:
+        module: the module.
+    """
+    why = "layers of Graphcore's ops are read from configurations"
+    patches.replace(module, "get_symbol_from_name", _finding, why=why)
+
+
+def _finding(stock: Callable[[str], Any]) -> Callable[[str], Any]:
+    @functools.wraps(stock)
+    def get_symbol_from_name(name: str) -> Any:
+        return stock(name) or keras_ops.find(name)
+
+    return get_symbol_from_name

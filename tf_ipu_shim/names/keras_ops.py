@@ -1,0 +1,138 @@
+"""Graphcore's ops on Keras' symbolic tensors: one layer each, as TensorFlow's own ops make one.
+
+TensorFlow's `add_dispatch_support` calls an op first and asks Keras if it fails. Our ops consist of others, each of
+which would be a layer by then, so Keras is asked first. Nothing here imports TensorFlow before that.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+_MODULES = (
+    "tensorflow.python.ipu.ops.",
+    "tensorflow.python.ipu.distributed.",
+    "tensorflow.compiler.plugin.poplar.ops.",
+)
+_GRADIENTS = "_grad"
+_SYMBOLIC = ".engine.keras_tensor"  # the module of a Keras 2 package that has the class of symbolic tensors
+_PACKAGES = {"tensorflow.python.ipu.": "ipu.", "tensorflow.compiler.plugin.poplar.": "ipu.poplar."}
+"""How names of modules begin, and the names under which layers of their ops are saved."""
+
+_ops: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""What a module gives out for a function of ours, by either."""
+_in_layers: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""What a layer calls, by what the module gives out."""
+
+
+def has_ops(module: str) -> bool:
+    """Whether a module has ops whose functions are to take symbolic tensors.
+
+    Args:
+        module: its name, as Graphcore has it.
+
+    Example:
+        >>> has_ops("tensorflow.python.ipu.ops.rand_ops"), has_ops("tensorflow.python.ipu.loops")
+        (True, False)
+    """
+    return module.startswith(_MODULES) and not module.endswith(_GRADIENTS)
+
+
+def extend(module: types.ModuleType, name: str) -> None:
+    """Has the public functions of a module take symbolic tensors.
+
+    Args:
+        module: one of ours, which has been executed.
+        name: of the module, as Graphcore has it.
+    """
+    names = vars(module).get("__all__") or [
+        key for key, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__
+    ]
+    for key in names:
+        function = vars(module).get(key)
+        if isinstance(function, types.FunctionType) and not key.startswith("_"):
+            setattr(module, key, _ops.get(function) or _taking_symbolic(function, symbol_of(name, key)))
+
+
+def symbol_of(module: str, name: str) -> str:
+    """The name under which layers of an op are saved.
+
+    Args:
+        module: that has it, as Graphcore names it.
+        name: of the op's function.
+
+    Example:
+        >>> symbol_of("tensorflow.python.ipu.ops.rand_ops", "dropout")
+        'ipu.ops.rand_ops.dropout'
+    """
+    package = next(package for package in _PACKAGES if module.startswith(package))
+    return f"{_PACKAGES[package]}{module[len(package) :]}.{name}"
+
+
+def find(symbol: str) -> Callable[..., Any] | None:
+    """The op that a layer was saved with, if it is one of ours.
+
+    Args:
+        symbol: the name that the layer's configuration has for it.
+    """
+    path, _, name = symbol.rpartition(".")
+    for package, short in reversed(_PACKAGES.items()):
+        module = package + path[len(short) :]
+        if path.startswith(short) and has_ops(module):
+            found: Any = getattr(importlib.import_module(module), name, None)
+            return _in_layers.get(found)
+    return None
+
+
+def _taking_symbolic(function: types.FunctionType, symbol: str) -> Callable[..., Any]:
+    """A function that is the other one, or makes a layer of it where an argument is one of Keras' symbolic tensors."""
+
+    @functools.wraps(function)
+    def op(*args: Any, **kwargs: Any) -> Any:
+        if _is_symbolic(args) or _is_symbolic(kwargs):
+            return _layer(in_layer, args, kwargs)
+        return function(*args, **kwargs)
+
+    @functools.wraps(function)
+    def in_layer(*args: Any, **kwargs: Any) -> Any:
+        return _with_output(function(*args, **kwargs), [*args, *kwargs.values()][0])
+
+    in_layer.__dict__["_tf_api_names"] = (symbol,)  # where `tf_export` writes them
+    _ops[function] = _ops[op] = op
+    _in_layers[op] = in_layer
+    return op
+
+
+def _with_output(result: Any, first: Any) -> Any:
+    """The result of a layer's op: for one without outputs, such as a print, its first argument once it has run."""
+    import tensorflow.compat.v2 as tf
+
+    if result is not None and not isinstance(result, tf.Operation):
+        return result
+    with tf.control_dependencies([] if result is None else [result]):
+        return tf.nest.map_structure(tf.identity, first)
+
+
+def _is_symbolic(value: Any) -> bool:
+    """Whether something is a symbolic tensor of Keras 2, or holds one."""
+    if isinstance(value, Mapping):
+        return any(map(_is_symbolic, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_symbolic, value))
+    if hasattr(type(value), "__tf_flatten__"):
+        return _is_symbolic(value.__tf_flatten__()[1])
+    return any(kind.__module__.endswith(_SYMBOLIC) for kind in type(value).__mro__)
+
+
+def _layer(op: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The output of a layer that Keras makes of an op; of the Keras package whose tensors are among the arguments."""
+    from tensorflow.python.util import dispatch
+
+    if not hasattr(op, dispatch.FALLBACK_DISPATCH_ATTR):
+        dispatch.add_fallback_dispatch_list(op)
+        op.__dict__["__signature__"] = inspect.signature(op)  # Keras asks for it without following wrappers
+    return dispatch.dispatch(op, args, kwargs)
