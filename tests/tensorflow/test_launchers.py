@@ -8,11 +8,12 @@ from tf_ipu_shim.errors import UnsupportedError
 from tf_ipu_shim.runtime import job
 
 VARIABLES = [variable for launcher in job._LAUNCHERS for variable in launcher if variable]
+OF_STEPS = ["SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NUM_NODES", "SLURM_STEP_ID"]
 
 
 @pytest.fixture
 def environment(monkeypatch):
-    for variable in [*VARIABLES, job.ADDRESSES, "TF_CONFIG", "SLURM_STEP_NODELIST", "SLURM_STEP_ID"]:
+    for variable in [*VARIABLES, job.ADDRESSES, "TF_CONFIG", *OF_STEPS]:
         monkeypatch.delenv(variable, raising=False)
 
     def say(**variables):
@@ -82,3 +83,62 @@ def test_workers_of_a_cluster(environment):
 def test_what_contradicts_itself(environment, variables, text):
     with pytest.raises(ValueError, match=text):
         environment(**variables)
+
+
+SHELL = {"SLURM_PROCID": 0, "SLURM_LOCALID": 0, "SLURM_NODEID": 0, "SLURM_JOB_ID": 77, "SLURM_NTASKS": 4}
+ON_TWO = {"SLURM_NNODES": 2, "SLURM_TASKS_PER_NODE": "2(x2)", "SLURM_JOB_NODELIST": "n[1-2]"}
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {**SHELL, "SLURM_NNODES": 1, "SLURM_TASKS_PER_NODE": 4, "SLURM_JOB_NODELIST": "n1"},
+        {**SHELL, **ON_TWO},
+        {**ON_TWO, "SLURM_JOB_ID": 77, "SLURM_NTASKS": 4},
+        {**SHELL, **ON_TWO, "SLURM_STEP_ID": 4294967290, "SLURM_STEP_NUM_TASKS": 1, "SLURM_STEP_NODELIST": "n1"},
+        {**SHELL, "OMPI_COMM_WORLD_SIZE": 4, "PMI_RANK": 2},
+    ],
+    ids=["sbatch", "sbatch on two nodes", "salloc", "salloc with a step", "leftovers"],
+)
+def test_shells_of_slurm_are_no_tasks(environment, variables):
+    here = environment(**variables)
+    assert (here.rank, here.size, here.local_size, here.addresses) == (0, 1, 1, ())
+
+
+def test_workers_of_a_cluster_in_a_shell_of_slurm(environment):
+    workers = cluster("worker", 1, worker=["a:1000", "b:1000"])
+    assert environment(**SHELL, SLURM_STEP_NUM_TASKS=1, TF_CONFIG=workers).rank == 1
+    assert environment(TF_IPU_SHIM_RANK=0, TF_IPU_SHIM_SIZE=1).size == 1
+
+
+def test_slurm_steps_by_pmi(environment):
+    pmi = {"PMI_RANK": 1, "PMI_SIZE": 2, "SLURM_PROCID": 1, "SLURM_STEP_NUM_TASKS": 2, "SLURM_LOCALID": 0}
+    here = environment(**pmi, SLURM_STEP_NODELIST="n[1-2]", SLURM_STEP_TASKS_PER_NODE="1(x2)")
+    assert (here.rank, here.size, here.local_rank, len(here.addresses)) == (1, 2, 0, 2)
+    assert environment(PMI_SIZE=4).addresses == (), "MPICH starts several tasks for each of a step of its own"
+
+
+STEP = {"SLURM_PROCID": 0, "SLURM_STEP_NUM_TASKS": 3, "SLURM_STEP_NODELIST": "n[1-2]", "SLURM_STEP_TASKS_PER_NODE": "2,1"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "text"),
+    [
+        ("SLURM_STEP_TASKS_PER_NODE", "", "SLURM_STEP_TASKS_PER_NODE is ''; expected 3 tasks"),
+        ("SLURM_STEP_TASKS_PER_NODE", "2", "SLURM_STEP_TASKS_PER_NODE is '2'; expected 3 tasks"),
+        ("SLURM_STEP_TASKS_PER_NODE", "2,2", "SLURM_STEP_TASKS_PER_NODE is '2,2'; expected 3 tasks"),
+        ("SLURM_STEP_TASKS_PER_NODE", "2(x", r"SLURM_STEP_TASKS_PER_NODE is '2\(x'; expected tasks of each node"),
+        ("SLURM_STEP_NODELIST", "n[1-", r"SLURM_STEP_NODELIST is 'n\[1-'; expected a list of nodes"),
+        ("SLURM_STEP_NUM_TASKS", "three", "SLURM_STEP_NUM_TASKS must be a number"),
+        ("SLURM_PROCID", "3", "from 0 to 2, but SLURM_PROCID is 3"),
+        ("SLURM_PROCID", "-1", "SLURM_PROCID must be a number"),
+    ],
+)
+def test_bad_values_of_a_step_are_named(environment, variable, value, text):
+    with pytest.raises(ValueError, match=text):
+        environment(**{**STEP, variable: value})
+
+
+def test_half_of_our_own_variables_is_refused(environment):
+    with pytest.raises(ValueError, match="TF_IPU_SHIM_SIZE is set and TF_IPU_SHIM_RANK is not"):
+        environment(TF_IPU_SHIM_SIZE=2)

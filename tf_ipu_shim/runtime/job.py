@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from tf_ipu_shim import errors
 
@@ -20,9 +21,10 @@ _LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
      "PMIX_NAMESPACE"),
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_ID"),
-    # srun counts the tasks of a step; SLURM_NTASKS is there in the shell of a batch script, too.
+    # srun counts the tasks of a step. SLURM_PROCID and SLURM_NTASKS are set in the shell of a batch script, too.
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", "SLURM_JOB_ID"),
 )  # fmt: skip
+_OWN, _, _PMI, _SLURM = _LAUNCHERS
 _CHIEFS = ("chief", "master")
 # Workers may start a server of their own at the address that TF_CONFIG names; this library's is so many ports away.
 _PORTS_AWAY = 10_000
@@ -62,7 +64,7 @@ def current() -> Job:
         1
     """
     environment = os.environ
-    variables = next((of for of in _LAUNCHERS if environment.get(of[0]) or environment.get(of[1])), None)
+    variables = _launcher(environment)
     if variables is None:
         return _of_cluster(environment.get("TF_CONFIG", "")) or Job(str(os.getppid()), 0, 1, 0, 1)
     rank, size = (_number(environment, variable, default) for variable, default in zip(variables, (0, 1)))
@@ -71,7 +73,11 @@ def current() -> Job:
             f"The rank of a process must be from 0 to {size - 1}, but {variables[0]} is {rank}. Set TF_IPU_SHIM_RANK "
             "and TF_IPU_SHIM_SIZE."
         )
-    addresses = _given_addresses(environment, size) or (_of_step(environment) if "SLURM" in variables[0] else ())
+    # A launcher that has started a shell says 1 in it, and the script may be one of several there.
+    cluster = _of_cluster(environment.get("TF_CONFIG", "")) if size == 1 and variables is not _OWN else None
+    if cluster is not None:
+        return cluster
+    addresses = _given_addresses(environment, size) or (_of_step(environment, size) if variables is _SLURM else ())
     local_rank, local_size = _on_this_machine(addresses, rank) if addresses else (rank, size)
     local_rank = _number(environment, variables[2], local_rank)
     local_size = _number(environment, variables[3], local_size)
@@ -82,6 +88,21 @@ def current() -> Job:
         )
     name = environment.get("TF_IPU_SHIM_JOB") or environment.get(variables[4]) or str(os.getppid())
     return Job(name, rank, size, local_rank, local_size, addresses)
+
+
+def _launcher(environment: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The variables of the launcher that started this process: it sets both rank and size."""
+    if bool(environment.get(_OWN[0])) != bool(environment.get(_OWN[1])):
+        given, missing = _OWN[:2] if environment.get(_OWN[0]) else _OWN[1::-1]
+        raise ValueError(f"{given} is set and {missing} is not; a process of a job has both. Set {missing}.")
+    complete = [of for of in _LAUNCHERS if environment.get(of[0]) and environment.get(of[1])]
+    if not complete:
+        return None
+    # With --mpi=pmi2 srun sets PMI's variables beside its own, which say where the tasks are.
+    is_step = complete[0] is _PMI and [environment.get(variable) for variable in _SLURM[:2]] == [
+        environment[variable] for variable in _PMI[:2]
+    ]
+    return _SLURM if is_step else complete[0]
 
 
 def _given_addresses(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
@@ -97,17 +118,38 @@ def _is_address(text: str) -> bool:
     return bool(host) and port.isdecimal() and 0 < int(port) < 65536
 
 
-def _of_step(environment: Mapping[str, str]) -> tuple[str, ...]:
+def _of_step(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
     """Where the tasks of a SLURM step are: its nodes in their order, each with ports that follow from the step."""
     from tensorflow.python.distribute.cluster_resolver import slurm_cluster_resolver
 
-    nodes = slurm_cluster_resolver.expand_hostlist(environment.get("SLURM_STEP_NODELIST", ""))
-    tasks = slurm_cluster_resolver.expand_tasks_per_node(environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
-    if len(nodes) < 2:
+    expand_nodes, expand_tasks = slurm_cluster_resolver.expand_hostlist, slurm_cluster_resolver.expand_tasks_per_node
+    nodes = _expanded(environment, "SLURM_STEP_NODELIST", 'a list of nodes such as "n[1-2]"', expand_nodes)
+    if len(nodes) < 2 and _number(environment, "SLURM_STEP_NUM_NODES", 1) < 2:
         return ()
+    tasks = _expanded(environment, "SLURM_STEP_TASKS_PER_NODE", 'tasks of each node such as "4(x2),1"', expand_tasks)
+    if len(tasks) != len(nodes) or sum(tasks) != size:
+        raise ValueError(
+            f"The tasks of a SLURM step: SLURM_STEP_TASKS_PER_NODE is {environment.get('SLURM_STEP_TASKS_PER_NODE')!r}; "
+            f"expected {size} tasks (SLURM_STEP_NUM_TASKS) on {len(nodes)} nodes (SLURM_STEP_NODELIST). Start the "
+            f"script with srun, or set {ADDRESSES}."
+        )
     step = _number(environment, "SLURM_JOB_ID", 0) * 64 + _number(environment, "SLURM_STEP_ID", 0)
     first = _FIRST_PORT + step * 64 % _PORTS
     return tuple(f"{node}:{first + index}" for node, count in zip(nodes, tasks) for index in range(count))
+
+
+def _expanded(
+    environment: Mapping[str, str], variable: str, expected: str, expand: Callable[[str], list[Any]]
+) -> list[Any]:
+    """What one of SLURM's short forms stands for; empty where the variable is not set."""
+    text = environment.get(variable, "")
+    try:
+        return expand(text) if text else []
+    except ValueError as error:
+        raise ValueError(
+            f"The nodes of a SLURM step: {variable} is {text!r}; expected {expected}. Start the script with srun, or "
+            f"set {ADDRESSES}."
+        ) from error
 
 
 def _of_cluster(text: str) -> Job | None:
