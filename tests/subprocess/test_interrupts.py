@@ -398,3 +398,50 @@ def test_compilation(python):
     process = python(python.script(COMPILING), timeout=300)
     assert (process.returncode, process.stdout) == (3, "Attempted to use a closed Session.\n"), process.stderr
     assert "failed to close" not in process.stderr
+
+
+ERRORS = (
+    TWO_IPUS
+    + """
+from tensorflow.python.eager import context
+from tensorflow.python.framework import errors_impl
+
+def as_an_error_is_made(frame, event, _):
+    if event == "call" and frame.f_code.co_name == "__init__" and frame.f_code.co_filename in files:
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGINT)
+
+files = {errors_impl.__file__, sys.modules["tensorflow.python.eager.core"].__file__}
+fails = tf.function(lambda x: tf.reshape(x, tf.cast(x, tf.int32)))
+with tf.Graph().as_default():
+    shape = tf.compat.v1.placeholder(tf.int32, [1])
+    in_a_graph, session = tf.reshape(tf.ones([2]), shape), tf.compat.v1.Session()
+calls = {
+    "a call of TensorFlow's": lambda: context.context().remove_function("no such function"),
+    "an op": lambda: tf.raw_ops.Reshape(tensor=[1.0, 2.0], shape=[3]),
+    "a function": lambda: fails(tf.constant([3.0, 1.0])),
+    "a session": lambda: session.run(in_a_graph, {shape: [3]}),
+}
+for name, call in calls.items():
+    try:
+        swallowed = ""
+        sys.setprofile(as_an_error_is_made)
+        try:
+            call()
+        except Exception as error:  # as scripts do
+            swallowed = type(error).__name__
+            print("swallowed", swallowed)
+        time.sleep(A_MINUTE)
+        print("lost")
+    except KeyboardInterrupt:
+        assert not sys.getprofile(), "no error was made"
+        print(name, swallowed != "RuntimeError")
+"""
+)
+
+
+def test_interrupts_while_an_error_is_made(python):
+    """pybind11 would find another exception than the one that it has had made, and raise a RuntimeError."""
+    printed = python.succeeds(python.script(ERRORS))
+    wanted = ["a call of TensorFlow's True", "an op True", "a function True", "a session True"]
+    assert [line for line in printed.splitlines() if not line.startswith("swallowed")] == wanted, printed

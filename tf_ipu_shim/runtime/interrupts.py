@@ -6,7 +6,9 @@ loop, the next chunk or stage, the next launch, which XLA goes on compiling on i
 and its handler, which is told here, raises KeyboardInterrupt.
 
 What `__del__` and callbacks of weak references raise, Python drops. A Ctrl-C that comes while one runs, such as where
-TensorFlow deletes a function, is therefore sent again a little later.
+TensorFlow deletes a function, is therefore sent again a little later. So is one that comes while an error of
+TensorFlow's is made: pybind11, which has it made, would report both exceptions as a RuntimeError. Where the error then
+comes from a function or session, KeyboardInterrupt takes its place there.
 
 A script with a handler of its own is left alone. The kernel of a notebook puts Python's handler in place anew for each
 cell, by a `signal.signal` that it has had before ours: each call of TensorFlow's looks for that.
@@ -31,6 +33,9 @@ _STOCK, _set_handler = signal.default_int_handler, signal.signal
 # What `signal.getsignal` asks: that function makes an enumeration's value first, which takes longer than an eager op.
 _handler_of: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
 _LATER = 0.01  # seconds
+_again: threading.Timer | None = None
+# Where the classes of TensorFlow's errors are, once they are loaded.
+_error_files: frozenset[str] = frozenset()
 _library: Library | None = None
 
 
@@ -45,7 +50,11 @@ def install(library: Library) -> None:
     if threading.current_thread() is not threading.main_thread() or not _is_default(_handler_of(signal.SIGINT)):
         return
     from tensorflow.python.client import session
-    from tensorflow.python.eager import execute
+    from tensorflow.python.eager import core, execute
+    from tensorflow.python.framework import errors_impl
+
+    global _error_files
+    _error_files = frozenset({str(core.__file__), str(errors_impl.__file__)})
 
     # Who asks whether SIGINT is handled by default, as asyncio does, is told yes.
     patches.replace(signal, "default_int_handler", lambda _: _raise, why="programs end with Ctrl-C, and it tells them")
@@ -80,18 +89,23 @@ def _end() -> None:
 def _raise(number: int, frame: Any) -> None:
     if _library is not None:
         _library.interrupt_answered()  # also for the one below: until it comes again, programs run
+    global _again
+    _again = None
     if _is_dropped_in(frame):
-        again = threading.Timer(_LATER, signal.pthread_kill, [threading.main_thread().ident, number])
-        again.daemon = True
-        again.start()
+        _again = threading.Timer(_LATER, signal.pthread_kill, [threading.main_thread().ident, number])
+        _again.daemon = True
+        _again.start()
         return
     _STOCK(number, frame)
 
 
 def _is_dropped_in(frame: Any) -> bool:
-    """Whether Python drops what is raised in a frame, or in one that it was called from."""
+    """Whether Python or pybind11 drops what is raised in a frame, or in one that it was called from."""
     while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+        code = frame.f_code
+        if code.co_name == "__del__" or code.co_filename == weakref.__file__:
+            return True
+        if code.co_name == "__init__" and code.co_filename in _error_files:
             return True
         frame = frame.f_back
     return False
@@ -114,21 +128,21 @@ def _watching(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _telling(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """Python raises KeyboardInterrupt as soon as it runs again, which may be within the making of TensorFlow's error.
-
-    pybind11 finds another exception than it has made, and reports both as a RuntimeError.
-    """
+    """Raises KeyboardInterrupt in the place of an error of TensorFlow's in whose making a Ctrl-C has come."""
 
     @functools.wraps(stock)
     def call(*args: Any, **kwargs: Any) -> Any:
+        global _again
         if _handler_of(signal.SIGINT) is _STOCK and threading.current_thread() is threading.main_thread():
             _begin()
         try:
             return stock(*args, **kwargs)
-        except RuntimeError as error:
-            if "REPLACED BY KeyboardInterrupt" in str(error):
-                raise KeyboardInterrupt from None
-            raise
+        except Exception:
+            if _again is None or threading.current_thread() is not threading.main_thread():
+                raise
+            _again.cancel()
+            _again = None
+            raise KeyboardInterrupt from None
 
     return call
 
