@@ -38,8 +38,7 @@ def _finding(stock: Callable[..., None]) -> Callable[..., None]:
             if highest == devices.count():
                 devices.named(highest)
         stock(self, target, graph, config)
-        if not target:
-            forks.note(self, config)
+        forks.note(self, config)
 
     return construct
 
