@@ -118,7 +118,12 @@ def test_slurm_steps_by_pmi(environment):
     assert environment(PMI_SIZE=4).addresses == (), "MPICH starts several tasks for each of a step of its own"
 
 
-STEP = {"SLURM_PROCID": 0, "SLURM_STEP_NUM_TASKS": 3, "SLURM_STEP_NODELIST": "n[1-2]", "SLURM_STEP_TASKS_PER_NODE": "2,1"}
+STEP = {
+    "SLURM_PROCID": 0,
+    "SLURM_STEP_NUM_TASKS": 3,
+    "SLURM_STEP_NODELIST": "n[1-2]",
+    "SLURM_STEP_TASKS_PER_NODE": "2,1",
+}
 
 
 @pytest.mark.parametrize(

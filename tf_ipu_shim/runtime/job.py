@@ -128,10 +128,11 @@ def _of_step(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
         return ()
     tasks = _expanded(environment, "SLURM_STEP_TASKS_PER_NODE", 'tasks of each node such as "4(x2),1"', expand_tasks)
     if len(tasks) != len(nodes) or sum(tasks) != size:
+        text = environment.get("SLURM_STEP_TASKS_PER_NODE", "")
         raise ValueError(
-            f"The tasks of a SLURM step: SLURM_STEP_TASKS_PER_NODE is {environment.get('SLURM_STEP_TASKS_PER_NODE')!r}; "
-            f"expected {size} tasks (SLURM_STEP_NUM_TASKS) on {len(nodes)} nodes (SLURM_STEP_NODELIST). Start the "
-            f"script with srun, or set {ADDRESSES}."
+            f"The tasks of a SLURM step: SLURM_STEP_TASKS_PER_NODE is {text!r}; expected {size} tasks "
+            f"(SLURM_STEP_NUM_TASKS) on {len(nodes)} nodes (SLURM_STEP_NODELIST). Start the script with srun, or set "
+            f"{ADDRESSES}."
         )
     step = _number(environment, "SLURM_JOB_ID", 0) * 64 + _number(environment, "SLURM_STEP_ID", 0)
     first = _FIRST_PORT + step * 64 % _PORTS
