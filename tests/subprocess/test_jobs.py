@@ -410,20 +410,20 @@ def test_who_does_not_come_is_named_with_what_it_does_instead(python):
 def test_processes_of_the_same_rank_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     alone = job.Job("a job of one", rank=0, size=1, local_rank=0, local_size=1)
-    (address,) = meeting_place.meet(alone)
-    assert address.startswith("127.0.0.1:")
+    directory = meeting_place.directory_of(alone)
+    meeting_place.meet(alone, directory, meeting_place.take_rank(directory, 0))
     with pytest.raises(meeting_place.MeetingError, match="Two processes of this job have rank 0"):
-        meeting_place.meet(alone)
+        meeting_place.take_rank(directory, 0)
 
 
 def test_what_an_ended_job_has_left_counts_for_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(meeting_place, "WAIT_SECONDS", 0.1)
     here = job.Job("a job of two", rank=0, size=2, local_rank=0, local_size=2)
-    left = meeting_place._directory(here.name) / "1"
-    left.write_text("127.0.0.1:9\n")
+    directory = meeting_place.directory_of(here)
+    (directory / "1").write_bytes(meeting_place._LISTENS)
     with pytest.raises(meeting_place.MeetingError, match="those of rank 1 were not found"):
-        meeting_place.meet(here)
+        meeting_place.meet(here, directory, meeting_place.take_rank(directory, 0))
 
 
 def test_training_over_two_processes_is_training_on_both_parts_of_the_data(python):

@@ -63,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         **options.environment_of(arguments, os.environ),
         "TF_IPU_SHIM_JOB": uuid.uuid4().hex,
         "TF_IPU_SHIM_SIZE": str(count),
+        "TF_IPU_SHIM_LOCAL_SIZE": str(count),
         "TF_IPU_SHIM_ADDRESSES": ",".join(addresses),
     }
     return _Job(arguments).run(command, environment)

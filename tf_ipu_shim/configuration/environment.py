@@ -121,5 +121,10 @@ VARIABLES = (
         default="found on this machine",
         what="host:port of each process of the job, by rank, separated by commas",
     ),
+    Variable(
+        name="TF_IPU_SHIM_JOB_KEY",
+        default="none",
+        what="a secret of the job over several machines, which its processes prove to each other that they know",
+    ),
 )
 """All of them, those that most users need first."""

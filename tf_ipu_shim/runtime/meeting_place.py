@@ -1,7 +1,7 @@
 """Where the processes of a job on one machine find each other, if nothing says their addresses.
 
-Each writes its address to a file named by its rank, in a directory of the user's own, and holds the file's `flock`
-while it lives: what an ended job has left there counts for nothing.
+Each listens at a socket in a directory of the user's own, says so in a file named by its rank, and holds the file's
+`flock` while it lives: what an ended job has left there counts for nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tf_ipu_shim.machine import private_files
 from tf_ipu_shim.runtime import job
 
 WAIT_SECONDS = 120
-_HOST = "127.0.0.1"
+_LISTENS = b"listens\n"
 _POLL_SECONDS = 0.05
 _LOCK_SECONDS = 2
 
@@ -29,34 +29,35 @@ class MeetingError(RuntimeError):
     """Processes of a job that do not find each other."""
 
 
-def meet(here: job.Job) -> tuple[str, ...]:
-    """Takes a port on this machine, and waits for the other processes' addresses.
+def directory_of(here: job.Job) -> pathlib.Path:
+    """The directory of a job on this machine, where no other user can put or read anything.
+
+    Raises:
+        PermissionError: it belongs to somebody else.
+    """
+    return _directory(here.name)
+
+
+def meet(here: job.Job, directory: pathlib.Path, file: int) -> None:
+    """Says that this process listens, and waits until all others do.
 
     Args:
         here: the job, all of it on this machine.
-
-    Returns:
-        `host:port` of each process, by rank.
+        directory: of the job.
+        file: what `take_rank` returned.
 
     Raises:
-        MeetingError: another process has this rank, or one does not come.
-
-    Example:
-        >>> import uuid
-        >>> len(meet(job.Job(uuid.uuid4().hex, rank=0, size=1, local_rank=0, local_size=1)))
-        1
+        MeetingError: one does not come.
     """
-    directory = _directory(here.name)
-    _say(directory, here.rank)
+    os.pwrite(file, _LISTENS, 0)
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
-        found = [_read(directory / str(rank)) for rank in range(here.size)]
-        if all(found):
-            return tuple(found)
+        missing = [str(rank) for rank in range(here.size) if not _listens(directory / str(rank))]
+        if not missing:
+            return
         if time.monotonic() > deadline:
-            missing = ", ".join(str(rank) for rank, address in enumerate(found) if not address)
             raise MeetingError(
-                f"Of the {here.size} processes of this job, those of rank {missing} were not found in "
+                f"Of the {here.size} processes of this job, those of rank {', '.join(missing)} were not found in "
                 f"{WAIT_SECONDS} s. Start all of them, with the same TF_IPU_SHIM_JOB where no launcher names it."
             )
         time.sleep(_POLL_SECONDS)
@@ -85,7 +86,19 @@ def free_addresses(hosts: Sequence[str]) -> list[str]:
         return [f"{host}:{one.getsockname()[1]}" for one, host in zip(taken, hosts)]
 
 
-def _say(directory: pathlib.Path, rank: int) -> None:
+def take_rank(directory: pathlib.Path, rank: int) -> int:
+    """Makes this process the only one of its rank, as long as it lives.
+
+    Args:
+        directory: of the job.
+        rank: of this process.
+
+    Returns:
+        The descriptor of a file that stays open.
+
+    Raises:
+        MeetingError: another process has this rank.
+    """
     file = private_files.open_own(directory / str(rank), os.O_RDWR | os.O_CREAT)
     deadline = time.monotonic() + _LOCK_SECONDS  # another may be looking at it for a moment
     while True:
@@ -100,22 +113,20 @@ def _say(directory: pathlib.Path, rank: int) -> None:
                 ) from None
             time.sleep(_POLL_SECONDS)
     os.ftruncate(file, 0)
-    (address,) = free_addresses([_HOST])
-    os.pwrite(file, f"{address}\n".encode(), 0)  # and the file stays open as long as the process lives
+    return file
 
 
-def _read(path: pathlib.Path) -> str:
-    """The address in a file whose writer lives; empty where there is none."""
+def _listens(path: pathlib.Path) -> bool:
+    """Whether a file says so, whose writer lives."""
     try:
         file = private_files.open_own(path, os.O_RDONLY)
     except FileNotFoundError:
-        return ""
+        return False
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return ""
+        return False
     except BlockingIOError:
-        text = os.pread(file, 256, 0).decode()
-        return text.strip() if text.endswith("\n") else ""
+        return os.pread(file, len(_LISTENS), 0) == _LISTENS
     finally:
         os.close(file)
 

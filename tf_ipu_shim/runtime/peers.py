@@ -1,41 +1,33 @@
-"""What the processes of a job hand each other: TensorFlow's collective runtime, its gRPC servers and ring.
+"""What the processes of a job hand each other: arrays, over connections of their own.
 
-Each process has a TensorFlow server of its own and a session on it, apart from the script's graphs, sessions and
-devices. Checked on TensorFlow 2.15.1 and 2.21.0:
-
-- An op of its own for each name, run as a graph with its own `collective_graph_key`: the ranks number the runs of each
-  such graph alike, so that calls of other names may come in any order.
-- The instance key is the number of elements, as TensorFlow keeps the first shape that an instance had.
+Each process sends what it gives to all others, in frames by name and number: the calls of one name follow each other,
+those of other names may come in any order. A thread for each process takes what that sends, so that nobody who sends
+waits for one who computes.
 """
 
 from __future__ import annotations
 
-import atexit
-import hashlib
+import contextlib
+import itertools
 import os
-import re
+import pathlib
+import socket
 import threading
 import time
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.client import session as session_lib
-from tensorflow.python.framework import dtypes, errors_impl, ops
-from tensorflow.python.ops import array_ops, gen_collective_ops
-from tensorflow.python.training import server_lib
+from tensorflow.python.framework import errors_impl
 
-from tf_ipu_shim.runtime import job, meeting_place
-from tf_ipu_shim.runtime.waits import Waits, is_listening
+from tf_ipu_shim.runtime import connections, job, meeting_place
+from tf_ipu_shim.runtime.waits import Waits
 
 SECONDS = "TF_IPU_SHIM_COLLECTIVE_SECONDS"
 _DEFAULT_SECONDS = 600
-_MOST_SECONDS = 1e9
+_MOST_SECONDS = 1e6
 _POLL_SECONDS = 0.05
-_FLUSH_SECONDS = 0.1
-_GOING_SECONDS = 2.0  # for a process that ends to be gone
-_TASKS = "instance"
-_TARGET = re.compile(rf"remote target /job:{_TASKS}/replica:0/task:(\d+)")
+_TICK_SECONDS = 0.5
 
 
 class CollectiveError(errors_impl.UnknownError):
@@ -59,41 +51,45 @@ class Peers:
     def __init__(self, here: job.Job) -> None:
         self._seconds = _seconds()
         self._owner = os.getpid()
-        self._rank = here.rank
-        self._lock = threading.Lock()
-        self._ops: dict[str, tuple[Any, Any, Any]] = {}
+        self._here = here
         self._broken = ""
+        self._changed = threading.Condition()
+        self._counts: dict[str, itertools.count[int]] = defaultdict(itertools.count)
+        self._arrived: dict[tuple[str, int], dict[int, bytearray]] = defaultdict(dict)
+        self._answers: dict[tuple[int, int], dict[str, Any]] = {}
+        self._questions = itertools.count()
+        self._connections: dict[int, socket.socket] = {}
+        self._incoming: dict[int, socket.socket] = {}
+        self._lost: set[int] = set()
+        self._unreachable: set[int] = set()
+        self._others = [rank for rank in range(here.size) if rank != here.rank]
+        self._sending = {rank: threading.Lock() for rank in self._others}
+        self._waits = Waits(here.size, here.rank, self._seconds, self._ask)
+        self._directory: pathlib.Path | None = None
         try:
-            self._addresses = here.addresses or meeting_place.meet(here)
+            if here.local_size == here.size:
+                self._directory = meeting_place.directory_of(here)
+                self._lock = meeting_place.take_rank(self._directory, here.rank)
+            self._listener = connections.Listener(here, self._directory)
+            threading.Thread(target=self._accept, name="connections of this job", daemon=True).start()
+            if self._directory is not None:
+                meeting_place.meet(here, self._directory, self._lock)
         except meeting_place.MeetingError as error:
             raise CollectiveError(str(error)) from error
-        config = config_pb2.ConfigProto(
-            device_count={"IPU": 0, "GPU": 0},
-            device_filters=[f"/job:{_TASKS}/task:{here.rank}"],
-            intra_op_parallelism_threads=1,
-        )
-        config.experimental.collective_group_leader = f"/job:{_TASKS}/replica:0/task:0"
-        cluster = server_lib.ClusterSpec({_TASKS: list(self._addresses)})
-        try:
-            self._server = server_lib.Server(cluster, _TASKS, here.rank, config=config)
-        except errors_impl.OpError as error:
+        except OSError as error:
             raise CollectiveError(
-                f"The process of rank {here.rank} cannot listen at {self._addresses[here.rank]}: another process of "
-                f"this job has its rank, or another program the port. {error.message}"
+                f"The process of rank {here.rank} cannot listen at {self._place(here.rank)}: another process of this "
+                f"job has its rank, or another program the port. {error}"
             ) from error
-        for rank in range(here.size):
-            self._reach(rank, meeting_place.WAIT_SECONDS)
-        self._graph = ops.Graph()
-        self._session = session_lib.Session(self._server.target, graph=self._graph, config=config)
-        self._waits = Waits(_TASKS, self._addresses, here.rank, self._seconds)
-        self._breaking = threading.Lock()
-        # TensorFlow says that an array is handed on before the last of it has left this process.
-        atexit.register(time.sleep, _FLUSH_SECONDS)
+        deadline = time.monotonic() + meeting_place.WAIT_SECONDS
+        for rank in self._others:
+            self._connections[rank] = self._reach(rank, deadline)
+        os.register_at_fork(after_in_child=self._leave)
 
     @property
     def size(self) -> int:
         """How many processes there are."""
-        return len(self._addresses)
+        return self._here.size
 
     def gather(self, name: str, numbers: np.ndarray, call: str = "", title: str = "", place: str = "") -> np.ndarray:
         """Gives numbers to all processes, and takes theirs.
@@ -113,82 +109,167 @@ class Peers:
         """
         if self._broken or self._owner != os.getpid():
             raise CollectiveError(self._broken or "This process was forked from one of a job; that one is of the job.")
-        given, instance, gathered = self._op(name)
-        # Not the op's own `timeout_seconds`: after that TensorFlow frees what the thread of the ring still uses.
-        options = config_pb2.RunOptions(timeout_in_ms=max(1, int(1000 * min(self._seconds, _MOST_SECONDS))))
-        digest = hashlib.sha256(name.encode()).digest()
-        options.experimental.collective_graph_key = int.from_bytes(digest[:7], "little") + 1
+        call, title = call or name, title or name
         try:
-            with self._waits.at(call or name, title or name, place):
-                result = self._session.run(gathered, {given: numbers, instance: len(numbers)}, options=options)
-        except errors_impl.OpError as error:
-            # TensorFlow's collective runtime works no more in this process after an error.
-            with self._breaking:
-                self._broken = self._broken or self._explained(call or name, title or name, error)
-            raise CollectiveError(self._broken) from error
-        return np.reshape(result, [self.size, len(numbers)])
+            with self._waits.at(call, title, place):
+                given = self._exchange(name, numbers, call, title)
+        except CollectiveError:
+            raise
+        except BaseException:
+            self._break(f"Collective operation {title} was interrupted, and the others went on: start the job again.")
+            raise
+        rows = np.empty([self.size, len(numbers)], np.int64)
+        for rank, row in given.items():
+            rows[rank] = np.frombuffer(row, np.int64)
+        rows[self._here.rank] = numbers
+        return rows
 
-    def _op(self, name: str) -> tuple[Any, Any, Any]:
-        with self._lock:
-            if name not in self._ops:
-                # The first run asks rank 0 for its number, and would ask forever where that has ended.
-                self._reach(0, 0)
-                with self._graph.as_default(), ops.device(f"/job:{_TASKS}/task:{self._rank}/device:CPU:0"):
-                    given = array_ops.placeholder(dtypes.int64, [None])
-                    instance = array_ops.placeholder(dtypes.int32, [])
-                    gathered = gen_collective_ops.collective_gather_v2(
-                        given, self.size, 1, instance, [], communication_hint="ring"
-                    )
-                self._ops[name] = given, instance, gathered
-            return self._ops[name]
+    def _exchange(self, name: str, numbers: np.ndarray, call: str, title: str) -> dict[int, bytearray]:
+        with self._changed:
+            key = (name, next(self._counts[name]))
+        payload = np.ascontiguousarray(numbers).view(np.uint8).data
+        for rank in self._others:
+            try:
+                self._send(rank, {"name": name, "number": key[1]}, payload)
+            except OSError:  # what it has sent before its end counts
+                self._unreachable.add(rank)
+        deadline = time.monotonic() + min(self._seconds, _MOST_SECONDS)
+        with self._changed:
+            while len(self._arrived[key]) < len(self._others) and not self._broken:
+                gone = [rank for rank in self._others if rank not in self._arrived[key] and self._has_ended(rank)]
+                left = deadline - time.monotonic()
+                if gone or left <= 0:
+                    break
+                self._changed.wait(min(left, _TICK_SECONDS))
+            else:
+                gone = []
+            given = self._arrived.pop(key, {})
+        if len(given) < len(self._others):
+            if not self._broken:
+                self._break(self._explained(call, title, gone[0] if gone else None))
+            raise CollectiveError(self._broken)
+        return given
 
-    def _reach(self, rank: int, seconds: float) -> None:
+    def _has_ended(self, rank: int) -> bool:
+        return rank in self._lost or (rank in self._unreachable and rank not in self._incoming)
+
+    def _break(self, why: str) -> None:
+        """After this nothing works: the processes are not at the same place any more."""
+        with self._changed:
+            self._broken = self._broken or why
+            self._changed.notify_all()
+
+    def _send(
+        self, rank: int, header: dict[str, Any], payload: bytes | memoryview = b"", seconds: float = -1.0
+    ) -> None:
+        """Sends a frame; TimeoutError where another thread's to a process that is stopped is not through in time."""
+        if not self._sending[rank].acquire(timeout=seconds):
+            raise TimeoutError
+        try:
+            connections.send(self._connections[rank], header, payload)
+        finally:
+            self._sending[rank].release()
+
+    def _leave(self) -> None:
+        """Closes what a fork of this process has of the connections: the others see the end of this one by them."""
+        for connection in (*self._connections.values(), *self._incoming.values()):
+            connection.close()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                connection, address = self._listener.accept()
+                greeting = threading.Thread(target=self._take, args=(connection, address), daemon=True)
+                greeting.start()
+
+    def _take(self, connection: socket.socket, address: Any) -> None:
+        """Takes what another process sends, until it ends."""
+        try:
+            rank = self._listener.greet(connection, address)
+        except (OSError, ValueError):
+            return
+        try:
+            self._incoming[rank] = connection
+            while True:
+                self._handle(rank, *connections.receive(connection))
+        except (OSError, ValueError, KeyError, RuntimeError):
+            with self._changed:
+                self._lost.add(rank)
+                self._changed.notify_all()
+
+    def _handle(self, rank: int, header: dict[str, Any], payload: bytearray) -> None:
+        if "asks" in header:
+            # Not this thread, which takes what the other sends meanwhile.
+            threading.Thread(target=self._answer, args=(rank, header["asks"]), daemon=True).start()
+            return
+        with self._changed:
+            if "answers" in header:
+                self._answers[rank, header["answers"]] = header["state"]
+            else:
+                self._arrived[header["name"], header["number"]][rank] = payload
+            self._changed.notify_all()
+
+    def _answer(self, rank: int, question: int) -> None:
+        with contextlib.suppress(OSError, KeyError):  # it has ended, or has yet to be connected
+            self._send(rank, {"answers": question, "state": self._waits.state()})
+
+    def _ask(self, rank: int, seconds: float) -> dict[str, Any] | None:
+        """What a process says of itself; None where it does not answer.
+
+        Raises:
+            OSError: it has ended.
+        """
+        question = next(self._questions)
+        if rank in self._lost:
+            raise ConnectionResetError
+        try:
+            self._send(rank, {"asks": question}, seconds=seconds)
+        except TimeoutError:
+            return None
         deadline = time.monotonic() + seconds
-        while not is_listening(self._addresses[rank], max(seconds, 1)):
-            if time.monotonic() > deadline:
-                self._broken = self._not_found(rank, seconds) if seconds else self._ended(rank)
-                raise CollectiveError(self._broken)
+        with self._changed:
+            while (rank, question) not in self._answers:
+                if rank in self._lost:
+                    raise ConnectionResetError
+                if time.monotonic() > deadline:
+                    return None
+                self._changed.wait(_POLL_SECONDS)
+            return self._answers.pop((rank, question))
+
+    def _reach(self, rank: int, deadline: float) -> socket.socket:
+        while True:
+            try:
+                connection = connections.connect(self._here, self._directory, rank, meeting_place.WAIT_SECONDS)
+                connection.settimeout(min(self._seconds, _MOST_SECONDS))
+                return connection
+            except connections.Refused as error:
+                raise CollectiveError(
+                    f"What listens at {self._place(rank)} is {error}, and not the process of rank {rank}. Give all "
+                    f"processes of the job the same {connections.KEY} and the same addresses."
+                ) from error
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise CollectiveError(
+                        f"The process of rank {rank} was not found at {self._place(rank)} in "
+                        f"{meeting_place.WAIT_SECONDS:g} s. Start all processes of the job."
+                    ) from error
             time.sleep(_POLL_SECONDS)
 
-    def _not_found(self, rank: int, seconds: float) -> str:
-        return (
-            f"The process of rank {rank} was not found at {self._addresses[rank]} in {seconds:g} s. Start all "
-            "processes of the job."
-        )
+    def _place(self, rank: int) -> str:
+        return str(self._directory) if self._directory is not None else self._here.addresses[rank]
 
-    def _ended(self, rank: int) -> str:
-        return f"The process of rank {rank} has ended, or cannot be reached at {self._addresses[rank]} any more."
-
-    def _explained(self, call: str, title: str, error: errors_impl.OpError) -> str:
-        found = _TARGET.search(error.message)
-        lost = self._lost(int(found.group(1))) if found else None
+    def _explained(self, call: str, title: str, lost: int | None) -> str:
         if lost is not None:
             # One that has waited here itself has given up before it ended.
             before = self._waits.others(call) if self._waits.was_at(lost, call) else self._waits.before_its_end(lost)
-            return f"Collective operation {title}: {self._ended(lost)}{before}"
-        if found or isinstance(error, errors_impl.DeadlineExceededError):
-            return (
-                f"Collective operation {title} in the process of rank {self._rank}: not all {self.size} processes "
-                f"came to it within {self._seconds:g} s.{self._waits.others(call)} Start the job again: with more time "
-                f"in {SECONDS} if one takes long, and with all processes going the same way through the script."
-            )
-        return f"Collective operation {title}: {error.message}"
-
-    def _lost(self, named: int) -> int | None:
-        """The process that has ended, where one has: the error may come a moment before, or by one that gave up for it.
-
-        Args:
-            named: whom TensorFlow's error names. What is passed on from process to process names the one that nobody
-                reached first.
-        """
-        deadline = time.monotonic() + _GOING_SECONDS
-        while True:
-            for rank in (named, *range(self.size)):
-                if rank != self._rank and not is_listening(self._addresses[rank], 1):
-                    return rank
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(_POLL_SECONDS)
+            ended = f"The process of rank {lost} has ended, or cannot be reached at {self._place(lost)} any more."
+            return f"Collective operation {title}: {ended}{before}"
+        return (
+            f"Collective operation {title} in the process of rank {self._here.rank}: not all {self.size} processes "
+            f"came to it within {self._seconds:g} s.{self._waits.others(call)} Start the job again: with more time "
+            f"in {SECONDS} if one takes long, and with all processes going the same way through the script."
+        )
 
 
 def _seconds() -> float:

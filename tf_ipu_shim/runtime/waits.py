@@ -1,9 +1,7 @@
 """What each process of a job waits for, for the others to read where a collective operation does not come about.
 
-A process keeps it in a variable on its own TensorFlow server: what it has waited for for a while, and the last
-operation that it took part in. The others read it through a session on that server, with a short deadline: the server
-answers whatever the process's own threads do, unless the whole process is stopped. Checked on TensorFlow 2.15.1 and
-2.21.0.
+The others ask, with a short deadline, and a thread of the process's own answers: what it waits for, and the last
+operation that it took part in. It answers whatever the script does, unless the whole process is stopped.
 """
 
 from __future__ import annotations
@@ -12,23 +10,15 @@ import atexit
 import concurrent.futures
 import contextlib
 import itertools
-import json
-import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.client import session as session_lib
-from tensorflow.python.framework import dtypes, errors_impl, ops
-from tensorflow.python.ops import array_ops, gen_resource_variable_ops
-
 from tf_ipu_shim.runtime import script_files
 
-_VARIABLE = "tf_ipu_shim_waits"
 _LONGEST_TICK = 1.0
 _ANSWER_SECONDS = 4.0
 _MOST_NAMED = 4
@@ -42,24 +32,23 @@ class Waits:
     """What this process waits for, and what the others say of themselves.
 
     Args:
-        task: the name of the job's tasks in TensorFlow's cluster.
-        addresses: of all processes, by rank.
+        size: how many processes there are.
         rank: of this process.
         seconds: how long operations wait.
+        ask: has a process say its `state` within so many seconds; None where it does not, OSError where it has ended.
     """
 
-    def __init__(self, task: str, addresses: Sequence[str], rank: int, seconds: float) -> None:
-        self._task, self._addresses, self._rank = task, addresses, rank
+    def __init__(self, size: int, rank: int, seconds: float, ask: Callable[[int, float], _State | None]) -> None:
+        self._others = [other for other in range(size) if other != rank]
+        self._ask_one = ask
         self._tick = min(_LONGEST_TICK, seconds / 4)
         self._lock = threading.Lock()
         self._waiting: dict[int, _Wait] = {}
         self._numbers = itertools.count()
         self._last = ""
         self._heard: dict[int, tuple[float, _Heard]] = {}
-        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._reading = threading.Lock()
         self._ended = threading.Event()
-        self._written = ""
-        self._writer: tuple[Any, Any, Any] | None = None
         self._thread = threading.Thread(target=self._watch, name="waits of this process", daemon=True)
         self._thread.start()
         atexit.register(self._end)
@@ -97,10 +86,8 @@ class Waits:
         Returns:
             Sentences, each with a space before it.
         """
-        self._write(0)
         self._ask()
-        ranks = [rank for rank in range(len(self._addresses)) if rank != self._rank]
-        told = [(rank, _told(call, *self._heard[rank])) for rank in ranks]
+        told = [(rank, _told(call, *self._heard[rank])) for rank in self._others]
         late = [f" Rank {rank} {text}." for rank, text in told if text]
         return "".join(late) or " The others have come to it, too early or by now."
 
@@ -118,11 +105,20 @@ class Waits:
         self._ended.set()
         self._thread.join(2 * _ANSWER_SECONDS)
 
+    def state(self) -> _State:
+        """What this process says of itself."""
+        line = _line_of_script()
+        with self._lock:
+            waits, last = list(self._waiting.values()), self._last
+        return {"waits": [wait.state(line) for wait in waits], "last": last, "line": line}
+
     def _watch(self) -> None:
-        """Writes what is waited for when that has changed; now and then asks the others, who may end earlier."""
+        """Asks the others now and then while this process waits: they may end earlier."""
         ask_after = self._tick
         while not self._ended.wait(self._tick):
-            longest = self._write(self._tick)
+            with self._lock:
+                since = min((wait.since for wait in self._waiting.values()), default=None)
+            longest = 0.0 if since is None else time.monotonic() - since
             if longest < self._tick:
                 ask_after = self._tick
             elif longest >= ask_after:
@@ -130,45 +126,10 @@ class Waits:
                 with contextlib.suppress(RuntimeError):  # no thread is started in a process that ends
                     self._ask()
 
-    def _write(self, least: float) -> float:
-        """Has the others see what is waited for; returns for how long the oldest of it is."""
-        now = time.monotonic()
-        with self._writing:  # operations that begin and end meanwhile do not wait for it
-            with self._lock:
-                waits, last = [wait for wait in self._waiting.values() if now - wait.since >= least], self._last
-            line = _line_of_script()
-            state = json.dumps({"waits": [wait.state(line) for wait in waits], "last": last, "line": line})
-            if state != self._written:
-                with contextlib.suppress(errors_impl.OpError):  # the next time, then
-                    if self._writer is None:
-                        self._writer = self._open(self._rank)
-                    session, assigned, given = self._writer
-                    session.run(assigned, {given: state})
-                    self._written = state
-        return max((now - wait.since for wait in waits), default=0.0)
-
-    def _open(self, rank: int) -> tuple[Any, Any, Any]:
-        """A session on a process's server, and in it the variable: what writes it and is fed, or what reads it."""
-        own = rank == self._rank
-        device = f"/job:{self._task}/replica:0/task:{rank}/device:CPU:0"
-        with ops.Graph().as_default() as graph, ops.device(device):
-            variable = gen_resource_variable_ops.var_handle_op(dtypes.string, [], shared_name=_VARIABLE)
-            given = array_ops.placeholder(dtypes.string, []) if own else None
-            made = gen_resource_variable_ops.assign_variable_op(variable, given) if own else None
-            read = None if own else gen_resource_variable_ops.read_variable_op(variable, dtypes.string)
-        config = config_pb2.ConfigProto(
-            device_count={"IPU": 0, "GPU": 0},
-            device_filters=[f"/job:{self._task}/task:{rank}"],
-            operation_timeout_in_ms=int(1000 * _ANSWER_SECONDS),
-        )
-        session = session_lib.Session(f"grpc://{self._addresses[rank]}", graph=graph, config=config)
-        return session, made, given if own else read
-
     def _ask(self) -> None:
         """Asks all others at once."""
-        ranks = [rank for rank in range(len(self._addresses)) if rank != self._rank]
-        with self._reading, concurrent.futures.ThreadPoolExecutor(min(len(ranks), _MOST_READERS)) as pool:
-            for rank, answer in zip(ranks, pool.map(self._read, ranks)):
+        with self._reading, concurrent.futures.ThreadPoolExecutor(min(len(self._others), _MOST_READERS)) as pool:
+            for rank, answer in zip(self._others, pool.map(self._read, self._others)):
                 _, before = self._heard.get(rank, (0.0, ""))
                 if isinstance(answer, str) and isinstance(before, dict):
                     self._heard[rank] = self._heard[rank][0], {**before, "silent": answer}
@@ -176,16 +137,11 @@ class Waits:
                     self._heard[rank] = time.monotonic(), answer
 
     def _read(self, rank: int) -> _Heard:
-        if not is_listening(self._addresses[rank], _ANSWER_SECONDS):  # TensorFlow would try again and again
-            return "has ended, or cannot be reached"
         try:
-            session, _, read = self._open(rank)
-            with session:
-                return dict(json.loads(session.run(read)))
-        except errors_impl.FailedPreconditionError:
-            return {"waits": [], "last": "", "line": ""}  # it has written nothing yet
-        except errors_impl.OpError:
-            return "does not answer: its process is stopped, or its machine has no time for it"
+            state = self._ask_one(rank, _ANSWER_SECONDS)
+        except OSError:
+            return "has ended, or cannot be reached"
+        return state or "does not answer: its process is stopped, or its machine has no time for it"
 
 
 class _Wait:
@@ -212,25 +168,6 @@ def _line_of_thread(thread: int | None) -> str:
 
 def _line_of_script() -> str:
     return _line_of_thread(threading.main_thread().ident)
-
-
-def is_listening(address: str, seconds: float) -> bool:
-    """Whether the system of a process takes connections for it, which it does while the process is stopped, too.
-
-    Args:
-        address: `host:port`.
-        seconds: how long to try.
-
-    Example:
-        >>> is_listening("127.0.0.1:9", 1.0)
-        False
-    """
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
-    except OSError:
-        return False
-    return True
 
 
 def line_of(frame: FrameType | None) -> str:

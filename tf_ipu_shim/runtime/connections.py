@@ -1,0 +1,264 @@
+"""The connections between the processes of a job, and who may make one.
+
+On one machine they are Unix sockets in a directory that no other user can enter. Between machines a process listens at
+its own address of the job only, takes connections from the machines of the job only, and each side proves that it
+knows the job's key. What is read is a frame: a header of JSON and bytes. Nothing that is read is run or unpickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from tf_ipu_shim.runtime import job, log
+
+KEY = "TF_IPU_SHIM_JOB_KEY"
+_HELLO_SECONDS = 10.0
+_MOST_HELLOS = 64  # at a time: of strangers, where any come
+_NONCE_BYTES = 32
+_LENGTHS = struct.Struct("<IQ")
+_RANK = struct.Struct("<I")
+_MOST_HEADER_BYTES = 2**20
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Refused(OSError):
+    """A connection with something that is not a process of this job."""
+
+
+class Listener:
+    """Where the other processes of a job reach this one.
+
+    Args:
+        here: the job.
+        directory: of the job, where all of it is on this machine; else it listens at its address.
+
+    Raises:
+        OSError: another process listens there.
+    """
+
+    def __init__(self, here: job.Job, directory: pathlib.Path | None) -> None:
+        self._here, self._directory = here, directory
+        self._key = job_key(here)
+        self._hosts: frozenset[str] = frozenset()
+        self._hellos = threading.BoundedSemaphore(_MOST_HELLOS)
+        if directory is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_path(directory, here.rank))
+            self._socket = socket.socket(socket.AF_UNIX)
+            with _Inside(directory) as inside:
+                self._socket.bind(inside.place(here.rank))
+        else:
+            host, port = _split(here.addresses[here.rank])
+            self._hosts = frozenset(host for address in here.addresses for host in _numbers(_split(address)[0]))
+            self._socket = socket.create_server((host, port), family=_family(host))
+            _say_what_is_open(here)
+        self._socket.listen(here.size + _MOST_HELLOS)
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Waits for a connection, of which `greet` says whose it is."""
+        return self._socket.accept()
+
+    def close(self) -> None:
+        """Ends listening in this process, which may be a fork of the one that goes on."""
+        self._socket.close()
+
+    def greet(self, connection: socket.socket, address: Any) -> int:
+        """Makes sure that a connection is with a process of the job.
+
+        Args:
+            connection: closed where it is not.
+            address: where it comes from.
+
+        Returns:
+            The process's rank.
+
+        Raises:
+            Refused: something else came.
+            OSError: it says nothing.
+        """
+        if not self._hellos.acquire(blocking=False):
+            connection.close()
+            raise Refused("too many at a time")
+        try:
+            connection.settimeout(_HELLO_SECONDS)
+            self._check_origin(connection, address)
+            rank = self._greet(connection)
+            connection.settimeout(None)
+            return rank
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            self._hellos.release()
+
+    def _check_origin(self, connection: socket.socket, address: Any) -> None:
+        if self._directory is not None:
+            size = _CREDENTIALS.size
+            _, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+            if user != os.getuid():
+                raise Refused(f"user {user} is not user {os.getuid()}")
+        elif address[0] not in self._hosts:
+            raise Refused(f"{address[0]} is not a machine of this job")
+        else:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def _greet(self, connection: socket.socket) -> int:
+        mine = secrets.token_bytes(_NONCE_BYTES)
+        connection.sendall(mine)
+        hello = _exactly(connection, _RANK.size + _NONCE_BYTES)
+        rank, theirs = _RANK.unpack(hello[: _RANK.size])[0], bytes(hello[_RANK.size :])
+        proof = _exactly(connection, hashlib.sha256().digest_size)
+        if not hmac.compare_digest(proof, _proof(self._key, b"from", rank, mine, theirs)) or rank >= self._here.size:
+            raise Refused("a process without this job's key")
+        connection.sendall(_proof(self._key, b"to", rank, theirs, mine))
+        return int(rank)
+
+
+def connect(here: job.Job, directory: pathlib.Path | None, rank: int, seconds: float) -> socket.socket:
+    """Connects to a process of the job that listens.
+
+    Args:
+        here: the job.
+        directory: as for `Listener`.
+        rank: of the other process.
+        seconds: how long it may take.
+
+    Raises:
+        OSError: it does not listen, or is not a process of this job.
+    """
+    if directory is not None:
+        connection = socket.socket(socket.AF_UNIX)
+        with _Inside(directory) as inside:
+            _settled(connection, lambda: connection.connect(inside.place(rank)))
+    else:
+        connection = socket.create_connection(_split(here.addresses[rank]), timeout=seconds)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.settimeout(max(seconds, 0.1))
+    _settled(connection, lambda: _introduce(connection, here))
+    connection.settimeout(None)
+    return connection
+
+
+def send(connection: socket.socket, header: dict[str, Any], payload: bytes | memoryview = b"") -> None:
+    """Sends a frame.
+
+    Args:
+        connection: to a process of the job.
+        header: what JSON can hold.
+        payload: the bytes that belong to it.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    head = json.dumps(header).encode()
+    connection.sendall(_LENGTHS.pack(len(head), len(payload)) + head)
+    if len(payload):
+        connection.sendall(payload)
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], bytearray]:
+    """Waits for a frame; returns its header and payload.
+
+    Raises:
+        OSError: the process has ended, or what it sends is not a frame.
+    """
+    head, length = _LENGTHS.unpack(_exactly(connection, _LENGTHS.size))
+    if head > _MOST_HEADER_BYTES:
+        raise Refused("no frame")
+    header = json.loads(bytes(_exactly(connection, head)))
+    return header, _exactly(connection, length)
+
+
+def job_key(here: job.Job) -> bytes:
+    """What processes of a job prove to each other that they know."""
+    common = ",".join(here.addresses) or here.name
+    return hashlib.sha256(f"{common}/{os.environ.get(KEY, '')}".encode()).digest()
+
+
+def _introduce(connection: socket.socket, here: job.Job) -> None:
+    key, mine = job_key(here), secrets.token_bytes(_NONCE_BYTES)
+    theirs = bytes(_exactly(connection, _NONCE_BYTES))
+    proof = _proof(key, b"from", here.rank, theirs, mine)
+    connection.sendall(_RANK.pack(here.rank) + mine + proof)
+    answer = _exactly(connection, len(proof))
+    if not hmac.compare_digest(answer, _proof(key, b"to", here.rank, mine, theirs)):
+        raise Refused("a process without this job's key")
+
+
+def _proof(key: bytes, direction: bytes, rank: int, theirs: bytes, mine: bytes) -> bytes:
+    return hmac.digest(key, direction + _RANK.pack(rank) + theirs + mine, "sha256")
+
+
+def _settled(connection: socket.socket, step: Any) -> None:
+    """Does a step of a connection, which is closed where that fails."""
+    try:
+        step()
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _exactly(connection: socket.socket, length: int) -> bytearray:
+    received = bytearray(length)
+    view = memoryview(received)
+    while len(view):
+        count = connection.recv_into(view)
+        if not count:
+            raise ConnectionResetError("the process has ended")
+        view = view[count:]
+    return received
+
+
+def _path(directory: pathlib.Path, rank: int) -> str:
+    return str(directory / f"{rank}.socket")
+
+
+class _Inside:
+    """A directory whose sockets have short names: a socket's name has at most 107 characters."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self._file = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> _Inside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+    def place(self, rank: int) -> str:
+        """The name of a process's socket."""
+        return f"/proc/self/fd/{self._file}/{rank}.socket"
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _numbers(host: str) -> Sequence[str]:
+    """The addresses of a machine, by number."""
+    return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+
+
+def _say_what_is_open(here: job.Job) -> None:
+    proof = f"processes prove that they know {KEY}" if os.environ.get(KEY) else f"no key: set {KEY}, the same for all"
+    machines = sorted({_split(address)[0] for address in here.addresses})
+    log.warning(
+        f"Process {here.rank} of a job over several machines listens at {here.addresses[here.rank]}, for "
+        f"{', '.join(machines)} only; nothing is encrypted, {proof}"
+    )
