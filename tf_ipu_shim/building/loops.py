@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tensorflow.python.framework import dtypes, ops
@@ -31,6 +31,20 @@ _tracing = _Tracing()
 def current_counter() -> Any:
     """The number of the iteration of the innermost loop, from 0; None outside the bodies of loops."""
     return _tracing.counters[-1] if _tracing.counters else None
+
+
+@contextlib.contextmanager
+def counted_by(counter: Any) -> Iterator[None]:
+    """Has `current_counter` give a tensor to what is traced inside.
+
+    Args:
+        counter: the number of the iteration, an int32 scalar.
+    """
+    _tracing.counters.append(counter)
+    try:
+        yield
+    finally:
+        _tracing.counters.pop()
 
 
 def repeat(
@@ -138,11 +152,8 @@ def _loop(
         if needed_only:
             functional_loops.like_a_session()
         positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
-        _tracing.counters.append(counter)
-        try:
+        with counted_by(counter):
             tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
-        finally:
-            _tracing.counters.pop()
         if [tensor.dtype for tensor in tensors] != types:
             raise TypeError(
                 f"Mismatch between input types and output types of the loop: {where} takes {_names(types)} and "

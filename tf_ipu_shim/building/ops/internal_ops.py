@@ -162,7 +162,7 @@ def block_recompute(x: Any, name: Any = None) -> tf.Tensor:
 
 
 def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any:
-    """The number of the iteration of the loop that the op is in, from 0 up.
+    """The number of the iteration of the loop that the op is in, or of the mini-batch of a pipeline stage, from 0 up.
 
     Args:
         name: of the operation.
@@ -172,7 +172,8 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
         An int32 scalar.
 
     Raises:
-        ValueError: it is not in the body of `ipu.loops.repeat` or `while_loop`, or an argument is not known.
+        ValueError: it is not in the body of `ipu.loops.repeat` or `while_loop`, nor in a stage of a pipeline, or an
+            argument is not known.
 
     Source: `tensorflow.python.ipu.ops.internal_ops.get_current_iteration_counter`.
 
@@ -190,7 +191,7 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
     counter = loops.current_counter()
     if counter is None:
         raise ValueError(
-            "get_current_iteration_counter counts the iterations of ipu.loops.repeat or ipu.loops.while_loop, and is "
-            "called outside their bodies. Carry a counter of your own through other loops."
+            "get_current_iteration_counter counts the iterations of ipu.loops.repeat, ipu.loops.while_loop and "
+            "pipelines, and is called outside their bodies. Carry a counter of your own through other loops."
         )
     return tf.identity(counter, name=name)

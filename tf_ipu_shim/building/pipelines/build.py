@@ -97,7 +97,7 @@ def _mini_batches(step: PipelineStep, parts: Sequence[_Part], count: Any) -> tup
     """The loop over mini-batches, and what it leaves of each part."""
 
     def mini_batch(counter: Any, *carried: Any) -> list[Any]:
-        groups = step.call(*(part.tensors for part in parts))
+        groups = step.call(counter, *(part.tensors for part in parts))
         if not carried:
             with ops.control_dependencies(groups[0]):
                 return [counter + 1]

@@ -14,7 +14,7 @@ from tensorflow.python.framework import ops, tensor_util
 from tensorflow.python.ops import array_ops
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.building import autograph, scopes, script_functions, tracing
+from tf_ipu_shim.building import autograph, loops, scopes, script_functions, tracing
 from tf_ipu_shim.building.feeds.ipu_infeed_queue import element_arguments
 from tf_ipu_shim.building.ops import planner_options
 from tf_ipu_shim.building.pipelines.arguments import PipelineArguments
@@ -54,7 +54,10 @@ class PipelineStep:
         self.captured: dict[str, Any] = {}
         self.outfeed: Any = None
         self._operations: list[Any] = []
-        self.graph, _ = tracing.trace(name.replace("/", "_"), self._trace, arguments.inputs)
+        # Stands for the number of the mini-batch, which the loop around the step knows when it calls it.
+        self._counter = array_ops.identity(array_ops.zeros([], "int32"), name="mini_batch")
+        with loops.counted_by(self._counter):
+            self.graph, _ = tracing.trace(name.replace("/", "_"), self._trace, arguments.inputs)
         self._refuse_captures()
         self.hyperparameters = self._find_hyperparameters()
 
@@ -178,7 +181,7 @@ class PipelineStep:
         return outputs
 
     def _refuse_captures(self) -> None:
-        given = {id(tensor) for tensor in self._arguments.inputs}
+        given = {id(self._counter), *(id(tensor) for tensor in self._arguments.inputs)}
         for tensor, inside in self.graph.captures:
             # Values that are known already are constants: TensorFlow has made small ones ops of the stage.
             is_constant = inside.op.type == "Const" or isinstance(tensor, ops.EagerTensor)
@@ -216,16 +219,19 @@ class PipelineStep:
             for (_, name), (holder, before) in self.hyperparameters.items():
                 setattr(holder, name, before)
 
-    def call(self, *groups: list[Any]) -> list[list[Any]]:
+    def call(self, counter: Any, *groups: list[Any]) -> list[list[Any]]:
         """Calls the traced mini-batch in the current graph.
 
         Args:
+            counter: the number of the mini-batch.
             groups: lists of tensors of the traced function.
 
         Returns:
             What stands for them; where there are none at all, one group with the call itself.
         """
-        results = iter(tracing.call_inside(self.graph, [t for group in groups for t in group], self._operations))
+        inputs = [counter if tensor is self._counter else tensor for tensor in self.graph.external_captures]
+        tensors = [tensor for group in groups for tensor in group]
+        results = iter(tracing.call_inside(self.graph, tensors, self._operations, inputs))
         if not any(groups):
             return [list(results)]
         return [[next(results) for _ in group] for group in groups]
