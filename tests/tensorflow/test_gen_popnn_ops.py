@@ -236,6 +236,16 @@ LEGACY_CALLS = [
     ("1.4", "lstm", {}),
     ("2.1", "dynamic_lstm", {"activation": "tanh", "recurrent_activation": "sigmoid"}),
     ("2.4", "lstm", {"activation": "tanh", "recurrent_activation": "sigmoid", "available_memory_proportion_fwd": 0.3}),
+    (
+        "2.4",
+        "gru",
+        {
+            "activation": "tanh",
+            "recurrent_activation": "sigmoid",
+            "available_memory_proportion_fwd": None,
+            "available_memory_proportion_bwd": None,
+        },
+    ),
     ("2.5", "gru", {"activation": "tanh", "recurrent_activation": "sigmoid", "options": "{}"}),
     ("2.4", "augru", {"activation": "tanh", "recurrent_activation": "sigmoid"}),
 ]

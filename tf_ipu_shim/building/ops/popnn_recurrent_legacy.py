@@ -129,7 +129,7 @@ def _bound(name: str, operands: Sequence[str], args: Sequence[Any], kwargs: Mapp
         raise TypeError(f"{name}: the argument {missing[0]} is missing; SDK {line} has {', '.join(order)}.")
     note_arguments("gen_popnn_ops", is_training=given["is_training"])
     for share, options in zip(_SHARES, ("options", "options_bwd")):
-        if given.get(share, -1.0) != -1.0:
+        if given.get(share) not in (None, -1.0):
             given[options] = json.dumps({"availableMemoryProportion": str(given[share])})
         planner_options.note_unread("gen_popnn_ops", planner_options.read(given[options]), options)
     given.update({each: tf.convert_to_tensor(given[each]) for each in operands})
