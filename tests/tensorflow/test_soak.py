@@ -38,7 +38,7 @@ FEW_OPS = (
 ).split()
 
 # Comparisons, casts, sums, selections and functions, whose results NaN, infinities and edges of types change.
-OPS_AT_EDGES = "Cumsum Exp Log Sum".split()
+OPS_AT_EDGES = "Cast ClipByValue Exp Max Relu6 Softmax TopKV2".split()
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_ops_at_the_edges_of_their_types(monkeypatch, op):
     report = ops.Report()
     op_runs.look_at(op, lambda **line: report.add({"op": op, **line}), most=2, inputs="edges")
     assert (report.differences, report.not_run) == ([], {})
-    assert report.counts["xla", "same"] == report.counts["kernels", "same"] > 10
+    assert min(report.counts[way, "same"] for way in op_runs.WAYS) > 10
 
 
 def test_edges_of_types():
@@ -115,7 +115,7 @@ def test_elements_that_are_not_finite_are_compared_by_place_and_sign():
 
 
 @pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("kind", ["slices", "seeds"])
+@pytest.mark.parametrize("kind", parts.COMPARED)
 def test_programs_in_all_execution_modes(kind, number):
     op_runs.configure()
     program = parts.COMPARED[kind].Program.draw(random.Random(number))

@@ -70,7 +70,7 @@ class Edge:
 
     Args:
         ways: in which it is.
-        elements: how the names of the cases begin, of `hostile.EDGES`.
+        elements: how the names of the cases begin, of `hostile.EDGES`; a `$` is a name's end.
         why: the reason.
     """
 
@@ -107,7 +107,21 @@ _CONTRACTED = Edge(
     "a difference of products: XLA rounds once (fused multiply-add), a kernel each product",
 )
 
+_SEGMENTS = Edge(
+    ("xla",),
+    _NOT_FINITE,
+    "whether NaN is the largest depends in TensorFlow's kernels on the order of rows and on an element's place",
+)
+
+_BOUNDS = Edge(
+    ("xla",),
+    ("NaN$", "NaN in input 1", "NaN in input 2", "infinities in input", "largest in input", "out of range in input"),
+    "its documentation wants a lower bound that is not larger than the upper one, and numbers for both",
+)
+
 EDGES: dict[str, list[Edge]] = {
+    **dict.fromkeys(("SegmentMax", "SegmentMin", "UnsortedSegmentMax", "UnsortedSegmentMin", "ResourceScatterMax",
+                     "ResourceScatterMin", "TensorScatterMax", "TensorScatterMin"), [_SEGMENTS]),
     **dict.fromkeys(("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "RFFT", "RFFT2D", "IRFFT", "IRFFT2D",
                      "IRFFT3D"), [_TRANSFORMS]),
     **dict.fromkeys(("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2",
@@ -117,6 +131,7 @@ EDGES: dict[str, list[Edge]] = {
     **dict.fromkeys(("LowerBound", "UpperBound"), [_UNSORTED]),
     **dict.fromkeys(("AvgPool", "AvgPool3D", "AdjustContrastv2"), [_SUMS]),
     "Cross": [_CONTRACTED],
+    "ClipByValue": [_BOUNDS],
 }  # fmt: skip
 
 
@@ -138,4 +153,4 @@ def reason(op: str, way: str, what: str = "") -> str:
     ways, why = DIFFERENCES.get(op, (frozenset(), ""))
     if way in ways:
         return why
-    return next((one.why for one in EDGES.get(op, ()) if way in one.ways and what.startswith(one.elements)), "")
+    return next((one.why for one in EDGES.get(op, ()) if way in one.ways and f"{what}$".startswith(one.elements)), "")
