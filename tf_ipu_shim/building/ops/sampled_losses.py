@@ -28,7 +28,8 @@ def sampled_softmax_loss(
 ) -> Any:
     """The softmax loss over the true classes and a sample of the others: cheap where there are many classes.
 
-    Sampled classes that are among the true ones are left out.
+    As in Graphcore's function, sampled classes that are among the true ones count as false ones too: it is
+    `tf.nn.sampled_softmax_loss` with `remove_accidental_hits=False`.
 
     Args:
         weights: `[num_classes, size]`.
@@ -56,7 +57,7 @@ def sampled_softmax_loss(
     """
     with tf.name_scope(name or "sampled_softmax_loss"):
         operands, sizes = (weights, biases, labels, inputs), (num_sampled, num_classes, num_true)
-        logits, targets = _logits(operands, sizes, sampled_values, True, True, seed)
+        logits, targets = _logits(operands, sizes, sampled_values, True, False, seed)
         return tf.nn.softmax_cross_entropy_with_logits(tf.stop_gradient(targets), logits)
 
 
