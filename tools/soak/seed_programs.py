@@ -19,7 +19,7 @@ _DRAWS: dict[str, Callable[[Any], Any]] = {
     "uniform": lambda x: tf.random.uniform([3]),
     "normal": lambda x: tf.random.normal([2, 2]),
     "seeded": lambda x: tf.random.uniform([3], seed=5),
-    "truncated": lambda x: tf.random.truncated_normal([3], dtype=tf.float16),
+    "truncated": lambda x: tf.random.truncated_normal([3]),
     "integers": lambda x: tf.cast(tf.random.uniform([4], maxval=1000, dtype=tf.int32), tf.float32),
     "categorical": lambda x: tf.cast(tf.random.categorical(tf.zeros([2, 50]), 3), tf.float32),
     "shuffle": lambda x: tf.random.shuffle(x),
