@@ -94,11 +94,17 @@ def _lstm(keras: Any, width: int) -> list[Any]:
     ]
 
 
+def _table(keras: Any, width: int) -> list[Any]:
+    return [keras.layers.Embedding(_ROWS, width), keras.layers.Flatten(), keras.layers.Dense(10)]
+
+
+_ROWS = 200_000
 TASKS = (
     Task("MLP", _mlp, (28, 28, 1)),
     Task("CNN", _cnn, (28, 28, 1), steps=60, steps_per_execution=20),
     Task("transformer", _transformer, (32,), steps=60, steps_per_execution=20, words=1000),
     Task("LSTM", _lstm, (80,), steps=12, steps_per_execution=6, words=1000, width=128),
+    Task("embedding table", _table, (4,), batch=64, words=_ROWS),
 )
 
 
