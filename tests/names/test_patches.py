@@ -20,6 +20,7 @@ OURS = {
     ("names/keras_ops.py", "in_layer.__dict__"): "a function made there",
     ("names/finder.py", "module.__spec__"): "theirs",
     ("names/keras_modules.py", "module.__spec__"): "the module's own comes back",
+    ("building/contrib_metrics.py", "metric.__doc__"): "a function made there",
     ("building/layers/ipu_layer.py", "layer.__init__"): "a layer of this package, by its decorator",
     ("building/serving/eager_export.py", "request.__signature__"): "a function made there",
     ("building/keras/delegation.py", "function.__wrapped__"): "a function made there",
@@ -133,7 +134,7 @@ def targets(tree):
             if called.rpartition(".")[2] in ("setattr", "delattr", "__setattr__", "__delattr__") and len(node.args) > 1:
                 name = node.args[1]
                 yield node.lineno, node.args[0], name.value if isinstance(name, ast.Constant) else ast.unparse(name)
-            elif called.startswith(("sys.meta_path.", "sys.modules.")) and not called.endswith(".get"):
+            elif called.startswith(("sys.meta_path.", "sys.modules.")) and not called.endswith((".get", ".items")):
                 yield node.lineno, node.func.value.value, node.func.value.attr
             elif "Register" in called and called.startswith("pywrap"):
                 yield node.lineno, node.func.value, node.func.attr
@@ -197,6 +198,7 @@ def test_patches_are_recognised(line):
         "node.attr['x'].i = 1",
         "patches.change('x', lambda: sys.meta_path.append(1))",
         "sys.modules.get('x')",
+        "sys.modules.items()",
     ],
 )
 def test_ordinary_assignments_are_not(line):

@@ -127,9 +127,7 @@ def _keep_all() -> None:
     """Keeps what modules hold, and TensorFlow's resources: Python lets go only of what the script's module holds."""
     from tensorflow.python.framework import dtypes, ops
 
-    files = (
-        io.IOBase.__base__ or io.IOBase
-    )  # of Python's own: asking an abstract class takes longer, once for each type
+    files = io.IOBase.__base__ or io.IOBase  # Python's own class: asking an abstract one takes longer for each type
     for thing in gc.get_objects():
         kind = type(thing)  # `isinstance` would ask proxies
         if issubclass(kind, ops.EagerTensor) and thing.dtype in (dtypes.resource, dtypes.variant):
