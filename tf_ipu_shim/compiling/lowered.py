@@ -155,6 +155,7 @@ class _Lowering:
         program = self._lower(chunks=self._asked.way != KERNELS)  # kernels gain nothing from chunks
         if not self._plans:
             runs = self._with_calls(program)
+            uncompilable.remember(runs)
             return Lowered(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
         wants_names = bool(self._profile) or self._has_events or self._has_dumps or study.active()
@@ -163,6 +164,7 @@ class _Lowering:
         counted = by_xla
         if execution.way != KERNELS:
             by_xla = runs = self._with_calls(runs)
+            uncompilable.remember(runs)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
         if plan is not None and study.active():

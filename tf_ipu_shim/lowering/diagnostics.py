@@ -88,6 +88,10 @@ class Diagnostics:
         file, line, name = frames[own[-1]]
         return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
 
+    def knows(self, function: str, node: str) -> bool:
+        """Whether a function has an op of this name, and somebody kept where it was made."""
+        return bool(self._frames(function, node))
+
     def _line_of_forward(self, function: str, node: str) -> str | None:
         """The line of the op whose gradient an op computes, or of the branch or loop that it is in."""
         forward = forward_name(node) or ""

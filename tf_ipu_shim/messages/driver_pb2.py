@@ -93,6 +93,15 @@ globals().update(
         message AllReplicaValues {
           bytes values = 1;                        // of the replicas of all instances, in their order
         }
+
+        message CompileError {
+          int64 call = 1;                          // what `plugin.library.Call` takes, while this is answered
+          string text = 2;                         // what it says
+        }
+
+        message CompileErrorText {
+          string text = 1;
+        }
         """,
     )
 )

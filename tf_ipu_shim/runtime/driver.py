@@ -144,6 +144,16 @@ def _gather_instances(request: Any) -> Any:
     return driver_pb2.AllReplicaValues(values=gathered.tobytes())
 
 
+def _explain_compile_error(request: Any) -> Any:
+    if explain_compile_error is None:
+        raise errors.PluginError("No program of this process was lowered here.")
+    text = explain_compile_error(request.call, request.text)
+    return driver_pb2.CompileErrorText(text=text)
+
+
+explain_compile_error: Callable[[int, str], str] | None = None
+"""Says why XLA cannot compile a program, given the plugin's call and XLA's text (`compiling.uncompilable`)."""
+
 start_application: Callable[[Any], Any] | None = None
 """Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `building.applications` says how."""
 
@@ -157,6 +167,7 @@ HANDLERS: dict[str, Handler] = {
     "configuration": Handler(driver_pb2.Nothing, driver_pb2.Configurations, _configuration),
     "num_ipus": Handler(driver_pb2.DeviceQuestion, driver_pb2.DeviceSize, _num_ipus),
     "start_application": Handler(driver_pb2.ApplicationStart, driver_pb2.ApplicationStarted, _start_application),
+    "explain_compile_error": Handler(driver_pb2.CompileError, driver_pb2.CompileErrorText, _explain_compile_error),
     "synthetic_data": Handler(driver_pb2.SyntheticQuestion, driver_pb2.YesOrNo, _synthetic_data),
 }
 """By the name under which the plugin calls them (`csrc/driver_messages.h` has the same names and messages)."""

@@ -202,6 +202,28 @@ struct AllReplicaValues {
   }
 };
 
+struct CompileError {
+  static constexpr char kName[] = "tf_ipu_shim.CompileError";
+  int64_t call = 0;
+  std::string text;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "call", self.call);
+    visit(2, "text", self.text);
+  }
+};
+
+struct CompileErrorText {
+  static constexpr char kName[] = "tf_ipu_shim.CompileErrorText";
+  std::string text;
+
+  template <class Self, class Visitor>
+  static void Fields(Self& self, Visitor& visit) {
+    visit(1, "text", self.text);
+  }
+};
+
 // A call: Python's name of its handler, what that is asked, what it answers.
 template <class Asked, class Answered>
 struct DriverCall {
@@ -235,6 +257,9 @@ struct StartApplicationCall : DriverCall<ApplicationStart, ApplicationStarted> {
 };
 struct GatherInstancesCall : DriverCall<ReplicaValues, AllReplicaValues> {
   static constexpr char kHandler[] = "gather_instances";
+};
+struct ExplainCompileErrorCall : DriverCall<CompileError, CompileErrorText> {
+  static constexpr char kHandler[] = "explain_compile_error";
 };
 struct SyntheticDataCall : DriverCall<SyntheticQuestion, YesOrNo> {
   static constexpr char kHandler[] = "synthetic_data";

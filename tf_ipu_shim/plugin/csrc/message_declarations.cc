@@ -49,7 +49,7 @@ const char* ipu_message_fields() {
                               ProgramEvents, CompilationMessage, SentElements, ProgramAnswer, NodeNames, FrameMessage, StackMessage, CompileEndTime, TraceEventTime,
                               Nothing, DeviceQuestion, UseQuestion, DeviceUse, DeviceSize, SeedOrder, SyntheticQuestion, YesOrNo,
                               ConfigureOrder, Configurations, ApplicationArgument, ApplicationMessage, ApplicationStart,
-                              ApplicationTensor, ApplicationStarted, ReplicaValues, AllReplicaValues>());
+                              ApplicationTensor, ApplicationStarted, ReplicaValues, AllReplicaValues, CompileError, CompileErrorText>());
   return lines->c_str();
 }
 
@@ -58,7 +58,7 @@ const char* ipu_driver_calls() {
   static const auto* const lines =
       new std::string(ListCalls<AttachCall, ConfigureCall, ResetDevicesCall, ResetSeedCall, ModelUsedCall,
                                 ConfigurationCall, NumIpusCall, SyntheticDataCall, StartApplicationCall,
-                                GatherInstancesCall>());
+                                GatherInstancesCall, ExplainCompileErrorCall>());
   return lines->c_str();
 }
 

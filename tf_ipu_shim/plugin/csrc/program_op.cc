@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "added_functions.h"
+#include "compile_errors.h"
 #include "counters.h"
 #include "device.h"
 #include "first_use.h"
@@ -148,6 +149,7 @@ class IpuProgramOp : public AsyncOpKernel {
       params->input_alloc_attrs = attributes;
       params->cancellation_manager = outer;
       delete inner;
+      if (!context->status().ok()) ExplainCompileError(context);
       program.AfterRun(context, device, first_run, start_micros);
       ProgramEnds(device.ordinal());
       program.Leave();
