@@ -194,3 +194,16 @@ def test_multi_replica_is_the_older_name_of_popdist():
     strategy = ipu_multi_replica_strategy.IPUMultiReplicaStrategy()
     assert isinstance(strategy, popdist_strategy.PopDistStrategy)
     assert isinstance(strategy.extended, ipu_multi_replica_strategy.IPUMultiReplicaExtended)
+
+
+def test_an_open_server_of_tensorflows_is_named_once(monkeypatch, capfd):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+    workers = tf.train.ClusterSpec({"worker": ["localhost:1", "localhost:2347"]})
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(workers, task_type="worker", task_id=1)
+    for _ in range(2):
+        with tf.Graph().as_default():
+            IPUMultiWorkerStrategyV1(resolver)
+    said = [line for line in capfd.readouterr().err.splitlines() if "tf.distribute.Server" in line]
+    assert len(said) == 1
+    assert "localhost:2347, listens on all interfaces at port 2347 without a password: whoever reaches it" in said[0]
+    assert "Use it only where you trust all users" in said[0]

@@ -120,6 +120,7 @@ class Listener:
         rank, theirs = _RANK.unpack(hello[: _RANK.size])[0], bytes(hello[_RANK.size :])
         proof = _exactly(connection, hashlib.sha256().digest_size)
         if not hmac.compare_digest(proof, _proof(self._key, b"from", rank, mine, theirs)) or rank >= self._here.size:
+            connection.sendall(bytes(len(proof)))  # so that it hears why, and doesn't try again
             raise Refused("a process without this job's key")
         connection.sendall(_proof(self._key, b"to", rank, theirs, mine))
         return int(rank)
@@ -256,9 +257,14 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def _say_what_is_open(here: job.Job) -> None:
-    proof = f"processes prove that they know {KEY}" if os.environ.get(KEY) else f"no key: set {KEY}, the same for all"
-    machines = sorted({_split(address)[0] for address in here.addresses})
+    machines = ", ".join(sorted({_split(address)[0] for address in here.addresses}))
+    proof = (
+        f"processes prove that they know {KEY}"
+        if os.environ.get(KEY)
+        else f"without a key all users of these machines can send it wrong arrays. Set {KEY} to one secret for all "
+        "processes"
+    )
     log.warning(
-        f"Process {here.rank} of a job over several machines listens at {here.addresses[here.rank]}, for "
-        f"{', '.join(machines)} only; nothing is encrypted, {proof}"
+        f"Process {here.rank} of a job over several machines listens at {here.addresses[here.rank]}, for {machines} "
+        f"only; nothing is encrypted, {proof}"
     )

@@ -32,13 +32,16 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.building.strategies import cluster_variables, host_collectives, strategy_extended
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.runtime import job
+from tf_ipu_shim.runtime import job, log
 
 _ON_READ = variable_scope.VariableSynchronization.ON_READ
 _CLASSES = {
     variable_scope.VariableSynchronization.ON_WRITE: cluster_variables.IPUMirroredVariable,
     _ON_READ: cluster_variables.IPUSyncOnReadVariable,
 }
+
+
+_said_open: set[str] = set()
 
 
 class ClusterExtended(strategy_extended.OneIpu, collective_all_reduce_strategy.CollectiveAllReduceExtended):
@@ -73,6 +76,7 @@ class ClusterExtended(strategy_extended.OneIpu, collective_all_reduce_strategy.C
         self._host_device = device_util.canonicalize(f"{self._worker_device}/device:CPU:0")
         self._ipu_device = device_util.canonicalize(self._given_device, self._host_device)
         self._variable_device = self._host_device if self._variables_on_host else self._ipu_device
+        _say_what_is_open(self._cluster_spec.task_address(self._task_type, self._task_id))
 
     @property
     def _collective_keys(self) -> Any:
@@ -170,3 +174,16 @@ def _together_on(device: str) -> Iterator[None]:
     group = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=[b"loc:@cpu"]))
     with graph._attr_scope({vocabulary.COLOCATION_ATTRIBUTE: group}), ops.device(device):
         yield
+
+
+def _say_what_is_open(address: str) -> None:
+    """Warns of a worker's server, once: TensorFlow binds it to all interfaces and asks nobody for a password."""
+    if address in _said_open:
+        return
+    _said_open.add(address)
+    log.warning(
+        f"The tf.distribute.Server of this worker, {address}, listens on all interfaces at port "
+        f"{address.rpartition(':')[2]} without a password: whoever reaches it runs graphs as you, which read and write "
+        "your files. Use it only where you trust all users and the network, or run the workers as processes of a job "
+        "(tf-ipu poprun) with strategies of TensorFlow 2, whose connections are private."
+    )
