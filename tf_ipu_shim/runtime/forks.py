@@ -137,6 +137,7 @@ def _keep_all() -> None:
                 thing.flush()
     modules = [module for name, module in sys.modules.items() if name != "__main__"]
     _keep([list(getattr(module, "__dict__", {}).values()) for module in modules])
+    gc.freeze()  # else Python's last search for cycles copies the parent's memory, for most of a second
 
 
 def _keep(thing: Any) -> None:
