@@ -179,6 +179,23 @@ def test_gru(dynamic, reset_after):
         close(mine, expected)
 
 
+@pytest.mark.parametrize("reset_after", [False, True])
+@pytest.mark.parametrize("activation", ["tanh", "relu", "softmax", "sigmoid", "hard_sigmoid"])
+def test_activations_of_each_gru_gate(activation, reset_after):
+    x, state, kernel = numbers(TIMES, BATCH, SIZE), numbers(BATCH, UNITS), numbers(SIZE + UNITS, 3 * UNITS)
+    biases = numbers(3, 2, UNITS) if reset_after else numbers(3, UNITS)
+    theirs = biases.transpose(1, 0, 2) if reset_after else biases
+    for gate in ("softmax", "tanh", "sigmoid", "hard_sigmoid"):
+        layer = tf.keras.layers.GRU(UNITS, activation, gate, return_sequences=True, reset_after=reset_after)
+        layer.build((BATCH, TIMES, SIZE))
+        layer.set_weights([kernel[:SIZE], kernel[SIZE:], theirs.reshape(layer.get_weights()[2].shape)])
+        expected = layer(tf.constant(x.transpose(1, 0, 2)), initial_state=tf.constant(state))
+        made = gen_popnn_ops.popnn_gru_layer(
+            x, state, kernel, biases, activation, gate, UNITS, True, reset_after=reset_after
+        )
+        close(made.output, tf.transpose(expected, [1, 0, 2]))
+
+
 def test_attention_closes_the_update_gate():
     """A score of 0 leaves a GRU as it is; with a score of 1 nothing of the state before is kept."""
     x, state, kernel, biases = numbers(1, BATCH, SIZE), numbers(BATCH, UNITS), numbers(7, 15), numbers(3, UNITS)
@@ -212,6 +229,7 @@ def test_ctc():
         tf.nn.log_softmax(data), labels, lengths, label_lengths, 0, tf.float32
     )
     close(logs.loss, expected)
+    close(logs.grad, made.grad)  # both of the scores, as an IPU has it
 
     sure = np.full((4, 1, 3), -20, np.float32)
     sure[[0, 1, 2, 3], 0, [1, 0, 2, 2]] = 0

@@ -291,6 +291,20 @@ def test_ctc_loss(blank: int) -> None:
     check(ours, reference, [logits], tolerance=1e-4)
 
 
+def test_ctc_gradient_is_that_of_the_scores() -> None:
+    """In front of `log_softmax`, and behind it, each sample's weight and length counted."""
+    labels, label_length, length, weights = [[1, 2], [2, 0]], [2, 1], [5, 3], tf.constant([3.0, -0.5])
+    logits = tf.constant(numbers(5, 2, 4))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(logits)
+        log_probs = tf.nn.log_softmax(logits)
+        expected = weights * tf.nn.ctc_loss(labels, logits, label_length, length, blank_index=0)
+        found = weights * nn_ops.ctc_loss_with_log_probs(labels, log_probs, label_length, length, 0)
+    for source in (log_probs, logits):
+        np.testing.assert_allclose(tape.gradient(found, source), tape.gradient(expected, logits), 1e-4, 1e-6)
+    assert not np.any(tape.gradient(found, log_probs)[3:, 1])  # behind the second sample's end
+
+
 def test_ctc_loss_without_a_path_and_types() -> None:
     impossible = nn_ops.ctc_loss_v2([[1, 1]], numbers(2, 1, 3), [2], [2], 0)
     assert np.isinf(impossible.numpy()[0])

@@ -60,6 +60,9 @@ def ctc_loss_with_log_probs(
 ) -> Any:
     """The CTC loss of logarithms of probabilities, such as `tf.nn.log_softmax` gives; see `ctc_loss_v2`.
 
+    As on an IPU, the gradient is that of the scores the logarithms came from, `probability - posterior`: it is the same
+    behind `log_softmax` and in front of it.
+
     Args:
         labels: `[batch, max_label_length]` integers.
         data: `[max_time, batch, classes]`.
@@ -85,8 +88,14 @@ def ctc_loss_with_log_probs(
     """
     data = tf.convert_to_tensor(data)
     _check_types("data", data, out_dtype)
-    log_probs = tf.cast(data, tf.float32)
+    log_probs = _as_scores(tf.cast(data, tf.float32))
     return _loss(labels, log_probs, label_length, data_length, blank_index, out_dtype or data.dtype, name)
+
+
+@tf.custom_gradient
+def _as_scores(log_probs: Any) -> Any:
+    """The same numbers; their gradient is what `log_softmax` makes of it, which leaves it alone from then on."""
+    return tf.identity(log_probs), lambda up: up - tf.exp(log_probs) * tf.reduce_sum(up, axis=-1, keepdims=True)
 
 
 def _check_types(what: str, data: Any, out_dtype: Any) -> None:

@@ -114,14 +114,18 @@ def gru(
     gates_kernel, candidate_kernel = recurrent_kernel[:, : 2 * units], recurrent_kernel[:, 2 * units :]
     scores = () if attention_score is None else (attention_score[..., tf.newaxis],)
 
+    def gates(sums: Any) -> list[Any]:
+        # Each by itself: softmax is over one gate's units.
+        return [gate(part) for part in tf.split(sums, 2, axis=1)]
+
     def step(previous: Any, items: Any) -> Any:
         x = items[0]
         if recurrent_biases is not None:
             product = _product(previous, recurrent_kernel, planned) + recurrent_biases
-            z, r = tf.split(gate(x[:, : 2 * units] + product[:, : 2 * units]), 2, axis=1)
+            z, r = gates(x[:, : 2 * units] + product[:, : 2 * units])
             candidate = act(x[:, 2 * units :] + r * product[:, 2 * units :])
         else:
-            z, r = tf.split(gate(x[:, : 2 * units] + _product(previous, gates_kernel, planned)), 2, axis=1)
+            z, r = gates(x[:, : 2 * units] + _product(previous, gates_kernel, planned))
             candidate = act(x[:, 2 * units :] + _product(r * previous, candidate_kernel, planned))
         if scores:
             z = (1 - items[1]) * z
