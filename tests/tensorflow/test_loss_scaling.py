@@ -1,9 +1,12 @@
 """Automatic loss scaling in optimizers of `tf.compat.v1.train`."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from optimizer_runs import CONTROL, assert_same, by_hand, train
 from tf_ipu_shim.ipu import optimizers
+
+from tf_ipu_shim.building.gradients import loss_scaling
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("mostly_in_a_graph")
@@ -44,6 +47,26 @@ def test_automatic_loss_scaling_shows_its_counts(eager, accumulate, expected):
     assert found == expected
     assert optimizer.loss_scaling_factor.numpy() == (1 if accumulate else 2)
     assert (optimizer.update_frequency, optimizer.increase_factor, optimizer.decrease_factor) == (3, 2.0, 0.5)
+
+
+@pytest.mark.parametrize("dtype, largest", [(tf.float16, 65504.0), (tf.float32, float("inf"))])
+def test_gradients_that_overflow_are_the_largest_number(eager, dtype, largest):
+    """An IPU Model has infinity there, which would end the weights."""
+    gradient = tf.constant([float("inf"), float("-inf"), 8.0, float("nan")], dtype)
+    found = loss_scaling.unscaled(gradient, tf.constant(4.0))
+    np.testing.assert_array_equal(found, [largest / 4, -largest / 4, 2.0, np.nan])
+    rows = loss_scaling.unscaled(tf.IndexedSlices(gradient, tf.range(4)), tf.constant(4.0))
+    np.testing.assert_array_equal(rows.values, found)
+
+
+def test_automatic_loss_scaling_outlives_an_overflow(eager):
+    weight = tf.Variable([1.0, 1.0], dtype=tf.float16)
+    optimizer = optimizers.AutomaticLossScalingOptimizer(
+        v1.train.GradientDescentOptimizer(2.0**-10), initial_loss_scaling_factor=16.0, update_frequency=1
+    )
+    optimizer.apply_gradients([(tf.constant([float("-inf"), 16.0], tf.float16), weight)])
+    assert optimizer.loss_scaling_factor.numpy() == 8.0
+    np.testing.assert_allclose(weight, [1 + 4094 / 1024, 1 - 1 / 1024], rtol=1e-3)
 
 
 def test_automatic_loss_scaling_trains_as_without():

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorflow.python.framework import constant_op, dtypes, indexed_slices, ops
-from tensorflow.python.ops import array_ops, math_ops, resource_variable_ops
+from tensorflow.python.ops import array_ops, clip_ops, math_ops, resource_variable_ops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,9 @@ def _pair(first: Any, second: Any) -> Any:
 
 
 def unscaled(gradient: Any, factor: Any) -> Any:
-    """A gradient of the scaled loss, divided by the factor.
+    """A gradient of the scaled loss, divided by the factor; one that overflowed is the largest number of float16.
+
+    The IPU clips such numbers anyway. Its Model gives infinity, which would end the weights.
 
     Args:
         gradient: a tensor, `IndexedSlices` or None.
@@ -87,8 +89,10 @@ def unscaled(gradient: Any, factor: Any) -> Any:
     if gradient is None:
         return None
     if isinstance(gradient, indexed_slices.IndexedSlices):
-        values = gradient.values / math_ops.cast(factor, gradient.values.dtype)
+        values = unscaled(gradient.values, factor)
         return indexed_slices.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    if gradient.dtype == dtypes.float16:
+        gradient = clip_ops.clip_by_value(gradient, dtypes.float16.min, dtypes.float16.max)
     return gradient / math_ops.cast(factor, gradient.dtype)
 
 
