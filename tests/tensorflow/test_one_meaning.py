@@ -12,7 +12,7 @@ HOSTILE = np.array([4.0, 5.5, np.nan, -np.inf, np.inf, 3e9, -3e9, 0.0, -0.0, 1e2
 LARGEST = np.finfo(np.float32).max
 
 
-@pytest.fixture(autouse=True, params=["xla", "kernels", "auto"])
+@pytest.fixture(autouse=True, params=["xla", "kernels"])
 def mode(request, own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", request.param)
     configure()
@@ -74,6 +74,33 @@ def test_activations_and_their_gradients():
     )
 
 
+def test_gradients_of_extremes():
+    extremes = np.array([0.0, -0.0, 0.3, 1.0, 5.0, LARGEST, -LARGEST, np.inf, -np.inf, np.nan, 1e-30, 1e30], np.float32)
+    y, dy = (one.ravel() for one in np.meshgrid(extremes, extremes))
+    functions = (tf.raw_ops.SigmoidGrad, tf.raw_ops.TanhGrad, tf.raw_ops.SqrtGrad)
+    check({str(index): lambda y, dy, f=f: f(y=y, dy=dy) for index, f in enumerate(functions)}, y, dy)
+
+
+def test_ops_of_which_xlas_results_differ():
+    values = np.array([0.5, np.nan, np.inf, -np.inf, 3.0, 0.25], np.float32)
+    check(
+        {
+            "fake quantisation": tf.quantization.fake_quant_with_min_max_args,
+            "of variables": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, -6.0, 6.0),
+            "its gradient": lambda x: tf.quantization.fake_quant_with_min_max_args_gradient(x, x),
+            "polygamma": lambda x: tf.math.polygamma(x, tf.ones_like(x)),
+            "zeta": lambda x: tf.math.zeta(x, tf.ones_like(x)),
+            "betainc": lambda x: tf.math.betainc(x, tf.ones_like(x), tf.ones_like(x) * 0.5),
+            "hue": lambda x: tf.image.adjust_hue(tf.reshape(x, [1, 2, 3]), 0.2),
+            "saturation": lambda x: tf.image.adjust_saturation(tf.reshape(x, [1, 2, 3]), 0.5),
+            "contrast": lambda x: tf.image.adjust_contrast(tf.reshape(x, [1, 2, 3]), 2.0),
+            "angle": lambda x: tf.math.angle(tf.complex(x, x[::-1])),
+            "reciprocal": lambda x: tf.raw_ops.ReciprocalGrad(y=x, dy=x * 0.0),
+        },
+        values,
+    )
+
+
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_casts_to_integers_out_of_range(kind):
     with np.errstate(over="ignore"):
@@ -95,6 +122,7 @@ def test_shifts_by_more_than_there_are_bits(kind):
     check({"left": tf.bitwise.left_shift, "right": tf.bitwise.right_shift}, values, by)
 
 
+@pytest.mark.parametrize("mode", ["xla", "kernels", "auto"], indirect=True)
 def test_sorting_of_nan_and_of_zeros(mode):
     x = np.array([4.0, 5.5, np.nan, -np.inf, 0.0, -0.0, 1.0, -0.0], np.float32)
     check(
@@ -174,7 +202,8 @@ def grown(first, size=1):
     return rows.stack()
 
 
-def test_a_tensor_array_grows():
+@pytest.mark.parametrize("mode", ["xla", "kernels", "auto"], indirect=True)
+def test_a_tensor_array_grows(mode):
     np.testing.assert_array_equal(on_ipu(grown, np.float32(2)), [2, 3, 4, 5])
 
 
@@ -225,7 +254,8 @@ def test_random_shapes_are_refused_however_many_steps_run(steps):
         on_ipu(function, np.float32(1))
 
 
-def test_nan_in_the_data_does_the_same_however_many_steps_run():
+@pytest.mark.parametrize("mode", ["xla", "kernels", "auto"], indirect=True)
+def test_nan_in_the_data_does_the_same_however_many_steps_run(mode):
     data = np.ones((32, 2), np.float32)
     data[20, 1] = np.nan
     weights = []

@@ -237,6 +237,19 @@ def _selu_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> 
     return [array_ops.where_v2(value < _float(0.0, value.dtype), below, above)]
 
 
+def _sigmoid_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
+    """The derivative first, which may overflow."""
+    result, gradient = inputs
+    return [result * (_float(1.0, result.dtype) - result) * gradient]
+
+
+def _square_root_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
+    """A quotient: the reciprocal of a large result is 0. No gradient of a result gives none of the operand."""
+    result, gradient = inputs
+    zero = _float(0.0, gradient.dtype)
+    return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, gradient / (result + result))]
+
+
 def _root_grad(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
     """No gradient of a result gives none of the operand, also where that is 0."""
     result, gradient = inputs
@@ -292,7 +305,8 @@ _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
     "Relu6Grad": (_is_floating, _relu_grad),
     "EluGrad": (_always, _elu_grad),
     "SeluGrad": (_always, _selu_grad),
-    "SqrtGrad": (_is_floating, _root_grad),
+    "SigmoidGrad": (_is_floating, _sigmoid_grad),
+    "SqrtGrad": (_is_floating, _square_root_grad),
     "RsqrtGrad": (_is_floating, _root_grad),
     "LeftShift": (_always, _shift),
     "RightShift": (_always, _shift),
