@@ -15,7 +15,7 @@ from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, typ
 from tensorflow.python.framework import dtypes, graph_to_function_def, importer, ops, versions
 from tensorflow.python.ops import array_ops, bitwise_ops, gen_bitwise_ops, gen_math_ops, math_ops
 
-from tf_ipu_shim.lowering import one_dnn, op_types
+from tf_ipu_shim.lowering import one_dnn, op_types, vocabulary
 from tf_ipu_shim.lowering.program import LoweredProgram
 from tf_ipu_shim.lowering.program_calls import callers_of, with_changed
 
@@ -123,7 +123,7 @@ def _original(node: node_def_pb2.NodeDef, *inputs: Any) -> list[Any]:
     copy.CopyFrom(node)
     copy.name = "original"
     copy.device = ""
-    copy.attr.pop("_class", None)
+    copy.attr.pop(vocabulary.COLOCATION_ATTRIBUTE, None)
     copy.attr.pop("_output_shapes", None)
     copy.input[:] = [f"given_{index}:0" for index in range(len(inputs))]
     taken = {f"given_{index}:0": tensor for index, tensor in enumerate(inputs)}

@@ -14,6 +14,7 @@ from tensorflow.python.framework import device, ops
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.building import ipu_compiler, stock_compile
+from tf_ipu_shim.lowering import vocabulary
 
 _RANDOM = ("Random", "StatefulUniform", "StatefulStandardNormal", "TruncatedNormal", "Multinomial")
 
@@ -51,7 +52,7 @@ def _refuse_values_of_replicas(inputs: Sequence[Any]) -> None:
         if operation.name in seen or not _may_be_on_ipu(operation):
             continue
         seen.add(operation.name)
-        if operation.type == "ReplicationIndex" or operation.type.startswith(_RANDOM):
+        if operation.type == vocabulary.REPLICATION_INDEX or operation.type.startswith(_RANDOM):
             raise errors.UnsupportedError(
                 f"A collective outside of a compiled function depends on {operation.name} ({operation.type}), of which "
                 "each replica has another value. Build both in a function, and compile it with ipu_compiler.compile."
