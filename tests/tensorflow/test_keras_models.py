@@ -408,11 +408,15 @@ def test_double_numbers_that_no_layer_casts_are_refused(ipus):
     utils = keras2.module("engine.base_layer_utils")
     dataset = tf.data.Dataset.from_tensor_slices((X.astype(np.float64), Y)).batch(8, drop_remainder=True)
     with strategy().scope():
-        model = compiled(keras.Sequential([keras.layers.Dense(CLASSES, input_shape=[WIDTH])]), steps_per_execution=2)
-        model.fit(dataset, steps_per_epoch=2, verbose=0)
+
+        def made():
+            return compiled(keras.Sequential([keras.layers.Dense(CLASSES, input_shape=[WIDTH])]), steps_per_execution=2)
+
+        made().fit(dataset, steps_per_epoch=2, verbose=0)
         before = utils.V2_DTYPE_BEHAVIOR
         utils.disable_v2_dtype_behavior()
         try:
+            model = made()
             model.evaluate(X.astype(np.float64), Y, batch_size=8, steps=2, verbose=0)
             for run in model.fit, model.evaluate:
                 with pytest.raises(tf.errors.FailedPreconditionError, match="Unsupported datatype double on index 0"):

@@ -23,6 +23,7 @@ from tf_ipu_shim.lowering.placement import forward_name
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.machine import pipeline_schedule
 from tf_ipu_shim.machine.memory import Block, Mode
+from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory, Taken, stashed, taken_by_layers
 
 _SCALAR = 8  # bytes: such as a metric's, which begins no layer
@@ -86,7 +87,9 @@ class Layers:
         places = dict(_places(request, self._function))
         self._weights = {name: walk.size_of(place) for name, place in places.items()}
         # Layers of Keras are called as their variables begin.
-        self._owners = {name: walk.name_of(place).partition("/")[0] for name, place in places.items()}
+        owners = {name: walk.name_of(place) for name, place in places.items()}
+        layers = layers_of_variables(owners.values())
+        self._owners = {name: layers[owner] for name, owner in owners.items()}
         self._needed = self._kept(first)  # by number of the op whose gradients need it
         self.all = self._with_what_is_handed_on(list(self._layers(first)))
 

@@ -16,6 +16,7 @@ from tf_ipu_shim.fitting.names import GRADIENTS, Homes, Names
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import Computation, Entry, phases_of, timeline_of
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
+from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.stage_memory import Taken, taken_by_layers
 from tf_ipu_shim.runtime.study import Studied
 
@@ -125,10 +126,11 @@ class _Variables:
         self.weight_bytes: dict[str, int] = collections.Counter()
         self.sizes: dict[str, list[int]] = {}
         self.places: dict[str, int] = {}
+        layers = layers_of_variables(value.owner for block in program.blocks.values() for value in block.values)
         for ipu, block in program.blocks.items():
             for value in block.values:
-                layer, slash, _ = value.owner.partition("/")
-                if value.mode is Mode.ALWAYS and slash and value.kind in _VARIABLES:
+                layer = layers[value.owner]
+                if value.mode is Mode.ALWAYS and "/" in value.owner and value.kind in _VARIABLES:
                     self.bytes[layer] += value.bytes
                     self.places.setdefault(layer, ipu)
                     if value.kind == "weight":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tf_ipu_shim.machine.memory import Block, Step
+from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 
 GRADIENTS = ("gradient_tape/", "gradients/")
 _VARIABLES = ("weight", "optimizer_state", "accumulator")
@@ -97,6 +98,8 @@ class Homes:
         self.order = names.order
         self._places = {name: place for place, name in enumerate(names.order)}
         self._updates: dict[str, int] = {}
+        blocks = list(blocks)
+        self._layers = layers_of_variables(value.owner for block in blocks for value in block.values)
         for block in blocks:
             for step in block.steps:
                 if step.owner not in self._updates and not step.owner.startswith(GRADIENTS):
@@ -112,8 +115,8 @@ class Homes:
     def _updated(self, block: Block, step: Step) -> int | None:
         """The layer whose variable, or its gradient, a step takes."""
         for value in (block.values[number] for number in step.takes):
-            if value.kind in _VARIABLES and value.owner.partition("/")[0] in self._places:
-                return self._places[value.owner.partition("/")[0]]
+            if value.kind in _VARIABLES and self._layers[value.owner] in self._places:
+                return self._places[self._layers[value.owner]]
             if value.owner.startswith(GRADIENTS) and self.is_in_layer(value.owner):
                 return self.of(value.owner)
         return None

@@ -87,21 +87,23 @@ def _takes_moved(update: node_def_pb2.NodeDef, function: function_pb2.FunctionDe
     while waiting:
         text, moved, at_once = waiting.pop()
         node = nodes.get(text.partition(":")[0])
-        if text == base or (node is not None and node.op in _READS and node.input[0] == base):
+        if _is_value_of(base, text, node):
             if moved and not at_once:
                 return True
-            continue
-        if node is None or node.op in vocabulary.CALLS:
+        elif node is None or node.op in vocabulary.CALLS:
             if node is not None or is_called:
                 return True  # what a function takes or returns may come from anywhere
-            continue
-        moves = node.op in _MOVES
-        step = (moved or moves, at_once if node.op in vocabulary.IDENTITIES else moves)
-        for taken in node.input:
-            if taken[0] != "^" and (taken, *step) not in seen:
-                seen.add((taken, *step))
-                waiting.append((taken, *step))
+        else:
+            moves = node.op in _MOVES
+            step = (moved or moves, at_once if node.op in vocabulary.IDENTITIES else moves)
+            further = {(taken, *step) for taken in node.input if taken[0] != "^"} - seen
+            seen |= further
+            waiting.extend(further)
     return False
+
+
+def _is_value_of(base: str, text: str, node: node_def_pb2.NodeDef | None) -> bool:
+    return text == base or (node is not None and node.op in _READS and node.input[0] == base)
 
 
 def _marked(function: function_pb2.FunctionDef, marked: set[str]) -> function_pb2.FunctionDef:

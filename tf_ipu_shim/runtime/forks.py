@@ -85,10 +85,11 @@ def _checked(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_own_process(stock: Callable[..., None]) -> Callable[..., None]:
     """Closes and deletes a session in the process that made it."""
+    process = os.getpid  # sessions may be deleted after this module's names
 
     @functools.wraps(stock)
     def end(self: Any) -> None:
-        if getattr(self, "_ipu_made_in", os.getpid()) == os.getpid():
+        if getattr(self, "_ipu_made_in", process()) == process():
             stock(self)
         else:
             self._closed = True

@@ -301,38 +301,20 @@ class IPUDataHandler:
         return size
 
     def _validate(self) -> None:
-        steps, execution, replicas = self._inferred_steps, self._steps_per_execution, self._replication_factor or 1
+        steps, replicas = self._inferred_steps, self._replication_factor or 1
         size = int(cardinality.cardinality(self._dataset))
         if steps == 0:
-            size = size if size >= 0 else self._adapter.get_size()
-            if self._steps_per_epoch is not None:
-                raise ValueError(
-                    f"`steps_per_epoch` (or `steps`) is {self._steps_per_epoch}, and {replicas} replicas share them: "
-                    f"each needs at least one. Give {replicas} or more, or use fewer IPUs."
-                )
-            raise ValueError(
-                f"The provided dataset contains {size} items, but all {replicas} replicas are requested to run 1 steps "
-                f"each. Make sure the dataset contains at least {replicas} items, or use fewer IPUs."
-            )
-        if execution > steps:
+            raise self._too_few_steps(size, replicas)
+        if self._steps_per_execution > steps:
             tf_logging.warning(
-                f"`steps_per_execution` ({execution}) is more than the {steps} steps there are in an epoch; executions "
-                f"of {steps} are run. Set steps_per_execution={steps} in compile to make this warning go away."
+                f"`steps_per_execution` ({self._steps_per_execution}) is more than the {steps} steps that there are in "
+                f"an epoch; executions of {steps} are run. Set steps_per_execution={steps} in compile to avoid this "
+                "warning."
             )
-            execution = self._steps_per_execution = steps
+            self._steps_per_execution = steps
         pads = self._pads and self.mini_batches % replicas != 0
-        if steps % execution and not pads:
-            phrase = (
-                f"`steps_per_execution` ({execution}) must be a divisor of the number of batches ({steps}) in the "
-                "dataset provided, or of the steps given."
-                if sdk.current() >= _DIVISOR_SINCE
-                else f"The inferred number of steps per epoch ({steps}) is not divisible by the number of steps per "
-                f"execution ({execution})."
-            )
-            raise ValueError(
-                f"{phrase} Every execution of a compiled program takes as many mini-batches: change "
-                "`steps_per_execution` in compile, the batch size, or `steps_per_epoch`."
-            )
+        if steps % self._steps_per_execution and not pads:
+            raise _partial_execution(steps, self._steps_per_execution)
         for spec in nest.flatten(dataset_ops.get_structure(self._dataset)):
             if not spec.shape.is_fully_defined():
                 raise ValueError(
@@ -350,9 +332,35 @@ class IPUDataHandler:
                 f"{epochs} * replicas {replicas}. You may need to use the repeat() function of your dataset."
             )
 
+    def _too_few_steps(self, size: int, replicas: int) -> ValueError:
+        if self._steps_per_epoch is not None:
+            return ValueError(
+                f"`steps_per_epoch` (or `steps`) is {self._steps_per_epoch}, and {replicas} replicas share them: "
+                f"each needs at least one. Give {replicas} or more, or use fewer IPUs."
+            )
+        size = size if size >= 0 else self._adapter.get_size()
+        return ValueError(
+            f"The provided dataset contains {size} items, but all {replicas} replicas are requested to run 1 steps "
+            f"each. Make sure the dataset contains at least {replicas} items, or use fewer IPUs."
+        )
+
     def _check_replication_factor_set(self, what: str) -> None:
         if self._replication_factor is None:
             raise RuntimeError(f"Cannot call {what} before the replication factor is set: set_replication_factor(n).")
+
+
+def _partial_execution(steps: int, execution: int) -> ValueError:
+    phrase = (
+        f"`steps_per_execution` ({execution}) must be a divisor of the number of batches ({steps}) in the dataset "
+        "provided, or of the steps given."
+        if sdk.current() >= _DIVISOR_SINCE
+        else f"The inferred number of steps per epoch ({steps}) is not divisible by the number of steps per execution "
+        f"({execution})."
+    )
+    return ValueError(
+        f"{phrase} Every execution of a compiled program takes as many mini-batches: change `steps_per_execution` in "
+        "compile, the batch size, or `steps_per_epoch`."
+    )
 
 
 def _unsupported_data(x: Any) -> ValueError:
