@@ -10,7 +10,7 @@ from tf_ipu_shim.ipu import config
 from tf_ipu_shim.compiling import lowered
 from tf_ipu_shim.lowering.execution import Execution
 
-v1 = tf.compat.v1
+v1, raw = tf.compat.v1, tf.raw_ops
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +49,9 @@ BAD_INPUT = {
     "the gradient of labels": lambda i: tf.gradients(*labelled(i)),
     "segments": lambda i: tf.math.unsorted_segment_sum(tf.range(4.0), i, 4),
     "largest of segments": lambda i: tf.math.unsorted_segment_max(tf.range(4.0), i, 4),
+    "integers divided by zero": lambda i: tf.stack(
+        [divide(x=[7, -7, -9, 5], y=tf.maximum(i, 0)) for divide in (raw.Div, raw.FloorDiv, raw.FloorMod, raw.Mod)]
+    ),
     "numbers that are none": lambda i: tf.debugging.check_numerics(tf.math.log(tf.cast(i, tf.float32)), "none"),
 }
 

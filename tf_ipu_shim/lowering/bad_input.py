@@ -160,6 +160,36 @@ def _numbers(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
     del node.attr["message"]
 
 
+def _quotient(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """An integer's quotient by 0 has all bits set; rounded down, one less where that is negative."""
+    if _cannot_be_zero(node, nodes):
+        return
+    (value, divisor), kind = node.input[:2], node.attr["T"].type
+    zero, one = added.constant(0, kind), added.constant(1, kind)
+    is_zero = added.op("Equal", "z", divisor, zero, T=kind)
+    quotient = added.constant(-1 if _is_signed(kind) else np.iinfo(_numpy(kind)).max, kind)
+    if node.op == "FloorDiv" and _is_signed(kind):
+        is_negative = added.op("Less", "z", value, zero, T=kind)
+        quotient = added.op("SelectV2", "output", is_negative, added.constant(-2, kind), quotient, T=kind)
+    node.input[0] = added.op("SelectV2", "output", is_zero, quotient, value, T=kind)
+    node.input[1] = added.op("SelectV2", "output", is_zero, one, divisor, T=kind)
+
+
+def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _Added) -> None:
+    """An integer's remainder by 0 is the integer."""
+    if _cannot_be_zero(node, nodes):
+        return
+    (value, divisor), kind = node.input[:2], node.attr["T"].type
+    zero, one = added.constant(0, kind), added.constant(1, kind)
+    is_zero = added.op("Equal", "z", divisor, zero, T=kind)
+    divisor = added.op("SelectV2", "output", is_zero, one, divisor, T=kind)
+    node.input[:2] = [
+        added.op(node.op, "z", value, divisor, T=kind),
+        added.op("SelectV2", "output", is_zero, value, zero, T=kind),
+    ]
+    node.op = "AddV2"
+
+
 _GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _Added], None]] = {
     "GatherV2": _gather,
     "ResourceGather": _variable_gather,
@@ -168,7 +198,23 @@ _GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _Added], None]] = {
     **dict.fromkeys((f"UnsortedSegment{kind}" for kind in ("Sum", "Max", "Min", "Prod")), _segments),
     **dict.fromkeys(("ResourceScatterAdd", "ResourceScatterSub"), _updates),
     "CheckNumerics": _numbers,
+    **dict.fromkeys(("Div", "FloorDiv", "TruncateDiv"), _quotient),
+    **dict.fromkeys(("Mod", "FloorMod", "TruncateMod"), _remainder),
 }
+
+
+def _cannot_be_zero(node: node_def_pb2.NodeDef, nodes: Nodes) -> bool:
+    """Whether a division is of floats, or by a constant that has no 0."""
+    divisor = _array(node.input[1], nodes)
+    return _numpy(node.attr["T"].type).kind not in "iu" or (divisor is not None and bool(divisor.all()))
+
+
+def _is_signed(kind: int) -> bool:
+    return _numpy(kind).kind == "i"
+
+
+def _numpy(kind: int) -> np.dtype:
+    return np.dtype(dtypes.as_dtype(kind).as_numpy_dtype)
 
 
 def _constant(text: str, nodes: Nodes) -> int | None:
