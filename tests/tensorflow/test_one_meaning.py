@@ -101,6 +101,61 @@ def test_ops_of_which_xlas_results_differ():
     )
 
 
+IMAGE = np.array([0.5, np.nan, np.inf, -np.inf, 3.0, 0.25] * 4, np.float32).reshape(1, 4, 2, 3)
+
+
+def parts(x):
+    return tf.stack([tf.math.real(x), tf.math.imag(x)])
+
+
+ALONE = {
+    "bilinear": lambda x: tf.image.resize(x, [6, 5]),
+    "its gradient": lambda x: tf.raw_ops.ResizeBilinearGrad(grads=x, original_image=x[:, :2]),
+    "gradient of nearest": lambda x: tf.raw_ops.ResizeNearestNeighborGrad(grads=x, size=[2, 1]),
+    "patches": lambda x: tf.image.extract_patches(x, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "SAME"),
+    "hsv": tf.image.rgb_to_hsv,
+    "igamma": lambda x: tf.math.igamma(x[:, :1], x[:, 1:2]),
+    "igammac": lambda x: tf.math.igammac(x, 1.0 / x),
+    "cumulative_logsumexp": lambda x: tf.math.cumulative_logsumexp(x, 1),
+    "complex exp": lambda x: parts(tf.exp(tf.complex(x, x[:, ::-1]))),
+    "complex division": lambda x: parts(tf.complex(x, x[:, ::-1]) / tf.complex(x[:, 1:2], x[:, 2:3])),
+    "complex square root": lambda x: parts(tf.sqrt(tf.complex(x, x[:, ::-1]))),
+}
+
+
+@pytest.mark.parametrize("mode", ["xla"], indirect=True)
+@pytest.mark.parametrize("name", ALONE)
+def test_an_op_in_a_program_of_its_own(mode, name):
+    check({name: ALONE[name]}, IMAGE)
+
+
+@pytest.mark.parametrize("gradient", [np.nan, np.inf, 0.5])
+def test_ftrl_of_a_gradient_that_is_not_finite(gradient):
+    def trained(device):
+        with tf.device(device):
+            variables = [tf.Variable(value) for value in np.array([[0.5], [0.1], [0.2]], np.float32)]
+
+            def step(gradient):
+                var, accum, linear = (one.handle for one in variables)
+                rates = dict(lr=0.1, l1=0.01, l2=0.01, lr_power=-0.5)
+                tf.raw_ops.ResourceApplyFtrl(var=var, accum=accum, linear=linear, grad=gradient, **rates)
+
+            tf.function(step, jit_compile=device == IPU)(tf.constant([gradient]))
+            return np.stack([one.numpy() for one in variables])
+
+    np.testing.assert_allclose(trained(IPU), trained("CPU"), rtol=1e-5)
+
+
+def test_float16_gradients_are_clipped_at_their_end():
+    values = np.array([-np.inf, -65504.0, -2.0, 0.5], np.float16)
+    gradients = np.array([0.25, 0.5, 2.0, 1.0], np.float16)
+    made = on_ipu(lambda y, dy: tf.raw_ops.SeluGrad(gradients=dy, outputs=y), values, gradients).numpy()
+    wide = values.astype(np.float32)
+    below = gradients * (wide + 1.0507009873554805 * 1.6732632423543772)
+    expected = np.clip(np.where(wide < 0, below, gradients * 1.0507009873554805), -65504, 65504)
+    np.testing.assert_allclose(made, expected, rtol=2e-3)
+
+
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_casts_to_integers_out_of_range(kind):
     with np.errstate(over="ignore"):

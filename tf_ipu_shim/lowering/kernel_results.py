@@ -191,11 +191,6 @@ def _max_pool(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]
     return original(array_ops.where_v2(value > least, value, least), *others)
 
 
-def _log_sum_exp(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    value, axis = inputs
-    return original(array_ops.where_v2(math_ops.is_nan(value), _float(-np.inf, value.dtype), value), axis)
-
-
 def _has_one_dnn_softmax(node: node_def_pb2.NodeDef) -> bool:
     kinds = {types_pb2.DT_FLOAT, types_pb2.DT_BFLOAT16}
     if tuple(map(int, versions.VERSION.split(".")[:2])) >= _HALF_SOFTMAX:
@@ -212,6 +207,19 @@ def _softmax(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any])
     return [array_ops.where_v2(is_finite_beside, zero, original(value)[0])]
 
 
+def _in_float32(build: Build) -> Build:
+    """Computes float16 results in float32: what is computed on the way may be out of range."""
+
+    @functools.wraps(build)
+    def wide(node: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> Sequence[Any]:
+        if node.attr["T"].type != types_pb2.DT_HALF:
+            return build(node, original, inputs)
+        results = build(node, original, [math_ops.cast(one, dtypes.float32) for one in inputs])
+        return [math_ops.cast(one, dtypes.float16) for one in results]
+
+    return wide
+
+
 def _relu_grad(node: node_def_pb2.NodeDef, _: Original, inputs: Sequence[Any]) -> list[Any]:
     """A product with 0 or 1: NaN and infinity become NaN."""
     gradient, value = inputs
@@ -221,6 +229,7 @@ def _relu_grad(node: node_def_pb2.NodeDef, _: Original, inputs: Sequence[Any]) -
     return [array_ops.where_v2(passes, gradient, gradient * _float(0.0, value.dtype))]
 
 
+@_in_float32
 def _elu_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
     gradient, value = inputs
     below = (value + _float(1.0, value.dtype)) * gradient
@@ -230,6 +239,7 @@ def _elu_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> l
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 
 
+@_in_float32
 def _selu_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
     gradient, value = inputs
     below = gradient * (value + _float(_SELU_SCALE * _SELU_ALPHA, value.dtype))
@@ -237,12 +247,14 @@ def _selu_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> 
     return [array_ops.where_v2(value < _float(0.0, value.dtype), below, above)]
 
 
+@_in_float32
 def _sigmoid_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
     """The derivative first, which may overflow."""
     result, gradient = inputs
     return [result * (_float(1.0, result.dtype) - result) * gradient]
 
 
+@_in_float32
 def _square_root_grad(_: node_def_pb2.NodeDef, __: Original, inputs: Sequence[Any]) -> list[Any]:
     """A quotient: the reciprocal of a large result is 0. No gradient of a result gives none of the operand."""
     result, gradient = inputs
@@ -299,7 +311,6 @@ _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
     "MaxPool": (_is_floating, _max_pool),
     "MaxPoolV2": (_is_floating, _max_pool),
     "MaxPool3D": (_is_floating, _max_pool),
-    "CumulativeLogsumexp": (_always, _log_sum_exp),
     "Softmax": (_has_one_dnn_softmax, _softmax),
     "ReluGrad": (_is_floating, _relu_grad),
     "Relu6Grad": (_is_floating, _relu_grad),

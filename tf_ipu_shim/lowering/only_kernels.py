@@ -1,8 +1,8 @@
 """Ops whose results XLA cannot give as TensorFlow's kernels do: programs with one of them run by kernels.
 
 Sorting puts NaN, and zeros of both signs, elsewhere. A list of tensors that grows stays as long as it is in XLA's
-programs, which write to its last element instead. Fake quantisation, special functions and colours of NaN, infinity and
-extreme numbers are others.
+programs, which write to its last element instead. Others are fake quantisation, special functions, images and complex
+functions of NaN, infinity and extreme numbers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,30 @@ from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.program import ProgramRequest
 
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
-_SORTING = frozenset({"TopK", "TopKV2"})
-_FAKE_QUANTISATION = frozenset(
+_COMPLEX = frozenset({types_pb2.DT_COMPLEX64, types_pb2.DT_COMPLEX128})
+_SORTING = ("TopK", "TopKV2")
+_FAKE_QUANTISATION = tuple(
     f"FakeQuantWithMinMax{kind}{end}" for kind in ("Args", "Vars", "VarsPerChannel") for end in ("", "Gradient")
 )
-_SPECIAL_FUNCTIONS = frozenset({"Betainc", "IgammaGradA", "Polygamma", "Zeta"})
-_COLOURS = frozenset({"AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB"})
-_OTHERS = _FAKE_QUANTISATION | _SPECIAL_FUNCTIONS | _COLOURS | {"Angle", "ApproxTopK", "ReciprocalGrad"}
+_SPECIAL_FUNCTIONS = ("Betainc", "CumulativeLogsumexp", "Igamma", "IgammaGradA", "Igammac", "Polygamma", "Zeta")
+_COLOURS = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RGBToHSV")
+# A convolution in XLA's programs: what is multiplied by 0 may be NaN.
+_IMAGES = ("ExtractImagePatches", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad")
+# Keeps a weight of NaN where the kernel has 0.
+_OPTIMIZERS = ("ResourceApplyFtrl", "ResourceApplyFtrlV2")
+# Numbers with an infinite or NaN part, and the sides of branch cuts.
+_COMPLEX_FUNCTIONS = (
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "ComplexAbs", "Cos", "Cosh", "Div", "DivNoNan", "Exp", "Expm1",
+    "Inv", "Log", "Log1p", "Pow", "Prod", "RealDiv", "Reciprocal", "Rsqrt", "RsqrtGrad", "Sigmoid", "SigmoidGrad",
+    "Sign", "Sin", "Sinh", "Sqrt", "SqrtGrad", "Square", "Tan", "Tanh", "TanhGrad", "Xdivy", "Xlog1py", "Xlogy",
+)  # fmt: skip
+_TYPES: dict[str, frozenset[int]] = {
+    **dict.fromkeys((*_SORTING, *_SPECIAL_FUNCTIONS, *_COLOURS, *_IMAGES, *_OPTIMIZERS), _FLOATING),
+    **dict.fromkeys(_COMPLEX_FUNCTIONS, _COMPLEX),
+    "ApproxTopK": _FLOATING,
+    "ReciprocalGrad": _FLOATING,
+    "Angle": _COMPLEX,
+}
 _GROWS = "resize_if_index_out_of_bounds"
 
 
@@ -41,6 +58,8 @@ def described(request: ProgramRequest, describe: Describe) -> list[str]:
 
 
 def _only_by_kernels(node: node_def_pb2.NodeDef) -> bool:
-    if node.op in _SORTING:
-        return node.attr["T"].type in _FLOATING
-    return node.op in _OTHERS or (node.op == "TensorListSetItem" and node.attr[_GROWS].b)
+    if node.op == "TensorListSetItem":
+        return node.attr[_GROWS].b
+    types = _TYPES.get(node.op, ())
+    # Fake quantisation has no attribute for its type, which is float32.
+    return node.op in _FAKE_QUANTISATION or (bool(types) and node.attr["T"].type in types)
