@@ -27,7 +27,7 @@ _SHAPES: tuple[tuple[int, ...], ...] = (
     (2, 3), (4,), (), (3, 3), (2, 3, 3), (1, 4, 4, 3), (1, 4, 4, 4, 3), (2,), (3,), (1,), (1, 4, 4, 1),
 )  # fmt: skip
 _PREFERRED = (tf.float32, tf.int32, tf.string, tf.bool, tf.complex64, tf.qint8, tf.quint8, tf.float16, tf.int64)
-_OTHERS = (tf.float16, tf.int32, tf.int64, tf.bool, tf.uint8, tf.int8, tf.uint32, tf.bfloat16, tf.complex64, tf.float64)
+_OTHERS = (tf.float16, tf.bfloat16, tf.int32, tf.uint8, tf.int64, tf.bool, tf.int8, tf.uint32, tf.complex64, tf.float64)
 _TRIES = 400
 
 

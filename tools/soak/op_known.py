@@ -113,6 +113,12 @@ _SEGMENTS = Edge(
     "whether NaN is the largest depends in TensorFlow's kernels on the order of rows and on an element's place",
 )
 
+_UNWRITTEN = Edge(("eager",), (*_NOT_FINITE_OR_LARGE, "denormals", "negative and zero"), _UNINITIALISED)
+_PLACES = Edge(
+    ("xla",),
+    ("largest",),
+    "TensorFlow's kernel doubles a root or halves its gradient, one of which is out of range, by an element's place",
+)
 _BOUNDS = Edge(
     ("xla",),
     ("NaN$", "NaN in input 1", "NaN in input 2", "infinities in input", "largest in input", "out of range in input"),
@@ -131,6 +137,9 @@ EDGES: dict[str, list[Edge]] = {
     **dict.fromkeys(("LowerBound", "UpperBound"), [_UNSORTED]),
     **dict.fromkeys(("AvgPool", "AvgPool3D", "AdjustContrastv2"), [_SUMS]),
     "Cross": [_CONTRACTED],
+    "Cholesky": [_FACTORS, _UNWRITTEN],
+    "AvgPool3D": [dataclasses.replace(_SUMS, ways=("eager", *_PROGRAMS))],
+    "SqrtGrad": [_PLACES],
     "ClipByValue": [_BOUNDS],
 }  # fmt: skip
 

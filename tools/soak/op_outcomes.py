@@ -15,8 +15,10 @@ _TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 2e-4, "float64": 2e-
 _OTHER_ORDER = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-6, "complex64": 1e-6}
 # Messages that name an op by its type and the line that made it.
 REFUSED = re.compile(r"\(\w+\), made at |unsupported operations when trying to compile")
-# XLA's own refusal: it says which op, not which type and line. Shapes that kernels forgive are most of these.
-_NOT_COMPILED = re.compile(r"tf2xla conversion failed while converting|must be a compile-time constant")
+# XLA's own refusal of the op that is looked at. Shapes that kernels forgive are most of these.
+_NOT_COMPILED = re.compile(
+    r"tf2xla conversion failed while converting|must be a compile-time constant|Op subject, made at "
+)
 
 
 @dataclasses.dataclass
