@@ -32,6 +32,7 @@ from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.reassociation import with_barriers
 from tf_ipu_shim.lowering.replicas import Share
 from tf_ipu_shim.lowering.slice_updates import without_overlap
+from tf_ipu_shim.lowering.variable_order import in_order
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
@@ -208,7 +209,7 @@ class _Lowering:
 
     def _with_calls(self, program: LoweredProgram) -> LoweredProgram:
         """The program with what its launches call of the plugin, and with float16 results as an IPU has them."""
-        runs = without_overlap(with_barriers(with_kernel_results(program)))
+        runs = in_order(without_overlap(with_barriers(with_kernel_results(program))))
         runs = stopping(runs, self._diagnostics.describe)
         if not self._device.on_model:  # which computes on the host
             runs = saturating(runs)

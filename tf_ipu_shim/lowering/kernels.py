@@ -19,7 +19,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from tensorflow.core.framework import attr_value_pb2, function_pb2, node_def_pb2
 
-from tf_ipu_shim.lowering import calls, op_functions, op_types, vocabulary
+from tf_ipu_shim.lowering import calls, op_functions, op_types, variable_order, vocabulary
 from tf_ipu_shim.lowering.assertions import ASSERT, Describe, asserting_functions
 from tf_ipu_shim.lowering.bad_input import in_range
 from tf_ipu_shim.lowering.function_graph import FunctionGraph
@@ -258,19 +258,7 @@ def _orders(function: function_pb2.FunctionDef, asserting: Container[str]) -> di
     if not any(argument.type == op_types.RESOURCE for argument in function.signature.input_arg):
         return {}
     graph = FunctionGraph.parse(function)
-    written: dict[str, str] = {}  # the last op that may have written to a variable
-    read: dict[str, list[str]] = {}  # the ops that read it since
-    orders: dict[str, list[str]] = {}
-    for node in graph.nodes:
-        variables = [text for text in dict.fromkeys(node.inputs) if graph.arguments.get(text) == op_types.RESOURCE]
-        for variable in variables:
-            before = [written[variable]] if variable in written else []
-            if node.op == vocabulary.READ_VARIABLE:
-                read.setdefault(variable, []).append(node.name)
-            else:
-                before.extend(read.pop(variable, ()))
-                written[variable] = node.name
-            orders.setdefault(node.name, []).extend(f"^{name}" for name in before)
+    orders = variable_order.orders(graph)
     asserts = [
         node.name
         for node in graph.nodes
