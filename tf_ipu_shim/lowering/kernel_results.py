@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import dtypes, graph_to_function_def, importer, ops, versions
 from tensorflow.python.ops import array_ops, bitwise_ops, gen_bitwise_ops, gen_math_ops, math_ops
@@ -135,6 +136,10 @@ def _original(node: node_def_pb2.NodeDef, *inputs: Any) -> list[Any]:
 
 def _is_floating(node: node_def_pb2.NodeDef) -> bool:
     return node.attr["T"].type in _FLOATING
+
+
+def _is_float32(node: node_def_pb2.NodeDef) -> bool:
+    return node.attr["T"].type == types_pb2.DT_FLOAT
 
 
 def _always(_: node_def_pb2.NodeDef) -> bool:
@@ -288,10 +293,11 @@ def _bucketize(node: node_def_pb2.NodeDef, original: Original, inputs: Sequence[
 
 
 def _in_top_k(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
-    """Nothing is where a row has NaN or infinity."""
-    predictions, *others = inputs
+    """Nothing is where a row has NaN or infinity, nor a class that there is not."""
+    predictions, targets, _ = inputs
+    is_there = targets < array_ops.shape(predictions, out_type=targets.dtype)[1]
     is_finite = math_ops.reduce_all(math_ops.is_finite(predictions), axis=1)
-    return [math_ops.logical_and(is_finite, original(predictions, *others)[0])]
+    return [math_ops.logical_and(math_ops.logical_and(is_there, is_finite), original(*inputs)[0])]
 
 
 _ERF_IS_ONE = 4.0  # from there on the nearest float32 is 1
@@ -304,13 +310,19 @@ def _erf(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> 
     return [array_ops.where_v2(is_one, math_ops.sign(value), original(value)[0])]
 
 
+def _drawn(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
+    """XLA's compiler has TensorFlow's kernel, whose numbers are others, draw them once if all inputs are constants."""
+    shape, key, *others = inputs
+    (key,) = gen_xla_ops.xla_optimization_barrier([key])
+    return original(shape, key, *others)
+
+
 _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
     "Cast": (_is_cast_to_integer, _cast),
     "ArgMax": (_is_floating, _arg_max),
     "ArgMin": (_is_floating, _arg_min),
     "MaxPool": (_is_floating, _max_pool),
-    "MaxPoolV2": (_is_floating, _max_pool),
-    "MaxPool3D": (_is_floating, _max_pool),
+    "MaxPoolGrad": (_is_floating, _max_pool),
     "Softmax": (_has_one_dnn_softmax, _softmax),
     "ReluGrad": (_is_floating, _relu_grad),
     "Relu6Grad": (_is_floating, _relu_grad),
@@ -323,5 +335,8 @@ _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
     "RightShift": (_always, _shift),
     "Bucketize": (_is_floating, _bucketize),
     "InTopKV2": (_always, _in_top_k),
-    "Erf": (lambda node: node.attr["T"].type == types_pb2.DT_FLOAT, _erf),
+    "Erf": (_is_float32, _erf),
+    "StatelessRandomNormalV2": (_always, _drawn),
+    "StatelessRandomUniformV2": (_always, _drawn),
+    "StatelessTruncatedNormalV2": (_always, _drawn),
 }

@@ -1,8 +1,8 @@
 """Ops whose results XLA cannot give as TensorFlow's kernels do: programs with one of them run by kernels.
 
 Sorting puts NaN, and zeros of both signs, elsewhere. A list of tensors that grows stays as long as it is in XLA's
-programs, which write to its last element instead. Others are fake quantisation, special functions, images and complex
-functions of NaN, infinity and extreme numbers.
+programs, which write to its last element instead. Others are fake quantisation, special functions, images, complex
+functions, Fourier transforms, factors of matrices and segments of NaN, infinity and extreme numbers.
 """
 
 from __future__ import annotations
@@ -14,29 +14,58 @@ from tf_ipu_shim.lowering.functions import Functions
 from tf_ipu_shim.lowering.program import ProgramRequest
 
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE})
+_NARROW = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16})
+_INTEGERS = frozenset(getattr(types_pb2, f"DT_{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64))
 _COMPLEX = frozenset({types_pb2.DT_COMPLEX64, types_pb2.DT_COMPLEX128})
 _SORTING = ("TopK", "TopKV2")
-_FAKE_QUANTISATION = tuple(
+_FAKE_QUANTISATION = frozenset(
     f"FakeQuantWithMinMax{kind}{end}" for kind in ("Args", "Vars", "VarsPerChannel") for end in ("", "Gradient")
 )
-_SPECIAL_FUNCTIONS = ("Betainc", "CumulativeLogsumexp", "Igamma", "IgammaGradA", "Igammac", "Polygamma", "Zeta")
+_SPECIAL_FUNCTIONS = (
+    "Betainc",
+    "CumulativeLogsumexp",
+    "Igamma",
+    "IgammaGradA",
+    "Igammac",
+    "Ndtri",
+    "Polygamma",
+    "Zeta",
+)
 _COLOURS = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RGBToHSV")
 # A convolution in XLA's programs: what is multiplied by 0 may be NaN.
 _IMAGES = ("ExtractImagePatches", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad")
-# Keeps a weight of NaN where the kernel has 0.
-_OPTIMIZERS = ("ResourceApplyFtrl", "ResourceApplyFtrlV2")
+_EXTREMES = tuple(f"{kind}{end}" for kind in ("Segment", "UnsortedSegment", "TensorScatter") for end in ("Max", "Min"))
+_COMPARISONS = (*_EXTREMES, "ClipByValue", "LowerBound", "UpperBound")
+# oneDNN's, which the two-dimensional ones are by kernels, can be written for XLA.
+_POOLING = ("MaxPool3D", "MaxPool3DGrad", "MaxPoolGradV2", "MaxPoolV2")
+# Keep a weight where the kernels' is 0 or NaN: after a gradient of NaN, or one whose square is out of range.
+_OPTIMIZERS = ("ResourceApplyCenteredRMSProp", "ResourceApplyFtrl", "ResourceApplyFtrlV2", "ResourceApplyRMSProp")
 # Numbers with an infinite or NaN part, and the sides of branch cuts.
 _COMPLEX_FUNCTIONS = (
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "ComplexAbs", "Cos", "Cosh", "Div", "DivNoNan", "Exp", "Expm1",
     "Inv", "Log", "Log1p", "Pow", "Prod", "RealDiv", "Reciprocal", "Rsqrt", "RsqrtGrad", "Sigmoid", "SigmoidGrad",
     "Sign", "Sin", "Sinh", "Sqrt", "SqrtGrad", "Square", "Tan", "Tanh", "TanhGrad", "Xdivy", "Xlog1py", "Xlogy",
 )  # fmt: skip
+_FOURIER = frozenset(f"{kind}{axes}" for kind in ("FFT", "IFFT", "RFFT", "IRFFT") for axes in ("", "2D", "3D"))
+_FACTORS = frozenset(
+    {
+        "Cholesky", "LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "MatrixSolve",
+        "MatrixTriangularSolve", "Qr", "SelfAdjointEigV2", "Svd", "TridiagonalMatMul", "TridiagonalSolve",
+    }
+)  # fmt: skip
+# Fake quantisation has no attribute for its type.
+_OF_ANY_TYPE = _FAKE_QUANTISATION | _FOURIER | _FACTORS | {"Angle", "ApproxTopK", "DataFormatDimMap"}
 _TYPES: dict[str, frozenset[int]] = {
-    **dict.fromkeys((*_SORTING, *_SPECIAL_FUNCTIONS, *_COLOURS, *_IMAGES, *_OPTIMIZERS), _FLOATING),
+    **dict.fromkeys((*_SORTING, *_SPECIAL_FUNCTIONS, *_COLOURS, *_IMAGES, *_COMPARISONS, *_OPTIMIZERS), _FLOATING),
+    **dict.fromkeys(
+        ("ResourceScatterMax", "ResourceScatterMin", "ReciprocalGrad", "Cross", "LRNGrad", "LinSpace"), _FLOATING
+    ),
+    **dict.fromkeys(_POOLING, _FLOATING),
+    **dict.fromkeys(("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"), _FLOATING),
+    "LRN": _NARROW,
+    "Mean": _INTEGERS,
+    "ResizeNearestNeighbor": _INTEGERS,
     **dict.fromkeys(_COMPLEX_FUNCTIONS, _COMPLEX),
-    "ApproxTopK": _FLOATING,
-    "ReciprocalGrad": _FLOATING,
-    "Angle": _COMPLEX,
 }
 _GROWS = "resize_if_index_out_of_bounds"
 
@@ -60,6 +89,6 @@ def described(request: ProgramRequest, describe: Describe) -> list[str]:
 def _only_by_kernels(node: node_def_pb2.NodeDef) -> bool:
     if node.op == "TensorListSetItem":
         return node.attr[_GROWS].b
-    types = _TYPES.get(node.op, ())
-    # Fake quantisation has no attribute for its type, which is float32.
-    return node.op in _FAKE_QUANTISATION or (bool(types) and node.attr["T"].type in types)
+    if types := _TYPES.get(node.op):
+        return node.attr["dtype" if "dtype" in node.attr else "T"].type in types
+    return node.op in _OF_ANY_TYPE
