@@ -36,6 +36,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("begin",), ([0, 0], [0], [1, 0])),
     **dict.fromkeys(("end",), ([2, 2], [2], [1, 1])),
     **dict.fromkeys(("strides",), ([1, 1], [1], [1, 1, 1, 1])),
+    "fft_length": ([4],),
     "multiples": ([1, 2], [2], [1, 1, 2]),
     "perm": ([1, 0], [0], [0, 2, 1]),
     "shift": (1, [1]),
@@ -71,6 +72,9 @@ ATTRIBUTES: dict[str, tuple[Any, ...]] = {
     "boundaries": ([0.25, 0.5],),
     "replication_factor": (1,),
 }
+
+# Results of ops whose others are scratch memory of their gradients, which no script takes.
+RESULTS = {f"FusedBatchNorm{kind}": 3 for kind in ("", "V2", "V3", "Grad", "GradV2", "GradV3")}
 
 # Ops that begin so take a handle of a variable.
 TAKES_VARIABLES = (
