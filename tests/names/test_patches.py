@@ -33,6 +33,7 @@ OURS = {
     ("plugin/op_functions.py", "function.__code__"): "a function that TensorFlow has made of an op of the plugin",
     ("cli/runner.py", "error.__traceback__"): "an exception's",
     ("building/strategies/sized_datasets.py", "distributed.__class__"): "a dataset made for one of our strategies",
+    ("building/strategies/process_variables.py", "variable.__class__"): "a variable made in one of our strategies",
     ("api/ipu/test_utils/hardware_test_utils.py", "test_uses_ipus.__test__"): "a function of that file",
     ("api/ipu/test_utils/hardware_test_utils.py", "test_may_use_ipus_or_model.__test__"): "a function of that file",
 }

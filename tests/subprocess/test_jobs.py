@@ -113,6 +113,29 @@ def on_tf1(strategy):
             return session.run(tf.compat.v1.global_variables()[0]).tolist()
 
 
+def synchronized(strategy):
+    on_read, kinds = tf.VariableSynchronization.ON_READ, tf.VariableAggregation
+    with strategy.scope():
+        mean = tf.Variable(1.0 + rank, synchronization=on_read, aggregation=kinds.MEAN)
+        total = tf.Variable([4.0, 2.0], synchronization=on_read, aggregation=kinds.SUM)
+        mirrored = tf.Variable(1.0, aggregation=kinds.MEAN)
+        normalisation = tf.keras.layers.BatchNormalization(momentum=0.0)
+
+        @tf.function
+        def step(x):
+            mean.assign(x + mean)
+            total.assign_add([x, 0.0])
+            mirrored.assign_add(x)
+            return mean.read_value(), normalisation(tf.stack([[2 * x], [0.0]]), training=True)
+
+        own, _ = strategy.run(step, args=[tf.constant(rank + 1.0)])
+        read = [float(mean), float(tf.function(lambda: mean + 1.0)()), total.numpy().tolist(), float(mirrored)]
+        total.assign([8.0, 2.0])
+    moving = [one.numpy().tolist() for one in (normalisation.moving_mean, normalisation.moving_variance)]
+    kinds = [type(one).__name__ for one in (mean, mirrored, normalisation.moving_mean)]
+    return [float(own), read, total.numpy().tolist(), moving, kinds]
+
+
 popdist = popdist_strategy.PopDistStrategy()
 config = ipu.config.IPUConfig()
 config.auto_select_ipus = 1
@@ -121,6 +144,7 @@ config.configure_ipu_system()
 distribution = config.experimental.multi_replica_distribution
 found["process"] = [distribution.process_index, distribution.process_count]
 found["popdist"] = on_tf2(popdist)
+found["synchronized"] = synchronized(popdist)
 ipu.config.reset_ipu_configuration()
 config.auto_select_ipus = 2  # two replicas in each process
 config.configure_ipu_system()
@@ -442,6 +466,10 @@ def test_training_over_two_processes_is_training_on_both_parts_of_the_data(pytho
     assert first["process"] == [0, 2] and second["process"] == [1, 2]
     assert first["popdist"] == second["popdist"] and first["horovod"] == second["horovod"]
     assert first["replicas"] == second["replicas"]
+    for rank, seen in enumerate((first["synchronized"], second["synchronized"])):  # the first adds 1, the second 2
+        assert seen[:3] == [2.0 + rank, [2.5, 3.5, [8.0 + 3.0, 4.0], 1.0 + 1.5], [8.0, 2.0]]
+        assert seen[3] == [[np.mean([1, 2])], [np.mean([1, 4])]]  # of 2 and 0, and of 4 and 0
+        assert seen[4] == ["IPUSyncOnReadVariable", "IPUMirroredVariable", "IPUSyncOnReadVariable"]
     np.testing.assert_allclose(first["popdist"], trained(data.reshape(4, 2, 2, 4)), rtol=1e-5)
     np.testing.assert_allclose(first["horovod"], trained(data.reshape(4, 2, 2, 4)), rtol=1e-5)
     twice = np.concatenate([data, data]).reshape(4, 4, 2, 4)

@@ -122,14 +122,17 @@ def test_nothing_is_attached_for_it(graph):
     assert not devices.get(0, attach=False).attached
 
 
-@pytest.mark.parametrize("device", ["/device:CPU:0", "/device:IPU:0", "/device:IPU:1"])
-def test_the_device_of_the_op_says_for_which_it_is_compiled(graph, ipus, device):
-    ipus([1, 2])
-    with tf.device(device):
-        path = compile_op(loop_of(lambda x: 2.0 * x, 2))
+def test_the_op_runs_on_the_host_and_is_refused_on_an_ipu(graph, ipus):
+    ipus(1)
+    paths = {}
+    for device in ("/device:CPU:0", "/device:IPU:0"):
+        with tf.device(device):
+            paths[device] = compile_op(loop_of(lambda x: 2.0 * x, 2))
     with v1.Session() as session:
-        executable = application_file.read_executable(session.run(path).decode())
-    assert executable.embedded_runtime_config.num_ipus == (2 if device.endswith("IPU:1") else 1)
+        executable = application_file.read_executable(session.run(paths["/device:CPU:0"]).decode())
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Cannot assign a device for operation application_co"):
+            session.run(paths["/device:IPU:0"])
+    assert executable.embedded_runtime_config.num_ipus == 1
 
 
 def test_what_cannot_be_compiled_is_refused(compiles_only, tmp_path):

@@ -167,3 +167,26 @@ def test_autograph_converts_the_script_s_functions_and_not_the_library(ipus):
     assert "loops.py" in callers[0], "the library's own code runs as it is written"
     plain = tf.function(lambda: ipu.loops.repeat(2, lambda x: 2 * x, [1.0]), autograph=False)
     assert float(strategy.run(plain)) == 4.0
+
+
+def test_comparisons_of_constant_strings_are_folded_in_programs(ipus, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION", "xla")
+    ipus(1)
+    words, others = ["a", "b", "c"], ["a", "x", "c"]
+
+    @tf.function
+    def function(x):
+        tf.debugging.assert_equal(x.op.type, "Placeholder")
+        chosen = tf.where(tf.equal(tf.constant(words), tf.constant(others)), x, 0.0)
+        branch = tf.cond(
+            x > 1.0, lambda: tf.cast(tf.not_equal(tf.constant("a"), words), tf.float32), lambda: tf.zeros(3)
+        )
+        tf.debugging.Assert(tf.logical_or(x < 5.0, tf.equal(tf.constant("a"), "b")), ["too large"])
+        return chosen, branch
+
+    strategy = ipu.ipu_strategy.IPUStrategyV1()
+    chosen, branch = strategy.run(function, args=[tf.constant(2.0)])
+    np.testing.assert_array_equal(chosen, np.where(np.equal(words, others), 2.0, 0.0))
+    np.testing.assert_array_equal(branch, np.not_equal("a", words))
+    with pytest.raises(tf.errors.InternalError, match="too large"):
+        strategy.run(function, args=[tf.constant(6.0)])

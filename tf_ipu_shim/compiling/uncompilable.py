@@ -29,9 +29,9 @@ _MAY_COMPILE_LATER = re.compile(r"uninitiali[sz]ed|variable .* (not|no) ", re.IG
 _CONSTANT = "must be a compile-time constant"
 _LIST = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element|num_elements", re.IGNORECASE)
 _CONSTANT_ADVICE = (
-    "An IPU has static shapes: compute sizes, axes and the places of slices from Python numbers and static shapes, not "
-    "from values of the program. To write to a place that the program computes use tf.tensor_scatter_nd_update, or a "
-    "mask and tf.where."
+    "Arguments that represent shapes or dimensions must be evaluated to concrete values at compile time: compute "
+    "sizes, axes and the places of slices from Python numbers and static shapes, not from values of the program. To "
+    "write to a place that the program computes use tf.tensor_scatter_nd_update, or a mask and tf.where."
 )
 _LIST_ADVICE = (
     "Give the tf.TensorArray the number of its elements, size=n, instead of letting it grow, and a loop that is "

@@ -33,6 +33,7 @@ from tf_ipu_shim.lowering import (
     shared_statistics,
     shuffles,
     step_sends,
+    string_comparisons,
     synthetic,
     unlike_kernels,
     vocabulary,
@@ -97,6 +98,7 @@ def lower(
     accumulated_gradients.keep_in_loops(functions)
     handed_handles.take_from_their_source(functions)
     known_results.make_constants(functions)
+    string_comparisons.fold(functions)
     narrow_casts.wrap_around(functions)
     unlike_kernels.write_as_kernels_have_it(functions)
     resizing.replace(functions)

@@ -27,8 +27,8 @@ _EXPRESSIONS = (
     "its arguments, in operators and TensorFlow's ops."
 )
 _STRATEGY = (
-    "variables of such a strategy are of TensorFlow's own classes here. Ask isinstance(variable, tf.Variable), and let "
-    "the strategy's scope make them."
+    "variables of such a strategy are IPUMirroredVariable or IPUSyncOnReadVariable here. Ask isinstance for these, and "
+    "let the strategy's scope make them."
 )
 _AUTO_PIPELINE = (
     "it runs a Keras model layer by layer on IPUs to cut it into stages. `tf-ipu fit script.py` "

@@ -11,12 +11,16 @@ from typing import Any
 
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.eager import context, def_function
+from tensorflow.python.framework import device as device_lib
 from tensorflow.python.framework import ops, tensor_util
+from tensorflow.python.ops import array_ops, control_flow_assert, control_flow_ops
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.building import ipu_compiler, tracing
 from tf_ipu_shim.lowering.feed_signature import feeds_of
+
+_NAME = "application_compile"
 
 
 def application_compile(
@@ -65,16 +69,33 @@ def _compile(func: Callable[..., Any], inputs: Any, output_path: str | None, fre
                 f"The application uses {tensor.name}, which is computed around it. Hand it over in `inputs`: it is "
                 "then an input of the engine."
             )
-    return plugin.load().ops.ipu_application_compile(
-        args=graph.external_captures,
-        function=graph.name,
-        library=library.SerializeToString(deterministic=True),
-        output_shapes=[tensor.shape for tensor in traced.result.tensors],
-        path=output_path or "",
-        names=names,
-        frozen=frozen,
-        name=name,
+    with ops.control_dependencies(_placement_checks(name or _NAME)):
+        return plugin.load().ops.ipu_application_compile(
+            args=graph.external_captures,
+            function=graph.name,
+            library=library.SerializeToString(deterministic=True),
+            output_shapes=[tensor.shape for tensor in traced.result.tensors],
+            path=output_path or "",
+            names=names,
+            frozen=frozen,
+            name=name or _NAME,
+        )
+
+
+def _placement_checks(name: str) -> list[Any]:
+    """An op that fails in a session if a script puts the compilation, which runs on the host, on an IPU."""
+    graph = ops.get_default_graph()
+    if graph.building_function:
+        return []
+    probe = control_flow_ops.no_op()
+    if device_lib.DeviceSpec.from_string(probe.device).device_type != "IPU":
+        return []
+    message = (
+        f"Cannot assign a device for operation {name}: its device is {probe.device}; expected the host, where programs "
+        "are compiled. Call experimental_application_compile_op outside ipu.scopes.ipu_scope."
     )
+    with ops.device("/device:CPU:0"):
+        return [control_flow_assert.Assert(array_ops.identity(False), [message])]
 
 
 def _check_count(func: Any, inputs: Sequence[Any]) -> None:

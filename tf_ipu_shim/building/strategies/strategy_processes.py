@@ -15,7 +15,7 @@ from tensorflow.python.platform import tf_logging
 
 from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.building import compiled_functions, tracing
-from tf_ipu_shim.building.strategies import host_collectives, strategy_extended
+from tf_ipu_shim.building.strategies import host_collectives, process_variables, strategy_extended
 from tf_ipu_shim.runtime import job
 
 
@@ -100,7 +100,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         super().__init__(container_strategy, ipu_device, "/device:CPU:0")
         self._job = job.current()
         self._variable_device = self._cpu_device if variables_on_host else ipu_device
-        self._replica_reductions = replica_reductions
+        self._add_ipu_cross_replica_reductions = replica_reductions
 
     _scripts_reduce_on_device = False
     """Whether reductions in a program, where the strategy makes none over replicas, are the script's own."""
@@ -125,8 +125,8 @@ class ProcessExtended(strategy_extended.DeviceExtended):
             kwargs.pop("colocate_with", None)
             kwargs["initial_value"] = self._initial_value_on_host(kwargs.get("initial_value"))
             with ops.device(self._variable_device):
-                return next_creator(**kwargs)
-        return super()._create_variable(next_creator, **kwargs)
+                return process_variables.with_synchronization(next_creator(**kwargs), self)
+        return process_variables.with_synchronization(super()._create_variable(next_creator, **kwargs), self)
 
     def _initial_value_on_host(self, initial_value: Any) -> Any:
         """Every process begins with the values of the first."""
@@ -151,7 +151,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
     def _reduced(self, reduce_op: Any, given: Sequence[Any]) -> list[Any]:
         """Reduces all at once: processes that wait for each other one tensor at a time may do so in other orders."""
         parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in given]
-        if self._replica_reductions:
+        if self._add_ipu_cross_replica_reductions:
             with strategy_extended.within_instance():
                 parts = [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
         elif self._scripts_reduce_on_device and strategy_extended.is_on_device():
