@@ -197,7 +197,7 @@ def _max_pool(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]
 
 
 def _has_one_dnn_softmax(node: node_def_pb2.NodeDef) -> bool:
-    kinds = {types_pb2.DT_FLOAT, types_pb2.DT_BFLOAT16}
+    kinds = {types_pb2.DT_FLOAT}  # not bfloat16, which programs that run by kernels have TensorFlow's own for
     if tuple(map(int, versions.VERSION.split(".")[:2])) >= _HALF_SOFTMAX:
         kinds.add(types_pb2.DT_HALF)
     return node.attr["T"].type in kinds and one_dnn.enabled()

@@ -35,7 +35,7 @@ _COLOURS = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RG
 # A convolution in XLA's programs: what is multiplied by 0 may be NaN.
 _IMAGES = ("ExtractImagePatches", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad")
 _EXTREMES = tuple(f"{kind}{end}" for kind in ("Segment", "UnsortedSegment", "TensorScatter") for end in ("Max", "Min"))
-_COMPARISONS = (*_EXTREMES, "ClipByValue", "LowerBound", "UpperBound")
+_COMPARISONS = (*_EXTREMES, "ClipByValue")
 # oneDNN's, which the two-dimensional ones are by kernels, can be written for XLA.
 _POOLING = ("MaxPool3D", "MaxPool3DGrad", "MaxPoolGradV2", "MaxPoolV2")
 # Keep a weight where the kernels' is 0 or NaN: after a gradient of NaN, or one whose square is out of range.
@@ -53,8 +53,9 @@ _FACTORS = frozenset(
         "MatrixTriangularSolve", "Qr", "SelfAdjointEigV2", "Svd", "TridiagonalMatMul", "TridiagonalSolve",
     }
 )  # fmt: skip
+_OTHERS = frozenset({"Angle", "ApproxTopK", "DataFormatDimMap", "LowerBound", "UpperBound"})
 # Fake quantisation has no attribute for its type.
-_OF_ANY_TYPE = _FAKE_QUANTISATION | _FOURIER | _FACTORS | {"Angle", "ApproxTopK", "DataFormatDimMap"}
+_OF_ANY_TYPE = _FAKE_QUANTISATION | _FOURIER | _FACTORS | _OTHERS
 _TYPES: dict[str, frozenset[int]] = {
     **dict.fromkeys((*_SORTING, *_SPECIAL_FUNCTIONS, *_COLOURS, *_IMAGES, *_COMPARISONS, *_OPTIMIZERS), _FLOATING),
     **dict.fromkeys(

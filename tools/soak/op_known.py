@@ -111,6 +111,11 @@ _OWN_POOLING = Edge(
     _NOT_FINITE,
     "the CPU has it by oneDNN, which leaves NaN out; IPUs by TensorFlow's own kernel in both execution modes",
 )
+_OWN_SOFTMAX = Edge(
+    _EVERYWHERE,
+    ("not finite",),
+    "bfloat16, which an IPU does not have: the CPU has 0 beside NaN by oneDNN, IPUs NaN in both execution modes",
+)
 _NO_SIZE = Edge(("eager",), ("zeros",), "zeros for a size: the CPU's oneDNN has an empty result, IPUs refuse it")
 
 EDGES: dict[str, list[Edge]] = {
@@ -126,6 +131,7 @@ EDGES: dict[str, list[Edge]] = {
                                                          "PowerSign")), [_RATES]),
     **dict.fromkeys(("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad"), [_NO_POOLING]),
     "MaxPool": [_WINDOWS],
+    "Softmax": [_OWN_SOFTMAX],
     **dict.fromkeys(("MaxPool3D", "MaxPoolV2"), [_OWN_POOLING]),
 }  # fmt: skip
 

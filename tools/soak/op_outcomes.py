@@ -17,7 +17,8 @@ _OTHER_ORDER = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 1e-6, "complex64":
 REFUSED = re.compile(r"\(\w+\), made at |unsupported operations when trying to compile")
 # XLA's own refusal of the op that is looked at. Shapes that kernels forgive are most of these.
 _NOT_COMPILED = re.compile(
-    r"tf2xla conversion failed while converting|must be a compile-time constant|Op subject, made at "
+    r"tf2xla conversion failed while converting|must be a compile-time constant|Op subject, made at |"
+    r"does not yet support pivoting"
 )
 
 
