@@ -148,6 +148,16 @@ def test_events(helper):
     run(2, events)
 
 
+def test_events_are_read_on_the_host_in_the_scope_of_an_ipu(helper):
+    with tf.Graph().as_default(), v1.Session() as session, tf.device("/device:IPU:0"):
+        x = v1.placeholder(tf.float32, X.shape)
+        (doubled,) = ipu_compiler.compile(lambda x: 2 * x, [x])
+        report = test_utils.ReportJSON(CASE, session)
+        report.reset()
+        np.testing.assert_array_equal(session.run(doubled, {x: X}), 2 * X)
+        assert report.parse_log()[5] == 1  # EXECUTE
+
+
 @pytest.mark.parametrize("shape", [(32, 512), (1024, 256)], ids=["copies", "compute"])
 @pytest.mark.parametrize("pipelined", [False, True], ids=["loop", "pipeline"])
 @pytest.mark.parametrize("tiles", [0, 64])

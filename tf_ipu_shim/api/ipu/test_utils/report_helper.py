@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tensorflow.python.client import session as session_lib
+from tensorflow.python.framework import ops
 
 from tf_ipu_shim.api.poplar.ops import gen_ipu_ops
 from tf_ipu_shim.building.utilities import events as trace_events
@@ -141,7 +142,7 @@ class ReportJSON:
         if graph is None:
             self._op = gen_ipu_ops.ipu_event_trace()
         elif not graph.finalized:
-            with graph.as_default():
+            with graph.as_default(), ops.device("/device:CPU:0"):  # a test may make its report in an IPU's scope
                 self._op = gen_ipu_ops.ipu_event_trace()
 
     def get_event_trace(self, session: Any = None) -> Any:
