@@ -71,6 +71,18 @@ def test_a_layer_in_two_stages_and_a_model_in_a_stage():
     assert_same(got, expected)
 
 
+def test_a_dataset_with_fewer_inputs_than_the_model(ipus):
+    with strategy().scope():
+        inputs = [keras.Input((6,)), keras.Input((6,))]
+        with PipelineStage(0):
+            x = keras.layers.Dense(3)(inputs[0])
+        with PipelineStage(1):
+            x = keras.layers.Concatenate()([x, inputs[1]])
+        model = pipelined(keras.Model(inputs, x))
+        with pytest.raises(ValueError, match=r"expects 2 input\(s\), but it received 1 input tensors"):
+            model.predict(tf.data.Dataset.from_tensors(X[:2]).repeat(8), steps=8)
+
+
 def test_a_stage_may_have_large_constants():
     """TensorFlow captures those of more than some elements, as values that are known."""
     large = np.arange(144, dtype=np.float32).reshape(12, 12)

@@ -65,7 +65,7 @@ class StagedModel:
                 if number == 0:
                     self.model._clear_losses()
                     x, y, weights = model_step.unpack(self.model, programs.element(infeed, values, keywords))
-                    tensors = dict(zip(self._inputs, self._bind(x)))
+                    tensors = dict(zip(self._inputs, self._bound(x)))
                     aside[:] = [(y, weights)]
                     further = [value for value in nest.flatten((y, weights)) if value is not None]
                 else:
@@ -87,6 +87,16 @@ class StagedModel:
             return run
 
         return [stage(number) for number in range(self.stages)]
+
+    def _bound(self, x: Any) -> list[Any]:
+        """The tensors of an element, one for each input of the model."""
+        bound = self._bind(x)
+        if len(bound) != len(self._inputs):
+            raise ValueError(
+                f"Layer {self.model.name} expects {len(self._inputs)} input(s), but it received {len(bound)} input "
+                f"tensors. Inputs received: {bound}. Give a dataset whose elements have a tensor for each input."
+            )
+        return bound
 
 
 def pipelined_program(
