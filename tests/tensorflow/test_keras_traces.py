@@ -138,6 +138,49 @@ def test_each_program_is_traced_once(ipus, steps):
         assert model.traces == [True][: steps > 1]  # the program of one step is that of fit
 
 
+class Noting(Loop):
+    """Its results tell how often it was traced."""
+
+    traces = 0
+
+    def call(self, inputs):
+        self.traces += 1
+        return self.dense(inputs) * self.traces
+
+
+@pytest.mark.parametrize(("method", "samples"), [("evaluate", 16), ("predict", 12)])
+def test_replicas_trace_once(ipus, method, samples):
+    """The trace that tells whether the model is in stages is that of the program."""
+    ipus(2)
+    x = X[:samples]
+    with strategy().scope():
+        model = Noting()
+        model.compile("sgd", "mse")
+        got = [getattr(model, method)(x, *[x][: method == "evaluate"], **CHOICES) for _ in range(2)]
+        assert model.traces == 1
+        if method == "predict":
+            kernel, bias = model.dense.get_weights()
+            assert_near(got, [x @ kernel + bias] * 2)
+
+
+def test_an_accumulating_program_is_traced_once(ipus):
+    def weights(model, batch_size, **compiling):
+        model.compile(keras.optimizers.SGD(0.1), "mse", **compiling)
+        if compiling:
+            model.set_gradient_accumulation_options(
+                gradient_accumulation_steps_per_replica=4, gradient_accumulation_reduction_method="mean"
+            )
+        model.fit(X, X, batch_size=batch_size, epochs=2, shuffle=False, verbose=0)
+        return model.get_weights()
+
+    ipus(1)
+    expected = weights(keras.Sequential([dense()]), 16)
+    with strategy().scope():
+        model = Noting()
+        assert_near(weights(model, 4, steps_per_execution=4), expected)
+        assert model.traces == 1
+
+
 @pytest.mark.parametrize("own_variable", [False, True])
 def test_state_made_in_a_trace_is_stock_keras_own(ipus, own_variable):
     ipus(1)
@@ -350,10 +393,11 @@ class Staged(keras.Model):
 
     def __init__(self, adds, staged=True):
         super().__init__()
-        self.adds, self.staged = adds, staged
+        self.adds, self.staged, self.traces = adds, staged, []
         self.first, self.last = dense(1, activity_regularizer=keras.regularizers.L2(0.1)), dense(2)
 
     def call(self, inputs):
+        self.traces.append(inputs.dtype)
         stage = keras.ipu.PipelineStage if self.staged else contextlib.nullcontext
         with stage(0):
             hidden = self.first(inputs)
@@ -380,6 +424,7 @@ def test_pipelines_have_the_losses_of_layers(ipus):
     with strategy().scope():
         model = staged("")
         assert_near([model.fit(X, X, **CHOICES).history["loss"], model.evaluate(X, X, **CHOICES)], expected)
+        assert len(model.traces) == 1  # for the graph of its layers
 
 
 @pytest.mark.parametrize("adds", ["add_loss", "add_metric"])

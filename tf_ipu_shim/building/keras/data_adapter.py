@@ -163,6 +163,21 @@ class IPUDataHandler:
         """Has mini-batches be repeated where the last ones do not fill all replicas; before their number is set."""
         self._pads = True
 
+    def suits(self, replicas: int) -> bool:
+        """Whether replicas can share the data without a word, so that half as many can, too.
+
+        Args:
+            replicas: how many.
+        """
+        try:
+            mini_batches = self._infer_mini_batches()
+        except (TypeError, ValueError):
+            return False
+        if mini_batches % replicas and not self._pads:
+            return False
+        steps = -(-mini_batches // replicas)
+        return sdk.current() >= _STEPS_PER_REPLICA_SINCE and steps % self._steps_per_execution == 0
+
     def set_replication_factor(self, value: int) -> None:
         """Tells how many replicas share the data, and checks that it is enough for them.
 

@@ -204,7 +204,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             listed = running.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
             replica_shares.say_what_is_left_out("evaluate", handler, listed)
             with self._ipu.turns.evaluating(model):
-                logs = running.evaluate(model, handler, listed, self._executions("evaluate", handler))
+                logs = running.evaluate(model, handler, listed, self._executions("evaluate", handler, listed))
             return logs if return_dict else running.in_order(logs, model.metrics_names)
 
     def predict(
@@ -236,7 +236,7 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             handler = self._handler("predict", x=x, batch_size=batch_size, steps_per_epoch=steps)
             package = model_step.package_of(model)
             listed = running.callback_list(model, callbacks, package, verbose, 1, handler.inferred_steps)
-            return running.predict(model, handler, listed, self._executions("predict", handler))
+            return running.predict(model, handler, listed, self._executions("predict", handler, listed))
 
     def get_pipeline_stage_assignment(self) -> Any:
         """The pipeline stage of each layer; each kind of model has its own."""
@@ -265,8 +265,15 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         """IPUs that one replica takes."""
         return 1
 
+    def _stages_are_open(self, mode: str) -> bool:
+        """Whether only the trace of a program tells if the model is in stages, and so how many replicas it has."""
+        return False
+
+    def _look(self, spec: Any, step: str) -> None:
+        """As `_see`, by a trace of the model that never runs."""
+
     def _see(self, spec: Any, step: str = "") -> None:
-        """Looks for stages in the model's own `call`, where it has one.
+        """Looks for stages in the model's own `call`, where it has one and must be in some.
 
         Args:
             spec: structure of a mini-batch.
@@ -337,11 +344,13 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 replication_factor=None,
                 **data,
             )
-        with turns.building.held():
-            self._see(handler.element_spec, programs.STEP_METHODS[mode])
-        replicas = self._replicas()
         if mode == "predict":
             handler.pad()
+        with turns.building.held():
+            self._see(handler.element_spec, programs.STEP_METHODS[mode])
+            if self._stages_are_open(mode) and not handler.suits(self._replicas()):
+                self._look(handler.element_spec, programs.STEP_METHODS[mode])
+        replicas = self._replicas()
         if steps_per_execution is None:
             handler.share_execution(replicas)
         with ops.device("/device:CPU:0"):
@@ -375,8 +384,16 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
                 f"`compile(steps_per_execution=...)` or `{setter}()`."
             )
 
-    def _executions(self, mode: str, handler: IPUDataHandler) -> Iterator[tuple[int, running.Execution]]:
-        """Each epoch with a program that is ready to run."""
+    def _executions(
+        self, mode: str, handler: IPUDataHandler, callbacks: Any = None
+    ) -> Iterator[tuple[int, running.Execution]]:
+        """Each epoch with a program that is ready to run.
+
+        Args:
+            mode: `"fit"`, `"evaluate"` or `"predict"`.
+            handler: of the data.
+            callbacks: Keras' list, whose steps are corrected if the trace of the program tells others; None: none.
+        """
         chosen = self._ipu.options
         steps = handler.steps_per_execution_value
         replicas = self._replicas()
@@ -392,9 +409,10 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
         training = turns.Training(replicas) if mode == "fit" else None
         try:
             for epoch, iterator in handler.iterators(self._ipu.infeeds, mode, chosen.infeed_kwargs):
-                program = self._known_program(
-                    (mode, iterator.infeed._id, outfeed._id, steps, replicas), iterator, outfeed
-                )
+                program = self._known_program(mode, iterator.infeed, outfeed, steps, replicas)
+                if self._stages_are_open(mode) and self._finds_stages(program, handler, callbacks):
+                    yield from self._executions(mode, handler)
+                    return
                 replica_shares.check_padding(self, program, handler, replicas)
                 turn = functools.partial(self._ipu.turns.of_call, self, mode, iterator, training)
                 unpack = self._unpacked(mode)
@@ -406,18 +424,28 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             if training is not None:
                 training.ended = True
 
-    def _known_program(self, key: Any, iterator: Any, outfeed: Any) -> TracedProgram:
+    def _finds_stages(self, program: TracedProgram, handler: IPUDataHandler, callbacks: Any) -> bool:
+        """Traces a program; if it enters stages, fewer replicas share the data, and there is another program."""
+        program.trace()
+        if not self._is_pipelined():
+            return False
+        with ops.device("/device:CPU:0"):
+            handler.set_replication_factor(self._replicas())
+        if callbacks is not None:
+            callbacks.set_params({**callbacks.params, "steps": handler.inferred_steps})
+        return True
+
+    def _known_program(self, mode: str, infeed: Any, outfeed: Any, steps: int, replicas: int) -> TracedProgram:
         """The program of a mode, queues, steps and replicas; no other thread makes one meanwhile."""
-        mode, _, _, steps, _ = key
+        key = (mode, infeed._id, outfeed._id, steps, replicas)
         known = self._ipu.programs.get(key)
         if known is not None:
             return known
         with turns.building.held():
             if key not in self._ipu.programs:
-                structure = iterator.infeed._structure
                 self._ipu.programs[key] = TracedProgram(
-                    self._program(mode, iterator.infeed, outfeed, steps),
-                    functools.partial(self._check_trace, mode, structure),
+                    self._program(mode, infeed, outfeed, steps),
+                    functools.partial(self._check_trace, mode, infeed._structure),
                     lambda: self._ipu.programs.pop(key, None),
                 )
             return self._ipu.programs[key]
@@ -429,7 +457,6 @@ class KerasExtensionBase(OptionSetters, OnBatch, delegation.KerasExtension):
             why = "when using gradient accumulation"
             programs.refuse_overridden(self, ("train_step",), why)
             programs.refuse_own_minimize(cast(Any, self).optimizer)
-            programs.prime(self, mode, infeed)
             return programs.accumulating_program(self, infeed, outfeed, steps, self._ipu.options)
         return programs.loop_program(self, mode, infeed, outfeed, steps)
 

@@ -181,11 +181,47 @@ class ModelExtension(NetworkExtension):
         return entered() != before or any(stage_of(layer) is not None for layer in model._flatten_layers())
 
     def _see(self, spec: Any, step: str = "") -> None:
+        if not self._is_unseen() or not self._check_call(step):
+            return
+        if not step:
+            self._look(spec, step)
+        elif self._must_be_staged() and not self._see_layers(spec):
+            self._look(spec, step)
+
+    def _stages_are_open(self, mode: str) -> bool:
+        if mode == "fit" or not self._is_unseen():  # stages without options for pipelines cannot train
+            return False
+        return self._check_call(programs.STEP_METHODS[mode]) and replication.num_ipus(self._device()) > 1
+
+    def _is_unseen(self) -> bool:
+        return not networks.is_functional(self) and self._ipu.network is None and not self._ipu.seen
+
+    def _must_be_staged(self) -> bool:
+        """Whether the model's options, or its layers, tell that it is in stages."""
+        chosen, model = self._ipu.options, cast(Any, self)
+        if chosen.device_mapping or chosen.pipelining_steps is not None or chosen.pipelining_kwargs:
+            return True
+        return any(stage_of(layer) is not None for layer in model._flatten_layers())
+
+    def _see_layers(self, spec: Any) -> bool:
+        """Looks for stages by the call with Keras tensors that stages need; whether there are any."""
         model: Any = self
-        if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
-            return
-        if not self._check_call(step) or not self._must_look(step):
-            return
+        x, _, _ = model_step.unpack(model, spec)
+        before = entered()
+        try:
+            self._trace(None, x)
+        except Exception:  # which another model than one in stages may raise; one in stages raises it again
+            return False
+        if not self._has_scopes(before):
+            self._ipu.network = None
+            return False
+        self._ipu.seen = True
+        keras2.module("engine.base_layer", model_step.package_of(self)).Layer.build(self, _shapes(x))
+        self._check_remembered_stages()
+        return True
+
+    def _look(self, spec: Any, step: str) -> None:
+        model: Any = self
         self._ipu.seen = True
         x, _, _ = model_step.unpack(model, spec)
         before = entered()
@@ -196,26 +232,12 @@ class ModelExtension(NetworkExtension):
                 model(given, training=step == "train_step")
 
         def_function.function(made, autograph=False).get_concrete_function(x)
-        if not self._has_scopes(before):
-            return
-        self._trace(None, x)
-        self._check_remembered_stages()
-
-    def _must_look(self, step: str) -> bool:
-        """Whether stages in `call` would change how data is shared out, so that they must be known before the program.
-
-        Args:
-            step: the method that runs a mini-batch; none where the model is exported.
-        """
-        chosen, model = self._ipu.options, cast(Any, self)
-        if chosen.device_mapping or any(stage_of(layer) is not None for layer in model._flatten_layers()):
-            return True
-        if step == programs.STEP_METHODS["fit"]:  # stages without these options are refused
-            return chosen.pipelining_steps is not None or bool(chosen.pipelining_kwargs)
-        return not step or replication.num_ipus(self._device()) > 1
+        if self._has_scopes(before):
+            self._trace(None, x)
+            self._check_remembered_stages()
 
     def _traced(self, mode: str, spec: Any, before: int) -> None:
-        if networks.is_functional(self) or self._ipu.network is not None or self._ipu.seen:
+        if not self._is_unseen():
             return
         self._ipu.seen = True
         if not self._has_scopes(before):
@@ -226,6 +248,8 @@ class ModelExtension(NetworkExtension):
         self._replicas()
         if mode == "fit":
             self._accumulation()
+        if self._stage_count() > 1:
+            return
         raise ValueError(
             f"The model {cast(Any, self).name} has one pipeline stage, and a pipeline needs at least two. Take "
             "`PipelineStage` out of `call`, or give the model more stages."

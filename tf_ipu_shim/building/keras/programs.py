@@ -3,7 +3,8 @@
 `Function._omit_frequent_tracing_warning` checked on TensorFlow 2.15.1 and 2.21.0.
 
 loop             mini-batches of one IPU, one after another; the model's code is traced once, in the loop's body
-accumulation     the same with one update for several mini-batches
+accumulation     the same with one update for several mini-batches; the program begins with a zero for each variable, so
+                 that of a model which is not built the step is traced first, as a function that the program calls
 priming          variables are made before a program is traced that begins with the list of them
 """
 
@@ -39,14 +40,21 @@ def prime(model: Any, mode: str, infeed: Any) -> None:
     eagerly: it would make them in a part of the program that is traced late.
 
     Args:
-        model: a Keras model whose gradients accumulate, or which is in pipeline stages.
+        model: a Keras model in pipeline stages.
         mode: `"fit"`, `"evaluate"` or `"predict"`.
         infeed: gives the structure of a mini-batch.
     """
-    if not (model.built and all(layer.built for layer in model._flatten_layers())):
+    if not _is_built(model):
         _build_layers(model, mode, infeed)
-    if mode != "fit":
-        return
+    if mode == "fit":
+        _make_slots(model)
+
+
+def _is_built(model: Any) -> bool:
+    return model.built and all(layer.built for layer in model._flatten_layers())
+
+
+def _make_slots(model: Any) -> None:
     scope = ops.name_scope_v2(getattr(model.optimizer, "_name", "optimizer"))
     with ops.init_scope(), model.distribute_strategy.scope():
         if hasattr(model.optimizer, "build"):
@@ -140,22 +148,29 @@ def accumulating_program(
         for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
     ]
 
-    def program() -> None:
-        variables: list[Any] = []
+    variables: list[Any] = []
 
+    def step(data: Any) -> tuple[list[Any], Any]:
+        with variable_creation.in_step():
+            pairs, metrics, captured = model_step.gradients(model, data)
+        if captured and model_step.wants_captured(model.optimizer):
+            raise UnsupportedError(
+                f"{type(model.optimizer).__name__} takes captured gradients ({', '.join(captured)}), and with "
+                "gradient accumulation of a model without pipeline stages those of several mini-batches are not "
+                "accumulated here. Leave out set_gradient_accumulation_options(), give the model pipeline stages, "
+                "or take the capturing layers out."
+            )
+        variables[:] = [variable for _, variable in pairs]
+        return [gradient for gradient, _ in pairs], metrics
+
+    run_step = step if _is_built(model) else _traced_step(model, step, infeed)
+    _make_slots(model)
+
+    def program() -> None:
         def mini_batch(counter: Any, *values: Any, **keywords: Any) -> list[Any]:
             totals, values = values[: len(model.trainable_variables)], values[len(model.trainable_variables) :]
-            with variable_creation.in_step():
-                pairs, metrics, captured = model_step.gradients(model, element(infeed, values, keywords))
-            if captured and model_step.wants_captured(model.optimizer):
-                raise UnsupportedError(
-                    f"{type(model.optimizer).__name__} takes captured gradients ({', '.join(captured)}), and with "
-                    "gradient accumulation of a model without pipeline stages those of several mini-batches are not "
-                    "accumulated here. Leave out set_gradient_accumulation_options(), give the model pipeline stages, "
-                    "or take the capturing layers out."
-                )
-            given = {id(variable): gradient for gradient, variable in pairs}
-            variables[:] = [variable for variable in model.trainable_variables if id(variable) in given]
+            gradients, metrics = run_step(element(infeed, values, keywords))
+            given = {id(variable): gradient for gradient, variable in zip(gradients, variables)}
             added = []
             for total, variable in zip(totals, model.trainable_variables):
                 if id(variable) in given:
@@ -184,6 +199,16 @@ def accumulating_program(
             count(model, "fit", steps)
 
     return compiled(program, "fit")
+
+
+def _traced_step(model: Any, step: Callable[[Any], Any], infeed: Any) -> Callable[[Any], Any]:
+    """A step as a function of TensorFlow, whose trace makes the variables of a model."""
+
+    def traced(data: Any) -> Any:
+        with in_replica(model):
+            return step(data)
+
+    return def_function.function(traced, autograph=False).get_concrete_function(infeed._structure)
 
 
 def refuse_own_minimize(optimizer: Any) -> None:
