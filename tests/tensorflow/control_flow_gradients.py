@@ -76,6 +76,21 @@ def while_in_while(x):
     return loop(2, lambda y: loop(2, lambda z: tf.sin(z * w) * w, y) * w, x)
 
 
+def while_in_cond(x):
+    w = weight("w")
+    return tf.cond(is_positive(x), lambda: loop(3, lambda y: tf.sin(y * w) + y, x), lambda: x * w)
+
+
+def while_in_the_other_branch(x):
+    w = weight("w")
+    return tf.cond(is_positive(x), lambda: power(x, w), lambda: loop(2, lambda y: power(y, w), x))
+
+
+def while_in_cond_in_cond(x):
+    u, w = weight("u", 0.3), weight("w")
+    return tf.cond(is_positive(x), lambda: while_in_cond(x * u) * w, lambda: power(x, w))
+
+
 def of_another_cond(x):
     w = weight("w")
     h, g = tf.cond(is_positive(x), lambda: (power(x, w), tf.sin(w)), lambda: (x, w))

@@ -321,8 +321,8 @@ def _instruction(kinds: Sequence[str], depth: int) -> st.SearchStrategy[Instruct
 def _inside(kinds: Sequence[str], kind: str, depth: int) -> list[str]:
     """What may stand in the body of a loop, branch or call."""
     refused = {"variable", "assign"}  # variables are made outside, as TensorFlow 1 wants it
-    # Stock XLA cannot compile some gradients: it has no `FakeParam` for the lists of a loop in a branch, and shapes
-    # that a called function in a loop or branch hands to its gradient are no constants there.
+    # Stock XLA, the oracle, cannot compile some gradients: it has no `FakeParam` for the lists of a loop in a branch,
+    # and shapes that a called function in a loop or branch hands to its gradient are no constants there.
     refused |= {"cond": {"loop", "call"}, "loop": {"call"}}.get(kind, set())
     return [other for other in kinds if other not in refused and (depth or other not in _BODIES)]
 

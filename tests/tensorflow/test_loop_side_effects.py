@@ -79,6 +79,26 @@ def test_bodies_run_what_their_values_need(control_flow, step, times, build):
     assert variables.get("model/count", times) == times
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("bound", [None, 5])
+def test_conditions_that_write(control_flow, version, bound):
+    """As in a session; stock `xla.compile` refuses them."""
+    control_flow(version)
+
+    def build(step, x):
+        asked = v1.get_variable("asked", [], initializer=v1.zeros_initializer(), use_resource=True)
+
+        def goes_on(i, y):
+            with tf.control_dependencies([asked.assign_add(1.0)]):
+                return tf.logical_and(i < 10, asked.read_value() + y[0, 1] < 5.0)
+
+        return tf.while_loop(goes_on, lambda i, y: (i + 1, y + 1.0), (0, x), maximum_iterations=bound)[1]
+
+    value, variables = results(unasked, build)
+    np.testing.assert_array_equal(value, X + 2.0)  # 1 + 1, 2 + 2 and 3 + 3 for asked + y
+    assert variables == {"model/asked": 3.0}
+
+
 def test_control_flow_of_tensorflow_2_runs_all(control_flow):
     """So does stock `xla.compile`, of both versions."""
     control_flow(2)
@@ -235,6 +255,17 @@ def test_elements_that_nothing_waits_for_are_sent(control_flow):
         for value in (1.0, 2.0):
             session.run(result, {x: value})
         assert [row.tolist() for row in session.run(rows)] == [[1, 2], [20]]
+
+
+def test_gradients_of_loops_in_branches_in_loops_are_refused(control_flow):
+    control_flow(1)
+
+    def build(step, x):
+        y = gradients.loop(2, gradients.while_in_cond, x[:3, 1])
+        return tf.gradients(y, [x])[0]
+
+    with pytest.raises(ValueError, match="Taking gradient of a while loop"):
+        results(unasked, build)
 
 
 @pytest.mark.parametrize("net", gradients.NETS, ids=lambda net: net.__name__)

@@ -15,9 +15,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow.core.framework import attr_value_pb2
-from tensorflow.python.framework import func_graph, function, ops
+from tensorflow.python.framework import dtypes, func_graph, function, ops
 from tensorflow.python.ops import cond as stock_cond
-from tensorflow.python.ops import cond_v2, control_flow_util, resource_variable_ops, while_v2
+from tensorflow.python.ops import (
+    cond_v2,
+    control_flow_util,
+    control_flow_util_v2,
+    resource_variable_ops,
+    while_v2,
+)
 from tensorflow.python.util import nest
 
 from tf_ipu_shim import patches
@@ -34,6 +40,8 @@ def install() -> None:
     patches.replace(while_v2, "while_loop", _loops, why)
     patches.replace(cond_v2, "cond_v2", _two_branches, why)
     patches.replace(control_flow_util, "EnableControlFlowV2", _in_functions_too, why)
+    handles = "a branch returns, for a variable that only another one returns, the same variable"
+    patches.replace(cond_v2, "_create_fakeparams", _own_handles, handles)
 
 
 def in_session_graph() -> bool:
@@ -133,6 +141,36 @@ def _two_branches(stock: Callable[..., Any]) -> Callable[..., Any]:
             return stock(pred, *map(_noted, branches), name)
 
     return cond_v2
+
+
+def _own_handles(stock: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Gradients of loops in a branch take its variables. In another loop's body they stay as they are, and are refused:
+    XLA ends the process if a branch there returns one."""
+
+    @functools.wraps(stock)
+    def create(branch: Any, templates: list[Any]) -> list[Any]:
+        kept = {} if _is_in_loop(branch) else {id(outer): inner for outer, inner in branch.captures}
+        return [kept.get(id(_captured(one)), fake) for one, fake in zip(templates, stock(branch, templates))]
+
+    return create
+
+
+def _is_in_loop(graph: Any) -> bool:
+    while graph is not None and not control_flow_util_v2.in_while_loop_defun(graph):
+        graph = getattr(graph, "outer_graph", None)
+    return graph is not None
+
+
+def _captured(tensor: Any) -> Any:
+    """The handle outside of a branch that one in it is; None of other tensors."""
+    graph = tensor.graph
+    if tensor.dtype != dtypes.resource:
+        return None
+    nodes = {op.name: op.node_def for op in graph.get_operations()}
+    index = control_flow_util_v2.resource_input_index(
+        tensor.name, [one.name for one in graph.inputs], nodes, graph._functions
+    )
+    return graph.external_captures[index]
 
 
 def _is_strict() -> bool:

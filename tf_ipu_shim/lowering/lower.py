@@ -10,6 +10,7 @@ from tensorflow.core.framework import function_pb2, node_def_pb2
 
 from tf_ipu_shim.lowering import (
     accumulated_gradients,
+    branch_lists,
     calls,
     candidate_samplers,
     carried_waits,
@@ -28,6 +29,7 @@ from tf_ipu_shim.lowering import (
     randomness,
     replicas,
     resizing,
+    returned_handles,
     row_updates,
     sent_elements,
     shared_statistics,
@@ -37,6 +39,7 @@ from tf_ipu_shim.lowering import (
     synthetic,
     unlike_kernels,
     vocabulary,
+    writing_conditions,
 )
 from tf_ipu_shim.lowering.chunks import split_loops
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, refuse_marked, refuse_uncompilable
@@ -91,12 +94,15 @@ def lower(
     feeds.check_outfeeds(Diagnostics(call), functions, request.ordinal)
     feed_order.put_in_order(functions)
     needed.drop_unneeded(functions)
+    writing_conditions.carry(functions)
     carried_waits.wait_themselves(functions)
     refuse_marked(Diagnostics(call), functions)
     outside_scopes.refuse_in_control_flow(Diagnostics(call), functions)
     outlined_arguments.refuse_constants(call, Diagnostics(call), functions)
     accumulated_gradients.keep_in_loops(functions)
+    branch_lists.replace(functions)
     handed_handles.take_from_their_source(functions)
+    returned_handles.drop(functions)
     known_results.make_constants(functions)
     string_comparisons.fold(functions)
     narrow_casts.wrap_around(functions)

@@ -48,27 +48,25 @@ class Net:
         gradients = self._tf.compat.v1.gradients(self._tf.reduce_sum(value), [x, *weights])
         return [value, *(self._tf.convert_to_tensor(one) for one in gradients if one is not None)]
 
-    def _step(self, value: Any, flag: Any, depth: int, loops: bool = True) -> Any:
+    def _step(self, value: Any, flag: Any, depth: int) -> Any:
         kinds = [*_OPERATORS, "effect", "effect"]
         if depth:
-            kinds += [*_BRANCHES, *(["loop", "loop"] if loops else []), *([] if self._has_gradients else ["call"])]
+            kinds += [*_BRANCHES, "loop", "loop", *([] if self._has_gradients else ["call"])]
         kind = self._random.choice(kinds)
         if kind == "effect":
             return self._effect(self._random.choice(_EFFECTS), value, flag)
         if kind in _OPERATORS:
             return self._operator(kind, value)
         if kind == "loop":
-            return self._loop(value, lambda y: self._body(y, flag, depth - 1, loops))
-        # XLA has no placeholder for the lists of a loop in one branch that its gradient needs.
-        inside = loops and not self._has_gradients
+            return self._loop(value, lambda y: self._body(y, flag, depth - 1))
         if kind == "call":
-            return self._tf.function(lambda y: self._body(y, flag, depth - 1, inside), autograph=False)(value)
-        branches = [lambda: self._body(value, flag, depth - 1, inside) for _ in range(2)]
+            return self._tf.function(lambda y: self._body(y, flag, depth - 1), autograph=False)(value)
+        branches = [lambda: self._body(value, flag, depth - 1) for _ in range(2)]
         return self._branches(kind, value, flag, branches)
 
-    def _body(self, value: Any, flag: Any, depth: int, loops: bool) -> Any:
+    def _body(self, value: Any, flag: Any, depth: int) -> Any:
         for _ in range(self._random.randint(1, 2)):
-            value = self._step(value, flag, depth, loops)
+            value = self._step(value, flag, depth)
         return self._tf.identity(value)
 
     def _operator(self, kind: str, value: Any) -> Any:
