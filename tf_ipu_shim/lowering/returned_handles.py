@@ -42,12 +42,21 @@ def _drop_in(functions: Functions, graph: FunctionGraph) -> None:
         if node.op not in vocabulary.BRANCHES:
             continue
         texts = [f"{node.name}:output:{index}" for index in range(len(node.proto.attr["Tout"].list.type))]
-        kept = [i for i, text in enumerate(texts) if text in taken or graph.type_of(text) != op_types.RESOURCE]
+        kept = _kept(graph, texts, taken)
         if len(kept) < len(texts):
             branches[node.name] = _with_results(functions, node, kept)
             renamed.update({texts[old]: texts[new] for new, old in enumerate(kept)})
-    if not branches:
-        return
+    if branches:
+        _rewrite(graph, branches, renamed)
+
+
+def _kept(graph: FunctionGraph, texts: Sequence[str], taken: set[str]) -> list[int]:
+    """Which results of a branch stay."""
+    return [index for index, text in enumerate(texts) if text in taken or graph.type_of(text) != op_types.RESOURCE]
+
+
+def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], renamed: dict[str, str]) -> None:
+    """Puts branches in place, and has what takes their results take them by their new names."""
 
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node.name not in branches and renamed.keys().isdisjoint(node.inputs):
