@@ -14,7 +14,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from tf_ipu_shim.reports import page, reader
+from tf_ipu_shim.profiling import page, reader
 
 
 def draw(profile: str, picture: str, width: int, height: int) -> None:

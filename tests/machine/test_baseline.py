@@ -4,7 +4,7 @@ import pytest
 
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
-from tf_ipu_shim.reports import baseline
+from tf_ipu_shim.profiling import baseline
 
 
 def plans(*sizes, chip="gc200", program="train"):

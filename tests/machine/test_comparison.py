@@ -9,7 +9,7 @@ from tf_ipu_shim import cli
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
-from tf_ipu_shim.reports import collect, comparison, page, writer
+from tf_ipu_shim.profiling import collect, comparison, page, writer
 
 CHIP = CHIPS["gc200"]
 ADD = 185  # cycles of 1000 numbers: 32 a tile, three vectors a worker

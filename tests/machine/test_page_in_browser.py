@@ -15,7 +15,7 @@ import pytest
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Saving, Value, plan_of
-from tf_ipu_shim.reports import collect, comparison, page
+from tf_ipu_shim.profiling import collect, comparison, page
 
 NAMES = (os.environ.get("CHROMIUM") or "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)

@@ -10,7 +10,7 @@ from tf_ipu_shim.errors import MissingAttributeError, UnsupportedError
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
-from tf_ipu_shim.reports import collect, writer
+from tf_ipu_shim.profiling import collect, writer
 
 CHIP = CHIPS["gc200"].with_tiles(4)
 ADD = Computation("elementwise", "loop/add/Op/Add", (100, 2, 1, 0))

@@ -13,7 +13,7 @@ from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
-from tf_ipu_shim.reports import collect, page, placed, settings, trace, writer
+from tf_ipu_shim.profiling import collect, page, placed, settings, trace, writer
 
 CHIP = CHIPS["gc200"]
 ADD = 185  # cycles of 1000 numbers: 32 a tile, three vectors a worker

@@ -8,7 +8,7 @@ from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
-from tf_ipu_shim.reports import collect, event_reports, reader, settings, writer
+from tf_ipu_shim.profiling import collect, event_reports, reader, settings, writer
 
 CHIP = CHIPS["gc200"]
 KNOWN = {"sdk": "3.4", "is_model": False}

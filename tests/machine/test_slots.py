@@ -12,7 +12,7 @@ from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
 from tf_ipu_shim.machine.pipeline_schedule import PipelineTimetable
-from tf_ipu_shim.reports import collect, page, slots, trace, writer
+from tf_ipu_shim.profiling import collect, page, slots, trace, writer
 
 CHIP = CHIPS["gc200"]
 STAGES, COUNT = 3, 12

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tf_ipu_shim.reports import reader
+from tf_ipu_shim.profiling import reader
 
 SCRIPT = """
 import sys

@@ -14,7 +14,7 @@ from tf_ipu_shim.ipu.ops import all_to_all_op, cross_replica_ops
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import memory_report
-from tf_ipu_shim.reports import reader
+from tf_ipu_shim.profiling import reader
 from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1

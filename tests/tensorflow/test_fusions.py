@@ -8,7 +8,7 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 from tf_ipu_shim.poplar.ops import gen_popnn_ops
 
-from tf_ipu_shim.reports import reader
+from tf_ipu_shim.profiling import reader
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

@@ -12,7 +12,7 @@ from tf_ipu_shim.compiling import plain_programs
 from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, phases_of
-from tf_ipu_shim.reports import reader
+from tf_ipu_shim.profiling import reader
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

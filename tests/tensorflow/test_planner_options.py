@@ -19,7 +19,7 @@ from tf_ipu_shim import memory_report
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import plan_product
 from tf_ipu_shim.machine.memory import LIBRARY_ERROR_FACTOR
-from tf_ipu_shim.reports import reader
+from tf_ipu_shim.profiling import reader
 
 v1 = tf.compat.v1
 INPUTS = np.ones([3, 2, 4], np.float32)

@@ -13,7 +13,7 @@ from tf_ipu_shim.cli import tensorboard
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
-from tf_ipu_shim.reports import collect, trace, writer
+from tf_ipu_shim.profiling import collect, trace, writer
 
 CHIP = CHIPS["gc200"]
 IS_2_15 = hasattr(importlib.import_module(f"{internal.__name__}._pywrap_profiler"), "xspace_to_tools_data")

@@ -11,10 +11,10 @@ from typing import Any
 
 from tf_ipu_shim.errors import MissingAttributeError
 from tf_ipu_shim.names.refused import refused
-from tf_ipu_shim.reports import reader
-from tf_ipu_shim.reports.pva.program import Program, ProgramVisitor
-from tf_ipu_shim.reports.pva.report import Report
-from tf_ipu_shim.reports.pva.target import IPU, Target
+from tf_ipu_shim.profiling import reader
+from tf_ipu_shim.profiling.pva.program import Program, ProgramVisitor
+from tf_ipu_shim.profiling.pva.report import Report
+from tf_ipu_shim.profiling.pva.target import IPU, Target
 
 _NO_TRACES = (
     "it reads traces of PopVision's System Analyser (.pvti), which nothing writes here. Spans of `libpvti` are in "

@@ -7,7 +7,7 @@ import pathlib
 import sys
 from collections.abc import Iterable
 
-from tf_ipu_shim.reports import comparison, page
+from tf_ipu_shim.profiling import comparison, page
 
 _SHOWN = 10
 

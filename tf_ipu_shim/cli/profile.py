@@ -10,7 +10,7 @@ import sys
 
 from tf_ipu_shim.cli import tensorboard
 from tf_ipu_shim.machine import log_level
-from tf_ipu_shim.reports import page, reader, trace, writer
+from tf_ipu_shim.profiling import page, reader, trace, writer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

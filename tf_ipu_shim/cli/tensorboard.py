@@ -7,8 +7,8 @@ import datetime
 import pathlib
 from typing import Any
 
-from tf_ipu_shim.reports.profile import Profile, facts_of
-from tf_ipu_shim.reports.trace import trace_of
+from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.trace import trace_of
 
 _PLANE = "/device:CUSTOM:IPU {}"  # the plugin shows planes of hosts, GPUs, TPUs and custom devices
 # TensorFlow 2.15 reads this one whether it is there or not (`ProcessMegascaleDcn`), and crashes where it is not.

@@ -6,8 +6,8 @@ import json
 import pathlib
 from typing import Any, NamedTuple
 
-from tf_ipu_shim.reports import event_reports, writer
-from tf_ipu_shim.reports.profile import Profile, facts_of
+from tf_ipu_shim.profiling import event_reports, writer
+from tf_ipu_shim.profiling.profile import Profile, facts_of
 from tf_ipu_shim.runtime import log
 
 GRAPH, EXECUTION = "graph.json", "execution.json"

@@ -18,9 +18,9 @@ from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.machine.memory import MemoryPlan
-from tf_ipu_shim.reports import collect, writer
-from tf_ipu_shim.reports.profile import PairRow, Profile, facts_of
-from tf_ipu_shim.reports.settings import ReportSettings, all_settings
+from tf_ipu_shim.profiling import collect, writer
+from tf_ipu_shim.profiling.profile import PairRow, Profile, facts_of
+from tf_ipu_shim.profiling.settings import ReportSettings, all_settings
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine import memory_setting, systems, ways
 from tf_ipu_shim.names import era
-from tf_ipu_shim.reports import settings
+from tf_ipu_shim.profiling import settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tf_ipu_shim.machine import engine_options, flags
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, MAXIMUM_DEVICES
-from tf_ipu_shim.reports import settings
+from tf_ipu_shim.profiling import settings
 from tf_ipu_shim.runtime import accepted, log, trace
 from tf_ipu_shim.runtime.device import ALWAYS, ON_DEMAND, IpuDevice
 from tf_ipu_shim.runtime.requests import requested

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
 from tf_ipu_shim.profile import MemoryReport, memory_report
-from tf_ipu_shim.reports import baseline
+from tf_ipu_shim.profiling import baseline
 
 _OWNERS_SHOWN = 5
 

@@ -19,7 +19,7 @@ from tf_ipu_shim.building.utilities import events as trace_events
 from tf_ipu_shim.building.utilities.tensor_map import TensorMap
 from tf_ipu_shim.machine import engine_options
 from tf_ipu_shim.messages import trace_pb2
-from tf_ipu_shim.reports import writer
+from tf_ipu_shim.profiling import writer
 
 __all__ = ["ReportHelper", "ReportJSON", "TensorMap", "missing_whitelist_entries_in_names"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow.python.framework import test_util
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.reports.pva.program import Program
+from tf_ipu_shim.profiling.pva.program import Program
 
 _COMMON = ("*__seed*", "*host-exchange-*", "*[cC]opy_*")
 """Compute sets that any program may have."""

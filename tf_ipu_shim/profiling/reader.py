@@ -6,8 +6,8 @@ import pathlib
 import sqlite3
 from typing import NamedTuple
 
-from tf_ipu_shim.reports.profile import Profile
-from tf_ipu_shim.reports.writer import FILE, READ_VERSIONS, RUNS, tables
+from tf_ipu_shim.profiling.profile import Profile
+from tf_ipu_shim.profiling.writer import FILE, READ_VERSIONS, RUNS, tables
 
 
 class Run(NamedTuple):

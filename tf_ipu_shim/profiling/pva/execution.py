@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
-from tf_ipu_shim.reports.profile import ProgramRow
-from tf_ipu_shim.reports.pva.compilation import Compilation
-from tf_ipu_shim.reports.pva.program import ComputeSet, Program, by_tile
-from tf_ipu_shim.reports.reader import Run
-from tf_ipu_shim.reports.slots import Schedule, schedules_of
+from tf_ipu_shim.profiling.profile import ProgramRow
+from tf_ipu_shim.profiling.pva.compilation import Compilation
+from tf_ipu_shim.profiling.pva.program import ComputeSet, Program, by_tile
+from tf_ipu_shim.profiling.reader import Run
+from tf_ipu_shim.profiling.slots import Schedule, schedules_of
 
 
 class Cycles(NamedTuple):

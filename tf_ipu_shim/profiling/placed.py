@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tf_ipu_shim.reports.profile import Profile, ProgramRow
+from tf_ipu_shim.profiling.profile import Profile, ProgramRow
 
 
 class Placed(NamedTuple):

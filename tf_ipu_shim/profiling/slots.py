@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.pipeline_schedule import PipelineTimetable
-from tf_ipu_shim.reports.profile import ProgramRow
+from tf_ipu_shim.profiling.profile import ProgramRow
 
 FACT = "pipelines"
 """The fact that has the `machine.cycles.Slots` of each such loop, by the id of its row."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_ipu_shim.reports.profile import Profile, facts_of
-from tf_ipu_shim.reports.pva.compilation import Compilation
-from tf_ipu_shim.reports.writer import summary
+from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.pva.compilation import Compilation
+from tf_ipu_shim.profiling.writer import summary
 
 OWN = "tf_ipu_shim"
 """Below this key is what Poplar's reports did not have: the program at a glance, as in `framework.json`."""

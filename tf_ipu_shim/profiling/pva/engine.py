@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tf_ipu_shim.reports.profile import Profile, ProgramRow
-from tf_ipu_shim.reports.pva.program import Program
+from tf_ipu_shim.profiling.profile import Profile, ProgramRow
+from tf_ipu_shim.profiling.pva.program import Program
 
 _KEPT = frozenset({"weight", "optimizer_state", "accumulator"})
 

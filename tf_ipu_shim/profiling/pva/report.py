@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.errors import UnsupportedError
-from tf_ipu_shim.reports.page import page_of
-from tf_ipu_shim.reports.profile import Profile, facts_of
-from tf_ipu_shim.reports.pva.compilation import Compilation
-from tf_ipu_shim.reports.pva.execution import Execution
-from tf_ipu_shim.reports.pva.refusing import Refusing
-from tf_ipu_shim.reports.reader import Run
-from tf_ipu_shim.reports.writer import FORMAT_VERSION
+from tf_ipu_shim.profiling.page import page_of
+from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.pva.compilation import Compilation
+from tf_ipu_shim.profiling.pva.execution import Execution
+from tf_ipu_shim.profiling.pva.refusing import Refusing
+from tf_ipu_shim.profiling.reader import Run
+from tf_ipu_shim.profiling.writer import FORMAT_VERSION
 
 
 class PoplarVersion(NamedTuple):

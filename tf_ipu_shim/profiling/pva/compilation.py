@@ -7,9 +7,9 @@ import json
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory.tiles import Tiles
-from tf_ipu_shim.reports.profile import IpuRow, Profile
-from tf_ipu_shim.reports.pva.engine import engine_of
-from tf_ipu_shim.reports.pva.memory import (
+from tf_ipu_shim.profiling.profile import IpuRow, Profile
+from tf_ipu_shim.profiling.pva.engine import engine_of
+from tf_ipu_shim.profiling.pva.memory import (
     IpuMemory,
     LiveMemory,
     LivenessStep,
@@ -19,9 +19,9 @@ from tf_ipu_shim.reports.pva.memory import (
     Variable,
     variable_of,
 )
-from tf_ipu_shim.reports.pva.program import ComputeSet, Program
-from tf_ipu_shim.reports.pva.refusing import NO_MAPPING, Refusing
-from tf_ipu_shim.reports.pva.target import target_of
+from tf_ipu_shim.profiling.pva.program import ComputeSet, Program
+from tf_ipu_shim.profiling.pva.refusing import NO_MAPPING, Refusing
+from tf_ipu_shim.profiling.pva.target import target_of
 
 
 class Graph(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from tf_ipu_shim.reports.profile import VariableRow
-from tf_ipu_shim.reports.pva.program import Program
-from tf_ipu_shim.reports.pva.refusing import NO_CODE, NO_MAPPING, Refusing
+from tf_ipu_shim.profiling.profile import VariableRow
+from tf_ipu_shim.profiling.pva.program import Program
+from tf_ipu_shim.profiling.pva.refusing import NO_CODE, NO_MAPPING, Refusing
 
 
 class Bytes(NamedTuple):

@@ -7,10 +7,10 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tf_ipu_shim.reports.pva.refusing import NO_CODE, Refusing
+from tf_ipu_shim.profiling.pva.refusing import NO_CODE, Refusing
 
 if TYPE_CHECKING:
-    from tf_ipu_shim.reports.profile import ComputeSetRow, ProgramRow
+    from tf_ipu_shim.profiling.profile import ComputeSetRow, ProgramRow
 
 
 class _Type(enum.Enum):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
-from tf_ipu_shim.reports.owner_names import lasting
+from tf_ipu_shim.profiling.owner_names import lasting
 
 VERSION = 1
 _SHOWN = 8

@@ -10,7 +10,7 @@ import re
 import sqlite3
 from typing import Any, get_type_hints
 
-from tf_ipu_shim.reports.profile import Profile, facts_of
+from tf_ipu_shim.profiling.profile import Profile, facts_of
 
 FORMAT_VERSION = 2
 """Goes up where a reader of an older version would read something wrong."""

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tf_ipu_shim.reports.placed import Placed, placed
-from tf_ipu_shim.reports.profile import Profile, ProgramRow, facts_of
-from tf_ipu_shim.reports.slots import Schedule, holders_of, parts_of, schedules_of
+from tf_ipu_shim.profiling.placed import Placed, placed
+from tf_ipu_shim.profiling.profile import Profile, ProgramRow, facts_of
+from tf_ipu_shim.profiling.slots import Schedule, holders_of, parts_of, schedules_of
 
 TRACKS = {
     "compute": "compute",

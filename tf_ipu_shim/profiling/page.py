@@ -7,11 +7,11 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tf_ipu_shim.reports.comparison import Comparison
-from tf_ipu_shim.reports.placed import Placed, placed
-from tf_ipu_shim.reports.profile import Profile, ProgramRow, facts_of
-from tf_ipu_shim.reports.reader import Run
-from tf_ipu_shim.reports.slots import FACT, Schedule, holders_of, parts_of, schedules_of
+from tf_ipu_shim.profiling.comparison import Comparison
+from tf_ipu_shim.profiling.placed import Placed, placed
+from tf_ipu_shim.profiling.profile import Profile, ProgramRow, facts_of
+from tf_ipu_shim.profiling.reader import Run
+from tf_ipu_shim.profiling.slots import FACT, Schedule, holders_of, parts_of, schedules_of
 
 _FILES = pathlib.Path(__file__).parent
 _MOST_RECTANGLES = 20_000

@@ -7,11 +7,11 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tf_ipu_shim.reports import reader
-from tf_ipu_shim.reports.owner_names import lasting
-from tf_ipu_shim.reports.placed import placed
-from tf_ipu_shim.reports.profile import Profile, facts_of
-from tf_ipu_shim.reports.writer import FILE
+from tf_ipu_shim.profiling import reader
+from tf_ipu_shim.profiling.owner_names import lasting
+from tf_ipu_shim.profiling.placed import placed
+from tf_ipu_shim.profiling.profile import Profile, facts_of
+from tf_ipu_shim.profiling.writer import FILE
 
 
 class Change(NamedTuple):

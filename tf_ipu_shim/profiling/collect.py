@@ -11,8 +11,8 @@ from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Computation, Entry, Phase,
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
 from tf_ipu_shim.machine.memory.liveness import smallest
-from tf_ipu_shim.reports import slots
-from tf_ipu_shim.reports.profile import (
+from tf_ipu_shim.profiling import slots
+from tf_ipu_shim.profiling.profile import (
     HOST,
     ComputeSetRow,
     ExchangeRow,
