@@ -17,7 +17,10 @@ __version__ = "0.1.0"
 _names.install()
 
 
-_ELSEWHERE = {"memory_report": "tf_ipu_shim.profile", "TensorFile": "tf_ipu_shim.building.utilities.tensor_files"}
+_ELSEWHERE = {
+    "memory_report": "tf_ipu_shim.memory_reports",
+    "TensorFile": "tf_ipu_shim.building.utilities.tensor_files",
+}
 
 
 def __getattr__(name):

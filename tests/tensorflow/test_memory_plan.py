@@ -16,7 +16,7 @@ from tf_ipu_shim.accounting import compiler_ir, memory_walk
 from tf_ipu_shim.accounting.compiler_ir import NoProgramError
 from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.errors import AccountingFaultWarning
-from tf_ipu_shim.profile import memory_report
+from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.runtime import devices
 
 v1 = tf.compat.v1

@@ -10,7 +10,7 @@ from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 
 from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.profile import memory_report
+from tf_ipu_shim.memory_reports import memory_report
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

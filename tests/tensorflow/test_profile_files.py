@@ -12,7 +12,7 @@ from tf_ipu_shim.compiling import profiles
 from tf_ipu_shim.compiling import profiles as profiles_module
 from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.machine.cycles import timeline_of
-from tf_ipu_shim.profile import memory_report
+from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.profiling import reader
 from tf_ipu_shim.runtime import log
 

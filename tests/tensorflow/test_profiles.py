@@ -19,7 +19,7 @@ from tf_ipu_shim.accounting import running_order
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.cycles import Computation, phases_of
-from tf_ipu_shim.profile import memory_report
+from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.profiling import reader
 
 keras = keras2.public()

@@ -100,7 +100,7 @@ def write(options: argparse.Namespace) -> None:
     if "tensorflow" not in sys.modules:
         print("The script never imported TensorFlow: there is no memory to report on.", file=sys.stderr)
         return
-    from tf_ipu_shim.profile import memory_report
+    from tf_ipu_shim.memory_reports import memory_report
 
     made = memory_report()
     if options.memory:

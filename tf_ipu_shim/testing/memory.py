@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan
-from tf_ipu_shim.profile import MemoryReport, memory_report
+from tf_ipu_shim.memory_reports import MemoryReport, memory_report
 from tf_ipu_shim.profiling import baseline
 
 _OWNERS_SHOWN = 5

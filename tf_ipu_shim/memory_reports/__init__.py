@@ -8,6 +8,6 @@ run         `tf-ipu run --memory SCRIPT`
 
 from __future__ import annotations
 
-from tf_ipu_shim.profile.report import DeviceReport, IpuReport, MemoryReport, memory_report
+from tf_ipu_shim.memory_reports.report import DeviceReport, IpuReport, MemoryReport, memory_report
 
 __all__ = ["DeviceReport", "IpuReport", "MemoryReport", "memory_report"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from tf_ipu_shim.machine.memory import CATEGORIES, IpuPlan
-from tf_ipu_shim.profile.records import ReportData
+from tf_ipu_shim.memory_reports.records import ReportData
 
 # Those of the page of a profile (`reports/page.js`).
 _COLOURS = {

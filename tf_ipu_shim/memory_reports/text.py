@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from tf_ipu_shim.machine.memory import CATEGORIES, CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, what_would_help
-from tf_ipu_shim.profile.records import NOT_MODELLED, DeviceReport, ReportData
+from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, ReportData
 
 WIDTH = 100
 _OWNERS_SHOWN = 5
