@@ -6,8 +6,8 @@ import types
 
 import pytest
 
-from tf_ipu_shim.fitting import names, stages, text
-from tf_ipu_shim.fitting.layers import Given, Layer
+from tf_ipu_shim.capacity import names, stages, text
+from tf_ipu_shim.capacity.layers import Given, Layer
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.stage_memory import taken_by_layers

@@ -10,7 +10,7 @@ from studies import program
 from tf_ipu_shim.ipu import config, cross_replica_ops, ipu_infeed_queue, loops, replication_ops
 
 import tf_ipu_shim
-from tf_ipu_shim import fitting
+from tf_ipu_shim import capacity
 from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cli import fit
 from tf_ipu_shim.compiling import lowered as lowering
@@ -71,7 +71,7 @@ def test_the_plan_is_that_of_a_run(studied, ipus):
     with IPUStrategyV1().scope():
         run()
     (plan,) = tf_ipu_shim.memory_report().devices[0].programs
-    made = fitting.estimate(found, CHIPS["gc200"])
+    made = capacity.estimate(found, CHIPS["gc200"])
     assert made.ipus[0].peak_bytes == plan.ipus[0].peak_bytes
     assert made.ipus[0].tile_bytes == plan.ipus[0].tile_bytes
 
@@ -85,10 +85,10 @@ def test_a_program_that_does_not_fit_is_no_error(studied, monkeypatch):
 
     (found,) = studied(run)
     assert not found.plan.fits
-    assert fitting.estimate(found, CHIPS["gc200"]).fits
+    assert capacity.estimate(found, CHIPS["gc200"]).fits
     halves = next(one for one in found.plan.savings if one.action.startswith("float16"))
     assert halves.fits and halves.bytes == pytest.approx(found.plan.peak_bytes / 2, rel=0.01)
-    text = fitting.to_text([found], fitting.systems_for([], ["gc200"], 1))
+    text = capacity.to_text([found], capacity.systems_for([], ["gc200"], 1))
     assert re.search(
         rf"it does not fit\. What would save most on IPU 0.*\n +{halves.bytes:,} bytes  float16.*fits then", text
     )
@@ -96,10 +96,10 @@ def test_a_program_that_does_not_fit_is_no_error(studied, monkeypatch):
 
 def test_what_does_not_fit():
     large = program(600 << 20)  # twice 600 MiB, on 897 MiB
-    made = fitting.estimate(large, CHIPS["gc200"])
+    made = capacity.estimate(large, CHIPS["gc200"])
     assert not made.fits
     assert made.headroom <= (897 - 1200) << 20
-    text = fitting.to_text([large], fitting.systems_for([], ["gc200"], 1))
+    text = capacity.to_text([large], capacity.systems_for([], ["gc200"], 1))
     assert "no: IPU 0" in text and "No system has 1 IPU on which all programs fit." in text
 
 
@@ -184,36 +184,36 @@ def test_a_study_leaves_no_files(studied, monkeypatch, tmp_path):
 
 
 def test_cycles_and_error_of_element_wise_work():
-    made = fitting.estimate(program(), CHIPS["gc200"])
+    made = capacity.estimate(program(), CHIPS["gc200"])
     assert made.lower == pytest.approx(1 / 1.5) and made.upper == pytest.approx(1.5)
     assert made.cycles_a_step == made.cycles / 2
     assert made.items_a_second == pytest.approx(8 / (made.cycles / 1.33e9))
-    bow = fitting.estimate(program(), CHIPS["bow"])
+    bow = capacity.estimate(program(), CHIPS["bow"])
     assert bow.cycles == made.cycles and bow.items_a_second == pytest.approx(made.items_a_second * 1.85 / 1.33)
 
 
 def test_headroom_is_what_is_left_of_the_fullest_tile():
     # 1472 tiles with 128 bytes each of both x and y.
-    made = fitting.estimate(program(1472 * 128), CHIPS["gc200"])
+    made = capacity.estimate(program(1472 * 128), CHIPS["gc200"])
     assert made.headroom == 1472 * (624 * 1024 - made.ipus[0].max_tile_bytes)
     assert made.ipus[0].max_tile_bytes == 2 * 128
 
 
 def test_systems():
-    names = [system.name for system in fitting.systems_for([], ["gc200", "bow"], 5)]
+    names = [system.name for system in capacity.systems_for([], ["gc200", "bow"], 5)]
     assert names == ["pod8", "bow-pod8"]
-    assert [system.name for system in fitting.systems_for(["pod4", "bow-pod16"], ["bow"], 1)] == ["bow-pod16"]
+    assert [system.name for system in capacity.systems_for(["pod4", "bow-pod16"], ["bow"], 1)] == ["bow-pod16"]
     with pytest.raises(ValueError, match=r"There is no chip 'gc3'\. Name some of: gc2, gc200, bow, c600"):
-        fitting.systems_for([], ["gc3"], 1)
+        capacity.systems_for([], ["gc3"], 1)
     with pytest.raises(ValueError, match="There is no simulated system 'pod5'"):
-        fitting.systems_for(["pod5"], [], 1)
-    assert fitting.smallest(3, lambda chip: chip.name == "bow").name == "bow-2000"
-    assert fitting.smallest(257, lambda chip: True) is None
+        capacity.systems_for(["pod5"], [], 1)
+    assert capacity.smallest(3, lambda chip: chip.name == "bow").name == "bow-2000"
+    assert capacity.smallest(257, lambda chip: True) is None
 
 
 def test_a_system_with_too_few_ipus_says_so():
     wide = dataclasses.replace(program(), ipus=8)
-    assert "too few IPUs" in fitting.to_text([wide], fitting.systems_for(["pod4"], [], 8))
+    assert "too few IPUs" in capacity.to_text([wide], capacity.systems_for(["pod4"], [], 8))
 
 
 def test_batch_sizes():

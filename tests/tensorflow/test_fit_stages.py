@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_ipu_shim import fitting, ipu, keras2
-from tf_ipu_shim.fitting import stages
+from tf_ipu_shim import capacity, ipu, keras2
+from tf_ipu_shim.capacity import stages
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.runtime import study
 
@@ -63,7 +63,7 @@ def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
     assert uneven.plan.coarse == even.plan.coarse == ()
     assert [layer.ipu for layer in stages.layers_of(uneven, chip)] == [0, 1, 1, 1, 1]
     assert len(even.blocks) == 2 and stages.better(even, chip, fits=True) is None
-    assert fitting.estimate(even, chip).cycles < 0.8 * fitting.estimate(uneven, chip).cycles
+    assert capacity.estimate(even, chip).cycles < 0.8 * capacity.estimate(uneven, chip).cycles
 
 
 def test_copies_with_the_host_are_work_of_the_first_stage_and_the_last(studied):
@@ -83,8 +83,8 @@ def test_copies_with_the_host_are_work_of_the_first_stage_and_the_last(studied):
     chip, even = CHIPS["gc200"], steps_of(4)
     found = stages.better(even, chip, fits=True)
     begins = len(found.stages[0])
-    better = fitting.estimate(steps_of(begins), chip)
-    assert begins < 4 and better.cycles < fitting.estimate(even, chip).cycles
+    better = capacity.estimate(steps_of(begins), chip)
+    assert begins < 4 and better.cycles < capacity.estimate(even, chip).cycles
     assert found.cycles[0] / found.cycles[1] == pytest.approx(better.busy[0] / better.busy[1], rel=0.02)
 
 
@@ -119,7 +119,7 @@ def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
     assert stages.to_text(found, chip)[0].endswith("cycles balanced, with recomputation (Keras):")
     better = steps_of(7)
     assert stages.better(better, chip, fits=True) is None
-    assert fitting.estimate(better, chip).cycles < fitting.estimate(even, chip).cycles
+    assert capacity.estimate(better, chip).cycles < capacity.estimate(even, chip).cycles
     for layer, other in zip(layers, stages.layers_of(better, chip)):
         assert layer.cycles == pytest.approx(other.cycles, rel=0.05)
     for stage, full in enumerate(found.bytes):
@@ -180,7 +180,7 @@ def test_the_balance_that_is_printed_is_that_of_the_pipeline(studied, make, opti
     found = stages.split(stages.layers_of(alone, chip), chip, 4, recompute, alone.steps)
     made = steps_of(stages.to_text(found, chip))
     places = {layer.name: layer.ipu for layer in stages.layers_of(made, chip)}
-    busy = fitting.estimate(made, chip).busy
+    busy = capacity.estimate(made, chip).busy
     numbers = sorted(places.values())
     really = [busy[sorted(set(numbers)).index(places[names[0]])] for names in found.stages]
     assert list(found.cycles) == pytest.approx(really, rel=0.02)
@@ -212,7 +212,7 @@ def test_gradients_of_results_that_nothing_takes_cost_nothing(studied, outline):
 
         made = max(studied(run), key=lambda one: one.plan.peak_bytes)
         assert not made.plan.coarse
-        return made.plan.peak_bytes, fitting.estimate(made, CHIPS["gc200"]).cycles
+        return made.plan.peak_bytes, capacity.estimate(made, CHIPS["gc200"]).cycles
 
     (most, cycles), (least, alike) = planned(2), planned(1)
     assert cycles == alike and 0 <= most - least <= 3 * 4  # one zero for each call

@@ -49,11 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if arguments.batch:
         return _each_batch(arguments)
-    from tf_ipu_shim import fitting
+    from tf_ipu_shim import capacity
     from tf_ipu_shim.runtime import study
 
     try:
-        fitting.systems_for(arguments.on, arguments.chips, 1)
+        capacity.systems_for(arguments.on, arguments.chips, 1)
     except ValueError as error:
         print(f"tf-ipu fit: {error}", file=sys.stderr)
         return 2
@@ -73,14 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"The script ended with status {status} before a program was compiled for IPUs.", file=sys.stderr)
         return 1
     most = max((one.ipus for one in programs), default=1)
-    return _told(programs, fitting.systems_for(arguments.on, arguments.chips, most), status)
+    return _told(programs, capacity.systems_for(arguments.on, arguments.chips, most), status)
 
 
 def _told(programs: Sequence[Studied], found: Sequence[systems.System], status: int) -> int:
     """Prints what was found of a script's programs on some systems; returns the status to end with."""
-    from tf_ipu_shim import fitting
+    from tf_ipu_shim import capacity
 
-    print(fitting.to_text(programs, found))
+    print(capacity.to_text(programs, found))
     if status:
         print(
             f"The script ended with status {status}: programs after that are not here. `tf-ipu fit` computes nothing: "
@@ -88,7 +88,7 @@ def _told(programs: Sequence[Studied], found: Sequence[systems.System], status: 
             file=sys.stderr,
         )
     fits = any(
-        all(one.ipus <= system.num_ipus and fitting.estimate(one, system.chip).fits for one in programs)
+        all(one.ipus <= system.num_ipus and capacity.estimate(one, system.chip).fits for one in programs)
         for system in found
     )
     return 0 if fits and programs and not status else 1

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tf_ipu_shim.fitting.layers import Given, Layer, layers_of
+from tf_ipu_shim.capacity.layers import Given, Layer, layers_of
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import timeline_of

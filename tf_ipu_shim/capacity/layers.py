@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.accounting.trees import origin
-from tf_ipu_shim.fitting.names import GRADIENTS, Homes, Names
+from tf_ipu_shim.capacity.names import GRADIENTS, Homes, Names
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.cycles import Computation, Entry, phases_of, timeline_of
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tf_ipu_shim.fitting import stages
-from tf_ipu_shim.fitting.candidates import smallest
-from tf_ipu_shim.fitting.estimate import Estimate, estimate
+from tf_ipu_shim.capacity import stages
+from tf_ipu_shim.capacity.candidates import smallest
+from tf_ipu_shim.capacity.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, Chip
 from tf_ipu_shim.machine.memory import what_would_help
 from tf_ipu_shim.machine.systems import System

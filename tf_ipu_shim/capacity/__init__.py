@@ -10,9 +10,9 @@ text          the answer as tables
 
 from __future__ import annotations
 
-from tf_ipu_shim.fitting.candidates import chips_of as chips_of
-from tf_ipu_shim.fitting.candidates import smallest as smallest
-from tf_ipu_shim.fitting.candidates import systems_for as systems_for
-from tf_ipu_shim.fitting.estimate import Estimate as Estimate
-from tf_ipu_shim.fitting.estimate import estimate as estimate
-from tf_ipu_shim.fitting.text import to_text as to_text
+from tf_ipu_shim.capacity.candidates import chips_of as chips_of
+from tf_ipu_shim.capacity.candidates import smallest as smallest
+from tf_ipu_shim.capacity.candidates import systems_for as systems_for
+from tf_ipu_shim.capacity.estimate import Estimate as Estimate
+from tf_ipu_shim.capacity.estimate import estimate as estimate
+from tf_ipu_shim.capacity.text import to_text as to_text
