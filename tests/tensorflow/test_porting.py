@@ -6,10 +6,10 @@ import pathlib
 
 import pytest
 
-from tf_ipu_shim import cli, keras2, porting
+from tf_ipu_shim import check, cli, keras2
+from tf_ipu_shim.check import Kind
+from tf_ipu_shim.check.scan import Scan
 from tf_ipu_shim.names import emulated, keras_choice
-from tf_ipu_shim.porting import Kind
-from tf_ipu_shim.porting.scan import Scan
 
 FILE = pathlib.Path("script.py")
 
@@ -18,7 +18,7 @@ def found(text):
     """Kind, line and name of all findings."""
     return [
         (one.kind, one.line, one.name)
-        for one in porting.check([porting.Source(FILE, ast.parse(text))])
+        for one in check.check([check.Source(FILE, ast.parse(text))])
         if one.kind is not Kind.EMULATED
     ]
 
@@ -47,13 +47,13 @@ def test_what_nobody_has_and_what_is_refused():
         (Kind.REFUSED, 4, "ipu.utils.no_such"),
         (Kind.REFUSED, 5, "ipu.ops.summary_ops.get_ipu_reports"),
     ]
-    missing = porting.check([porting.Source(FILE, ast.parse("from tensorflow.python.ipu import dataset_tools"))])
+    missing = check.check([check.Source(FILE, ast.parse("from tensorflow.python.ipu import dataset_tools"))])
     assert missing[0].kind is Kind.REFUSED
 
 
 def test_methods_of_models_are_calls_too():
     text = CONFIGURED + "model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)\nmodel.fit(x)\n"
-    report = porting.check([porting.Source(FILE, ast.parse(text))])
+    report = check.check([check.Source(FILE, ast.parse(text))])
     assert (Kind.EMULATED, 4, "Model.set_pipelining_options") in [(one.kind, one.line, one.name) for one in report]
     assert not any("fit" in one.name for one in report)
 
@@ -195,7 +195,7 @@ def test_files_beside_the_script(tmp_path):
     (tmp_path / "parts" / "__init__.py").write_text("")
     (tmp_path / "parts" / "one.py").write_text("from . import three\n")
     (tmp_path / "parts" / "three.py").write_text("")
-    paths = {source.path.relative_to(tmp_path).as_posix() for source in porting.sources(tmp_path / "main.py")}
+    paths = {source.path.relative_to(tmp_path).as_posix() for source in check.sources(tmp_path / "main.py")}
     assert paths == {"main.py", "two.py", "parts/__init__.py", "parts/one.py", "parts/three.py"}
 
 
@@ -206,7 +206,7 @@ def test_verdicts():
 
 def test_lines_of_a_message_stay_lines(tmp_path):
     why = "Out of memory.\nLargest owners:\n      4 bytes  weight  w\n\n" + "long " * 30
-    text = porting.to_text([porting.Finding(Kind.REFUSED, tmp_path / "a.py", 3, "InternalError", why)])
+    text = check.to_text([check.Finding(Kind.REFUSED, tmp_path / "a.py", 3, "InternalError", why)])
     assert text.splitlines()[2:5] == ["      Out of memory.", "      Largest owners:", "            4 bytes  weight  w"]
     assert len(text.splitlines()) == 7 and max(map(len, text.splitlines()[2:])) <= 118
 

@@ -10,9 +10,9 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 
-from tf_ipu_shim import porting
+from tf_ipu_shim import check
+from tf_ipu_shim.check import traps
 from tf_ipu_shim.cli import runner
-from tf_ipu_shim.porting import traps
 from tf_ipu_shim.runtime import error_texts
 
 
@@ -40,27 +40,27 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     script = pathlib.Path(arguments.script).absolute()
     try:
-        sources = porting.sources(script)
+        sources = check.sources(script)
     except SyntaxError as error:
         print(f"tf-ipu check: {error.filename}:{error.lineno}: {error.msg}", file=sys.stderr)
         return 2
     if arguments.static:
         runner.prepare(arguments)
-        findings = porting.check(sources)
+        findings = check.check(sources)
         status = 0
     else:
         failures: list[Exception] = []
         given = os.environ.copy()
         status = runner.run(arguments, failures)
         with _environment(given):  # what the script has put into it is told by its own lines
-            read = porting.check(sources)
+            read = check.check(sources)
         findings = [*read, *_seen(sources[0].path, failures, {source.path for source in sources})]
         if status == 0 and _configured():
             findings = [finding for finding in findings if finding.name != traps.NOT_CONFIGURED]
-    print(porting.to_text(findings))
+    print(check.to_text(findings))
     if arguments.static:
         print("What a call refuses for its arguments shows only in a run: leave out --static.")
-    return 1 if status or any(finding.kind is porting.Kind.REFUSED for finding in findings) else 0
+    return 1 if status or any(finding.kind is check.Kind.REFUSED for finding in findings) else 0
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(now)
 
 
-def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Path]) -> list[porting.Finding]:
+def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Path]) -> list[check.Finding]:
     """What a run adds to what can be read: options that it recorded, and what ended it."""
     found = []
     for failure in failures:
@@ -86,10 +86,10 @@ def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Pa
         path = pathlib.Path(os.path.abspath(place.filename)) if place else script
         line = place.lineno or 0 if place else 0
         why = error_texts.clean(str(failure)) or "without a message"
-        found.append(porting.Finding(porting.Kind.REFUSED, path, line, type(failure).__name__, why))
+        found.append(check.Finding(check.Kind.REFUSED, path, line, type(failure).__name__, why))
     accepted = sys.modules.get("tf_ipu_shim.runtime.accepted")
     for name, value in (accepted.arguments() if accepted else {}).items():
-        found.append(porting.Finding(porting.Kind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
+        found.append(check.Finding(check.Kind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
     return found
 
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tf_ipu_shim import keras2
+from tf_ipu_shim.check.scan import Scan, Use, dotted_text, strings_set
+from tf_ipu_shim.check.sources import Source
 from tf_ipu_shim.errors import UnsupportedError
 from tf_ipu_shim.names import era, keras_choice
-from tf_ipu_shim.porting.scan import Scan, Use, dotted_text, strings_set
-from tf_ipu_shim.porting.sources import Source
 
 NOT_CONFIGURED = "no configure_ipu_system"
 _CONFIGURE = ("configure_ipu_system", "set_ipu_config")

@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from tf_ipu_shim.check import traps
+from tf_ipu_shim.check.scan import Scan, Setting, Use, literal, strings_set
+from tf_ipu_shim.check.sources import Source
 from tf_ipu_shim.configuration import arguments
 from tf_ipu_shim.configuration.table import OPTIONS, Option
 from tf_ipu_shim.errors import UnknownFlagError
 from tf_ipu_shim.machine import engine_options, flags
 from tf_ipu_shim.machine.effects import RECORDED
 from tf_ipu_shim.names import emulated, graphcore_names
-from tf_ipu_shim.porting import traps
-from tf_ipu_shim.porting.scan import Scan, Setting, Use, literal, strings_set
-from tf_ipu_shim.porting.sources import Source
 
 _KERAS_METHODS = ("fit", "evaluate", "predict")
 

@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Sequence
 
-from tf_ipu_shim.porting.findings import Finding, Kind
+from tf_ipu_shim.check.findings import Finding, Kind
 
 _WIDTH = 118
 
