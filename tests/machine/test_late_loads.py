@@ -2,8 +2,8 @@
 
 import pytest
 
-from tf_ipu_shim.accounting.late_loads import put_loads
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value, live
+from tf_ipu_shim.memory_model.walk.load_sinking import put_loads
 
 
 def used(block, number, name):

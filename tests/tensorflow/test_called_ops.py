@@ -3,11 +3,11 @@
 import pytest
 import tensorflow as tf
 
-from tf_ipu_shim.accounting import compiler_ir
-from tf_ipu_shim.accounting.called_ops import put_in_place, with_calls
-from tf_ipu_shim.accounting.hlo import HloReader
-from tf_ipu_shim.accounting.work import HloWork
 from tf_ipu_shim.machine.memory import Block, Value, smallest
+from tf_ipu_shim.memory_model.computations.work import HloWork
+from tf_ipu_shim.memory_model.hlo import compiler_ir
+from tf_ipu_shim.memory_model.hlo.outlined_ops import put_in_place, with_calls
+from tf_ipu_shim.memory_model.walk.hlo_walk import HloReader
 
 SHAPE = (3, 4, 4)
 

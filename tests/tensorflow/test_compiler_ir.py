@@ -10,11 +10,11 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import function_pb2, types_pb2
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.accounting import compiler_ir
-from tf_ipu_shim.accounting.compiler_ir import Argument
 from tf_ipu_shim.compiling.beside import Beside
 from tf_ipu_shim.lowering import kernels
 from tf_ipu_shim.lowering.program import LoweredProgram
+from tf_ipu_shim.memory_model.hlo import compiler_ir
+from tf_ipu_shim.memory_model.hlo.compiler_ir import Argument
 
 FLOAT = types_pb2.DT_FLOAT
 

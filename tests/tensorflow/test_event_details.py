@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, scopes, test_utils
 from tf_ipu_shim.ipu.ops import pipelining_ops
 
-from tf_ipu_shim.accounting.product_types import BACKWARD, FORWARD, INFERENCE, UPDATE
+from tf_ipu_shim.memory_model.computations.matmul_passes import BACKWARD, FORWARD, INFERENCE, UPDATE
 from tf_ipu_shim.messages import trace_pb2
 
 v1 = tf.compat.v1

@@ -14,12 +14,12 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 import tf_ipu_shim
 from tf_ipu_shim import ipu, plugin
-from tf_ipu_shim.accounting import work as work_module
-from tf_ipu_shim.accounting.work import ProgramWork, Size, Work
 from tf_ipu_shim.compiling import execution_choice, lowered
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.lowering.kernels import by_kernels
 from tf_ipu_shim.machine import ways
+from tf_ipu_shim.memory_model.computations import work as work_module
+from tf_ipu_shim.memory_model.computations.work import ProgramWork, Size, Work
 
 v1 = tf.compat.v1
 

@@ -11,9 +11,9 @@ from tf_ipu_shim.ipu import ipu_compiler
 from tf_ipu_shim.ipu.scopes import ipu_scope, outside_compilation_scope
 
 from tf_ipu_shim import memory_report
-from tf_ipu_shim.accounting import compiler_ir
 from tf_ipu_shim.lowering import handed_handles
 from tf_ipu_shim.lowering.functions import Functions
+from tf_ipu_shim.memory_model.hlo import compiler_ir
 
 v1 = tf.compat.v1
 

@@ -12,10 +12,11 @@ from tensorflow.python.eager import context
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.accounting import compiler_ir, memory_walk
-from tf_ipu_shim.accounting.compiler_ir import NoProgramError
-from tf_ipu_shim.accounting.shape_inference import ShapeInferenceError
 from tf_ipu_shim.errors import AccountingFaultWarning
+from tf_ipu_shim.memory_model.hlo import compiler_ir
+from tf_ipu_shim.memory_model.hlo.compiler_ir import NoProgramError
+from tf_ipu_shim.memory_model.shapes.shape_inference import ShapeInferenceError
+from tf_ipu_shim.memory_model.walk import memory_walk
 from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.runtime import devices
 

@@ -16,9 +16,9 @@ from tf_ipu_shim.ipu.ops.pipelining_ops import OptimizerFunctionOutput, Pipeline
 from tf_ipu_shim.ipu.optimizers import GradientAccumulationOptimizerV2
 
 from tf_ipu_shim import ipu, memory_report
-from tf_ipu_shim.accounting.pipeline_memory import kept
-from tf_ipu_shim.accounting.storage import Storage
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.memory_model.variables.pipeline_memory import kept
+from tf_ipu_shim.memory_model.variables.storage import Storage
 
 v1 = tf.compat.v1
 WIDTH, ROWS, FLOAT = 16, 8, 4

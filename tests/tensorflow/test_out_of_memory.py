@@ -9,7 +9,7 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
 from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
 
-from tf_ipu_shim.accounting import memory_plan
+from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_reports import memory_report
 
 v1 = tf.compat.v1

@@ -14,8 +14,8 @@ from tf_ipu_shim.ipu import ipu_strategy
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 
 from tf_ipu_shim import ipu, keras2, memory_report
-from tf_ipu_shim.accounting import cuts, savings
 from tf_ipu_shim.machine.memory import best
+from tf_ipu_shim.memory_model.advice import partitioning, recommendations
 
 v1 = tf.compat.v1
 keras = keras2.public()
@@ -25,7 +25,7 @@ layers = keras.layers
 @pytest.fixture(autouse=True)
 def few_tiles(monkeypatch):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=4")
-    monkeypatch.setattr(savings, "best", lambda found, count=9: best(found, count))  # all actions, not the best three
+    monkeypatch.setattr(recommendations, "best", lambda found, count=9: best(found, count))  # not only three
     yield
     ipu.config.reset_ipu_configuration()
 
@@ -164,8 +164,8 @@ def test_the_largest_part_of_what_is_fed_that_is_enough():
 
 def test_where_no_part_is_enough_few_are_tried(monkeypatch):
     tried = []
-    beside = savings.beside
-    monkeypatch.setattr(savings, "beside", lambda *given: tried.append(given[-1]) or beside(*given))
+    beside = recommendations.beside
+    monkeypatch.setattr(recommendations, "beside", lambda *given: tried.append(given[-1]) or beside(*given))
     wide = np.zeros([64, 1024], "f")
 
     def model(x):  # the weights alone are too large
@@ -398,7 +398,7 @@ def test_accumulators_are_added_to_where_they_are():
 
 
 def test_an_mlp_with_adam_on_one_ipu_gets_three_actions(monkeypatch):
-    monkeypatch.setattr(savings, "best", best)
+    monkeypatch.setattr(recommendations, "best", best)
     before = planned(fitted(perceptron(), 4, "adam"))
     assert len(before.savings) == 3 and all(one.bytes > 0 for one in before.savings)
 
@@ -436,7 +436,7 @@ def test_what_the_host_gives_is_read_and_not_changed():
         (type(nodes["IteratorGetNext"])(name="other", op="Const"), "other", 0),
     ):
         before = node.SerializeToString(deterministic=True)
-        assert cuts._fed_bytes(node, text) == expected
+        assert partitioning._fed_bytes(node, text) == expected
         assert node.SerializeToString(deterministic=True) == before
 
 
@@ -446,7 +446,7 @@ def test_layers_that_are_many_are_counted():
 
 
 def test_three_actions_are_named(monkeypatch):
-    monkeypatch.setattr(savings, "best", best)
+    monkeypatch.setattr(recommendations, "best", best)
     before = planned(fitted(deep, BATCH, options=staged([7])), 2)
     assert len(before.savings) == 3 and all(one.bytes > 0 for one in before.savings)
     assert [one.fits for one in before.savings] == sorted((one.fits for one in before.savings), reverse=True)

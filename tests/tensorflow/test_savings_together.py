@@ -12,7 +12,7 @@ from test_savings_done import compiled, deep, few_tiles, fitted, planned, staged
 from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.accounting import savings
+from tf_ipu_shim.memory_model.advice import recommendations
 
 v1 = tf.compat.v1
 ODD = 1501  # of which there are no equal parts
@@ -36,7 +36,7 @@ def pipeline(batch, cut=(7,), ipus=2, recompute=False, floats="float32", **optio
 
 
 def test_recomputation_and_half_precision(monkeypatch):
-    monkeypatch.setattr(savings, "_waiting", lambda *_: iter(()))
+    monkeypatch.setattr(recommendations, "_waiting", lambda *_: iter(()))
     action, expected = told(pipeline(ODD))
     assert "float16" in action and "recomputation" in action
     after = pipeline(ODD, recompute=True, floats="float16")
@@ -45,8 +45,8 @@ def test_recomputation_and_half_precision(monkeypatch):
 
 def test_recomputation_and_other_stages(monkeypatch):
     """The cut is that of a pipeline which recomputes: another one than without."""
-    monkeypatch.setattr(savings, "_of_tensors", lambda *_: iter(()))
-    monkeypatch.setattr(savings, "_waiting", lambda *_: iter(()))
+    monkeypatch.setattr(recommendations, "_of_tensors", lambda *_: iter(()))
+    monkeypatch.setattr(recommendations, "_waiting", lambda *_: iter(()))
     before = pipeline(1151)
     action, expected = told(before)
     ipus, names = re.search(
@@ -60,7 +60,7 @@ def test_recomputation_and_other_stages(monkeypatch):
 
 def test_a_part_of_the_mini_batch_and_another_schedule(monkeypatch):
     """Half of the mini-batch was all that was tried alone: more would not have been enough."""
-    monkeypatch.setattr(savings, "_BATCH_PARTS", (2, 4))
+    monkeypatch.setattr(recommendations, "_BATCH_PARTS", (2, 4))
     wide = 3200
     before = pipeline(wide)
     action, expected = told(before)

@@ -3,14 +3,14 @@
 import pytest
 import tensorflow as tf
 
-from tf_ipu_shim.accounting import compiler_ir
-from tf_ipu_shim.accounting.computations import InstructionReader
-from tf_ipu_shim.accounting.compute_set_names import ComputeSetNames
-from tf_ipu_shim.accounting.hlo import HloReader
-from tf_ipu_shim.accounting.plannings import Plannings
-from tf_ipu_shim.accounting.stand_ins import leave_out_conversions, with_stand_ins
-from tf_ipu_shim.accounting.work import HloWork
 from tf_ipu_shim.machine.memory import Block, Value, smallest
+from tf_ipu_shim.memory_model.computations.computations import InstructionReader
+from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
+from tf_ipu_shim.memory_model.computations.planner_options import Plannings
+from tf_ipu_shim.memory_model.computations.work import HloWork
+from tf_ipu_shim.memory_model.hlo import compiler_ir
+from tf_ipu_shim.memory_model.hlo.surrogate_ops import leave_out_conversions, with_stand_ins
+from tf_ipu_shim.memory_model.walk.hlo_walk import HloReader
 
 ops = tf.raw_ops
 SHAPE = (4, 6)

@@ -10,8 +10,8 @@ import test_savings_done as done
 from test_savings_done import few_tiles, fitted, keras, layers, planned, staged  # noqa: F401 - a fixture
 
 from tf_ipu_shim import ipu
-from tf_ipu_shim.accounting import cuts, savings
 from tf_ipu_shim.building.pipelines import step
+from tf_ipu_shim.memory_model.advice import partitioning, recommendations
 
 DENSE = {"activation": "tanh"}
 
@@ -19,8 +19,8 @@ DENSE = {"activation": "tanh"}
 @pytest.fixture(autouse=True)
 def layers_alone(monkeypatch):
     """Of what would help only layers elsewhere are planned, on two numbers of IPUs."""
-    monkeypatch.setattr(savings, "_changes", lambda *_: [])
-    monkeypatch.setattr(savings, "_MOST_CUTS", 2)
+    monkeypatch.setattr(recommendations, "_changes", lambda *_: [])
+    monkeypatch.setattr(recommendations, "_MOST_CUTS", 2)
 
 
 def plain():
@@ -92,19 +92,21 @@ def test_what_is_advised_is_what_it_then_needs(model, recompute):
 @pytest.mark.parametrize("model", MODELS)
 def test_the_program_s_own_cut_is_counted_as_when_it_was_built(model, begins, monkeypatch):
     """What a stage keeps is counted from TensorFlow's ops when it is built, from the program when cut anew."""
-    monkeypatch.setattr(savings, "_MOST_CUTS", 1)
+    monkeypatch.setattr(recommendations, "_MOST_CUTS", 1)
     built, counted = [], []
     footprint = step.footprint
     monkeypatch.setattr(step, "footprint", lambda *given: built.append(footprint(*given)) or built[-1])
-    changed, names = cuts.Layers.changed, [f"layer{number}" for number in begins]
+    changed, names = partitioning.Layers.changed, [f"layer{number}" for number in begins]
 
     def at_the_same_places(self, cut):
         found = [one.name for one in self.all]
-        made = changed(self, cuts.Cut((0, *map(found.index, names)), 0))
-        counted.extend(cuts.PipelineDescription.of(node) for one in made.library.values() for node in one.node_def)
+        made = changed(self, partitioning.Cut((0, *map(found.index, names)), 0))
+        counted.extend(
+            partitioning.PipelineDescription.of(node) for one in made.library.values() for node in one.node_def
+        )
         return made
 
-    monkeypatch.setattr(cuts.Layers, "changed", at_the_same_places)
+    monkeypatch.setattr(partitioning.Layers, "changed", at_the_same_places)
     planned(fitted(model, 3000, options=staged(places(model, names))), len(begins) + 1, recompute=True)
     description = next(one for one in counted if one is not None)
     for ours, theirs in (

@@ -21,20 +21,20 @@ from tensorflow.python.framework import versions as tensorflow_versions
 
 import tf_ipu_shim
 from tf_ipu_shim import sdk
-from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.accounting.storage import storage_of
 from tf_ipu_shim.compiling.compilation import EventDetails
 from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.machine import flags, ways
 from tf_ipu_shim.machine.memory import MemoryPlan, kept
+from tf_ipu_shim.memory_model import memory_plan
+from tf_ipu_shim.memory_model.variables.storage import storage_of
 from tf_ipu_shim.messages import cached_program_pb2
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime.device import IpuDevice
 
 _serial = itertools.count()
-_ROOMS = ("accounting", "compiling", "lowering", "machine", "messages")
+_ROOMS = ("compiling", "lowering", "machine", "memory_model", "messages")
 # By which feeds are found. Nothing else that a function holds is named by the process.
 _FEED_ATTRIBUTES = ("shared_name", "feed_id")
 _RUN_GROUP = "run_group"

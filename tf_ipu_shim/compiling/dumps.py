@@ -5,15 +5,15 @@ from __future__ import annotations
 import pathlib
 import sys
 
-from tf_ipu_shim.accounting import faults
-from tf_ipu_shim.accounting.io_tiles import io_tiles_of
-from tf_ipu_shim.accounting.memory_plan import Details
-from tf_ipu_shim.accounting.tensor_map import tensor_map_of
 from tf_ipu_shim.compiling.compilation import module_name
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine import flags
 from tf_ipu_shim.machine.memory.dot import dot_of
+from tf_ipu_shim.memory_model import bug_report
+from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
+from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_of
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.device import IpuDevice
 
@@ -46,7 +46,7 @@ def written(request: ProgramRequest, program: LoweredProgram, device: IpuDevice,
     except OSError as error:
         log.warning(f"The tensor map of {module} cannot be written: {error}")
     except Exception as error:
-        faults.warn(request, error, "without the dumps that TF_POPLAR_FLAGS asks for")
+        bug_report.warn(request, error, "without the dumps that TF_POPLAR_FLAGS asks for")
 
 
 def _write(module: str, request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: Details) -> None:

@@ -11,7 +11,6 @@ from typing import Any, cast
 from google.protobuf import message as protobuf
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.accounting import memory_plan
 from tf_ipu_shim.compiling import applications, cached_programs, compilation, plain_programs, profiles, serialized
 from tf_ipu_shim.compiling.cached_programs import Program
 from tf_ipu_shim.compiling.engine_needed import needs_engine
@@ -20,6 +19,7 @@ from tf_ipu_shim.lowering import legacy_calls, vocabulary
 from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import executable_cache, log, study

@@ -1,9 +1,9 @@
 """Which way a program runs in where nobody says: the one that is estimated to take less time in all.
 
-The estimate is a sum over what the program computes (`accounting.work`), so that the same script always gets the same
-answer. How often a program will be called is not known when it is lowered: it is taken to run for `HORIZON_SECONDS` by
-the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes to compile counts for more, the less
-there is to gain.
+The estimate is a sum over what the program computes (`memory_model.computations.work`), so that the same script
+always gets the same answer. How often a program will be called is not known when it is lowered: it is taken to run
+for `HORIZON_SECONDS` by the faster way, once at least and `MOST_RUNS` times at most. So what XLA takes to compile
+counts for more, the less there is to gain.
 
 The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to what the programs of
 `benchmarks/execution_ways.py` and a dozen more took on TensorFlow 2.15.1 and 2.21.0, from 23 to 26 November 2026. What
@@ -17,9 +17,9 @@ from collections.abc import Mapping
 
 from tensorflow.python.framework import versions
 
-from tf_ipu_shim.accounting.work import ProgramWork, Work
 from tf_ipu_shim.lowering.execution import Execution
 from tf_ipu_shim.machine.ways import KERNELS, XLA
+from tf_ipu_shim.memory_model.computations.work import ProgramWork, Work
 
 HORIZON_SECONDS = 30.0
 """How long a program is taken to run in a process: an epoch or a few of a small model."""

@@ -6,14 +6,6 @@ import contextlib
 import dataclasses
 from typing import NamedTuple
 
-from tf_ipu_shim.accounting import memory_plan
-from tf_ipu_shim.accounting.compiler_ir import beside
-from tf_ipu_shim.accounting.compute_set_names import ComputeSetNames
-from tf_ipu_shim.accounting.io_tiles import io_tiles_of
-from tf_ipu_shim.accounting.memory_plan import Details
-from tf_ipu_shim.accounting.plannings import plannings_of
-from tf_ipu_shim.accounting.tensor_map import tensor_map_of
-from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.compiling import dumps, event_reports, other_devices, profiles, studies, uncompilable
 from tf_ipu_shim.compiling.beside import Beside
 from tf_ipu_shim.compiling.compilation import EventDetails, module_name
@@ -35,6 +27,14 @@ from tf_ipu_shim.lowering.slice_updates import without_overlap
 from tf_ipu_shim.lowering.variable_order import in_order
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
+from tf_ipu_shim.memory_model import memory_plan
+from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
+from tf_ipu_shim.memory_model.computations.planner_options import plannings_of
+from tf_ipu_shim.memory_model.computations.work import ProgramWork
+from tf_ipu_shim.memory_model.hlo.compiler_ir import beside
+from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
+from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_of
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
 from tf_ipu_shim.runtime import instances, study
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice

@@ -16,11 +16,11 @@ from typing import Any, cast
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, types_pb2
 from tensorflow.python.framework import errors
 
-from tf_ipu_shim.accounting import faults
 from tf_ipu_shim.compiling import compilation, lowered, profiles
 from tf_ipu_shim.compiling.engine_needed import may_compute, needs_engine
 from tf_ipu_shim.lowering import legacy_calls, op_types, vocabulary
 from tf_ipu_shim.lowering.program import ProgramRequest
+from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import log, trace
@@ -117,7 +117,7 @@ def _profiled(library: Library, call: Call, request: ProgramRequest, device: Ipu
     except (errors.OpError, NotImplementedError, ValueError) as error:
         log.info(f"The ops of a session on {device.name} have no profile: {error}")
     except Exception as error:
-        faults.warn(request, error, "not at all")
+        bug_report.warn(request, error, "not at all")
     return None
 
 

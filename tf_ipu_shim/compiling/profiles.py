@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.accounting import faults
-from tf_ipu_shim.accounting.memory_plan import Details
-from tf_ipu_shim.accounting.pipeline_memory import pipelines_in
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.memory_model import bug_report
+from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.variables.pipeline_memory import pipelines_in
 from tf_ipu_shim.profiling import collect, writer
 from tf_ipu_shim.profiling.profile import PairRow, Profile, facts_of
 from tf_ipu_shim.profiling.settings import ReportSettings, all_settings
@@ -69,7 +69,7 @@ def made(
     try:
         return _profile(request, program, device, plan, details)
     except Exception as error:
-        faults.warn(request, error, "without its cycles")
+        bug_report.warn(request, error, "without its cycles")
         return None
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from tf_ipu_shim.accounting.accounts import samples_of
-from tf_ipu_shim.accounting.memory_plan import Details
-from tf_ipu_shim.accounting.work import ProgramWork
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.memory_model.computations.work import ProgramWork
+from tf_ipu_shim.memory_model.memory_plan import Details
+from tf_ipu_shim.memory_model.walk.analysis_context import samples_of
 from tf_ipu_shim.runtime import study
 from tf_ipu_shim.runtime.device import IpuDevice
 from tf_ipu_shim.runtime.study import Studied

@@ -16,10 +16,10 @@ from tensorflow.python.framework import dtypes, errors_impl, ops
 from tensorflow.python.ops import array_ops, custom_gradient
 from tensorflow.python.util import nest
 
-from tf_ipu_shim.accounting import plannings
 from tf_ipu_shim.building import ipu_compiler, tracing
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.machine.cycles import Planning, PlanningError, planning
+from tf_ipu_shim.memory_model.computations import planner_options
 from tf_ipu_shim.runtime import accepted
 
 # Of a matrix product whose gradients are planned by options of their own; their names are in saved graphs.
@@ -183,7 +183,7 @@ def check_products(results: Any, operations: Sequence[Any], *given: Mapping[str,
     """
     for options in given:
         for opcode, each in options.items():
-            if _wrong(each) is not None and plannings.has_products(opcode, _types(operations)):
+            if _wrong(each) is not None and planner_options.has_products(opcode, _types(operations)):
                 check(results, each)
 
 

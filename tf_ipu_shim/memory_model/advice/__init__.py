@@ -1,0 +1,1 @@
+"""Programs that do not fit as they would be with an option changed, a gradient accumulated or a layer moved."""

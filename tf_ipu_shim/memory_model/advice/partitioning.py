@@ -1,0 +1,409 @@
+"""The same program with its layers on other IPUs: what more shards or stages, or another cut between them, would need.
+
+A layer begins where the forward pass reads a variable under a new name. The marks on the script's ops are written anew,
+as `ipu_shard` or another assignment of stages would have it; where the program has a pipeline, its stages are too. The
+lowering does the rest.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+from tensorflow.python.framework import dtypes
+
+from tf_ipu_shim.lowering import marks, op_types, vocabulary
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.lowering.placement import forward_name
+from tf_ipu_shim.lowering.program import ProgramRequest
+from tf_ipu_shim.machine import pipeline_schedule
+from tf_ipu_shim.machine.memory import Block, Mode
+from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
+from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory, Taken, stashed, taken_by_layers
+from tf_ipu_shim.memory_model.walk.analysis_context import Accounts
+
+_SCALAR = 8  # bytes: such as a metric's, which begins no layer
+_NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE}) | vocabulary.SHAPE_QUERIES
+
+
+class Layer(NamedTuple):
+    """A layer and what it needs.
+
+    Args:
+        name: as far as its ops share it.
+        first: the name of the op that begins it.
+        nodes: numbers of its ops in the function.
+        weight_bytes: of its variables.
+        kept_bytes: what its gradients take of the forward pass.
+        made_bytes: what gradients take of what it makes or is the first to be fed with.
+        fed_bytes: the latter part.
+        takes: of layers before it.
+    """
+
+    name: str
+    first: str
+    nodes: tuple[int, ...]
+    weight_bytes: int
+    kept_bytes: int
+    made_bytes: int = 0
+    fed_bytes: int = 0
+    takes: tuple[Taken, ...] = ()
+
+
+class Cut(NamedTuple):
+    """Layers of each shard or stage.
+
+    Args:
+        begins: number of the first layer of each.
+        bytes: that the fullest is expected to need.
+    """
+
+    begins: tuple[int, ...]
+    bytes: int
+
+
+class Layers:
+    """The layers of a program, found in the function with most ops.
+
+    Args:
+        request: the program.
+        walk: through it as it is.
+    """
+
+    def __init__(self, request: ProgramRequest, walk: Accounts) -> None:
+        self._request = request
+        self._function = max(request.library.values(), key=lambda one: len(one.node_def))
+        self._nodes: Sequence[node_def_pb2.NodeDef] = self._function.node_def
+        nodes = self._nodes
+        self._number = {node.name: number for number, node in enumerate(nodes)}
+        self._forward = {node.name: forward_name(node.name) for node in nodes}
+        first = next((n for n, node in enumerate(nodes) if self._forward[node.name] in self._number), len(nodes))
+        self.trains = first < len(nodes)
+        self._sizes = _sizes(walk.blocks.values())
+        places = dict(_places(request, self._function))
+        self._weights = {name: walk.size_of(place) for name, place in places.items()}
+        # Layers of Keras are called as their variables begin.
+        owners = {name: walk.name_of(place) for name, place in places.items()}
+        layers = layers_of_variables(owners.values())
+        self._owners = {name: layers[owner] for name, owner in owners.items()}
+        self._needed = self._kept(first)  # by number of the op whose gradients need it
+        self.all = self._with_what_is_handed_on(list(self._layers(first)))
+
+    def _layers(self, end: int) -> Iterator[Layer]:
+        """Ops before the first gradient, cut where a variable is read under a new name."""
+        begins = list(self._begins(end))
+        counted: set[str] = set()
+        for place, (name, first) in enumerate(begins):
+            last = begins[place + 1][1] if place + 1 < len(begins) else end
+            numbers = tuple(n for n in range(first if place else 0, last) if not self._is_elsewhere(self._nodes[n]))
+            taken = {text for n in numbers for text in self._nodes[n].input if text in self._weights} - counted
+            counted |= taken
+            weights = sum(self._weights[text] for text in taken)
+            yield Layer(name, self._first(first, last), numbers, weights, self._bytes(self._needed_by(numbers)))
+
+    def _with_what_is_handed_on(self, layers: Sequence[Layer]) -> list[Layer]:
+        """The layers with what each makes or is fed for gradients, and what comes to it from those before."""
+        home = {number: place for place, layer in enumerate(layers) for number in layer.nodes}
+        made, given = [0] * len(layers), [0] * len(layers)
+        for name in {_node_of(tensor) for layer in layers for tensor in self._needed_by(layer.nodes)}:
+            if self._number[name] in home:
+                made[home[self._number[name]]] += self._sizes.get(name, 0)
+        users, fed = self._taken_by_layers(layers)
+        makers = {name: home[self._number[name]] for name in users if self._number[name] in home}
+        values = ((maker, users[name], self._sizes.get(name, 0)) for name, maker in makers.items())
+        for text, place in fed.items():
+            given[place] += _fed_bytes(self._nodes[self._number[_node_of(text)]], text)
+        return [
+            layer._replace(made_bytes=made[place] + given[place], fed_bytes=given[place], takes=takes)
+            for place, (layer, takes) in enumerate(zip(layers, taken_by_layers(values, len(layers))))
+        ]
+
+    def _taken_by_layers(self, layers: Sequence[Layer]) -> tuple[dict[str, set[int]], dict[str, int]]:
+        """By what ops make, the layers that take it; by what the host gives, the first one."""
+        users: dict[str, set[int]] = {}
+        fed: dict[str, int] = {}
+        for place, layer in enumerate(layers):
+            for text in (text for number in layer.nodes for text in self._nodes[number].input if text[0] != "^"):
+                name = self._viewed(text)
+                node = self._nodes[self._number[name]] if name in self._number else None
+                if node is not None and self._is_elsewhere(node):
+                    fed.setdefault(text, place)
+                elif node is not None and node.op not in _NOT_KEPT:
+                    users.setdefault(name, set()).add(place)
+        return users, fed
+
+    def _begins(self, end: int) -> Iterator[tuple[str, int]]:
+        """Names of layers, and the numbers of the ops that begin them."""
+        last = None
+        for number, node in enumerate(self._nodes[:end]):
+            read = next((text for text in node.input if self._weights.get(text, 0) > _SCALAR), None)
+            if read is not None:
+                name = self._owners[read] if self._request.is_keras else node.name.rpartition("/")[0] or node.name
+                if name != last:
+                    yield name, number
+                last = name
+
+    def _needed_by(self, numbers: Iterable[int]) -> set[str]:
+        """What gradients of some ops take of the forward pass."""
+        return {tensor for number in numbers for tensor in self._needed.get(number, ())}
+
+    def _first(self, begin: int, end: int) -> str:
+        """The first op of a layer that computes something."""
+        nodes = self._nodes[begin:end]
+        return next((node.name for node in nodes if node.op not in _NOT_KEPT), nodes[0].name)
+
+    @staticmethod
+    def _is_elsewhere(node: node_def_pb2.NodeDef) -> bool:
+        return node.op in vocabulary.HOST_OPS or marks.is_on_host(node)
+
+    def _kept(self, first: int) -> dict[int, set[str]]:
+        """What gradients take of the forward pass, by the number of the op that they are gradients of."""
+        found: dict[int, set[str]] = {}
+        for node in self._nodes[first:]:
+            forward = self._number.get(self._forward[node.name] or "")
+            for text in node.input:
+                made = self._viewed(text)
+                number = self._number.get(made)
+                if number is not None and number < first and self._nodes[number].op not in _NOT_KEPT:
+                    found.setdefault(number if forward is None else forward, set()).add(made)
+        return found
+
+    def _viewed(self, text: str) -> str:
+        name = _node_of(text)
+        while name in self._number and self._nodes[self._number[name]].op in vocabulary.VIEWS:
+            name = _node_of(self._nodes[self._number[name]].input[0])
+        return name
+
+    def cut(self, count: int, by_weight: float, slots: Sequence[int]) -> Cut | None:
+        """The cut whose fullest part needs least; None where there are too few layers.
+
+        Args:
+            count: parts.
+            by_weight: bytes that a byte of weights needs, with what belongs to it.
+            slots: mini-batches of which each part keeps something.
+        """
+        if len(self.all) < count:
+            return None
+        sizes = [(by_weight * layer.weight_bytes, layer.kept_bytes) for layer in self.all]
+        low, high = 0.0, sum(weights + max(slots) * kept for weights, kept in sizes)
+        while high - low > max(1.0, 0.001 * high):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _filled(sizes, slots, middle) else (middle, high)
+        begins = _filled(sizes, slots, high)
+        return None if begins is None else Cut(tuple(begins), int(high))
+
+    def stages(self, by_weight: float, waiting: Sequence[int], recomputes: bool = False) -> Cut | None:
+        """The stages of a pipeline of which the fullest needs least; None where there are too few layers.
+
+        Args:
+            by_weight: bytes that are always there for a byte of weights: optimizer state and accumulators too.
+            waiting: mini-batches that wait in each stage, besides the one in work.
+            recomputes: whether of these only what comes into a stage is kept.
+        """
+        if len(self.all) < len(waiting):
+            return None
+        grads = float(self.trains)
+        parts = [
+            StageLayer(
+                number,
+                by_weight * one.weight_bytes,
+                grads * one.weight_bytes,
+                one.made_bytes,
+                one.takes,
+                one.fed_bytes,
+            )
+            for number, one in enumerate(self.all)
+        ]
+        memories = [StageMemory(slots, recomputes) for slots in waiting]
+        low, high = 0.0, float(_bytes_of(parts, StageMemory(max(waiting), recomputes=False)))
+        while high - low > max(1.0, 0.0001 * high):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _staged(parts, memories, middle) else (middle, high)
+        begins = _staged(parts, memories, high)
+        if begins is None:
+            return None
+        ends = [*begins[1:], len(parts)]
+        needed = [_bytes_of(parts[first:end], empty) for first, end, empty in zip(begins, ends, memories)]
+        return Cut(tuple(begins), max(needed))
+
+    def changed(self, cut: Cut) -> ProgramRequest:
+        """The program with these parts on an IPU each."""
+        parts = _parts(cut, len(self.all))
+        homes = {n: ipu for ipu, part in enumerate(parts) for layer in part for n in self.all[layer].nodes}
+        library = {name: _unmarked(function) for name, function in self._request.library.items()}
+        for number, node in enumerate(library[self._function.signature.name].node_def):
+            forward = self._number.get(self._forward[node.name] or "")
+            home = homes.get(number if forward is None else forward)
+            if home is not None:
+                node.attr[vocabulary.SHARDING_ATTRIBUTE].s = marks.mark_of(home)
+                if vocabulary.STAGE_ATTRIBUTE in node.attr:
+                    node.attr[vocabulary.STAGE_ATTRIBUTE].i = home
+        for function in library.values():
+            for node in function.node_def:
+                pipeline = PipelineDescription.of(node)
+                if pipeline is not None:
+                    anew = self._described(pipeline, parts).to_json()
+                    node.attr[vocabulary.PIPELINE_ATTRIBUTE].s = anew.encode()
+        return dataclasses.replace(self._request, library=library)
+
+    def _described(self, pipeline: PipelineDescription, parts: Sequence[range]) -> PipelineDescription:
+        numbers = [[n for layer in part for n in self.all[layer].nodes] for part in parts]
+        kept = [self._needed_by(part) for part in numbers]
+        stashes = [self._stash(part, names) for part, names in zip(numbers, kept)]
+        return dataclasses.replace(
+            pipeline,
+            devices=tuple((ipu,) for ipu in range(len(parts))),
+            kept_bytes=tuple(map(self._bytes, kept)),
+            input_bytes=tuple(self._bytes(inputs) for inputs, _ in stashes),
+            checkpoint_bytes=tuple(self._bytes(checkpoints) for _, checkpoints in stashes),
+        )
+
+    def _stash(self, part: Sequence[int], kept: Iterable[str]) -> tuple[set[str], set[str]]:
+        here = set(part)
+        marked = [self._nodes[n].name for n in part if vocabulary.CHECKPOINT_ATTRIBUTE in self._nodes[n].attr]
+        return stashed(
+            kept,
+            self._taken(marked),
+            lambda name: self._taken(self._nodes[self._number[name]].input),
+            lambda name: self._number[name] in here,
+        )
+
+    def _taken(self, texts: Iterable[str]) -> Iterator[str]:
+        """What an op takes, but for weights and the like."""
+        for name in (self._viewed(text) for text in texts if not text.startswith("^")):
+            number = self._number.get(name)
+            if number is not None and self._nodes[number].op not in _NOT_KEPT:
+                yield name
+
+    def _bytes(self, names: Iterable[str]) -> int:
+        return sum(self._sizes.get(name, 0) for name in names)
+
+
+def slots_of(pipeline: PipelineDescription | None, count: int) -> list[int]:
+    """Mini-batches of which each of so many parts keeps something: one in shards, more in the stages of a pipeline."""
+    if pipeline is None:
+        return [1] * count
+    return [
+        pipeline_schedule.fifo_slots(pipeline.schedule, count, stage, pipeline.training) + 1 for stage in range(count)
+    ]
+
+
+def _parts(cut: Cut, layers: int) -> list[range]:
+    return [range(first, end) for first, end in zip(cut.begins, [*cut.begins[1:], layers])]
+
+
+def _filled(sizes: Sequence[tuple[float, int]], slots: Sequence[int], limit: float) -> list[int] | None:
+    """Where parts begin that need no more than a limit each, one layer at least; None where that takes more parts."""
+    begins, used = [0], 0.0
+    for layer, (weights, kept) in enumerate(sizes):
+        size = weights + slots[len(begins) - 1] * kept
+        wanted = len(slots) - len(begins)  # parts that have to begin yet
+        if layer > begins[-1] and (used + size > limit or len(sizes) - layer == wanted):
+            if not wanted:
+                return None
+            begins.append(layer)
+            used, size = 0.0, weights + slots[len(begins) - 1] * kept
+        used += size
+        if used > limit:
+            return None
+    return begins
+
+
+def _staged(parts: Sequence[StageLayer], memories: Sequence[StageMemory], limit: float) -> list[int] | None:
+    """Where stages begin that need no more than a limit each, one layer at least; None where that takes more stages."""
+    begins, stage = [0], copy.copy(memories[0])
+    for number, part in enumerate(parts):
+        wanted = len(memories) - len(begins)  # stages that have to begin yet
+        tried = copy.copy(stage)
+        tried.add(part)
+        if number > begins[-1] and (tried.bytes > limit or len(parts) - number == wanted):
+            if not wanted:
+                return None
+            begins.append(number)
+            tried = copy.copy(memories[len(begins) - 1])
+            tried.add(part)
+        stage = tried
+        if stage.bytes > limit:
+            return None
+    return begins
+
+
+def _bytes_of(parts: Iterable[StageLayer], empty: StageMemory) -> int:
+    stage = copy.copy(empty)
+    for part in parts:
+        stage.add(part)
+    return stage.bytes
+
+
+def _fed_bytes(node: node_def_pb2.NodeDef, text: str) -> int:
+    """Bytes of one of the tensors that an op on the host gives; 0 where it does not say."""
+    if not {"output_shapes", "output_types"} <= {*node.attr}:  # to ask for one would put it there
+        return 0
+    shapes, types = node.attr["output_shapes"].list.shape, node.attr["output_types"].list.type
+    number = int(text.rpartition(":")[2]) if text.rpartition(":")[2].isdigit() else 0
+    if number >= len(shapes) or number >= len(types) or shapes[number].unknown_rank:
+        return 0
+    sizes = [dimension.size for dimension in shapes[number].dim]
+    return 0 if -1 in sizes else math.prod(sizes) * dtypes.as_dtype(types[number]).size
+
+
+def _sizes(blocks: Iterable[Block]) -> dict[str, int]:
+    """Bytes of what each op makes: of its largest value."""
+    found: dict[str, int] = {}
+    waiting = list(blocks)
+    while waiting:
+        block = waiting.pop()
+        waiting.extend(inner for step in block.steps for inner in step.inside)
+        for value in block.values:
+            if value.mode in (Mode.NEW, Mode.IN_PLACE, Mode.BORROWED):
+                found[value.owner] = max(found.get(value.owner, 0), value.bytes)
+    return found
+
+
+def _places(request: ProgramRequest, function: function_pb2.FunctionDef) -> Iterator[tuple[str, int]]:
+    """Which arguments of the program a function's variables are, by their names in it."""
+    callers: dict[str, tuple[str, node_def_pb2.NodeDef]] = {}
+    for name, caller in request.library.items():
+        for node in caller.node_def:
+            for called in op_types.called_functions(node):
+                callers.setdefault(called, (name, node))
+    for index, argument in enumerate(function.signature.input_arg):
+        if argument.type == op_types.RESOURCE:
+            place = _place(request, callers, function.signature.name, index)
+            if place is not None:
+                yield argument.name, place
+
+
+def _place(
+    request: ProgramRequest, callers: Mapping[str, tuple[str, node_def_pb2.NodeDef]], name: str, index: int
+) -> int | None:
+    """Which argument of the program an argument of a function is."""
+    while name != request.function:
+        if name not in callers:
+            return None
+        name, node = callers[name]
+        index += 1 if node.op in vocabulary.BRANCHES else 0
+        texts = [text for text in node.input if not text.startswith("^")]
+        arguments = [argument.name for argument in request.library[name].signature.input_arg]
+        if index >= len(texts) or texts[index] not in arguments:
+            return None
+        index = arguments.index(texts[index])
+    return index
+
+
+def _unmarked(function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    copy = function_pb2.FunctionDef()
+    copy.CopyFrom(function)
+    for node in copy.node_def:
+        location = marks.shard_of(node)
+        if location is not None and location.ipu is not None and not marks.is_on_host(node):
+            del node.attr[vocabulary.SHARDING_ATTRIBUTE]
+    return copy
+
+
+def _node_of(text: str) -> str:
+    return text.lstrip("^").split(":", 1)[0]

@@ -1,0 +1,340 @@
+"""Plans a program that does not fit anew, as it would be otherwise: what each action saves.
+
+Each action is done to the program, or to what its tensors count, and the whole plan is made again: other storage,
+16-bit floats, half of the mini-batch, layers on other IPUs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Any
+
+from tensorflow.core.framework import function_pb2, types_pb2
+from tensorflow.python.framework import errors
+
+from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.lowering.program import ProgramRequest
+from tf_ipu_shim.machine import pipeline_schedule
+from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, beside, best, worst
+from tf_ipu_shim.memory_model.advice.accumulation_options import how_to_accumulate, may_accumulate, same_update
+from tf_ipu_shim.memory_model.advice.partitioning import Cut, Layer, Layers, slots_of
+from tf_ipu_shim.memory_model.advice.scenarios import Change, Group, Named, made_to, together
+from tf_ipu_shim.memory_model.hlo.compiler_ir import NoProgramError
+from tf_ipu_shim.memory_model.shapes.shape_inference import ShapeInferenceError
+from tf_ipu_shim.memory_model.shapes.sizes import Sizes
+from tf_ipu_shim.memory_model.variables import variable_kinds
+from tf_ipu_shim.memory_model.variables.pipeline_memory import pipelines_in
+from tf_ipu_shim.memory_model.walk.analysis_context import Accounts, samples_of
+
+MOST_INSTRUCTIONS = 20_000
+"""Of programs that are planned anew; a larger one would take long to be refused."""
+_MOST_IPUS = 256
+_MOST_CUTS = 3
+_MOST_LAYERS = 4  # that are named in one action
+_BATCH_PARTS = (2, 4, 8, 16)
+_OFFLOADING = {
+    variable_kinds.STATE: "offload_weight_update_variables=True",
+    variable_kinds.ACCUMULATOR: "offload_gradient_accumulation_buffers=True",
+    variable_kinds.WEIGHT: "offload_weights=True",
+}
+
+
+def savings(
+    request: ProgramRequest,
+    plan: MemoryPlan,
+    walk: Accounts,
+    plan_with: Callable[[Change], MemoryPlan],
+    line_of: Callable[[str], str | None],
+) -> tuple[Saving, ...]:
+    """The actions that save most on the IPU that is fullest.
+
+    Args:
+        request: the program.
+        plan: its memory, which does not fit.
+        walk: through it as it is.
+        plan_with: plans it anew, changed.
+        line_of: gives the user's line for an op.
+    """
+    full = worst(plan)
+    if full is None or sum(size.instructions for size in walk.work.compiled.values()) > MOST_INSTRUCTIONS:
+        return ()
+    now = Change(walk.storage, Sizes(), request, len(plan.ipus))
+    found: list[Saving] = []
+    groups: list[Group] = []
+    for changes in _changes(now, plan, walk):
+        planned, group = _planned(now, changes, plan, full, plan_with)
+        found += planned
+        groups += group
+    cuts = _Cuts(now, plan, walk, line_of)
+    if cuts.are_to_come:
+        found += cuts.as_stages(full)
+    else:
+        planned, group = cuts.planned(full, plan_with)
+        found += planned
+        groups += group
+    if not any(one.fits for one in found):
+        pair = together(groups, now, full, lambda change: _plan_or_none(plan_with, change))
+        found += [pair] if pair is not None else []
+    return best(found)
+
+
+def _plan_or_none(plan_with: Callable[[Change], MemoryPlan], change: Change) -> MemoryPlan | None:
+    try:
+        return plan_with(change)
+    except (errors.OpError, NoProgramError, ShapeInferenceError):
+        return None  # the program cannot be so
+
+
+def _planned(
+    now: Change,
+    changes: Iterable[Named],
+    plan: MemoryPlan,
+    full: IpuPlan,
+    plan_with: Callable[[Change], MemoryPlan],
+) -> tuple[list[Saving], list[Group]]:
+    """The first of some changes that is enough; else the one that saves most, and what may be made with others.
+
+    A smaller mini-batch cannot save more than twice what half of it saves: where that is not enough, no other is tried.
+    """
+    tried: list[tuple[Saving, Named]] = []
+    half: Saving | None = None
+    waiting = list(changes)
+    while waiting and (half is None or 2 * half.bytes >= full.peak_bytes - full.limit_bytes):
+        action, change = waiting.pop(0)
+        saving = beside(plan, full, plan_with(change), action)
+        if saving.fits:
+            return [saving], []
+        tried.append((saving, (action, change)))
+        half = saving if change.sizes.batch_parts == 2 else half
+    most = max(tried, key=lambda one: one[0].bytes, default=None)
+    if most is None or most[0].bytes <= 0:
+        return [], []
+    options = [made_to(now, *named) for named in [most[1], *waiting]]
+    return [most[0]], [Group(options, most[0].bytes * (2 if waiting else 1))]
+
+
+def _changes(now: Change, plan: MemoryPlan, walk: Accounts) -> Iterator[list[Named]]:
+    """What could be otherwise without moving layers: groups of which one is enough to name, the first that fits."""
+    training = [one for one in pipelines_in(now.request.library.values()) if one.training]
+    yield from _of_tensors(now, walk)
+    if any(one.stages > 1 for one in training):
+        if not now.storage.recomputes:
+            yield [("recomputation (allow_recompute=True)", _stored(now, recomputes=True))]
+        yield list(_waiting(now, training))
+    kinds = {kind for ipu in plan.ipus for kind, size in ipu.categories.items() if size}
+    accumulates = bool(training) or _accumulates(now.request.library.values())
+    if not accumulates and all(may_accumulate(now.request, block) for block in walk.blocks.values()):
+        state = max(ipu.categories[variable_kinds.STATE] for ipu in plan.ipus)
+        yield list(_accumulating(now, walk, state >= now.storage.minimum_bytes))
+    yield from _of_variables(now, _movable(now.request, bool(training)) & kinds)
+
+
+def _of_tensors(now: Change, walk: Accounts) -> Iterator[list[Named]]:
+    """Smaller tensors."""
+    request, samples = now.request, _samples(now, walk)
+    yield [
+        (
+            f"a mini-batch of {samples // part:,} instead of {samples:,}{same_update(request, part)}",
+            now._replace(sizes=Sizes(batch_parts=part)),
+        )
+        for part in _parts(samples)
+    ]
+    if types_pb2.DT_FLOAT in request.variable_types:
+        how = 'tf.keras.backend.set_floatx("float16")' if request.is_keras else "of weights and what is fed"
+        yield [(f"float16 instead of float32 ({how})", now._replace(sizes=Sizes(half_floats=True)))]
+
+
+def _samples(now: Change, walk: Accounts) -> int:
+    """Of a mini-batch."""
+    return round(max((items / steps for steps, items in walk.work.feeds.values()), default=samples_of(now.request)))
+
+
+def _parts(samples: int) -> list[int]:
+    """The numbers that a mini-batch is divided by."""
+    return [parts for parts in _BATCH_PARTS if samples > 1 and samples % parts == 0]
+
+
+def _accumulating(now: Change, walk: Accounts, has_state: bool) -> Iterator[Named]:
+    """Gradients of several mini-batches accumulated, and optimizer state elsewhere, which accumulation makes possible.
+
+    First of two mini-batches as they are, then of parts of one, which make the same update.
+    """
+    state, option = "", ""
+    if has_state:
+        option = f", {_OFFLOADING[variable_kinds.STATE]}"
+        state = ", optimizer state in remote memory"
+        now = _stored(now, offloaded=now.storage.offloaded | {variable_kinds.STATE})
+        how = how_to_accumulate(now.request, 2)
+        yield f"gradients of 2 mini-batches accumulated{state} ({how}{option}))", now._replace(accumulates=True)
+    samples = _samples(now, walk)
+    for part in _parts(samples):
+        named = f"gradients of {part} mini-batches of {samples // part:,} accumulated{state}"
+        smaller = now._replace(accumulates=True, sizes=Sizes(batch_parts=part))
+        yield f"{named} ({how_to_accumulate(now.request, part)}{option}))", smaller
+
+
+def _of_variables(now: Change, movable: Set[str]) -> Iterator[list[Named]]:
+    """Variables elsewhere, of the kinds that there are and that may be."""
+    storage = now.storage
+    for kind, option in _OFFLOADING.items():
+        if kind in movable - storage.offloaded:
+            offloaded = storage.offloaded | {kind}
+            yield [(f"{kind.replace('_', ' ')} in remote memory ({option})", _stored(now, offloaded=offloaded))]
+    if variable_kinds.STATE in movable - storage.shared and storage.replicas > 1:
+        action = "optimizer state shared by the replicas (replicated_optimizer_state_sharding=True)"
+        yield [(action, _stored(now, shared=storage.shared | {variable_kinds.STATE}))]
+
+
+def _waiting(now: Change, training: Iterable[PipelineDescription]) -> Iterator[Named]:
+    """Other places, and other numbers, of the mini-batches that wait in a pipeline."""
+    schedules = {one.schedule for one in training}
+    if "Grouped" in schedules:
+        yield "another schedule (PipelineSchedule.Interleaved)", _stored(now, schedule="Interleaved")
+    if not any(one.offload_activations for one in training):
+        action = "activations that wait in remote memory (offload_activations=True)"
+        yield action, _stored(now, offloads_activations=True)
+    if schedules != {"Sequential"}:
+        action = "another schedule (PipelineSchedule.Sequential: its stages never run at the same time)"
+        yield action, _stored(now, schedule="Sequential")
+
+
+def _stored(now: Change, **options: Any) -> Change:
+    return now._replace(storage=dataclasses.replace(now.storage, **options))
+
+
+class _Cuts:
+    """The layers on other IPUs.
+
+    Args:
+        now: the program as it is.
+        plan: its memory.
+        walk: through it.
+        line_of: gives the user's line for an op.
+    """
+
+    def __init__(self, now: Change, plan: MemoryPlan, walk: Accounts, line_of: Callable[[str], str | None]) -> None:
+        self._now, self._plan, self._line_of = now, plan, line_of
+        self._layers = Layers(now.request, walk)
+        self._pipeline = next(iter(pipelines_in(now.request.library.values())), None)
+        self._replicas = max(1, walk.storage.replicas)
+        self._shards = max(1, len(plan.ipus) // self._replicas)
+        self._is_keras = now.request.is_keras
+
+    @property
+    def are_to_come(self) -> bool:
+        """Whether the script has no parts yet that could be moved, nor a way to mark ops: a Keras model on one IPU."""
+        return self._is_keras and self._pipeline is None
+
+    def _counts(self) -> Iterator[int]:
+        count = 1 << (self._shards - 1).bit_length()
+        if count > 1:
+            yield count
+        while (count := 2 * count) * self._replicas <= _MOST_IPUS:
+            yield count
+
+    def _by_weight(self) -> float:
+        """Bytes that a byte of weights needs: its optimizer state and accumulator too; in a pipeline its gradient."""
+        sums = {
+            kind: sum(ipu.categories[kind] for ipu in self._plan.ipus)
+            for kind in (variable_kinds.WEIGHT, variable_kinds.STATE, variable_kinds.ACCUMULATOR)
+        }
+        weights = sums[variable_kinds.WEIGHT]
+        return sum(sums.values()) / weights + (self._pipeline is not None) if weights else 1.0
+
+    def planned(self, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan]) -> tuple[list[Saving], list[Group]]:
+        """The program lowered anew with its layers elsewhere: until it fits, on more and more IPUs.
+
+        Then what of it may be done with other changes, if it does not.
+        """
+        found: list[Saving] = []
+        counts: list[int] = []
+        for count in itertools.islice(self._counts(), _MOST_CUTS):
+            named = self._changed(count, self._now)
+            made = None if named is None else _plan_or_none(plan_with, named[1])
+            if named is None or made is None:
+                break
+            largest = max(ipu.peak_bytes for ipu in made.ipus)
+            found.append(Saving(named[0], full.peak_bytes - largest, made.fits))
+            if made.fits:
+                return found, []
+            counts.append(count)
+        most = max((one.bytes for one in found), default=0)
+        options = [functools.partial(self._changed, count) for count in counts]
+        return found, [Group(options, most, moves=True)] if most > 0 else []
+
+    def _changed(self, count: int, base: Change) -> Named | None:
+        """A program with its layers on so many IPUs."""
+        cut = self._cut(count, base.storage.recomputes)
+        if cut is None or base.accumulates or base.request is not self._now.request:
+            return None
+        request = self._layers.changed(cut)
+        return self._named(count, cut), base._replace(request=request, ipus=count * self._replicas)
+
+    def _cut(self, count: int, recomputes: bool) -> Cut | None:
+        slots = slots_of(self._pipeline, count)
+        if self._pipeline is None or not (self._pipeline.training and recomputes):
+            return self._layers.cut(count, self._by_weight(), slots)
+        return self._layers.stages(self._by_weight() - 1, [one - 1 for one in slots], recomputes=True)
+
+    def as_stages(self, full: IpuPlan) -> Sequence[Saving]:
+        """A pipeline that the script has not: what its fullest stage would need, added up.
+
+        Under Sequential where it fits under no other schedule.
+        """
+        trains = self._layers.trains
+        by_weight = self._by_weight() + float(trains)  # and what accumulates the gradients
+        tried: list[Saving] = []
+        for schedule in ("Grouped", "Sequential") if trains else ("Grouped",):
+            for count in self._counts():
+                waiting = [pipeline_schedule.fifo_slots(schedule, count, n, trains) for n in range(count)]
+                cut = self._layers.stages(by_weight, waiting)
+                if cut is None:
+                    break
+                named = self._named(count, cut, "" if schedule == "Grouped" else f", {schedule}")
+                tried.append(Saving(named, full.peak_bytes - cut.bytes, cut.bytes <= full.limit_bytes))
+                if tried[-1].fits:
+                    return tried[-1:]
+        return best(tried, 1)
+
+    def _named(self, count: int, cut: Cut, schedule: str = "") -> str:
+        begins = self._shown([self._layers.all[layer] for layer in cut.begins[1:]])
+        part = "shard" if self._pipeline is None and not self._is_keras else "stage"
+        numbers = f"{part} 1" if count == 2 else f"{part}s 1 to {count - 1}"
+        how = "ipu_shard" if part == "shard" else "model.set_pipeline_stage_assignment" if self._is_keras else "stages"
+        if count == self._shards:
+            ipus = f"other {part}s on the same {count} IPUs ({how})"
+        elif self.are_to_come:
+            ipus = f"about, with a pipeline of {count} stages, an IPU each{schedule} (auto_select_ipus, {how})"
+        else:
+            ipus = f"{count} IPUs to a replica instead of {self._shards} (auto_select_ipus, {how})"
+        return f"{ipus}, {numbers} from {begins} on"
+
+    def _shown(self, layers: Sequence[Layer]) -> str:
+        """Layers of Keras by their names, others by their first op and the script's line; no more than a few."""
+        names = [layer.name if self._is_keras else layer.first for layer in layers[:_MOST_LAYERS]]
+        lines = [None if self._is_keras else self._line_of(layer.first) for layer in layers[:_MOST_LAYERS]]
+        alike = len(set(lines)) == 1 and len(names) > 1
+        shown = ", ".join(name if alike or line is None else f"{name} ({line})" for name, line in zip(names, lines))
+        more = f" and {len(layers) - len(names)} more" if len(layers) > len(names) else ""
+        return f"{shown}{more}" + (f" ({lines[0]})" if alike and lines[0] is not None else "")
+
+
+def _movable(request: ProgramRequest, trains_in_pipeline: bool) -> set[str]:
+    """The kinds of variables for which the program has options that say where they are."""
+    movable = {variable_kinds.ACCUMULATOR, variable_kinds.WEIGHT} if trains_in_pipeline else set()
+    if trains_in_pipeline or _accumulates(request.library.values()):
+        movable.add(variable_kinds.STATE)
+    return movable
+
+
+def _accumulates(functions: Iterable[function_pb2.FunctionDef]) -> bool:
+    """Whether an optimizer of the program accumulates gradients, and so has these options."""
+    return any(
+        vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr or vocabulary.UPDATE_ATTRIBUTE in node.attr
+        for function in functions
+        for node in function.node_def
+    )

@@ -1,0 +1,147 @@
+"""A program as it would be otherwise, and two such changes at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving
+from tf_ipu_shim.memory_model.shapes.sizes import Sizes
+from tf_ipu_shim.memory_model.variables.storage import Storage
+
+_MOST_PLANS = 8  # that pairs of changes are planned
+
+
+class Change(NamedTuple):
+    """A program as it would be.
+
+    Args:
+        storage: where its variables are.
+        sizes: what its tensors count.
+        request: the program itself.
+        ipus: of all its replicas.
+        accumulates: whether it accumulates gradients, which the script does not do.
+    """
+
+    storage: Storage
+    sizes: Sizes
+    request: ProgramRequest
+    ipus: int
+    accumulates: bool = False
+
+
+Lower = Callable[[ProgramRequest, int], LoweredProgram]
+"""Lowers a program for so many IPUs."""
+
+Named = tuple[str, Change]
+"""What is done, and the program then."""
+
+
+class Group(NamedTuple):
+    """Changes of one kind, one of which may be made.
+
+    Args:
+        options: each makes it to a program that is changed already, or gives None where that cannot be.
+        bytes: that they save alone, at most.
+        moves: whether layers go elsewhere: what needs no other IPUs is tried first.
+    """
+
+    options: Sequence[Callable[[Change], Named | None]]
+    bytes: float
+    moves: bool = False
+
+
+def made_to(now: Change, action: str, change: Change) -> Callable[[Change], Named | None]:
+    """A change as one that is made to a program that is changed already.
+
+    Args:
+        now: the program as it is.
+        action: what is done.
+        change: the program then.
+    """
+
+    def option(base: Change) -> Named | None:
+        together = both(now, base, change)
+        return None if together is None else (action, together)
+
+    return option
+
+
+def both(now: Change, one: Change, other: Change) -> Change | None:
+    """Two changes at once; None where both change the same thing, or where one has moved what the other counts.
+
+    Args:
+        now: the program as it is.
+        one: as it would be with one of them.
+        other: with the other.
+
+    Example:
+        >>> now = Change(Storage(), Sizes(), ProgramRequest.__new__(ProgramRequest), 1)
+        >>> halves, anew = now._replace(sizes=Sizes(half_floats=True)), now._replace(storage=Storage(recomputes=True))
+        >>> together = both(now, halves, anew)
+        >>> together.sizes.half_floats, together.storage.recomputes, both(now, halves, halves)
+        (True, True, None)
+    """
+    if one.accumulates != other.accumulates and now.request is not (one if other.accumulates else other).request:
+        return None  # gradients are accumulated in blocks that are those of the program as it is
+    found: dict[str, Any] = {}
+    for field in Change._fields:
+        before, first, second = (getattr(each, field) for each in (now, one, other))
+        if first is before or second is before or first == before or second == before:
+            found[field] = second if first is before or first == before else first
+        elif isinstance(before, Storage | Sizes):
+            merged = _merged(before, first, second)
+            if merged is None:
+                return None
+            found[field] = merged
+        else:
+            return None
+    return Change(**found)
+
+
+def _merged(before: Any, one: Any, other: Any) -> Any:
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(before):
+        was, first, second = (getattr(each, field.name) for each in (before, one, other))
+        if first != was and second != was:
+            if not isinstance(was, frozenset) or first == second:
+                return None
+            changes[field.name] = first | second
+        elif first != was or second != was:
+            changes[field.name] = first if first != was else second
+    return dataclasses.replace(before, **changes)
+
+
+def together(
+    groups: Iterable[Group], now: Change, full: IpuPlan, plan_with: Callable[[Change], MemoryPlan | None]
+) -> Saving | None:
+    """The first pair of changes with which a program fits that fits with none alone; None where few tries find none.
+
+    Args:
+        groups: of changes.
+        now: the program as it is.
+        full: its fullest IPU.
+        plan_with: plans it anew; None where it cannot be so.
+    """
+    over = full.peak_bytes - full.limit_bytes
+    pairs = [pair for pair in itertools.combinations(groups, 2) if sum(group.bytes for group in pair) >= over]
+    pairs.sort(key=lambda pair: (any(group.moves for group in pair), -sum(group.bytes for group in pair)))
+    tries = (named for pair in pairs for named in _named(pair, now))
+    for action, change in itertools.islice(tries, _MOST_PLANS):
+        made = plan_with(change)
+        if made is not None and made.fits:
+            largest = max(ipu.peak_bytes for ipu in made.ipus)
+            return Saving(action, full.peak_bytes - largest, True)
+    return None
+
+
+def _named(pair: tuple[Group, Group], now: Change) -> Iterator[Named]:
+    """All pairs of options; what changes the program itself comes second, as it goes by how the rest is."""
+    for one, other in itertools.product(pair[0].options, pair[1].options):
+        first = one(now)
+        second = None if first is None else other(first[1])
+        if first is not None and second is not None:
+            yield f"{first[0]}, and {second[0]}", second[1]

@@ -1,0 +1,470 @@
+"""What each instruction of an XLA program computes, for the cycles of the machine model, and its name in Poplar."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import function_pb2
+
+from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.machine.cycles import Computation, Planning, vertices
+from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
+from tf_ipu_shim.memory_model.computations.fingerprints import AlikeComputations
+from tf_ipu_shim.memory_model.computations.fusions import (
+    DRAWN,
+    GRADIENTS_OF_INPUT,
+    ONE_CALL,
+    Fusion,
+    fusions_in,
+    kernels_in,
+)
+from tf_ipu_shim.memory_model.computations.library_names import library_names
+from tf_ipu_shim.memory_model.computations.matmul_passes import types_of_products
+from tf_ipu_shim.memory_model.computations.outlined_calls import Place, calls_in, places
+from tf_ipu_shim.memory_model.computations.planner_options import Plannings, marks_of
+from tf_ipu_shim.memory_model.computations.work import HloWork, convolution_sizes, dot_sizes, elements_of
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, shape_bytes
+from tf_ipu_shim.names.half_batch_norm import CAST_NAME
+
+# What PopLibs calls element-wise work, where that is not XLA's word in capitals.
+_OPERATIONS = {
+    "abs": "Absolute",
+    "exponential": "Exponent",
+    "exponential-minus-one": "ExponentMinusOne",
+    "log": "Logarithm",
+    "log-plus-one": "LogarithmOnePlus",
+    "sign": "Signum",
+    "cosine": "Cos",
+    "sine": "Sin",
+    "is-finite": "IsFinite",
+}
+_SLOW = frozenset(
+    "atan2 cbrt cosine divide erf exponential exponential-minus-one log log-plus-one logistic power remainder rsqrt "
+    "sine sqrt tan tanh".split()
+)
+# Ops that PopLibs has one function for, by TensorFlow's name: XLA's name for them here, PopLibs', whether it is slow.
+_OWN = {
+    "Relu": ("relu", "Nonlinearity", False),
+    "Relu6": ("relu", "Nonlinearity", False),
+    "Sigmoid": ("sigmoid", "Nonlinearity", True),
+    "ReluGrad": ("relu-grad", "NonLinearityGrad", False),
+    "Relu6Grad": ("relu-grad", "NonLinearityGrad", False),
+    "SigmoidGrad": ("sigmoid-grad", "NonLinearityGrad", False),
+    "TanhGrad": ("tanh-grad", "NonLinearityGrad", False),
+    "Tanh": ("tanh", "Op/Tanh", True),
+    "Exp": ("exponential", "Op/Exponent", True),
+    "Log1p": ("log-plus-one", "Op/LogarithmOnePlus", True),
+    "Rsqrt": ("rsqrt", "Op/Rsqrt", True),
+    "Sqrt": ("sqrt", "Op/Sqrt", True),
+    "BiasAdd": ("fusion", "Op/Add", False),
+}
+# Random ops: XLA's name for them here, and PopLibs'. XLA has a program of many steps for each.
+_DRAWN = {
+    "StatelessRandomUniform": ("rng", "uniform"),
+    "StatelessRandomUniformInt": ("rng", "uniform"),
+    "StatelessRandomUniformFullInt": ("rng", "uniform"),
+    "StatelessRandomNormal": ("rng", "normal"),
+    "StatelessTruncatedNormal": ("truncated-normal", "truncatedNormal"),
+}
+# What has one function for all that are alike, like products.
+_SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
+_LOOKED_AT = _OWN.keys() | {"BiasAddGrad"}
+_FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
+_HANDING_ON = VIEWS | _FREE | {"convert", "copy"}
+_NORMS = frozenset({"batch-norm-inference", "batch-norm-training"})
+_SAME_PLACE = frozenset({"bitcast", "copy", "reshape"})
+_PATH_LIMIT = 32  # instructions to look at between a sum and a product
+_RANDOM = frozenset({"rng", "rng-bit-generator"})
+_NAMES = {
+    "dynamic-slice": "dynamic-slice/dynamicSlice",
+    "gather": "multi-slice/output/multiSlice/MultiSlice",
+    "scatter": "multi-update-add/multiUpdateAdd",
+    "dynamic-update-slice": "dynamic-update-slice/dynamicUpdateSlice",
+    "convert": "convert/Cast",
+    "dot": "dot/Conv_1",
+    "sort": "sort",
+    "batch-norm-grad": "batch-norm-grad/batchNormGradients",
+    "batch-norm-inference": "batch-norm-inference/batchNormalise",
+    "batch-norm-training": "batch-norm-training/batchNormalise",
+}
+
+
+class Context(NamedTuple):
+    """What is known of the instructions of one computation together.
+
+    Args:
+        by_id: these.
+        fusions: what is part of something, see `fusions_in`.
+        of_calls: those that stand for an op which is one call.
+        key: tells it apart from all others.
+        outlined: those that belong to calls of outlined functions.
+    """
+
+    by_id: Mapping[int, Any]
+    fusions: Mapping[int, Fusion | None]
+    of_calls: Collection[int]
+    key: object
+    outlined: Mapping[int, Place]
+
+
+class InstructionReader:
+    """Tells what instructions of one XLA program compute.
+
+    Args:
+        module: the program.
+        functions: what it was made of, with the ops as the script has them.
+        names: of the whole program; changed.
+        plannings: of products that have no mark of their own.
+        ipu: that runs it.
+
+    Attributes:
+        work: counts iterations of loops.
+        counters: instructions that count iterations which are known before a loop runs.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        functions: Sequence[function_pb2.FunctionDef],
+        names: ComputeSetNames,
+        plannings: Plannings,
+        ipu: int,
+    ) -> None:
+        self.work = HloWork(module)
+        self.counters: set[int] = set()
+        self._alike, self._ipu = AlikeComputations(module), ipu
+        self._plannings, self._marks = plannings, marks_of(functions)
+        self._ops = {
+            node.name: node.op for function in functions for node in function.node_def if node.op in _LOOKED_AT
+        }
+        self._activations = _activations(functions)
+        self._library_names = library_names(functions)
+        self._names, self._calls = names, calls_in(functions)
+
+    def enter(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> Context:
+        """Looks at the instructions of one computation together, when the walk comes to it.
+
+        Args:
+            by_id: these.
+            weights: those that are variables of the program, with their names.
+        """
+        names = self._names
+        names.kernels.update(kernels_in(by_id, weights))
+        flipped = {number for number, name in weights.items() if name in names.kernels}
+        fusions = fusions_in(by_id, self._ops, flipped)
+        fusions.update(dict.fromkeys(self.counters.intersection(by_id)))
+        names.products.extend(types_of_products(by_id, fusions, weights))
+        key = object()
+        for name, number in _numbered_first(by_id, fusions):
+            names.number(name, (key, number))
+        return Context(by_id, fusions, _of_calls(by_id), key, places(by_id, self._calls, self._alike))
+
+    def computation(self, instruction: Any, context: Context, owner: str) -> Computation | None:
+        """What an instruction computes; None for a view, for what is part of another, and for what takes no time.
+
+        Args:
+            instruction: of the program.
+            context: the instructions around it.
+            owner: the name of its op.
+        """
+        by_id = context.by_id
+        fusion = _fusion_of(instruction, context, owner)
+        if fusion is None:
+            return None
+        if instruction.metadata.op_type in DRAWN:
+            return self._random(instruction, fusion, owner)
+        operands = [by_id[number] for number in instruction.operand_ids]
+        kind, sizes = _kind_and_sizes(instruction, operands, by_id)
+        if not kind and not fusion.name:
+            return None
+        below = _below(instruction, operands)
+        below, kind, sizes = self._named(instruction, below, kind, sizes, fusion)
+        size = _element_bytes(instruction.shape)
+        planning = self._planning(instruction) if kind == "product" else Planning()
+        library = self._library_names.get(instruction.metadata.op_name)
+        same: Hashable
+        if library is not None:
+            owner, below = f"{owner.rpartition('/')[0]}/{library.name}", f"/{below.partition('/')[2]}"
+            same = library if library.layer else None
+        elif _is_shared(instruction, kind, fusion):
+            shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
+            same = (instruction.opcode, below, sizes, size, planning, shapes)
+        else:
+            same = self._function_of(instruction, context, below)
+        owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
+        together = fusion.group or fusion.call or instruction.id
+        made = self._names.name(fusion.op or owner, below, _on(self._ipu, same), (context.key, together))
+        return Computation(kind, made, sizes, size, planning, self._product_below(instruction, kind, by_id))
+
+    def called(self, instruction: Any, context: Context, owner: str) -> str:
+        """What an instruction is called on the IPU, without a number; nothing for what is part of another.
+
+        Args: as for `computation`.
+        """
+        fusion = _fusion_of(instruction, context, owner)
+        if fusion is None or fusion.group not in (0, instruction.id):
+            return ""
+        operands = [context.by_id[number] for number in instruction.operand_ids]
+        below, *_ = self._named(
+            instruction, _below(instruction, operands), *_kind_and_sizes(instruction, operands, context.by_id), fusion
+        )
+        return below.partition("/")[0]
+
+    def _function_of(self, instruction: Any, context: Context, below: str) -> Hashable:
+        """What an instruction of an outlined function, or of a called computation, has in common with others."""
+        if instruction.id in context.outlined:
+            place = context.outlined[instruction.id]
+            return (place.content, place.number, below)
+        return self._alike.place(instruction)
+
+    def _product_below(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
+        """The product whose result a sum takes, where nothing but work in place is between the two."""
+        made: Any = by_id[instruction.operand_ids[0]] if kind == "reduce" else None
+        for _ in range(_PATH_LIMIT):
+            if made is None:
+                break
+            if made.opcode in ("dot", "convolution"):
+                operands = [by_id[number] for number in made.operand_ids]
+                kind, sizes = _kind_and_sizes(made, operands, by_id)
+                return Computation(kind, "", sizes, _element_bytes(made.shape), self._planning(made))
+            made = _in_whose_place(made, by_id)
+        return None
+
+    def _planning(self, product: Any) -> Planning:
+        return self._plannings.of(product.opcode, self._marks.get(product.metadata.op_name, {}))
+
+    def _named(
+        self, instruction: Any, below: str, kind: str, sizes: tuple[int, ...], fusion: Fusion
+    ) -> tuple[str, str, tuple[int, ...]]:
+        """What PopLibs has a function for has its name."""
+        own = _OWN.get(self._ops.get(instruction.metadata.op_name, ""))
+        if own is not None and kind == "elementwise":
+            arithmetic = vertices.TRANSCENDENTAL if own[2] else 1
+            return f"{own[0]}/{own[1]}", kind, (*sizes[:2], arithmetic, sizes[3])
+        if not fusion.name:
+            return below, kind, sizes
+        below = f"{fusion.name}/{fusion.library or below.partition('/')[2]}"
+        return below, *_fused_sizes(instruction, kind, sizes, fusion)
+
+    def _random(self, instruction: Any, fusion: Fusion, owner: str) -> Computation:
+        name, library = _DRAWN[instruction.metadata.op_type]
+        made = self._names.name(owner, f"{fusion.name or name}/{library}")
+        return Computation("random", made, (elements_of(instruction.shape),), _element_bytes(instruction.shape))
+
+
+def _in_whose_place(made: Any, by_id: Mapping[int, Any]) -> Any:
+    """The operand whose tiles an instruction's result is on; None where it goes elsewhere."""
+    if made.opcode == "get-tuple-element" and not made.tuple_index:
+        norm = by_id[made.operand_ids[0]]
+        return by_id[norm.operand_ids[0]] if norm.opcode in _NORMS else None
+    if made.opcode not in ELEMENTWISE and made.opcode not in _SAME_PLACE:
+        return None
+    operands = [by_id[number] for number in made.operand_ids]
+    size = elements_of(made.shape)
+    return next((one for one in operands if one.opcode != "broadcast" and elements_of(one.shape) == size), None)
+
+
+def _on(ipu: int, same: Hashable) -> Hashable:
+    """What tells functions apart, those of IPUs too."""
+    return None if same is None else (ipu, same)
+
+
+def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None]) -> Iterator[tuple[str, int]]:
+    """What has its number before all else of its computation: XLA's name for it, and the instruction.
+
+    In a program that trains these are the gradients of convolutions: those of inputs in order, and those of kernels
+    that are part of an update, the last layer's first.
+    """
+    convolutions = [one for one in by_id.values() if one.opcode == "convolution"]
+    for one in convolutions:
+        if one.metadata.op_type in GRADIENTS_OF_INPUT and fusions.get(one.id, _NOT_FUSED) == _NOT_FUSED:
+            yield "convolution", one.id
+    updates = [one.id for one in convolutions if (fusions.get(one.id) or _NOT_FUSED).call == one.id]
+    yield from (("fusion", number) for number in reversed(updates))
+
+
+def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str]:
+    """The scripts' own names of activations that TensorFlow's rewriting has put into the norm before them.
+
+    An op that hands on what the norm gives has that name.
+    """
+    found: dict[str, str] = {}
+    for function in functions:
+        norms = {node.name for node in function.node_def if node.op == "_FusedBatchNormEx"}
+        for node in function.node_def if norms else ():
+            taken = node.input[0].partition(":")[0] if node.op == "Identity" else ""
+            if taken in norms:
+                found[taken] = node.name
+    return found
+
+
+_NOT_FUSED = Fusion()
+
+
+def _fusion_of(instruction: Any, context: Context, owner: str) -> Fusion | None:
+    """What an instruction is part of; None where it is no compute set of its own."""
+    if _is_of_seed(owner) or _is_cast_of_norm(instruction):
+        return None
+    fusion = context.fusions.get(instruction.id, _NOT_FUSED)
+    if instruction.metadata.op_type not in ONE_CALL:
+        return fusion
+    if instruction.id not in context.of_calls:
+        return None
+    return fusion or _NOT_FUSED
+
+
+def _fused_sizes(instruction: Any, kind: str, sizes: tuple[int, ...], fusion: Fusion) -> tuple[str, tuple[int, ...]]:
+    if not kind:  # a view that is rearranged
+        return "copy", (elements_of(instruction.shape),)
+    if kind == "elementwise" and fusion.operands:
+        return kind, (sizes[0], fusion.operands, *sizes[2:])
+    return kind, sizes
+
+
+def _is_of_seed(op: str) -> bool:
+    """Whether an op makes seeds of others, as the lowering does where tiles have seeds of their own."""
+    return f"/{vocabulary.SEED_NAME}" in op or f"/{vocabulary.SPLIT_SEED_NAME}" in op
+
+
+def _is_cast_of_norm(instruction: Any) -> bool:
+    """Whether XLA on the CPU converts halves for a norm, which on an IPU takes them as they are."""
+    op = instruction.metadata
+    is_of_norm = op.op_type.startswith(("FusedBatchNorm", "_FusedBatchNorm")) or CAST_NAME in op.op_name
+    return instruction.opcode == "convert" and is_of_norm
+
+
+def _is_shared(instruction: Any, kind: str, fusion: Fusion) -> bool:
+    """Whether all instructions that are alike are calls of one function."""
+    is_named_by_another = bool(fusion.op) and not fusion.group
+    is_alone = kind != "product" and not fusion.shared and not _SHARED & {fusion.name, instruction.opcode}
+    return is_named_by_another or not is_alone
+
+
+def _of_calls(by_id: Mapping[int, Any]) -> set[int]:
+    """The instruction that stands for an op that is one call: a pool's window, else what gives the op's result.
+
+    A computation that consists of nothing but one such op is a part of it.
+    """
+    made = [i for i in by_id.values() if i.metadata.op_type in ONE_CALL and i.opcode not in _HANDING_ON]
+    last = {i.metadata.op_name: i.id for i in made}
+    last.update((i.metadata.op_name, i.id) for i in made if i.opcode == "reduce-window")
+    if len(last) == 1 and all(
+        i.metadata.op_type in ONE_CALL or i.opcode in ("parameter", "tuple") for i in by_id.values()
+    ):
+        return set()
+    return set(last.values())
+
+
+def _kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> tuple[str, tuple[int, ...]]:
+    opcode, size = instruction.opcode, elements_of(instruction.shape)
+    if opcode in VIEWS or opcode in _FREE:
+        return "", ()
+    if opcode == "dot":
+        return "product", dot_sizes(instruction, operands)
+    if opcode == "convolution":
+        return "product", convolution_sizes(instruction, operands)
+    if opcode == "convert":
+        return "cast", (size, _element_bytes(operands[0].shape), _element_bytes(instruction.shape))
+    if opcode in ELEMENTWISE:
+        arithmetic = vertices.TRANSCENDENTAL if opcode in _SLOW else 1
+        return "elementwise", (size, len(operands), arithmetic, _broadcast(operands, by_id))
+    return _moving(instruction, operands)
+
+
+def _moving(instruction: Any, operands: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
+    """Sums, and what looks numbers up or moves them."""
+    opcode, size = instruction.opcode, elements_of(instruction.shape)
+    if opcode == "reduce":
+        taken = operands[0].shape
+        lengths = axes_in_turn(taken.dimensions, instruction.dimensions)
+        return "reduce", (elements_of(taken), max(1, size), *lengths)
+    if opcode in ("reduce-window", "select-and-scatter"):
+        return "window", (size, math.prod(dimension.size for dimension in instruction.window.dimensions))
+    if opcode in ("gather", "dynamic-slice"):
+        return "gather", (size, elements_of(operands[0].shape))
+    if opcode in ("scatter", "dynamic-update-slice"):
+        return "update", (elements_of(operands[-1 if opcode == "scatter" else 1].shape),)
+    if opcode == "copy":
+        return "copy", (size,)
+    if opcode in _RANDOM:
+        return "random", (size,)
+    if opcode == "sort":
+        axes = list(operands[0].shape.dimensions)
+        return "sort", (size, axes[instruction.dimensions[0]] if axes else 1)
+    return "other", (size,)
+
+
+def axes_in_turn(shape: Sequence[int], summed: Collection[int]) -> list[int]:
+    """Lengths of a sum's axes from the innermost out, neighbours together: summed over and kept in turn.
+
+    Args:
+        shape: of what is summed.
+        summed: numbers of the axes that are summed over.
+
+    Example:
+        >>> axes_in_turn([20, 7, 7, 64], [0, 1, 2])
+        [1, 64, 980]
+    """
+    lengths = [1]
+    for axis in reversed(range(len(shape))):
+        if (axis in summed) != (len(lengths) % 2 == 1):
+            lengths.append(1)
+        lengths[-1] *= shape[axis]
+    return lengths
+
+
+def _broadcast(operands: Sequence[Any], by_id: Mapping[int, Any]) -> int:
+    """Numbers of operands that are broadcast, of which each tile needs some; single ones are part of the vertex."""
+    made = (by_id[operand.operand_ids[0]] for operand in operands if operand.opcode == "broadcast")
+    return sum(size for size in (elements_of(source.shape) for source in made) if size > 1)
+
+
+def _element_bytes(shape: Any) -> int:
+    if shape.tuple_shapes:
+        return max((_element_bytes(part) for part in shape.tuple_shapes), default=4)
+    return max(1, shape_bytes(shape) // max(1, elements_of(shape)))
+
+
+def _shapes(instructions: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(instruction.shape.dimensions) for instruction in instructions)
+
+
+def _below(instruction: Any, operands: Sequence[Any]) -> str:
+    """What XLA and PopLibs call it, below the op's own name."""
+    opcode, op = instruction.opcode, instruction.metadata.op_type
+    if opcode in _NAMES:
+        return _NAMES[opcode]
+    if opcode == "convolution":
+        return _convolution(instruction, operands)
+    if opcode in ("reduce-window", "select-and-scatter"):
+        sizes = "x".join(str(dimension.size) for dimension in instruction.window.dimensions if dimension.size > 1)
+        kind = "avg" if op.startswith("Avg") else "max"
+        return f"{kind}-pool{'-grad' if op.endswith('Grad') else ''}/{kind}Pool{sizes}/{kind.title()}Pooling"
+    if opcode in _RANDOM:
+        return "rng/uniform"
+    if opcode == "compare":
+        return f"compare/Op/{_DIRECTIONS.get(instruction.comparison_direction, 'Compare')}"
+    if opcode in ELEMENTWISE:
+        return f"{opcode}/Op/{_OPERATIONS.get(opcode) or opcode.title().replace('-', '')}"
+    return str(opcode)
+
+
+def _convolution(instruction: Any, operands: Sequence[Any]) -> str:
+    numbers = instruction.convolution_dimension_numbers
+    kernel = operands[1].shape.dimensions
+    sizes = "x".join(str(kernel[axis]) for axis in numbers.kernel_spatial_dimensions)
+    strides = [axis.stride for axis in instruction.window.dimensions]
+    stride = f"_stride{'x'.join(map(str, strides))}" if any(step > 1 for step in strides) else ""
+    return f"convolution/Conv_{sizes or 1}{stride}"
+
+
+_DIRECTIONS = {
+    "EQ": "Equal",
+    "NE": "NotEqual",
+    "LT": "LessThan",
+    "LE": "LessThanEqual",
+    "GT": "GreaterThan",
+    "GE": "GreaterThanEqual",
+}

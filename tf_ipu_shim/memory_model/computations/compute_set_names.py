@@ -1,0 +1,85 @@
+"""Names of compute sets.
+
+Names follow one rule: scope and name of the TensorFlow op, then XLA's instruction with its number (`add.1`), then what
+PopLibs calls its compute set (`Op/Add`). What the IPU's compiler makes of several instructions (see `fusions`), and
+products, have a number only where there are several.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+
+from tf_ipu_shim.memory_model.computations.matmul_passes import INFERENCE, UPDATE
+
+# Instructions whose first one has no number.
+_BARE = frozenset(
+    "avg-pool avg-pool-grad batch-norm-grad batch-norm-inference batch-norm-training convolution dot dynamic-slice "
+    "dynamic-update-slice fusion inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
+    "negate relu relu-grad scaled-inplace scaled-inplace-xb-y sigmoid sigmoid-grad sort tanh-grad "
+    "truncated-normal".split()
+)
+
+
+class ComputeSetNames:
+    """Names of a whole program's compute sets.
+
+    Products of the same shapes and types are one function in Poplar's program, which is called for each of them: it has
+    the name of the first. So have norms, updates that are part of something, kernels that are turned round, calls of
+    outlined functions, and all that is in branches or loops that contain the same. Each IPU has functions of its own.
+
+    Attributes:
+        products: the op and the type of each product, see `product_types`.
+        kernels: the variables that convolutions of the forward pass take as they are.
+    """
+
+    def __init__(self) -> None:
+        self.products: list[tuple[str, int]] = []
+        self.kernels: set[str] = set()
+        self._counts: dict[str, int] = {}
+        self._shared: dict[Hashable, str] = {}
+        self._groups: dict[Hashable, int] = {}
+
+    def name(self, owner: str, below: str, same: Hashable = None, group: Hashable = None) -> str:
+        """The name of a compute set.
+
+        Args:
+            owner: scope and name of the op.
+            below: what XLA calls the instruction, and PopLibs the compute set; the latter alone where a library's own
+                name stands for the former.
+            same: what tells it apart from others that it could share a function with; None where it cannot.
+            group: the same for all that have one number together; None for one that has its own.
+
+        Example:
+            >>> names = ComputeSetNames()
+            >>> [names.name("a", "add/Op/Add"), names.name("b", "add/Op/Add")]
+            ['a/add.1/Op/Add', 'b/add.2/Op/Add']
+        """
+        if same is not None and same in self._shared:
+            return self._shared[same]
+        first, _, rest = below.partition("/")
+        count = self.number(first, group)
+        parts = [owner, f"{first}.{count}" if count else first, rest]
+        made = "/".join(part for part in parts if part)
+        if same is not None:
+            self._shared[same] = made
+        return made
+
+    def number(self, first: str, group: Hashable = None) -> int:
+        """The number of what XLA calls an instruction; for a group the one that it has, or the next one from now on."""
+        if not first:
+            return 0
+        known = None if group is None else self._groups.get(group)
+        if known is not None:
+            return known
+        count = self._counts.get(first, 0 if first in _BARE else 1)
+        self._counts[first] = count + 1
+        if group is not None:
+            self._groups[group] = count
+        return count
+
+    def instruction_info(self) -> str:
+        """JSON of the types of all products, as trace events have it; a program without updates infers."""
+        trains = any(kind == UPDATE for _, kind in self.products)
+        types = {f"{op}.{number}": kind if trains else INFERENCE for number, (op, kind) in enumerate(self.products, 1)}
+        return json.dumps({"ml_types": types})

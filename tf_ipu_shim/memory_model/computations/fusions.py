@@ -1,0 +1,398 @@
+"""What Poplar's libraries compute with one call, and XLA writes as several instructions.
+
+The IPU's compiler looks for these groups before it makes a program: a product with a number that is added to a tensor,
+a sum of squares, an operand that is broadcast. Only what one of them is named by has a compute set then. The names are
+those that profiles of such programs show.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from tensorflow.compiler.xla import xla_data_pb2
+
+from tf_ipu_shim.memory_model.computations.work import elements_of
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
+
+_HALF_AND_SINGLE = frozenset({xla_data_pb2.F16, xla_data_pb2.F32})
+_SAME_NUMBERS = frozenset({"bitcast", "reshape"})
+DRAWN = frozenset(
+    "StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformInt "
+    "StatelessTruncatedNormal".split()
+)
+"""Random ops."""
+ONE_CALL = DRAWN | frozenset({"AvgPool", "AvgPool3D", "AvgPoolGrad", "SigmoidGrad", "TanhGrad"})
+"""Ops that PopLibs has one function for, whatever XLA makes of them."""
+_OTHER_REDUCTIONS = frozenset({"All", "Any", "Max", "Min", "Prod"})
+_SHIFTED = frozenset({"StatelessRandomNormal", "StatelessRandomUniform"})
+_KEEPS_KNOWN = ELEMENTWISE | frozenset(
+    "bitcast bitcast-convert broadcast concatenate constant copy dynamic-slice dynamic-update-slice gather iota pad "
+    "reduce reshape reverse slice transpose".split()
+)
+_NEUTRAL = {"add": (0, (0, 1)), "divide": (1, (1,)), "multiply": (1, (0, 1)), "subtract": (0, (1,))}
+"""Numbers that change nothing, and which operands they can be."""
+GRADIENTS_OF_INPUT = frozenset({"Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput"})
+
+
+class Fusion(NamedTuple):
+    """How an instruction differs from one that stands alone.
+
+    Args:
+        name: what XLA calls it on the IPU, instead of the instruction; empty where that stays.
+        library: what PopLibs calls its compute set; empty where that stays.
+        op: the TensorFlow op that it is named by; empty for its own.
+        operands: how many tensors it takes; 0 where that stays.
+        shared: whether it is part of a group that has one function for all that are alike.
+        group: the instruction that those which are one expression end with; 0 for one that is in none.
+        call: the instruction whose number it has, as one call does both; 0 for its own.
+    """
+
+    name: str = ""
+    library: str = ""
+    op: str = ""
+    operands: int = 0
+    shared: bool = False
+    group: int = 0
+    call: int = 0
+
+
+def fusions_in(
+    by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int] = ()
+) -> dict[int, Fusion | None]:
+    """Finds them among the instructions of one computation.
+
+    Args:
+        by_id: the instructions, in an order in which they can run.
+        op_types: TensorFlow's types of ops by name, where instructions have others.
+        kernels: those that convolutions of the forward pass take, wherever these are.
+
+    Returns:
+        What is known of an instruction by its id: None for one that is part of another, or that the compiler computes.
+    """
+    return _Finder(by_id, op_types, kernels).run()
+
+
+def kernels_in(by_id: Mapping[int, Any], weights: Mapping[int, str]) -> set[str]:
+    """The variables that convolutions of the forward pass take as their kernels.
+
+    Args:
+        by_id: the instructions of one computation.
+        weights: those that are variables of the program, with their names.
+    """
+    found = set()
+    for instruction in by_id.values():
+        if instruction.opcode == "convolution" and not is_gradient(instruction.metadata.op_name):
+            kernel = _whole(by_id, instruction.operand_ids[1])
+            if kernel in weights:
+                found.add(weights[kernel])
+    return found
+
+
+def _whole(by_id: Mapping[int, Any], number: int) -> int:
+    """What an instruction gives the numbers of, in the same order and type."""
+    while by_id[number].opcode in _SAME_NUMBERS:
+        number = by_id[number].operand_ids[0]
+    return number
+
+
+class _Finder:
+    def __init__(self, by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int]) -> None:
+        self._by_id, self._op_types = by_id, op_types
+        self._kernels_elsewhere = kernels
+        self._users: dict[int, list[int]] = {}
+        for instruction in by_id.values():
+            for operand in instruction.operand_ids:
+                self._users.setdefault(operand, []).append(instruction.id)
+        self._known: set[int] = set()  # what the compiler computes itself
+        self._same: dict[int, int] = {}  # what hands an operand on, to that operand
+        self._found: dict[int, Fusion | None] = {}
+
+    def run(self) -> dict[int, Fusion | None]:
+        for instruction in self._by_id.values():
+            self._simplify(instruction)
+        for instruction in self._of({"add", "subtract"}):
+            self._scaled(instruction)
+        for instruction in self._of({"reduce"}):
+            self._reduction(instruction)
+        for instruction in self._of({"maximum"}):
+            self._rectified(instruction)
+        for instruction in self._of({"reverse"}):
+            self._reversed_kernel(instruction)
+        for instruction in self._of(ELEMENTWISE):
+            self._alone(instruction)
+        return self._found
+
+    @functools.cached_property
+    def _made_by(self) -> dict[str, list[int]]:
+        """The instructions of each TensorFlow op, by its name."""
+        made: dict[str, list[int]] = {}
+        for instruction in self._by_id.values():
+            made.setdefault(instruction.metadata.op_name, []).append(instruction.id)
+        return made
+
+    @functools.cached_property
+    def _kernels(self) -> frozenset[int]:
+        """What convolutions take as their kernels."""
+        convolutions = (made for made in self._by_id.values() if made.opcode == "convolution")
+        here = {self._source(self._by_id[made.operand_ids[1]]).id for made in convolutions}
+        return frozenset(here.union(self._kernels_elsewhere))
+
+    def _of(self, opcodes: Collection[str]) -> list[Any]:
+        return [i for i in self._by_id.values() if i.opcode in opcodes and i.id not in self._found]
+
+    def _operands(self, instruction: Any) -> list[Any]:
+        return [self._by_id[number] for number in instruction.operand_ids]
+
+    def _is_used_once(self, instruction: Any) -> bool:
+        return len(set(self._users.get(instruction.id, ()))) == 1
+
+    def _simplify(self, instruction: Any) -> None:
+        """Leaves out what the compiler computes, and what changes nothing."""
+        opcode, operands = instruction.opcode, self._operands(instruction)
+        if opcode in _KEEPS_KNOWN and self._known.issuperset(instruction.operand_ids):
+            self._known.add(instruction.id)
+            self._found[instruction.id] = None
+            return
+        kept = None
+        if opcode in _SAME_NUMBERS or (opcode == "convert" and _has_type_of(instruction, operands[0])):
+            kept = operands[0]
+        elif opcode == "reduce" and elements_of(instruction.shape) == elements_of(operands[0].shape):
+            kept = operands[0]
+        elif opcode in _NEUTRAL:
+            number, orders = _NEUTRAL[opcode]
+            kept = next((operands[1 - at] for at in orders if self._is_all(operands[at], number)), None)
+        elif opcode == "select" and operands[0].id in self._known and _has_type_of(operands[1], operands[2]):
+            kept = operands[1]
+        if kept is not None:
+            self._same[instruction.id] = kept.id
+            self._found[instruction.id] = None
+
+    def _source(self, instruction: Any) -> Any:
+        """What an instruction gives the numbers of, as they are or in another shape."""
+        while instruction.id in self._same:
+            instruction = self._by_id[self._same[instruction.id]]
+        return instruction
+
+    def _is_all(self, instruction: Any, number: float) -> bool:
+        """Whether all elements of a tensor are known to be one number."""
+        instruction = self._source(instruction)
+        while instruction.opcode in ("broadcast", "convert", *_SAME_NUMBERS):
+            instruction = self._by_id[instruction.operand_ids[0]]
+        if instruction.opcode != "constant":
+            return False
+        return _numbers(instruction.literal) == {number}
+
+    def _is_one_number(self, instruction: Any) -> bool:
+        """Whether a tensor has one number, or one in all places."""
+        instruction = self._source(instruction)
+        if instruction.opcode == "broadcast":
+            return elements_of(self._by_id[instruction.operand_ids[0]].shape) == 1
+        return elements_of(instruction.shape) == 1
+
+    def _is_uniform(self, instruction: Any) -> bool:
+        """Whether the compiler knows a tensor's elements, and they are the same."""
+        made = self._source(instruction)
+        while made.opcode in ("broadcast", "convert", "copy", "reduce", "transpose") and made.id in self._known:
+            made = self._source(self._by_id[made.operand_ids[0]])
+        return made.opcode == "constant" and len(_numbers(made.literal)) == 1
+
+    def _product_with_number(self, instruction: Any) -> tuple[Any, Any, Any] | None:
+        """A tensor times a number that nothing else needs: the product, the tensor, the number."""
+        product = self._source(instruction)
+        if product.opcode == "convert" and self._is_used_once(product):
+            product = self._source(self._by_id[product.operand_ids[0]])
+        if product.opcode != "multiply" or not self._is_used_once(product):
+            return None
+        first, second = self._operands(product)
+        if self._is_one_number(second):
+            return product, first, second
+        return (product, second, first) if self._is_one_number(first) else None
+
+    def _scaled(self, instruction: Any) -> None:
+        """`a + b * number`, `a - b * number`: a convolution, a sum of a bias's gradient or an update is part of it."""
+        if instruction.shape.element_type not in _HALF_AND_SINGLE:
+            return
+        first, second = self._operands(instruction)
+        products = [self._product_with_number(second)]
+        if instruction.opcode == "add" or products[0] is not None:
+            products.append(self._product_with_number(first))
+        known = [product for product in products if product is not None]
+        if not known:
+            return
+        tensor, others = self._source(known[0][1]), [first, second]
+        if tensor.metadata.op_type in _SHIFTED and any(map(self._is_one_number, others)):
+            self._found[known[0][0].id] = self._found[instruction.id] = None
+            for made in self._made_by[tensor.metadata.op_name]:
+                self._found[made] = Fusion("fusion")
+            return
+        if elements_of(instruction.shape) < 2:
+            return
+        if len(known) == 1 and (self._is_one_number(tensor) or self._is_uniform(tensor)):
+            # The compiler multiplies two numbers then, and broadcasts what that gives.
+            self._found[known[0][0].id] = Fusion("multiply")
+            self._found[instruction.id] = Fusion("fusion")
+            return
+        for product, _, number in known:
+            self._found[product.id] = None
+            self._leave_out_casts([*others, *self._operands(product), number])
+        self._name_update(instruction, tensor, known[0][2], len(known))
+
+    def _leave_out_casts(self, instructions: Iterable[Any]) -> None:
+        for instruction in instructions:
+            made = self._source(instruction)
+            if made.opcode == "broadcast":
+                made = self._source(self._by_id[made.operand_ids[0]])
+            if made.opcode == "convert" and self._is_used_once(made):
+                self._found[made.id] = None
+
+    def _name_update(self, instruction: Any, tensor: Any, number: Any, products: int) -> None:
+        alone = products == 1 and self._is_used_once(tensor) and tensor.id not in self._found
+        if alone and self._name_update_by_library(instruction, tensor, number):
+            return
+        # By a number that is known only when the program runs.
+        name = "scaled-inplace" if products > 1 or number.id in self._known else "scaled-inplace-xb-y"
+        self._found[instruction.id] = Fusion(name, "AddTo", operands=2)
+        if alone:
+            self._share_reduction(tensor)
+
+    def _name_update_by_library(self, instruction: Any, tensor: Any, number: Any) -> bool:
+        """Where a library function gives the scaled tensor, or adds it, that is what has a name; tells whether."""
+        op = tensor.metadata.op_name
+        negated = number.id not in self._known and instruction.opcode == "subtract"
+        if tensor.opcode == "convolution":
+            self._found[tensor.id] = Fusion("fusion", call=tensor.id)
+            self._found[instruction.id] = Fusion("fusion", "AddTo", op, 2, call=tensor.id)
+        elif tensor.opcode == "reduce" and self._op_types.get(op) == "BiasAddGrad":
+            self._found[tensor.id] = Fusion("fusion", op=instruction.metadata.op_name)
+            self._found[instruction.id] = Fusion("fusion", "negate/Op/Negate", operands=1) if negated else None
+        elif tensor.opcode == "scatter" and self._is_all(self._operands(tensor)[0], 0):
+            self._found[instruction.id] = Fusion("negate", "Op/Negate", operands=1) if negated else None
+        else:
+            return False
+        return True
+
+    def _share_reduction(self, tensor: Any) -> None:
+        """A sum that is scaled into something has a function with all that are alike."""
+        if tensor.opcode == "reduce":
+            self._reduction(tensor)
+            self._found[tensor.id] = (self._found.get(tensor.id) or Fusion())._replace(shared=True)
+
+    def _rectified(self, instruction: Any) -> None:
+        """`max(x, 0)`."""
+        if any(self._is_all(operand, 0) for operand in self._operands(instruction)):
+            self._found[instruction.id] = Fusion("relu", "Nonlinearity", operands=1)
+
+    def _reduction(self, instruction: Any) -> None:
+        """A sum takes halves and squares as it goes, multiplies what it gives with a number, and gives halves."""
+        if instruction.metadata.op_type in _OTHER_REDUCTIONS:
+            return
+        self._leave_out_halving(instruction)
+        taken, fused = self._source(self._by_id[instruction.operand_ids[0]]), False
+        if taken.opcode == "convert" and self._is_used_once(taken):
+            before = self._source(self._by_id[taken.operand_ids[0]])
+            if before.shape.element_type == xla_data_pb2.F16 and taken.shape.element_type == xla_data_pb2.F32:
+                self._found[taken.id] = None
+                taken = before
+        if taken.opcode == "multiply" and self._is_used_once(taken) and len(set(taken.operand_ids)) == 1:
+            self._found[taken.id], fused = None, True
+        scaled = self._scaled_by(instruction)
+        if scaled is not None and scaled.id not in self._found:
+            self._found[scaled.id], fused = None, True
+        if fused:
+            self._found[instruction.id] = Fusion("fusion")
+
+    def _leave_out_halving(self, instruction: Any) -> None:
+        while self._is_used_once(instruction):
+            instruction = self._by_id[self._users[instruction.id][0]]
+            if instruction.id not in self._same:
+                break
+        if instruction.opcode == "convert" and instruction.shape.element_type == xla_data_pb2.F16:
+            self._found[instruction.id] = None
+
+    def _scaled_by(self, instruction: Any) -> Any:
+        """The product with a number that takes a sum, and nothing else does."""
+        here = instruction
+        while self._is_used_once(here):
+            user = self._by_id[self._users[here.id][0]]
+            one = user.opcode == "broadcast" and elements_of(user.shape) == elements_of(here.shape)
+            if not one and user.id not in self._same:
+                return user if self._scales(user, here) else None
+            here = user
+        return None
+
+    def _scales(self, user: Any, scaled: Any) -> bool:
+        """Whether an instruction multiplies another with a number, or divides it by one that is known."""
+        operands = self._operands(user)
+        if user.opcode == "divide" and operands[0].id == scaled.id and elements_of(user.shape) > 1:
+            return operands[1].id in self._known and self._is_one_number(operands[1])
+        if user.opcode != "multiply" or len(operands) != 2 or operands[0].id == operands[1].id:
+            return False
+        return self._is_one_number(next(operand for operand in operands if operand.id != scaled.id))
+
+    def _reversed_kernel(self, instruction: Any) -> None:
+        """A convolution's gradient takes its kernel back to front: rearranged once where both ways are used."""
+        if instruction.metadata.op_type not in GRADIENTS_OF_INPUT:
+            return
+        kernel = self._source(self._by_id[instruction.operand_ids[0]])
+        takers = [self._by_id[number] for number in self._users.get(instruction.id, ())]
+        strided = any(axis.base_dilation > 1 for taker in takers for axis in taker.window.dimensions)
+        if not strided and kernel.id in self._kernels:
+            self._found[instruction.id] = Fusion(
+                "weights-transpose-chans-flip-x-y", "WeightsTransposeChansFlipXY/WeightsTranspose"
+            )
+            return
+        for taker in takers:
+            if taker.opcode == "convolution":
+                self._found[taker.id] = Fusion("conv-with-reverse")
+
+    def _alone(self, instruction: Any) -> None:
+        operands = self._operands(instruction)
+        if len(operands) < 2 or instruction.metadata.op_type in ONE_CALL:
+            return
+        divided = instruction.opcode == "divide" and operands[1].id in self._known
+        library = "Op/Multiply" if divided else ""  # by a number that the compiler knows
+        if any(self._is_broadcast(operand) for operand in operands):
+            self._found[instruction.id] = Fusion("fusion", library)
+            if instruction.opcode != "multiply" and not divided:  # a product is no part of an expression
+                self._express(instruction)
+        elif divided:
+            self._found[instruction.id] = Fusion("multiply", library)
+
+    def _express(self, instruction: Any) -> None:
+        """What works on two tensors or casts, and then with one number, is one expression."""
+        operands = self._operands(instruction)
+        if not any(self._is_broadcast(operand) and self._is_one_number(operand) for operand in operands):
+            return
+        for operand in operands:
+            made = self._source(operand)
+            if made.opcode not in ELEMENTWISE or made.id in self._found or not self._is_used_once(made):
+                continue
+            if made.opcode != "convert" and len(made.operand_ids) < 2:
+                continue
+            if made.metadata.op_name not in self._op_types and made.metadata.op_type not in ONE_CALL:
+                name, op = f"{instruction.opcode}/expression", instruction.metadata.op_name
+                self._found[instruction.id] = Fusion(name, "", op, group=instruction.id)
+                self._found[made.id] = Fusion(name, "", op, group=instruction.id)
+
+    def _is_broadcast(self, instruction: Any) -> bool:
+        made = self._source(instruction)
+        if made.opcode != "broadcast":
+            return False
+        before = self._by_id[made.operand_ids[0]].shape
+        has_more_axes = 0 < len(before.dimensions) < len(made.shape.dimensions)
+        return has_more_axes or elements_of(made.shape) != elements_of(before)
+
+
+def _numbers(literal: Any) -> set[float]:
+    """The numbers of a constant, each once."""
+    numbers = {*literal.f32s, *literal.f64s, *literal.s32s, *literal.s64s}
+    numbers.update(np.frombuffer(literal.f16s, np.float16).tolist())
+    return numbers
+
+
+def _has_type_of(instruction: Any, other: Any) -> bool:
+    same = instruction.shape.element_type == other.shape.element_type
+    return bool(same and elements_of(instruction.shape) == elements_of(other.shape))

@@ -1,0 +1,90 @@
+"""Which products of a program belong to the forward pass, to the backward pass, and to updates of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tf_ipu_shim.memory_model.computations.fusions import GRADIENTS_OF_INPUT, Fusion
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, is_gradient
+
+INFERENCE, FORWARD, BACKWARD, UPDATE = 1, 2, 3, 4
+"""As Graphcore's trace events number them."""
+
+_HANDS_ON = ELEMENTWISE | VIEWS | {"copy", "tuple"}
+_PARTS = frozenset({"bitcast", "convert", "copy", "reshape", "reverse", "slice", "transpose"})
+_GRADIENTS_OF_KERNEL = frozenset(
+    {"Conv2DBackpropFilter", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter"}
+)
+
+
+def types_of_products(
+    by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None], weights: Collection[int] = ()
+) -> list[tuple[str, int]]:
+    """The products of one computation.
+
+    A kernel that is turned round for a gradient counts with the forward pass, as the convolution does that takes it:
+    both run what the forward pass runs. A product of the backward pass that takes a weight gives the gradient of what
+    the weight was multiplied with.
+
+    Args:
+        by_id: its instructions.
+        fusions: what is known of these, see `fusions_in`.
+        weights: those that are variables of the program.
+
+    Returns:
+        The op and the type of each product, and of each kernel that is turned round.
+    """
+    turned = {number for number, fusion in fusions.items() if fusion is not None and "flip-x-y" in fusion.name}
+    users: dict[int, list[int]] = {}
+    for instruction in by_id.values():
+        for operand in instruction.operand_ids:
+            users.setdefault(operand, []).append(instruction.id)
+    found = [(by_id[number].metadata.op_name, FORWARD) for number in turned]
+    for instruction in by_id.values():
+        if instruction.opcode in ("dot", "convolution"):
+            found.append((instruction.metadata.op_name, _type(instruction, by_id, users, turned, weights)))
+    return found
+
+
+def _type(
+    instruction: Any,
+    by_id: Mapping[int, Any],
+    users: Mapping[int, list[int]],
+    turned: set[int],
+    weights: Collection[int],
+) -> int:
+    op = instruction.metadata
+    if op.op_type in _GRADIENTS_OF_KERNEL:
+        return UPDATE
+    if op.op_type in GRADIENTS_OF_INPUT:
+        return FORWARD if turned.intersection(instruction.operand_ids) else BACKWARD
+    if not is_gradient(op.op_name):
+        return FORWARD
+    if any(_is_weight(operand, by_id, weights) for operand in instruction.operand_ids):
+        return BACKWARD
+    return UPDATE if _ends_unsummed(instruction, by_id, users) else BACKWARD
+
+
+def _is_weight(number: int, by_id: Mapping[int, Any], weights: Collection[int]) -> bool:
+    """Whether an operand is a weight or a part of one, perhaps in another order or type."""
+    while number not in weights:
+        made = by_id[number]
+        if made.opcode not in _PARTS or not made.operand_ids:
+            return False
+        number = made.operand_ids[0]
+    return True
+
+
+def _ends_unsummed(instruction: Any, by_id: Mapping[int, Any], users: Mapping[int, list[int]]) -> bool:
+    """Whether a product is part of what the computation gives number by number, as a gradient is of a variable."""
+    seen, stack = {instruction.id}, [instruction.id]
+    while stack:
+        takers = users.get(stack.pop(), ())
+        if not takers:
+            return True
+        for taker in takers:
+            if taker not in seen and by_id[taker].opcode in _HANDS_ON:
+                seen.add(taker)
+                stack.append(taker)
+    return False

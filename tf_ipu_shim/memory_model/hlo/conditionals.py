@@ -1,0 +1,109 @@
+"""Conditionals of an XLA program: where their results are, and what of them something takes."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.machine.memory import Block, Mode
+from tf_ipu_shim.memory_model.hlo.instructions import shape_bytes
+from tf_ipu_shim.memory_model.hlo.trees import Tree, flat, origin
+
+_ALL = range(2**31)
+
+
+class Branch(NamedTuple):
+    """One branch.
+
+    Args:
+        block: what it runs.
+        arguments: what it is given, in the block.
+        results: what it gives, in the block.
+    """
+
+    block: Block
+    arguments: list[Tree]
+    results: Tree
+
+
+def hand_on(
+    block: Block,
+    gives: Sequence[int],
+    given: Sequence[Sequence[int]],
+    branches: Sequence[Branch],
+    homes: Mapping[int, int],
+) -> None:
+    """Puts a conditional's results where branches have them from that give what they are given.
+
+    All branches: a result is that. Some: it is in that one's memory, and the other branches write over it, where
+    nothing needs it any more. A variable that branches write to is written to in its place.
+
+    Args:
+        block: that the conditional is in; its results are changed, and the branches' arguments.
+        gives: the results.
+        given: what each branch is given.
+        branches: in the same order.
+        homes: variables that results end up in, by the results' indices.
+    """
+    values = block.values
+    handed = [_handed(leaves, branch) for leaves, branch in zip(given, branches)]
+    variables: dict[int, list[int]] = {}
+    for leaf in dict.fromkeys(leaf for leaves in given for leaf in leaves):
+        variables.setdefault(origin(block, leaf), []).append(leaf)
+    overwritten: set[int] = set()
+    for index, number in enumerate(gives):
+        home = homes.get(index, -1)
+        here = {branch[index] for branch in handed}
+        if len(here) == 1 and -1 not in here:
+            values[number] = values[number]._replace(mode=Mode.VIEW, of=tuple(here))
+            continue
+        over = sorted({*(here - {-1}), *variables.get(home, ())})
+        if over:
+            values[number] = values[number]._replace(mode=Mode.IN_PLACE, of=tuple(over), home=home)
+            overwritten.update(over)
+    for leaves, branch in zip(given, branches):
+        for leaf, argument in zip(leaves, flat(branch.arguments[0])):
+            if leaf in overwritten:  # the branch may write over it
+                branch.block.values[argument] = branch.block.values[argument]._replace(mode=Mode.CARRIED)
+
+
+def _handed(leaves: Sequence[int], branch: Branch) -> list[int]:
+    """For each result of a branch the value outside that it is; -1 for what the branch makes."""
+    outside = dict(zip(flat(branch.arguments[0]), leaves))
+    return [outside.get(origin(branch.block, number), -1) for number in flat(branch.results)]
+
+
+def given_of_a_size(by_id: Mapping[int, Any], conditional: Any, size: int) -> list[int]:
+    """What a conditional's branches are given of a size: which of it they make a result of is not looked at."""
+    given = [by_id[number] for number in conditional.operand_ids[1:]]
+    leaves = dict.fromkeys(leaf for one in given if one.opcode == "tuple" for leaf in one.operand_ids)
+    return [leaf for leaf in leaves if shape_bytes(by_id[leaf].shape) == size]
+
+
+def elements_taken(
+    computation: Any, needed: Container[int], stored: Set[tuple[int, int]] = frozenset()
+) -> dict[int, Container[int]]:
+    """For each conditional the elements of its result that something takes; all where it is taken whole.
+
+    Args:
+        computation: that they are in.
+        needed: its instructions that something needs.
+        stored: elements, with the conditional's number, that are the next values of what is not on the chip.
+    """
+    found: dict[int, Container[int]] = {}
+    taken: dict[int, set[int]] = {}
+    for instruction in computation.instructions:
+        if instruction.opcode == "conditional":
+            taken[instruction.id] = set()
+            parts = instruction.shape.tuple_shapes
+            if instruction.id == computation.root_id or not parts or any(part.tuple_shapes for part in parts):
+                found[instruction.id] = _ALL
+        if not taken or instruction.id not in needed:
+            continue
+        for number in instruction.operand_ids:
+            if number in taken and instruction.opcode == "get-tuple-element":
+                if (number, instruction.tuple_index) not in stored:
+                    taken[number].add(instruction.tuple_index)
+            elif number in taken:
+                found[number] = _ALL
+    return {**taken, **found}

@@ -1,0 +1,180 @@
+"""Ops of which TensorFlow makes XLA's form slowly, as calls of functions: alike ones are then made once.
+
+TensorFlow has the ops of `SLOW` made by a compiler of its own (MLIR), at 2 ms each on 2.15.1 and 4 ms on 2.21.0; it
+keeps what it has made of a function for arguments of the same shapes. A large model has some hundred of them and a
+dozen of different ones. In the form that comes of it, each call is put in place again. It says which op it stands for
+by what it is given: TensorFlow leaves calls without a name, so the first operand of each goes through an op with it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tensorflow.compiler.xla.service import hlo_pb2
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.memory_model.hlo.function_copies import rename, without_ops
+
+SLOW = frozenset({"Einsum", "LogSoftmax", "Softmax"})
+_PREFIX = "ipu_called_op_"
+_NAMES_THE_CALL = "Neg"
+_ARGUMENTS, _RESULTS = "XLA_Args", "XLA_Retvals"  # XLA's own names for what these go through
+_serial = itertools.count()
+
+
+class Calling(NamedTuple):
+    """Functions with calls in the place of ops.
+
+    Args:
+        functions: these, and what they call.
+        ops: the names of the ops.
+    """
+
+    functions: list[function_pb2.FunctionDef]
+    ops: frozenset[str]
+
+
+def with_calls(functions: Sequence[function_pb2.FunctionDef]) -> Calling | None:
+    """Functions that do the same, with a call in the place of each op that there are several alike of.
+
+    Args:
+        functions: stay as they are.
+
+    Returns:
+        None where nothing is to be gained.
+    """
+    alike = Counter(_content(node) for function in functions for node in function.node_def if node.op in SLOW)
+    made: dict[bytes, function_pb2.FunctionDef] = {}
+    for content, count in alike.items():
+        if count > 1:
+            made[content] = _function_of(node_def_pb2.NodeDef.FromString(content), f"{_PREFIX}{next(_serial)}")
+    if not made:
+        return None
+    ops = frozenset(node.name for each in functions for node in each.node_def if node.op in SLOW)
+    return Calling([*(_calling(function, made) for function in functions), *made.values()], ops)
+
+
+def put_in_place(module: hlo_pb2.HloModuleProto, ops: frozenset[str]) -> bool:
+    """Puts the ops in the place of what `with_calls` made calls.
+
+    Args:
+        module: XLA's form of these functions; is changed.
+        ops: their names.
+
+    Returns:
+        False where a call cannot be told, such as one that is given a constant.
+    """
+    called = {one.id: one for one in module.computations if one.name.startswith(_PREFIX)}
+    callers = [one for one in module.computations if one.id not in called]
+    return all(_put_in_place(computation, called, ops) for computation in callers)
+
+
+def _content(node: node_def_pb2.NodeDef) -> bytes:
+    """An op without its name, its inputs, and what TensorFlow or we have noted on it."""
+    bare = node_def_pb2.NodeDef(op=node.op)
+    for name, value in node.attr.items():
+        if not name.startswith("_"):
+            bare.attr[name].CopyFrom(value)
+    return bare.SerializeToString(deterministic=True)
+
+
+def _function_of(op: node_def_pb2.NodeDef, name: str) -> function_pb2.FunctionDef:
+    function = function_pb2.FunctionDef()
+    function.signature.name = name
+    function.attr["_noinline"].b = True
+    op.name = "op"
+    for index, kind in enumerate(op_types.input_types(op)):
+        function.signature.input_arg.add(name=f"input_{index}", type=kind)
+        op.input.append(f"input_{index}")
+    ((output, (kind,)),) = op_types.output_types(op).items()
+    function.signature.output_arg.add(name="result", type=kind)
+    function.ret["result"] = f"{op.name}:{output}:0"
+    function.node_def.append(op)
+    return function
+
+
+def _calling(
+    function: function_pb2.FunctionDef, made: Mapping[bytes, function_pb2.FunctionDef]
+) -> function_pb2.FunctionDef:
+    contents = {node.name: _content(node) for node in function.node_def if node.op in SLOW}
+    replaced = {name: made[content] for name, content in contents.items() if content in made}
+    if not replaced:
+        return function
+    copy = without_ops(function)
+    renamed: dict[str, str] = {}
+    for node in function.node_def:
+        if node.name not in replaced:
+            copy.node_def.append(node)
+            continue
+        called = replaced[node.name]
+        _add_call(copy, node, called)
+        (output,) = op_types.output_types(node)
+        renamed[f"{node.name}:{output}:0"] = f"{_call(node.name)}:output:0"
+    rename(copy, renamed)
+    return copy
+
+
+def _call(name: str) -> str:
+    return f"{name}/called_op"
+
+
+def _add_call(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> None:
+    first, *others = node.input
+    named = function.node_def.add(name=node.name, op=_NAMES_THE_CALL, input=[first])
+    named.attr["T"].type = called.signature.input_arg[0].type
+    call = function.node_def.add(name=_call(node.name), op="PartitionedCall", input=[f"{node.name}:y:0", *others])
+    call.attr["f"].func.name = called.signature.name
+    call.attr["Tin"].list.type.extend(argument.type for argument in called.signature.input_arg)
+    call.attr["Tout"].list.type.extend(argument.type for argument in called.signature.output_arg)
+
+
+def _put_in_place(computation: Any, called: Mapping[int, Any], ops: frozenset[str]) -> bool:
+    instructions = list(computation.instructions)
+    calls = {one.id: one for one in instructions if one.opcode == "call" and one.called_computation_ids[0] in called}
+    if not calls:
+        return True
+    names = _names(instructions, calls, ops)
+    if names is None:
+        return False
+    placed: list[Any] = []
+    for instruction in instructions:
+        call = _taken(instruction, calls)
+        if call is not None:
+            inner = called[call.called_computation_ids[0]]
+            placed.extend(_inner(inner, call, names[call.operand_ids[0]], instruction.id))
+        elif instruction.id not in names and instruction.id not in calls:
+            placed.append(instruction)
+    del computation.instructions[:]
+    computation.instructions.extend(placed)
+    return True
+
+
+def _names(instructions: Sequence[Any], calls: Mapping[int, Any], ops: frozenset[str]) -> dict[int, Any] | None:
+    """The instructions that say what calls stand for; None where one does not, or a result is not taken."""
+    operands = {number for call in calls.values() for number in call.operand_ids[:1]}
+    names = {one.id: one for one in instructions if one.id in operands and one.metadata.op_name in ops}
+    taken = [call.id for one in instructions if (call := _taken(one, calls)) is not None]
+    return names if len(names) == len(calls) == len(taken) == len(set(taken)) else None
+
+
+def _taken(instruction: Any, calls: Mapping[int, Any]) -> Any:
+    """The call whose result an instruction takes out of what it gives; None for any other."""
+    return calls.get(instruction.operand_ids[0]) if instruction.opcode == "get-tuple-element" else None
+
+
+def _inner(computation: Any, call: Any, named: Any, result: int) -> Iterator[Any]:
+    """What a call runs, under the name of its op; the last of it is `result`."""
+    given = [named.operand_ids[0], *list(call.operand_ids)[1:]]
+    numbers = {one.id: given[one.parameter_number] for one in computation.instructions if one.opcode == "parameter"}
+    inside = [one for one in computation.instructions if one.metadata.op_name not in (_ARGUMENTS, _RESULTS)]
+    handed_on = [one for one in computation.instructions if one.metadata.op_name == _RESULTS and one.opcode != "tuple"]
+    numbers[handed_on[0].operand_ids[0]] = result
+    for instruction in inside:
+        instruction.id = numbers.get(instruction.id, instruction.id)
+        instruction.operand_ids[:] = [numbers.get(number, number) for number in instruction.operand_ids]
+        instruction.metadata.op_name = named.metadata.op_name
+        yield instruction

@@ -1,0 +1,285 @@
+"""Memory of a lowered program: the plan, and the out-of-memory error where it does not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorflow.python.framework import errors
+
+from tf_ipu_shim import sdk
+from tf_ipu_shim.lowering.diagnostics import program_name, shown_name
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine import engine_options, memory_setting
+from tf_ipu_shim.machine.cycles import largest_call
+from tf_ipu_shim.machine.memory import CODE, Block, MemoryPlan, out_of_memory_text, plan_of
+from tf_ipu_shim.memory_model import bug_report
+from tf_ipu_shim.memory_model.advice.accumulation import accumulate
+from tf_ipu_shim.memory_model.advice.recommendations import savings
+from tf_ipu_shim.memory_model.advice.scenarios import Change, Lower
+from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
+from tf_ipu_shim.memory_model.computations.planner_options import plannings_of
+from tf_ipu_shim.memory_model.computations.work import ProgramWork
+from tf_ipu_shim.memory_model.hlo.compiler_ir import NoProgramError
+from tf_ipu_shim.memory_model.shapes.shape_inference import ShapeInferenceError
+from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
+from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensor, MappedTensors
+from tf_ipu_shim.memory_model.variables.storage import storage_of
+from tf_ipu_shim.memory_model.walk.hlo_walk import mark_activations
+from tf_ipu_shim.memory_model.walk.memory_walk import Walk
+from tf_ipu_shim.messages import config_pb2
+from tf_ipu_shim.runtime import plans, study
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.runtime.device import IpuDevice
+
+UserLine = Callable[[str, str], str | None]
+
+# A copy with the host, or an exchange between IPUs: it has the line of what it moves.
+_MOVED = re.compile(r"(?:copy|exchange) of (.+?)(?: and \d+ more)?(?: (?:from|to) the host)?")
+
+# Steps. What would save most takes 0.3 ms a step; BERT-Base's training has 10,700.
+_QUICKLY_PLANNED = 1000
+
+
+class Details(NamedTuple):
+    """What a plan was made of.
+
+    Args:
+        blocks: what each IPU of the first replica runs.
+        line_of: gives the user's line for an op.
+        tensors: that the program makes, where compute sets have names.
+        without_form: what XLA said of the XLA programs that it did not convert.
+    """
+
+    blocks: Mapping[int, Block]
+    line_of: Callable[[str], str | None]
+    tensors: Sequence[MappedTensor] = ()
+    without_form: Mapping[str, str] = MappingProxyType({})
+
+
+def enabled() -> bool:
+    """Whether programs are planned at all: yes, unless `TF_IPU_SHIM_MEMORY` is `off`."""
+    return memory_setting.current() != memory_setting.OFF
+
+
+def with_library_calls() -> bool:
+    """Whether reports tell temporaries inside library calls, and code: where `TF_IPU_SHIM_MEMORY` is `calls`."""
+    return memory_setting.current() == memory_setting.CALLS
+
+
+def plan_memory(
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    user_line: UserLine | None = None,
+    names: ComputeSetNames | None = None,
+    lower: Lower | None = None,
+) -> tuple[MemoryPlan | None, ProgramWork, Details]:
+    """Finds how much memory a program needs on each IPU, before it runs.
+
+    A program that can run is not refused because its memory cannot be told: what TensorFlow itself refuses, its launch
+    reports in the words users know, and what is a bug of ours becomes a warning with the report of it.
+
+    Args:
+        request: the traced function, with the shapes of its arguments and variables.
+        program: what it runs as: XLA programs, also where kernels will run it.
+        device: where it runs.
+        user_line: gives the user's source line of an op, by traced function and op (see `diagnostics`).
+        names: of compute sets, where cycles are wanted: then what each step computes is in the details.
+        lower: lowers it anew, with its layers on other IPUs, where it does not fit.
+
+    Returns:
+        The plan; None where a bug of ours left none, which a warning reports. What the program computes, as far as
+        that was seen. And what the plan was made of.
+
+    Raises:
+        tf.errors.InternalError: the configuration has options that Poplar's planner would refuse.
+    """
+
+    plannings = plannings_of(device.options, request)
+
+    def plan(counted: Callable[[Walk], None]) -> tuple[MemoryPlan, ProgramWork, Details]:
+        storage = storage_of(request.library, device.options, program.replicas, device.has_remote_buffers)
+        tensors = MappedTensors() if names is not None else None
+        walk = Walk(request, program, storage, names, plannings, tensors, post_order=_in_post_order(device))
+        counted(walk)
+        walk.put_on_io_tiles(io_tiles_of(device.options), device.chip)
+        line_of = _lines(request, walk, user_line)
+        made = _plan_of(request, program, device, walk, line_of)
+        made = dataclasses.replace(made, coarse=_coarse(walk, user_line))
+        return (
+            made,
+            walk.work,
+            Details(walk.blocks, line_of, tensors.rows if tensors is not None else (), walk.without_form),
+        )
+
+    try:
+        made, work, details = plan(Walk.run)
+        if not made.fits and _tells_savings(device, details.blocks.values()):
+            made = _with_savings(request, program, device, made, lower, user_line)
+        return made, work, details
+    except (NoProgramError, ShapeInferenceError) as error:
+        reason = str(error)
+    except Exception as error:
+        bug_report.warn(request, error, "for its variables only")
+        reason = f"{type(error).__name__}: {error}"
+    try:
+        return plan(lambda walk: walk.variables_only(reason))
+    except Exception as error:
+        bug_report.warn(request, error, "not at all")
+        return None, ProgramWork(), Details({}, _no_line)
+
+
+def _in_post_order(device: IpuDevice) -> bool:
+    scheduler: int = device.options.speed_size_config.scheduler_selection
+    return scheduler == config_pb2.POST_ORDER
+
+
+def _plan_of(
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    walk: Walk,
+    line_of: Callable[[str], str | None],
+) -> MemoryPlan:
+    for block in walk.blocks.values():
+        mark_activations(block)
+    return MemoryPlan(
+        program=program_name(request.function, request.name),
+        device=device.name,
+        chip=device.chip.title,
+        ipus=tuple(
+            dataclasses.replace(
+                plan_of(ipu, block, device.chip, line_of, walk.remote.get(ipu)),
+                library=largest_call(block, device.chip),
+                code=CODE if with_library_calls() else (),
+            )
+            for ipu, block in sorted(walk.blocks.items())
+        ),
+        variables=walk.variables,
+        exchanges=walk.exchanges,
+        coarse=tuple(walk.coarse.items()),
+        shard_ipus=(program.shard_ipus,),
+    ).replicated(program.replicas, program.shards)
+
+
+def _coarse(walk: Walk, user_line: UserLine | None) -> tuple[tuple[str, str], ...]:
+    """What could not be looked into, by the script's function and the line of its first op there."""
+    named: dict[str, str] = {}
+    for function, reason in walk.coarse.items():
+        scope = walk.scope_of(function)
+        nodes = walk.library[function].node_def
+        lines = (user_line(scope, node.name) for node in nodes) if user_line is not None else ()
+        line = next(filter(None, lines), None)
+        named.setdefault(shown_name(scope) + (f", from {line}" if line else ""), reason)
+    return tuple(named.items())
+
+
+def _with_savings(
+    request: ProgramRequest,
+    program: LoweredProgram,
+    device: IpuDevice,
+    plan: MemoryPlan,
+    lower: Lower | None,
+    user_line: UserLine | None,
+) -> MemoryPlan:
+    """A plan that does not fit, with what would help."""
+
+    modules: dict[Any, Any] = {}
+
+    def plan_with(change: Change) -> MemoryPlan:
+        changed = program
+        if change.request is not request:
+            changed = lower(change.request, change.ipus) if lower is not None else program
+        walk = Walk(
+            change.request,
+            changed,
+            change.storage,
+            sizes=change.sizes,
+            modules=modules,
+            post_order=_in_post_order(device),
+        )
+        walk.run()
+        for block in walk.blocks.values() if change.accumulates else ():
+            accumulate(block, keeps=not change.request.is_keras)
+        walk.put_on_io_tiles(io_tiles_of(device.options), device.chip)
+        return _plan_of(change.request, changed, device, walk, _no_line)
+
+    try:
+        storage = storage_of(request.library, device.options, program.replicas, device.has_remote_buffers)
+        walk = Walk(request, program, storage, modules=modules, post_order=_in_post_order(device))
+        walk.run()
+        return dataclasses.replace(
+            plan, savings=savings(request, plan, walk, plan_with, _lines(request, walk, user_line))
+        )
+    except Exception as error:
+        bug_report.warn(request, error, "without what would save most")
+        return plan
+
+
+def keep(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan) -> None:
+    """Keeps a program's plan for the report, and refuses the program where it does not fit.
+
+    Args:
+        request: the traced function.
+        device: where it runs.
+        plan: its memory.
+
+    Raises:
+        tf.errors.InternalError: it does not fit, and neither the engine option `debug.allowOutOfMemory` nor
+            compilation profiling asks to go on.
+
+    Source: docs/facts.md, section "Out of memory".
+    """
+    plans.record(device, (request.name, request.function, tuple(request.arg_shapes)), plan)
+    if not plan.fits and not _may_go_on(device):
+        raise errors.InternalError(None, None, out_of_memory_text(plan, sdk.current(), request.is_keras))
+
+
+def _tells_savings(device: IpuDevice, blocks: Iterable[Block]) -> bool:
+    """Whether what would help is worth planning for.
+
+    Not where compilation profiling alone lets a program go on, nor where it is large and only a report would tell: each
+    action takes as long to plan as the program.
+    """
+    if study.active() or not _may_go_on(device):
+        return True
+    is_large = sum(map(_steps, blocks)) > _QUICKLY_PLANNED
+    return not device.options.profiling.enable_compilation_trace and not is_large
+
+
+def _steps(block: Block) -> int:
+    return len(block.steps) + sum(_steps(inner) for step in block.steps for inner in step.inside)
+
+
+def _may_go_on(device: IpuDevice) -> bool:
+    # Graphcore's driver sets the option itself where compilation reports are asked for.
+    if device.options.profiling.enable_compilation_trace or study.active():
+        return True
+    return engine_options.switched_on(device.engine_options, engine_options.ALLOW_OUT_OF_MEMORY)
+
+
+def _no_line(_: str) -> None:
+    return None
+
+
+def _lines(request: ProgramRequest, walk: Walk, user_line: UserLine | None) -> Callable[[str], str | None]:
+    @functools.cache
+    def functions() -> dict[str, str]:
+        """The traced function of each op: of those in no XLA program, such as feeds and what replicas do together."""
+        return {node.name: name for name, function in request.library.items() for node in function.node_def}
+
+    def line_of(name: str) -> str | None:
+        if user_line is None:
+            return None
+        moved = _MOVED.fullmatch(name)
+        name = name if moved is None else moved[1]
+        function = walk.scopes.get(name) or functions().get(name, request.function)
+        return user_line(function, name)
+
+    return line_of

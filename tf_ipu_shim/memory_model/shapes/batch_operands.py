@@ -1,0 +1,154 @@
+"""Which operands of XLA's instructions have the mini-batch as an axis, told by what is made of them.
+
+A gradient begins with one number that is spread over the mini-batch, and a bias is spread over it to be added: nothing
+they are made of has that axis. What they meet has it, element by element, so they have it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.machine.memory import Block, Mode
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE
+from tf_ipu_shim.memory_model.shapes.batch_axes import Axis, reshaped_axis, result_axis
+
+Found = Axis | None
+_ALIKE = ELEMENTWISE | {"copy", "pad", "reverse", "slice", "concatenate", "reduce-window"}
+
+
+def operand_axes(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], made: Found) -> list[Found]:
+    """The mini-batch within each operand of an instruction, as far as the others and the result tell.
+
+    Args:
+        instruction: an `HloInstructionProto`.
+        shapes: of its operands.
+        axes: the mini-batch within each of these, where it is known.
+        made: the mini-batch within the result, where it is known.
+    """
+    opcode = instruction.opcode
+    if opcode == "dot":
+        return [one or _of_factor(instruction, shapes, axes, made, place) for place, one in enumerate(axes)]
+    if made is None:
+        return list(axes)
+    if opcode in _ALIKE:
+        return [one or _same_place(instruction.shape, shape, made) for one, shape in zip(axes, shapes)]
+    rule = _RULES.get(opcode)
+    return [axes[0] or rule(instruction, shapes[0], made), *axes[1:]] if rule is not None else list(axes)
+
+
+def _same_place(made: Any, shape: Any, axis: Axis) -> Found:
+    if len(shape.dimensions) == len(made.dimensions):
+        return axis if shape.dimensions[axis.number] == made.dimensions[axis.number] else None
+    return None
+
+
+def _broadcast(instruction: Any, shape: Any, axis: Axis) -> Found:
+    at = list(instruction.dimensions)
+    return axis._replace(number=at.index(axis.number)) if axis.number in at else None
+
+
+def _transposed(instruction: Any, shape: Any, axis: Axis) -> Found:
+    return axis._replace(number=instruction.dimensions[axis.number])
+
+
+def _reshaped(instruction: Any, shape: Any, axis: Axis) -> Found:
+    return reshaped_axis(instruction.shape, shape, axis)
+
+
+def _reduced(instruction: Any, shape: Any, axis: Axis) -> Found:
+    kept = [number for number in range(len(shape.dimensions)) if number not in instruction.dimensions]
+    return axis._replace(number=kept[axis.number])
+
+
+def _of_factor(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found], made: Found, place: int) -> Found:
+    """The mini-batch within a factor of a product: where it is in the result, or summed over with that of the other."""
+    numbers = instruction.dot_dimension_numbers
+    sides = [
+        (list(numbers.lhs_batch_dimensions), list(numbers.lhs_contracting_dimensions)),
+        (list(numbers.rhs_batch_dimensions), list(numbers.rhs_contracting_dimensions)),
+    ]
+    (batch, summed), other = sides[place], axes[1 - place]
+    for here, there in zip((batch, summed), sides[1 - place]):
+        if other is not None and other.number in there:
+            return other._replace(number=here[there.index(other.number)])
+    if made is None:
+        return None
+    free = [[n for n in range(len(shape.dimensions)) if n not in b + s] for shape, (b, s) in zip(shapes, sides)]
+    before = len(batch) + (len(free[0]) if place else 0)
+    if made.number < len(batch):
+        return made._replace(number=batch[made.number])
+    at = made.number - before
+    return made._replace(number=free[place][at]) if 0 <= at < len(free[place]) else None
+
+
+_RULES: dict[str, Callable[[Any, Any, Axis], Found]] = {
+    "bitcast": _reshaped,
+    "broadcast": _broadcast,
+    "reduce": _reduced,
+    "reshape": _reshaped,
+    "transpose": _transposed,
+}
+
+
+class _Made(NamedTuple):
+    """An instruction with the numbers of the values that it takes and of the one it makes."""
+
+    instruction: Any
+    takes: Sequence[int]
+    shapes: Sequence[Any]
+    number: int
+
+
+class MiniBatch:
+    """Follows the mini-batch through the values of a block, from operands to results and back.
+
+    Args:
+        block: the values are in.
+        parts: of so many parts of what has the mini-batch as an axis one counts.
+
+    Attributes:
+        axes: where the mini-batch is in values, by number, as far as is known; whoever gives values adds theirs.
+    """
+
+    def __init__(self, block: Block, parts: int) -> None:
+        self._block, self._parts = block, parts
+        self.axes: dict[int, Axis] = {}
+        self._touching: dict[int, list[_Made]] = {}
+
+    def follow(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any], number: int) -> None:
+        """Notes an instruction, and what it tells of others.
+
+        Args:
+            instruction: an `HloInstructionProto`.
+            takes: numbers of its operands.
+            shapes: of these.
+            number: of its result.
+        """
+        if len(takes) != len(shapes):
+            return
+        made = _Made(instruction, takes, shapes, number)
+        for one in {*takes, number}:
+            self._touching.setdefault(one, []).append(made)
+        self._settle([made])
+
+    def _settle(self, touched: Iterable[_Made]) -> None:
+        waiting = list(touched)
+        while waiting:
+            for number, axis in list(self._told_by(waiting.pop())):
+                if number not in self.axes and axis.number >= 0:
+                    self._learn(number, axis)
+                    waiting += self._touching.get(number, ())
+
+    def _told_by(self, made: _Made) -> Iterator[tuple[int, Axis]]:
+        axes = [self.axes.get(number) for number in made.takes]
+        result = self.axes.get(made.number) or result_axis(made.instruction, made.shapes, axes)
+        told = operand_axes(made.instruction, made.shapes, axes, result)
+        yield from ((number, axis) for number, axis in zip((*made.takes, made.number), (*told, result)) if axis)
+
+    def _learn(self, number: int, axis: Axis) -> None:
+        value = self._block.values[number]
+        if value.mode is Mode.ALWAYS and value.kind != "constant":
+            return  # a variable is what the script makes it
+        self.axes[number] = axis
+        self._block.values[number] = value._replace(bytes=-(-value.bytes // self._parts))

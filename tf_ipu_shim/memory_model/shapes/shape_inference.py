@@ -1,0 +1,145 @@
+"""Shapes of ops outside XLA programs: TensorFlow infers them when the ops are imported into a graph of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_pb2, types_pb2
+from tensorflow.python.framework import dtypes, importer, ops, tensor_shape, tensor_util, versions
+
+from tf_ipu_shim.lowering import op_types
+from tf_ipu_shim.lowering.tensor_lists import MAKE, Listed, made_by
+from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
+
+_FEW = 16
+
+
+class Known(NamedTuple):
+    """A tensor's type and shape.
+
+    Args:
+        type: `DataType`; for a variable's handle that of its value.
+        shape: dimensions; None where they are not known before it runs.
+        variable: whether it is a variable's handle.
+        literal: its value, where that is known before anything runs; None otherwise, and for large ones.
+        axis: where the mini-batch is in it; None where it has none.
+        listed: what is in it, where it is a list of tensors and that is known.
+    """
+
+    type: int
+    shape: tuple[int, ...] | None
+    variable: bool = False
+    literal: tensor_pb2.TensorProto | None = None
+    axis: Axis | None = None
+    listed: Listed | None = None
+
+
+def bytes_of(known: Known) -> int:
+    """Bytes of a tensor or list; 0 where its shape is not known, and for what has no fixed size."""
+    if known.listed is not None:
+        return known.listed.bytes
+    if known.shape is None or not known.type:
+        return 0
+    kind = dtypes.as_dtype(known.type).base_dtype
+    size = 0 if kind in (dtypes.string, dtypes.resource, dtypes.variant) else kind.size
+    for dimension in known.shape:
+        size *= dimension
+    return size
+
+
+class ShapeInferenceError(Exception):
+    """TensorFlow finds the shapes of some ops impossible; its reason. Their launch will report it."""
+
+
+def infer(
+    nodes: Iterable[node_def_pb2.NodeDef],
+    arguments: Mapping[str, Known],
+    library: Mapping[str, function_pb2.FunctionDef],
+) -> dict[str, Known]:
+    """Types and shapes of what some nodes of a function make.
+
+    Args:
+        nodes: in any order.
+        arguments: what they take from elsewhere, by the name of the tensor in the function; also what is known already
+            of tensors that they make.
+        library: functions they call.
+
+    Returns:
+        By the name of the tensor in the function, such as `MatMul:product:0`; with the values of a few integers that
+        are computed from known ones.
+
+    Raises:
+        ShapeInferenceError: there are no such shapes.
+    """
+    graph_def = graph_pb2.GraphDef()
+    graph_def.versions.producer = versions.GRAPH_DEF_VERSION  # in old graphs a scalar placeholder has any shape
+    names: dict[str, str] = {}
+    for index, (name, known) in enumerate(arguments.items()):
+        names[name] = f"argument_{index}"
+        _add_argument(graph_def.node.add(name=names[name]), known)
+    outputs: dict[str, tuple[str, int]] = {}
+    kept = list(nodes)
+    for node in kept:
+        for flat, output in enumerate(op_types.output_names(node)):
+            outputs[output] = (node.name, flat)
+            names.setdefault(output, f"{node.name}:{flat}")
+    for node in kept:
+        copy = graph_def.node.add()
+        copy.CopyFrom(node)
+        copy.device = ""
+        del copy.input[:]
+        copy.input.extend(names[text] for text in node.input if not text.startswith("^"))
+    graph_def.library.function.extend(reached(kept, library))
+    with ops.Graph().as_default() as graph:
+        try:
+            importer.import_graph_def(graph_def, name="")
+        except ValueError as error:
+            raise ShapeInferenceError(str(error)) from error
+        found = {}
+        is_known = bool(arguments) and all(known.literal is not None for known in arguments.values())
+        for tensor, (name, index) in outputs.items():
+            output = graph.get_operation_by_name(name).outputs[index]
+            shape = tuple(output.shape.as_list()) if output.shape.is_fully_defined() else None
+            listed = made_by(output.op) if output.op.type in MAKE else None
+            literal = _literal(output, shape) if is_known else None
+            found[tensor] = Known(output.dtype.as_datatype_enum, shape, literal=literal, listed=listed)
+        return found
+
+
+def _literal(tensor: Any, shape: tuple[int, ...] | None) -> tensor_pb2.TensorProto | None:
+    """The value of a few integers, by which shapes are computed."""
+    if shape is None or not tensor.dtype.is_integer or math.prod(shape) > _FEW:
+        return None
+    value = tensor_util.try_evaluate_constant(tensor)
+    return None if value is None else tensor_util.make_tensor_proto(value, tensor.dtype)
+
+
+def _add_argument(node: node_def_pb2.NodeDef, known: Known) -> None:
+    shape = tensor_shape.TensorShape(known.shape).as_proto()
+    node.attr["dtype"].type = known.type or types_pb2.DT_FLOAT
+    node.attr["shape"].shape.CopyFrom(shape)
+    node.op = "Placeholder"
+    if known.literal is not None:
+        del node.attr["shape"]
+        node.op = "Const"
+        node.attr["value"].tensor.CopyFrom(known.literal)
+    elif known.variable:
+        node.op = "VarHandleOp"
+        node.attr["container"].s = node.attr["shared_name"].s = b""
+
+
+def reached(
+    nodes: Iterable[node_def_pb2.NodeDef], library: Mapping[str, function_pb2.FunctionDef]
+) -> list[function_pb2.FunctionDef]:
+    """The functions that some nodes call, and those that these call."""
+    called: dict[str, None] = {}
+    waiting = list(nodes)
+    while waiting:
+        for attribute in waiting.pop().attr.values():
+            for function in op_types.functions_in(attribute):
+                if function.name in library and function.name not in called:
+                    called[function.name] = None
+                    waiting.extend(library[function.name].node_def)
+    return [library[name] for name in called]

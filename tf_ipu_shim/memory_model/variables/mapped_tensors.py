@@ -1,0 +1,138 @@
+"""The tensors that a program makes while it runs, for the tensor map that trace events tell."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tensorflow.compiler.xla import xla_data_pb2
+from tensorflow.python.framework import dtypes
+
+from tf_ipu_shim.memory_model.computations.outlined_calls import Place
+
+_KINDS = {"F": "FLOAT", "BF": "BFLOAT", "S": "INT", "U": "UINT", "C": "COMPLEX", "PRED": "BOOL"}
+
+
+def stage_computation(pipeline: str, stage: int) -> str:
+    """The computation that a stage's forward part is.
+
+    Args:
+        pipeline: its name.
+        stage: its number.
+
+    Example:
+        >>> stage_computation("pipeline", 1)
+        'pipeline_stage_1_forward'
+    """
+    return f"{pipeline}_stage_{stage}_forward"
+
+
+class MappedTensor(NamedTuple):
+    """A tensor.
+
+    Args:
+        computation: the function that it is made in; empty for the program itself.
+        instruction: what makes it, such as `add.3`.
+        shape: its axes.
+        kind: its type, such as `FLOAT32`.
+        element_bytes: of one number.
+        ipu: where it is.
+        name: scope and name of the op.
+        is_feed: whether it is an element of an infeed, or is sent to an outfeed.
+    """
+
+    computation: str
+    instruction: str
+    shape: tuple[int, ...]
+    kind: str
+    element_bytes: int
+    ipu: int
+    name: str
+    is_feed: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Of all of it."""
+        return math.prod(self.shape) * self.element_bytes
+
+
+class MappedTensors:
+    """The tensors of one program, in the order in which it makes them.
+
+    Products have a computation of their own, which those that are alike share, and are in the map once. So have
+    outlined functions with several calls.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[MappedTensor] = []
+        self._products: set[tuple[int, str]] = set()
+        self._calls: dict[tuple[int, str], dict[str, str]] = {}  # of outlined functions, and what these are in
+
+    @property
+    def rows(self) -> list[MappedTensor]:
+        """The tensors."""
+        single = {}
+        for calls in self._calls.values():
+            if len(calls) == 1:
+                single.update(calls)
+        return [row._replace(computation=single.get(row.computation, row.computation)) for row in self._rows]
+
+    def instruction(
+        self,
+        made: Any,
+        below: str,
+        owner: str,
+        ipu: int,
+        computation: str,
+        product: str = "",
+        outlined: Place | None = None,
+    ) -> None:
+        """Adds what an instruction of XLA's form gives.
+
+        Args:
+            made: the instruction.
+            below: what it is called on the IPU, without a number.
+            owner: scope and name of the op.
+            ipu: that runs it.
+            computation: the function that it is in.
+            product: for a product, the compute set that those which are alike share.
+            outlined: where it is in an outlined function.
+        """
+        if product:
+            if (ipu, product) in self._products:
+                return
+            self._products.add((ipu, product))
+        elif outlined is not None:
+            calls = self._calls.setdefault((ipu, outlined.content), {})
+            calls.setdefault(outlined.call, computation)
+            if outlined.call != next(iter(calls)):
+                return
+            computation = outlined.call
+        kind = xla_data_pb2.PrimitiveType.Name(made.shape.element_type)
+        letters, bits = re.fullmatch(r"([A-Z]+?)(\d*)(?:[A-Z]\w*)?", kind).groups()  # type: ignore[union-attr]
+        size = max(1, int(bits or 8) // 8)
+        shape = tuple(made.shape.dimensions)
+        self._add(product or computation, below, shape, f"{_KINDS.get(letters, letters)}{bits}", size, ipu, owner)
+
+    def tensor(
+        self, below: str, owner: str, kind: int, shape: Sequence[int] | None, ipu: int, is_feed: bool, computation: str
+    ) -> None:
+        """Adds a tensor of an op outside XLA programs.
+
+        Args:
+            below: what makes it, such as `infeed`.
+            owner: scope and name of the op.
+            kind: its type, as TensorFlow numbers them.
+            shape: its axes; a tensor without is not mapped.
+            ipu: where it is.
+            is_feed: whether it comes from an infeed, or goes to an outfeed.
+            computation: the function that it is in.
+        """
+        if shape is not None and kind:
+            made = dtypes.as_dtype(kind)
+            self._add(computation, below, tuple(shape), made.name.upper(), max(1, made.size), ipu, owner, is_feed)
+
+    def _add(self, computation: str, below: str, *rest: Any) -> None:
+        self._rows.append(MappedTensor(computation, f"{below}.{len(self._rows) + 1}", *rest))

@@ -1,0 +1,161 @@
+"""What the variables of a program are for: weights, optimizer state, accumulated gradients.
+
+Graphcore's compiler tells them apart by their use: a variable is optimizer state where only the update uses it, that
+is, what works on gradients. So does this, in the traced functions, by following data from the gradient ops.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.reachable import reachable
+from tf_ipu_shim.memory_model.hlo.instructions import is_gradient
+
+WEIGHT, STATE, ACCUMULATOR = "weight", "optimizer_state", "accumulator"
+_HANDED_ON = frozenset({"Cast", "Identity", vocabulary.READ_VARIABLE})
+_APPLYING = ("ResourceApply", "ResourceSparseApply")  # take the trained variable first, then its state
+
+
+def variable_kinds(library: Mapping[str, function_pb2.FunctionDef], function: str) -> list[str]:
+    """Tells what each argument of a traced function is for, should it be a variable.
+
+    Args:
+        library: all functions by name.
+        function: the program's.
+
+    Returns:
+        For each argument `"weight"`, `"optimizer_state"` or `"accumulator"`. What is neither of the last two counts as
+        a weight: also moving averages of the forward pass, and counters.
+
+    Example:
+        >>> weight, momentum = tf.Variable(1.0), tf.Variable(0.0)
+        >>> def step():
+        ...     with tf.GradientTape() as tape:
+        ...         loss = weight**2
+        ...     gradient = tape.gradient(loss, weight)
+        ...     momentum.assign(0.9 * momentum + gradient)
+        ...     weight.assign_sub(0.1 * momentum)
+        >>> traced = tf.function(step).get_concrete_function().function_def
+        >>> variable_kinds({"step": traced}, "step")
+        ['weight', 'optimizer_state']
+    """
+    uses = _Uses(library)
+    arguments = library[function].signature.input_arg
+    return [_kind(uses.of(function, index, False)) for index in range(len(arguments))]
+
+
+def _kind(found: frozenset[str]) -> str:
+    if ACCUMULATOR in found:
+        return ACCUMULATOR
+    return STATE if STATE in found and WEIGHT not in found else WEIGHT
+
+
+@dataclasses.dataclass
+class _Traced:
+    """One function: who uses each tensor, and where its nodes stand towards the gradients."""
+
+    users: dict[str, list[tuple[node_def_pb2.NodeDef, int]]]
+    gradients: set[str]
+    after: set[str]  # what works on gradients, without being one
+    before: set[str]  # what gradients, results and host ops are made of
+
+
+def _kind_by_use(traced: _Traced, node: node_def_pb2.NodeDef, position: int, in_update: bool) -> set[str]:
+    """What an op's taking it, as which input, says of a variable."""
+    if vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr and position == 0:
+        return {ACCUMULATOR}
+    if node.op.startswith(_APPLYING) and position == 0:
+        return {WEIGHT}
+    if in_update or node.name in traced.after:
+        return {STATE}
+    return {WEIGHT} if node.name in traced.before else set()
+
+
+class _Uses:
+    def __init__(self, library: Mapping[str, function_pb2.FunctionDef]) -> None:
+        self._library = library
+        self._traced: dict[str, _Traced] = {}
+        self._with_gradients: dict[str, bool] = {}
+        self._found: dict[tuple[str, int, bool], frozenset[str]] = {}
+
+    def of(self, function: str, index: int, in_update: bool) -> frozenset[str]:
+        """What a function does with an argument: as a weight, as state, as an accumulator; a set of kinds."""
+        key = (function, index, in_update)
+        if key not in self._found:
+            self._found[key] = frozenset()  # for what calls itself
+            found: set[str] = set()
+            arguments = self._library[function].signature.input_arg
+            if index < len(arguments):
+                self._follow(function, arguments[index].name, in_update, found)
+            self._found[key] = frozenset(found)
+        return self._found[key]
+
+    def _follow(self, function: str, tensor: str, in_update: bool, found: set[str]) -> None:
+        traced = self._of(function)
+        waiting = [tensor]
+        while waiting:
+            for node, position in traced.users.get(waiting.pop(), ()):
+                called = self._called(node)
+                if called:
+                    inside = in_update or node.name in traced.after
+                    first = 1 if node.op in vocabulary.BRANCHES else 0
+                    for name in called:
+                        if position >= first:
+                            found |= self.of(name, position - first, inside)
+                elif node.op in _HANDED_ON:
+                    waiting.append(f"{node.name}:{_first_output(node)}:0")
+                else:
+                    found |= _kind_by_use(traced, node, position, in_update)
+
+    def _called(self, node: node_def_pb2.NodeDef) -> list[str]:
+        if node.op not in vocabulary.FUNCTION_ATTRIBUTES:
+            return []
+        return [name for name in op_types.called_functions(node) if name in self._library]
+
+    def _has_gradients(self, function: str) -> bool:
+        if function not in self._with_gradients:
+            self._with_gradients[function] = False
+            nodes = self._library[function].node_def
+            self._with_gradients[function] = any(self._is_gradient(node) for node in nodes)
+        return self._with_gradients[function]
+
+    def _is_gradient(self, node: node_def_pb2.NodeDef) -> bool:
+        return is_gradient(node.name) or any(self._has_gradients(name) for name in self._called(node))
+
+    def _of(self, function: str) -> _Traced:
+        if function in self._traced:
+            return self._traced[function]
+        definition = self._library[function]
+        users: dict[str, list[tuple[node_def_pb2.NodeDef, int]]] = {}
+        feeds: dict[str, list[str]] = {}
+        follows: dict[str, list[str]] = {}
+        gradients: set[str] = set()
+        ends: set[str] = {text.split(":", 1)[0] for text in definition.ret.values()}
+        for node in definition.node_def:
+            inputs = [text for text in node.input if not text.startswith("^")]
+            feeds[node.name] = [text.split(":", 1)[0] for text in inputs]
+            for position, text in enumerate(inputs):
+                users.setdefault(text, []).append((node, position))
+                follows.setdefault(feeds[node.name][position], []).append(node.name)
+            if self._is_gradient(node):
+                gradients.add(node.name)
+                ends.add(node.name)
+            elif not op_types.has_outputs(node.op) and not _assigns(node):
+                ends.add(node.name)  # an outfeed, say
+        updates = set(reachable(gradients, lambda name: follows.get(name, ())))
+        needed = set(reachable(ends, lambda name: feeds.get(name, ())))
+        traced = _Traced(users, gradients, updates - gradients, needed)
+        self._traced[function] = traced
+        return traced
+
+
+def _assigns(node: node_def_pb2.NodeDef) -> bool:
+    return "Assign" in node.op or node.op.startswith(("Resource", *_APPLYING))
+
+
+def _first_output(node: node_def_pb2.NodeDef) -> str:
+    return next(iter(op_types.output_types(node)))

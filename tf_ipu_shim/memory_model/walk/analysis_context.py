@@ -1,0 +1,219 @@
+"""What is known of a program while it is walked through, and what is written down of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework import node_def_pb2
+
+from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.cycles import Computation
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
+from tf_ipu_shim.memory_model.computations.planner_options import Plannings
+from tf_ipu_shim.memory_model.computations.work import ProgramWork
+from tf_ipu_shim.memory_model.shapes.batch_operands import MiniBatch
+from tf_ipu_shim.memory_model.shapes.shape_inference import Known
+from tf_ipu_shim.memory_model.shapes.sizes import Sizes
+from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
+from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensors
+from tf_ipu_shim.memory_model.variables.storage import Storage, Stored
+from tf_ipu_shim.memory_model.variables.variable_kinds import WEIGHT, variable_kinds
+
+
+def samples_of(request: ProgramRequest) -> int:
+    """The first axis of the largest argument that a run is fed; 0 where there is none."""
+    shapes = [
+        shape
+        for kind, shape in zip(request.arg_types, request.arg_shapes)
+        if kind != op_types.RESOURCE and shape is not None and len(shape) > 0
+    ]
+    return max(((math.prod(shape), shape[0]) for shape in shapes), default=(0, 0))[1]
+
+
+class Feed(NamedTuple):
+    """A copy of an infeed's element from the host, or to an outfeed.
+
+    Args:
+        block: what the IPU runs, the copy among it.
+        ipu: of the copy.
+        bytes: of the element.
+        copy: what it moves, where cycles are wanted.
+        name: of what makes the tensor.
+    """
+
+    block: Block
+    ipu: int
+    bytes: int
+    copy: Computation | None
+    name: str
+
+
+class Accounts:
+    """What is known of a program, and what a walk through it writes down.
+
+    Args:
+        request: the traced function, with the shapes of its arguments and variables.
+        program: what it runs as.
+        storage: where variables and accumulators are kept.
+        names: of compute sets, where cycles are wanted; then steps say what they compute.
+        plannings: of products that have no mark of their own.
+        tensors: takes the tensors that the program makes, where a tensor map is wanted.
+        sizes: what tensors count.
+        modules: XLA's form of its programs, by what they are made of, where another walk looks at them too.
+        post_order: whether instructions run in post-order, and not as the program keeps least alive.
+
+    Attributes:
+        blocks: what each IPU runs.
+        variables: bytes of each variable by (IPU, name), wherever they are.
+        remote: bytes in remote memory, by IPU and category.
+        exchanges: bytes that a run copies, by (source, destination).
+        coarse: XLA programs that were looked at op by op instead of in XLA's own form, with the reason.
+        without_form: what XLA said of those that it did not convert.
+        scopes: for an op's name the traced function that it is in.
+        library: all functions by name.
+        work: what it computes.
+        feeds: copies of elements of infeeds and outfeeds.
+        fed_samples: of the mini-batch, where it is an argument; 0 where it comes from an infeed.
+    """
+
+    def __init__(
+        self,
+        request: ProgramRequest,
+        program: LoweredProgram,
+        storage: Storage,
+        names: ComputeSetNames | None = None,
+        plannings: Plannings | None = None,
+        tensors: MappedTensors | None = None,
+        sizes: Sizes | None = None,
+        modules: dict[Any, Any] | None = None,
+        post_order: bool = False,
+    ) -> None:
+        self.post_order = post_order
+        self.names, self.tensors = names, tensors
+        self.sizes, self.modules = sizes or Sizes(), modules
+        self.plannings = plannings or Plannings()
+        self._keys = itertools.count()
+        self._request = request
+        self._program = program
+        self.storage = storage
+        made = [*program.functions, *program.planned_functions]
+        self.library = {**request.library, **{function.signature.name: function for function in made}}
+        self._clusters = {cluster.function: cluster for cluster in [*program.clusters, *program.planned_clusters]}
+        self.blocks: dict[int, Block] = {}
+        self.variables: dict[tuple[int, str], int] = {}
+        self.remote: dict[int, dict[str, int]] = {}
+        self.exchanges: dict[tuple[int, int], int] = {}
+        self.coarse: dict[str, str] = {}
+        self.without_form: dict[str, str] = {}
+        self.scopes: dict[str, str] = {}
+        self.work = ProgramWork()
+        self.feeds: list[Feed] = []
+        self._mini_batches: dict[int, MiniBatch] = {}  # by the identity of the block that each has
+        self._variable_values: dict[tuple[int, int], int] = {}
+        self._kinds: list[str] | None = None
+        nodes = (node for function in request.library.values() for node in function.node_def)
+        has_infeeds = self.sizes.cuts_batch and any(node.op in vocabulary.INFEEDS for node in nodes)
+        self.fed_samples = 0 if has_infeeds else samples_of(request)
+
+    def put_on_io_tiles(self, io_tiles: IoTiles, chip: Chip) -> None:
+        """Has what is on I/O tiles go from there to the tiles that compute, or come from these."""
+        used = io_tiles.used_by(((feed.ipu, feed.bytes) for feed in self.feeds), chip)
+        for feed in self.feeds:
+            if feed.ipu not in used:
+                continue
+            self.blocks[feed.ipu].io_tiles = io_tiles.count
+            self.blocks[feed.ipu].add(Value(feed.bytes, f"{feed.name} (I/O tiles)", "argument", Mode.ALWAYS))
+            if feed.copy is not None:
+                copy = io_tiles.copy(feed.copy, feed.name)
+                steps = feed.block.steps
+                steps[:] = [step._replace(work=copy) if step.work is feed.copy else step for step in steps]
+
+    def new_key(self) -> int:
+        """A number for what several IPUs do together."""
+        return next(self._keys)
+
+    def mini_batch_in(self, block: Block) -> MiniBatch | None:
+        """Where the mini-batch is in a block's values; None where sizes don't ask for it."""
+        if not self.sizes.cuts_batch:
+            return None
+        return self._mini_batches.setdefault(id(block), MiniBatch(block, self.sizes.batch_parts))
+
+    def place_variables(self) -> None:
+        """Writes down all variables, on their IPUs."""
+        for index, ipu in enumerate(self._program.variable_ipus):
+            if ipu >= 0:
+                self.variable(ipu, index)
+
+    def pipeline_on_ipus(self, pipeline: PipelineDescription) -> PipelineDescription:
+        """A pipeline whose stages name IPUs of the device instead of shards; -1 for all stays as it is."""
+        ipus = self._program.shard_ipus
+        devices = tuple(tuple(ipus[shard] if shard >= 0 else shard for shard in stage) for stage in pipeline.devices)
+        return self.storage.scheduled(self.sizes.in_flight(dataclasses.replace(pipeline, devices=devices)))
+
+    def variable(self, ipu: int, index: int) -> int:
+        """The always-live value of a variable on an IPU, by the number of the program's argument."""
+        key = (ipu, index)
+        if key not in self._variable_values:
+            name, kind, stored = self.name_of(index), self.kind_of(index), self.stored(index)
+            block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
+            self._variable_values[key] = block.add(Value(stored.on_chip, name, kind, Mode.ALWAYS))
+            self.variables[ipu, name] = self.size_of(index)
+            self.keep_remote(ipu, kind, stored.remote)
+        return self._variable_values[key]
+
+    def size_of(self, index: int) -> int:
+        """Bytes of a variable."""
+        kind, shape = self._request.variable_types[index], self._request.variable_shapes[index]
+        return self.sizes.of(Known(kind, shape))
+
+    def stored(self, index: int) -> Stored:
+        """Where a variable is kept."""
+        size, elements = self.size_of(index), math.prod(self._request.variable_shapes[index])
+        return self.storage.of(self.kind_of(index), elements, size // elements if elements else 0)
+
+    def kind_of(self, index: int) -> str:
+        """What a variable is for: one of `machine.memory.CATEGORIES`."""
+        if self._kinds is None:
+            try:
+                self._kinds = variable_kinds(self._request.library, self._request.function)
+            except LookupError:  # an op that this process does not know, which the program's lowering reports
+                self._kinds = [WEIGHT] * len(self._request.arg_types)
+        return self._kinds[index]
+
+    def keep_remote(self, ipu: int, kind: str, size: int) -> None:
+        """Counts bytes in remote memory."""
+        if size:
+            kinds = self.remote.setdefault(ipu, {})
+            kinds[kind] = kinds.get(kind, 0) + size
+
+    def name_of(self, index: int) -> str:
+        """A variable's name; that of the argument for one without, such as most of TensorFlow 2's."""
+        name = self._request.variable_names[index]
+        if name and not name.startswith("Resource-"):
+            return name
+        argument = self.library[self._request.function].signature.input_arg[index].name
+        return argument[: -len("_resource")] if argument.endswith("_resource") else argument
+
+    def planned_loop(self, node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef | None:
+        """For a loop that runs several iterations at once, the one to look at instead; None for any other node."""
+        return self._program.chunked_loops.get(node.attr["body"].func.name) if node.op in vocabulary.LOOPS else None
+
+    def is_emitted(self, functions: Sequence[str]) -> bool:
+        """Whether functions are the lowering's own, so that their parts have places: each op in them has a device."""
+        return all(all(node.device for node in self.library[name].node_def) for name in functions)
+
+    def constants_of(self, function: str) -> int:
+        """How many of an XLA program's arguments, the first ones, XLA must know when it compiles."""
+        return self._clusters[function].constants if function in self._clusters else 0
+
+    def scope_of(self, function: str) -> str:
+        """The traced function that an XLA program's ops come from."""
+        return self._clusters[function].scope if function in self._clusters else self._request.function

@@ -1,0 +1,495 @@
+"""XLA's program of one cluster, as values and steps for the memory plan.
+
+Follows what Poplar does with an instruction: reshapes, broadcasts, slices and the like are views of their operands,
+element-wise work is done in place where an operand dies, everything else needs new memory. Nothing here knows the
+libraries' own temporaries (of a convolution, say): they are no part of XLA's program.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
+
+from tensorflow.compiler.xla import xla_data_pb2
+
+from tf_ipu_shim.machine.cycles import Computation, Meeting
+from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.memory_model.computations.computations import Context, InstructionReader
+from tf_ipu_shim.memory_model.computations.outlined_calls import Place
+from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
+from tf_ipu_shim.memory_model.hlo.conditionals import Branch, elements_taken, given_of_a_size, hand_on
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
+from tf_ipu_shim.memory_model.hlo.loop_counters import counters_in
+from tf_ipu_shim.memory_model.hlo.running_order import in_post_order
+from tf_ipu_shim.memory_model.hlo.trees import Tree, flat, is_same, origin, packed
+from tf_ipu_shim.memory_model.shapes.batch_axes import Axis, axis_as_operands
+from tf_ipu_shim.memory_model.shapes.batch_operands import MiniBatch
+from tf_ipu_shim.memory_model.shapes.sizes import Sizes
+
+Mapped = Callable[[Any, str, str, str, str, Place | None], None]
+"""Takes an instruction, what it is called on the IPU, its op, the function it is in, a product's compute set, and where
+in an outlined function it is."""
+
+EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
+_RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
+# What makes no value of its own.
+_HANDED_ON = frozenset({"parameter", "tuple", "get-tuple-element", "optimization-barrier"})
+_LITERAL_LIMIT = 64
+_INTEGERS = (xla_data_pb2.S32, xla_data_pb2.S64)
+_SINGLE_OF_HALF = (xla_data_pb2.F16, xla_data_pb2.F32)
+_HOLDING = frozenset({"conditional", "while"})
+_PATH_LIMIT = 256  # instructions to look at between a variable's next value and its last one
+
+
+class HloReader:
+    """Adds the instructions of an XLA program to a block.
+
+    Args:
+        module: the program.
+        block: what to add to.
+        owner_of: gives the name to report for an op's own name.
+        instructions: tells what each computes, where cycles are wanted.
+        key_of: gives a new number to each loop and branch, then.
+        mapped: is told of each tensor that has memory of its own, where a tensor map is wanted.
+        sizes: what tensors count.
+        mini_batch: follows the mini-batch through the block, where sizes want it.
+        away: values that are brought to the chip for this program: what is written to them is gone from it at once.
+        post_order: whether instructions run in post-order, and not as they stand.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        block: Block,
+        owner_of: Callable[[str], str] = str,
+        instructions: InstructionReader | None = None,
+        key_of: Callable[[], int] = int,
+        mapped: Mapped | None = None,
+        sizes: Sizes | None = None,
+        mini_batch: MiniBatch | None = None,
+        away: Container[int] = (),
+        post_order: bool = False,
+    ) -> None:
+        self._away, self._post_order = away, post_order
+        self._sizes = sizes or Sizes()
+        self._enter(block, mini_batch)
+        self._computations = {computation.id: computation for computation in module.computations}
+        self._entry = self._computations[module.entry_computation_id]
+        # (result, parameter); a program with one result gives it as it is, and not in a tuple.
+        self._aliases = [
+            (entry.output_shape_index[0] if entry.output_shape_index else 0, entry.parameter_number)
+            for entry in module.input_output_alias.entries
+        ]
+        self._owner_of = owner_of
+        self._instructions = instructions
+        self._key_of = key_of
+        self._mapped, self._function = mapped, ""
+        self._context: Context | None = None
+        self._homes_inside: dict[tuple[int, int], int] = {}  # (loop or branch, element of what it gives) to variable
+
+    def _enter(self, block: Block, mini_batch: MiniBatch | None) -> None:
+        self._block, self._mini_batch = block, mini_batch
+        self._axes: dict[int, Axis] = {} if mini_batch is None else mini_batch.axes
+
+    def read(self, arguments: Sequence[int]) -> list[int]:
+        """Adds all steps.
+
+        Args:
+            arguments: the number of the value for each parameter.
+
+        Returns:
+            The number of the value for each result; a variable's next value is not among them.
+        """
+        homes = self._homes(arguments)
+        results = self._run(self._entry, list(arguments), homes)
+        stored = {output for output, _ in self._aliases}
+        leaves = results if isinstance(results, list) else [results]
+        return [leaf for index, result in enumerate(leaves) if index not in stored for leaf in flat(result)]
+
+    def result_shapes(self) -> list[tuple[int, ...]]:
+        """Dimensions of each result, in the same order."""
+        stored = {output for output, _ in self._aliases}
+        shape = next(i.shape for i in self._entry.instructions if i.id == self._entry.root_id)
+        shapes = shape.tuple_shapes if shape.element_type == xla_data_pb2.TUPLE else [shape]
+        return [tuple(one.dimensions) for index, one in enumerate(shapes) if index not in stored]
+
+    def result_literals(self) -> list[list[int] | None]:
+        """The elements of each result that is a small integer constant, such as a shape; None for others."""
+        by_id = {instruction.id: instruction for instruction in self._entry.instructions}
+        root = by_id[self._entry.root_id]
+        stored = {output for output, _ in self._aliases}
+        results = root.operand_ids if root.opcode == "tuple" else [root.id]
+        found: list[list[int] | None] = []
+        for index, number in enumerate(results):
+            if index not in stored:
+                literal = _integers(by_id, number)
+                found.append(literal if 0 < len(literal) <= _LITERAL_LIMIT else None)
+        return found
+
+    def _homes(self, arguments: Sequence[int]) -> dict[int, int]:
+        """Instructions that may write to a variable's memory, because their result ends up there: id to variable."""
+        by_id = {instruction.id: instruction for instruction in self._entry.instructions}
+        parameters = {i.parameter_number: i.id for i in self._entry.instructions if i.opcode == "parameter"}
+        root = by_id[self._entry.root_id]
+        homes: dict[int, int] = {}
+        for output, parameter in self._aliases:
+            start = root.operand_ids[output] if root.opcode == "tuple" else root.id
+            end = parameters[parameter]
+            came_from = {start: start}
+            stack = [start]
+            while stack and end not in came_from and len(came_from) < _PATH_LIMIT:
+                here = stack.pop()
+                for operand in reversed(self._may_overwrite(by_id, by_id[here])):
+                    if operand not in came_from:
+                        came_from[operand] = here
+                        stack.append(operand)
+            here = end
+            while came_from.get(here, here) != here:
+                here = came_from[here]
+                homes[here] = arguments[parameter]
+                made = by_id[here]
+                if made.opcode == "get-tuple-element" and by_id[made.operand_ids[0]].opcode in _HOLDING:
+                    self._homes_inside[made.operand_ids[0], made.tuple_index] = arguments[parameter]
+        return homes
+
+    @staticmethod
+    def _may_overwrite(by_id: Mapping[int, Any], instruction: Any) -> list[int]:
+        """Operands whose memory the instruction's result may be in."""
+        operands = list(instruction.operand_ids)
+        if instruction.opcode == "get-tuple-element":
+            made = by_id[operands[0]]
+            if made.opcode == "conditional":
+                return given_of_a_size(by_id, made, shape_bytes(instruction.shape))
+            given = by_id[made.operand_ids[0]] if made.opcode == "while" else made
+            return [given.operand_ids[instruction.tuple_index]] if given.opcode == "tuple" else []
+        if instruction.opcode in UPDATES:
+            return operands[:1]
+        if instruction.opcode in ELEMENTWISE or instruction.opcode in VIEWS or instruction.opcode == "copy":
+            size = shape_bytes(instruction.shape)
+            return [operand for operand in operands if shape_bytes(by_id[operand].shape) == size]
+        return []
+
+    def _run(self, computation: Any, arguments: Sequence[Tree], homes: Mapping[int, int]) -> Tree:
+        """Adds the steps of a computation; returns its result."""
+        needed = self._needed(computation)
+        if self._instructions is not None:
+            by_id = {one.id: one for one in computation.instructions if one.id in needed}
+            self._context = self._instructions.enter(by_id, self._weights(by_id, arguments))
+        made: dict[int, Tree] = {}
+        shapes: dict[int, Any] = {}
+        stored = {place for place, home in self._homes_inside.items() if home in self._away}
+        taken = elements_taken(computation, needed, stored)
+        summed = _casts_of_sums(computation, needed)
+        for instruction in in_post_order(computation) if self._post_order else computation.instructions:
+            number = instruction.id
+            if number not in needed:
+                continue
+            opcode, numbers = instruction.opcode, list(instruction.operand_ids)
+            shapes[number] = instruction.shape
+            operands = [made[operand] for operand in numbers]
+            if opcode in _HANDED_ON:
+                made[number] = _handed_on(instruction, operands, arguments)
+            elif opcode == "call":
+                around = self._context
+                made[number] = self._run(self._called(instruction)[0], operands, {})
+                self._context = around
+            elif opcode == "while":
+                made[number] = self._loop(instruction, operands[0])
+            elif opcode == "conditional":
+                made[number] = self._branch(instruction, operands, taken[number])
+            else:
+                given = [shapes[operand] for operand in numbers]
+                home = homes.get(number, -1)
+                made[number] = self._plain(instruction, opcode, operands, given, home, number in summed)
+        return made[computation.root_id]
+
+    def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
+        """The instructions that are weights of the program, with the name of the variable."""
+        given: dict[int, Tree] = {}
+        found: dict[int, str] = {}
+        for number, instruction in by_id.items():
+            if instruction.opcode == "parameter":
+                given[number] = arguments[instruction.parameter_number]
+            elif instruction.opcode == "get-tuple-element":
+                whole = given.get(instruction.operand_ids[0])
+                if isinstance(whole, list):
+                    given[number] = whole[instruction.tuple_index]
+            leaf = given.get(number)
+            if isinstance(leaf, int):
+                value = self._block.values[origin(self._block, leaf)]
+                if value.kind == "weight":
+                    found[number] = value.owner
+        return found
+
+    def _called(self, instruction: Any) -> list[Any]:
+        return [self._computations[number] for number in instruction.called_computation_ids]
+
+    def _loop(self, instruction: Any, initial: Tree) -> Tree:
+        block, name = self._block, self._name(instruction, instruction.metadata.op_name)
+        body, condition = self._called(instruction)
+        trips = self._trips(instruction)
+        if self._instructions is not None and trips is not None:
+            self._instructions.counters.update(counters_in(body))
+        inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
+        while self._cut(flat(initial), axes):  # such as a state, and then a list of states
+            inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
+        test, _, _, _ = self._inside(condition, [initial], Mode.BORROWED)
+        gives: list[int] = []
+        takes: list[int] = []
+        shapes = _leaves(instruction.shape)
+        for index, (leaf, argument, result) in enumerate(zip(flat(initial), flat(arguments[0]), flat(results))):
+            if not is_same(inner, result, argument):
+                leaf = self._own(leaf, shapes[index], name, takes)
+            takes.append(leaf)
+            size = block.values[leaf].bytes
+            if is_same(inner, result, argument):  # such as the weights: nobody writes to them
+                inner.values[argument] = inner.values[argument]._replace(mode=Mode.BORROWED)
+                value = Value(size, name, block.values[leaf].kind, Mode.VIEW, (leaf,))
+            else:
+                home = self._homes_inside.get((instruction.id, index), -1)
+                value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
+            gives.append(block.add(value))
+        self._axes.update((number, axis) for number, axis in zip(gives, axes) if axis is not None)
+        block.run(name, takes, gives, (test, inner), True, self._meeting(instruction, trips))
+        return packed(initial, iter(gives))
+
+    def _own(self, leaf: int, shape: Any, name: str, others: Sequence[int]) -> int:
+        """What a loop writes to has memory of its own: constants, and what it has twice, are copied before."""
+        values, source = self._block.values, leaf
+        while values[source].mode is Mode.VIEW and len(values[source].of) == 1:
+            source = values[source].of[0]
+        is_constant = values[source].mode is Mode.ALWAYS and values[source].kind == "constant"
+        elements = math.prod(shape.dimensions)
+        if elements < 2 or not (is_constant or leaf in others):
+            return leaf
+        size, owner = values[leaf].bytes, values[leaf].owner
+        copy_of = self._block.add(Value(size, name, "temporary"))
+        if leaf in self._axes:
+            self._axes[copy_of] = self._axes[leaf]
+        work = Computation("copy", f"Copy_{owner}_to_{name}", (elements,), max(1, size // elements))
+        self._block.run(name, (leaf,), (copy_of,), work=work if self._instructions is not None else None)
+        return copy_of
+
+    def _branch(self, instruction: Any, operands: Sequence[Tree], taken: Container[int]) -> Tree:
+        """A conditional; only what something takes of it are results of its branches."""
+        name = self._name(instruction, instruction.metadata.op_name)
+        branches = self._called(instruction)
+        walked = [self._inside(body, [given], Mode.BORROWED) for body, given in zip(branches, operands[1:])]
+        inside = [inner for inner, _, _, _ in walked]
+        gives = self._fresh(instruction.shape, name)
+        self._cut(flat(gives), walked[0][3])
+        homes = {index: home for (of, index), home in self._homes_inside.items() if of == instruction.id}
+        given = [flat(operand) for operand in operands[1:]]
+        hand_on(self._block, flat(gives), given, [Branch(*one[:3]) for one in walked], homes)
+        for index, number in enumerate(flat(gives)):
+            if index not in taken:
+                self._block.values[number] = self._block.values[number]._replace(bytes=0, mode=Mode.NEW, of=())
+        for inner in inside:
+            inner.results = [number for index, number in enumerate(inner.results) if index in taken]
+        takes = [leaf for operand in operands for leaf in flat(operand)]
+        self._block.run(name, takes, flat(gives), inside, work=self._meeting(instruction, None))
+        return gives
+
+    def _trips(self, loop: Any) -> int | None:
+        """How often a loop runs; None where that is not known, or not wanted."""
+        if self._instructions is None or self._context is None:
+            return None
+        return self._instructions.work.known_trips(self._context.by_id, loop, self._called(loop)[1])
+
+    def _meeting(self, instruction: Any, trips: int | None) -> Meeting | None:
+        """How often a loop runs, or that one of several branches does; None where cycles are not wanted."""
+        if self._instructions is None:
+            return None
+        parts = tuple(range(len(self._called(instruction))))
+        if instruction.opcode == "conditional":
+            return Meeting(self._key_of(), parts=parts, branches=True)
+        times = UNKNOWN_TRIPS if trips is None else trips
+        return Meeting(self._key_of(), times, parts, counted=trips is not None, condition=0)
+
+    def _inside(
+        self, computation: Any, given: Sequence[Tree], mode: Mode
+    ) -> tuple[Block, list[Tree], Tree, list[Axis | None]]:
+        """A block of its own for a computation: the block, its arguments, its results, and the mini-batch in these."""
+        inner = copy.copy(self)
+        block = Block(computation.name)
+        inner._enter(block, MiniBatch(block, self._sizes.batch_parts) if self._mini_batch is not None else None)
+        inner._homes_inside, inner._function = {}, computation.name
+        outer = self._block.values
+        arguments: list[Tree] = []
+        for tree in given:
+            leaves = [inner._block.add(outer[leaf]._replace(mode=mode, of=(), home=-1)) for leaf in flat(tree)]
+            axes = zip(leaves, map(self._axes.get, flat(tree)))
+            inner._axes.update((leaf, axis) for leaf, axis in axes if axis is not None)
+            arguments.append(packed(tree, iter(leaves)))
+        results = inner._run(computation, arguments, {})
+        inner._block.results = flat(results)
+        return inner._block, arguments, results, [inner._axes.get(leaf) for leaf in inner._block.results]
+
+    def _cut(self, numbers: Sequence[int], axes: Sequence[Axis | None]) -> bool:
+        """Has values count less that turn out to have the mini-batch as an axis; whether there are any."""
+        found = False
+        if not self._sizes.cuts_batch:
+            return found
+        for number, axis in zip(numbers, axes):
+            value = self._block.values[number]
+            if axis is not None and number not in self._axes and value.mode is not Mode.ALWAYS:
+                self._axes[number], found = axis, True
+                self._block.values[number] = value._replace(bytes=-(-value.bytes // self._sizes.batch_parts))
+        return found
+
+    @staticmethod
+    def _needed(computation: Any) -> set[int]:
+        needed = {computation.root_id}
+        for instruction in reversed(computation.instructions):
+            if instruction.id in needed or instruction.opcode in EFFECTS:
+                needed.add(instruction.id)
+                needed.update(instruction.operand_ids)
+        return needed
+
+    def _plain(
+        self,
+        instruction: Any,
+        opcode: str,
+        operands: Sequence[Tree],
+        shapes: Sequence[Any],
+        home: int,
+        is_part: bool,
+    ) -> Tree:
+        block, shape, op_name = self._block, instruction.shape, instruction.metadata.op_name
+        takes = [leaf for operand in operands for leaf in flat(operand)]
+        name = self._name(instruction, op_name, takes)
+        kind = shape.element_type
+        if kind == xla_data_pb2.TUPLE:
+            gives = self._fresh(shape, name)
+            self._cut(flat(gives), self._axes_in_tuple(instruction, takes, shapes))
+            block.run(name, takes, flat(gives), work=self._computation(instruction, name))
+            return gives
+        size = self._sizes.of_shape(shape)
+        if opcode == "constant":
+            return block.add(Value(size, name, "constant", Mode.ALWAYS))
+        is_view = is_part or _is_no_copy(opcode, op_name, shapes, kind)
+        mode, of = _memory_of("bitcast" if is_view else opcode, takes)
+        category = "gradient" if is_gradient(op_name) else "temporary"
+        number = block.add(Value(size, name, category, mode, of, home if mode is Mode.IN_PLACE else -1))
+        if self._mini_batch is not None:
+            self._mini_batch.follow(instruction, takes, shapes, number)
+        work = None if is_view else self._computation(instruction, name)
+        block.run(name, takes, (number,), work=work)
+        if mode is not Mode.VIEW:
+            self._map(instruction, name, work)
+        return number
+
+    def _axes_in_tuple(self, instruction: Any, takes: Sequence[int], shapes: Sequence[Any]) -> list[Axis | None]:
+        """The mini-batch in each array of a tuple that an instruction makes, where that is wanted."""
+        parts = instruction.shape.tuple_shapes
+        if not self._sizes.cuts_batch or len(takes) != len(shapes):
+            return [None] * len(parts)
+        return [axis_as_operands(part, shapes, [self._axes.get(leaf) for leaf in takes]) for part in parts]
+
+    def _map(self, instruction: Any, name: str, work: Computation | None) -> None:
+        """Tells of a tensor, unless it is only a part of what makes another."""
+        if self._mapped is None or self._instructions is None or self._context is None:
+            return
+        below = self._instructions.called(instruction, self._context, name)
+        if below:
+            product = work.name if work is not None and work.kind == "product" else ""
+            self._mapped(instruction, below, name, self._function, product, self._context.outlined.get(instruction.id))
+
+    def _computation(self, instruction: Any, name: str) -> Computation | None:
+        if self._instructions is None or self._context is None:
+            return None
+        return self._instructions.computation(instruction, self._context, name)
+
+    def _fresh(self, shape: Any, name: str) -> Tree:
+        """New values for a shape."""
+        if shape.element_type == xla_data_pb2.TUPLE:
+            return [self._fresh(part, name) for part in shape.tuple_shapes]
+        kind = "gradient" if is_gradient(name) else "temporary"
+        return self._block.add(Value(self._sizes.of_shape(shape), name, kind))
+
+    def _name(self, instruction: Any, op_name: str, takes: Sequence[int] = ()) -> str:
+        """The TensorFlow op's name; for what XLA puts in between, that of what it is made of."""
+        if op_name and op_name != _RESULTS:
+            return self._owner_of(op_name)
+        return self._block.values[takes[0]].owner if takes else f"{instruction.opcode} (XLA)"
+
+
+def _is_no_copy(opcode: str, op_name: str, shapes: Sequence[Any], kind: int) -> bool:
+    """Two copies are none: a conversion to the type it has already, such as around a sum, and XLA's of a result."""
+    return (opcode == "convert" and shapes[0].element_type == kind) or (opcode == "copy" and op_name == _RESULTS)
+
+
+def _casts_of_sums(computation: Any, needed: Container[int]) -> set[int]:
+    """Casts of halves that sums alone take: an IPU adds halves up in float32 without making these."""
+    shapes = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
+    found = {
+        one.id
+        for one in computation.instructions
+        if one.opcode == "convert" and (shapes[one.operand_ids[0]], one.shape.element_type) == _SINGLE_OF_HALF
+    }
+    for instruction in computation.instructions if found else ():
+        if instruction.id in needed:
+            found.difference_update(instruction.operand_ids[1 if instruction.opcode == "reduce" else 0 :])
+    return found - {computation.root_id}
+
+
+def _leaves(shape: Any) -> list[Any]:
+    """The shapes of arrays in a shape, from left to right."""
+    if shape.element_type != xla_data_pb2.TUPLE:
+        return [shape]
+    return [leaf for part in shape.tuple_shapes for leaf in _leaves(part)]
+
+
+def _memory_of(opcode: str, takes: Sequence[int]) -> tuple[Mode, tuple[int, ...]]:
+    """In which memory what an instruction makes of some values is, and of which of them that may be."""
+    if opcode in VIEWS:
+        return Mode.VIEW, tuple(takes)
+    if opcode in ELEMENTWISE:
+        return Mode.IN_PLACE, tuple(takes)
+    return (Mode.IN_PLACE, tuple(takes[:1])) if opcode in UPDATES else (Mode.NEW, ())
+
+
+def _integers(by_id: Mapping[int, Any], number: int) -> list[int]:
+    """The elements of an instruction's result where they are integer constants; nothing for any other."""
+    made = by_id[number]
+    if made.opcode in ("copy", "reshape"):
+        return _integers(by_id, made.operand_ids[0])
+    if made.opcode in ("broadcast", "convert") and made.shape.element_type in _INTEGERS:
+        return _integers(by_id, made.operand_ids[0]) if math.prod(made.shape.dimensions) == 1 else []
+    if made.opcode == "concatenate":  # of the sizes that `tf.shape_n` gives
+        parts = [_integers(by_id, operand) for operand in made.operand_ids[: _LITERAL_LIMIT + 1]]
+        return [element for part in parts for element in part] if all(parts) and len(made.shape.dimensions) == 1 else []
+    return list(made.literal.s32s or made.literal.s64s) if made.opcode == "constant" else []
+
+
+def mark_activations(block: Block) -> None:
+    """Names what the forward pass keeps for the backward pass: what a gradient op takes and no gradient op made."""
+    values = block.values
+    taken: set[int] = set()
+    for step in reversed(block.steps):
+        for inner in step.inside:
+            mark_activations(inner)
+        gives = [values[number] for number in step.gives]
+        if any(value.kind == "gradient" for value in gives):
+            taken.update(step.takes)
+            continue
+        for number, value in zip(step.gives, gives):
+            if number in taken and value.mode is Mode.VIEW:
+                taken.update(value.of)
+    for number in taken:
+        if values[number].kind == "temporary":
+            values[number] = values[number]._replace(kind="activation")
+
+
+def _handed_on(instruction: Any, operands: Sequence[Tree], arguments: Sequence[Tree]) -> Tree:
+    """What an instruction gives that makes no value of its own."""
+    if instruction.opcode == "parameter":
+        return arguments[instruction.parameter_number]
+    if instruction.opcode == "tuple":
+        return list(operands)
+    whole = operands[0]
+    if instruction.opcode == "get-tuple-element" and isinstance(whole, list):
+        return whole[instruction.tuple_index]
+    return whole

@@ -1,0 +1,258 @@
+"""Recomputation within a mini-batch: what the forward pass made is dropped, and made anew where a gradient wants it.
+
+A stage that recomputes keeps what came into it, what is named as a checkpoint, and what is drawn at random. Its other
+values live as long as the forward pass wants them. For the backward pass the ops that made them run once more: all of a
+stage's, and then its gradients; or, interleaved, those between two checkpoints and then the gradients of these, from
+the last checkpoint to the first.
+"""
+
+from __future__ import annotations
+
+import graphlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from tensorflow.core.framework import function_pb2, node_def_pb2
+
+from tf_ipu_shim.lowering import vocabulary
+from tf_ipu_shim.lowering.pipelines import PipelineDescription
+from tf_ipu_shim.machine.cycles import Meeting
+from tf_ipu_shim.machine.memory import Block, Mode, Step
+from tf_ipu_shim.memory_model.computations.fusions import DRAWN
+
+Rank = tuple[int, int]  # of a stage, and of the part of it that ends with a checkpoint
+_FIRST: Rank = (sys.maxsize, 0)  # of gradients that need weights alone
+
+
+class Mark(NamedTuple):
+    """What is known of an op of a stage.
+
+    Args:
+        rank: where it is.
+        keeps: whether what it makes is kept.
+        draws: whether it makes random numbers.
+    """
+
+    rank: Rank
+    keeps: bool = False
+    draws: bool = False
+
+
+def interleaves(pipeline: PipelineDescription) -> bool:
+    """Whether recomputation goes on between gradients; else a stage is computed anew before its first gradient.
+
+    Source: docs/facts.md, section "Recomputation".
+    """
+    if pipeline.recomputation_mode == "Auto":
+        return pipeline.schedule == "Sequential"
+    return pipeline.recomputation_mode == "RecomputeAndBackpropagateInterleaved"
+
+
+def marks_of(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Mark]:
+    """What is known of the ops of stages, by name.
+
+    Args:
+        functions: that the ops are in, as the script has them.
+    """
+    found: dict[str, Mark] = {}
+    for function in functions:
+        nodes = {node.name: node for node in function.node_def if vocabulary.STAGE_ATTRIBUTE in node.attr}
+        if nodes:
+            found.update(_marks(nodes))
+    return found
+
+
+def _marks(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str, Mark]]:
+    before = {name: [other for other in map(_node_of, node.input) if other in nodes] for name, node in nodes.items()}
+    kept = {_made_by(node, nodes) for node in nodes.values() if vocabulary.CHECKPOINT_ATTRIBUTE in node.attr}
+    parts: dict[str, int] = {}
+    for name in graphlib.TopologicalSorter(before).static_order():
+        parts[name] = max(
+            (parts[other] + (vocabulary.CHECKPOINT_ATTRIBUTE in nodes[other].attr) for other in before[name]), default=0
+        )
+        node = nodes[name]
+        yield name, Mark((node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]), name in kept, node.op in DRAWN)
+
+
+def _node_of(text: str) -> str:
+    return text.lstrip("^").split(":", 1)[0]
+
+
+def _made_by(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
+    """The op whose value a checkpoint is of."""
+    while node.op in vocabulary.VIEWS and _node_of(node.input[0]) in nodes:
+        node = nodes[_node_of(node.input[0])]
+    return node.name
+
+
+def recompute(
+    block: Block, marks: Mapping[str, Mark], stages: int, interleaved: bool, new_key: Callable[[], int]
+) -> None:
+    """Has an IPU's part of a mini-batch recompute; changes the block.
+
+    Args:
+        block: what the IPU does for one mini-batch, forward and backward.
+        marks: of the ops of stages.
+        stages: their number; the last one's values are kept.
+        interleaved: see `interleaves`.
+        new_key: gives a number to each loop and branch that runs once more.
+    """
+    found = _Recomputation(block, marks, stages, interleaved, new_key)
+    if found.wanted:
+        found.write()
+
+
+class _Recomputation:
+    """One block's steps, told apart, and then written anew.
+
+    Attributes:
+        wanted: the ranks of steps of the backward pass that need what is dropped, or what comes of such a step.
+    """
+
+    def __init__(
+        self, block: Block, marks: Mapping[str, Mark], stages: int, interleaved: bool, new_key: Callable[[], int]
+    ) -> None:
+        self._block, self._marks, self._stages = block, marks, stages
+        self._interleaved, self._new_key = interleaved, new_key
+        self._steps = block.steps
+        self._maker = {number: index for index, step in enumerate(self._steps) for number in step.gives}
+        self._dropped: dict[int, Rank] = {}  # steps whose values are dropped
+        self._again: dict[int, int] = {}  # a dropped value, and the one that stands for it later
+        # What depends on weights and constants, and on no mini-batch: no gradient has to wait for others because of it.
+        outside = (Mode.ALWAYS, Mode.BORROWED)
+        self._alone = {number for number, value in enumerate(block.values) if value.mode in outside}
+        self._drawn: set[int] = set()
+        self._handed_on: set[int] = set()  # from one stage to another one of the same IPU, which keeps it
+        self.wanted: dict[int, Rank] = {}
+        backward: dict[int, Step] = {}
+        for index, step in enumerate(self._steps):
+            if self._is_gradient(step) or any(self._maker.get(number) in backward for number in step.takes):
+                backward[index] = step
+            else:
+                self._drop(index, step)
+        for index, step in backward.items():
+            self._want(index, step)
+
+    def _is_gradient(self, step: Step) -> bool:
+        return any(self._block.values[number].kind == "gradient" for number in step.gives)
+
+    def _want(self, index: int, step: Step) -> None:
+        dropped = (n for n in step.takes if n not in self._alone and self._is_dropped(n, step))
+        ranks = [self._dropped[self._maker[number]] for number in dropped]
+        makers = (self._maker.get(number) for number in step.takes)
+        ranks += [self.wanted[maker] for maker in makers if maker in self.wanted]
+        if ranks or any(self._is_dropped(number, step) for number in step.takes):
+            self.wanted[index] = min(ranks, default=_FIRST)
+
+    def _is_dropped(self, number: int, user: Step) -> bool:
+        """Whether a step has to have a value made anew: a checkpoint is one for other ops only."""
+        maker = self._maker.get(number)
+        if maker not in self._dropped or number in self._handed_on:
+            return False
+        owner = self._steps[maker].owner
+        mark = self._marks.get(owner)
+        return owner == user.owner or mark is None or not mark.keeps
+
+    def _drop(self, index: int, step: Step) -> None:
+        mark = self._marks.get(step.owner)
+        if (mark is not None and mark.draws) or self._comes_of_draws(step):
+            self._drawn.update(step.gives)
+            return
+        if self._alone.issuperset(step.takes) and step.takes:
+            self._alone.update(step.gives)
+        before = {n: self._dropped[maker] for n in step.takes if (maker := self._maker.get(n)) in self._dropped}
+        # An op without a mark is in a function that a stage calls: it is where its operands are.
+        rank = mark.rank if mark is not None else max(before.values(), default=None)
+        if rank is None:
+            return
+        self._handed_on.update(number for number, other in before.items() if other[0] < rank[0])
+        if rank[0] < self._stages - 1 and self._can_run_again(step):
+            self._dropped[index] = rank if self._interleaved else (rank[0], 0)
+
+    def _can_run_again(self, step: Step) -> bool:
+        """Whether a step is no exchange and no update of a variable, and makes what has no place of its own."""
+        if isinstance(step.work, Meeting) and step.work.computation is not None:
+            return False
+        made = (self._block.values[number] for number in step.gives)
+        return all(value.kind == "temporary" and value.home < 0 for value in made)
+
+    def _comes_of_draws(self, step: Step) -> bool:
+        """Whether what a step makes depends on random numbers and on nothing else, as the mask of dropout does."""
+        if self._drawn.isdisjoint(step.takes):
+            return False
+        return all(number in self._drawn or number in self._alone for number in step.takes)
+
+    def write(self) -> None:
+        """Writes the steps anew, each part of the program by itself."""
+        block, steps, idle = self._block, self._steps, self._idle()
+        borders = [0, *block.segments, len(steps)]
+        block.steps, block.segments, block.liveness = [], [], None
+        for first, end in zip(borders, borders[1:]):
+            block.begin_segment()
+            later: dict[Rank, list[int]] = {}
+            for index in range(first, end):
+                if index in self.wanted:
+                    later.setdefault(self.wanted[index], []).append(index)
+                elif index not in idle:
+                    block.steps.append(steps[index])
+            for rank in sorted(later, reverse=True):
+                block.begin_segment()
+                for index in self._needed(later[rank]):
+                    self._repeat(steps[index])
+                if not self._interleaved:
+                    block.begin_segment()
+                for index in later[rank]:
+                    self._use(steps[index])
+
+    def _idle(self) -> set[int]:
+        """Steps of the forward pass that only gradients need something of: they wait until it is computed anew."""
+        used, idle = set(self._block.results), set()
+        for index in (*self.wanted, *self._needed(self.wanted)):
+            step = self._steps[index]
+            used.update(number for number in step.takes if not self._is_dropped(number, step))
+        for index in range(len(self._steps) - 1, -1, -1):
+            step = self._steps[index]
+            if index in self._dropped and used.isdisjoint(step.gives):
+                idle.add(index)
+            elif index not in self.wanted:
+                used.update(step.takes)
+        return idle
+
+    def _needed(self, users: Iterable[int]) -> list[int]:
+        """Dropped steps that have to run before some others, and have not run yet, in the order of the program."""
+        found: set[int] = set()
+        stack = list(users)
+        while stack:
+            user = self._steps[stack.pop()]
+            for number in user.takes:
+                if number not in self._again and self._is_dropped(number, user):
+                    maker = self._maker[number]
+                    if maker not in found:
+                        found.add(maker)
+                        stack.append(maker)
+        return sorted(found)
+
+    def _takes(self, step: Step) -> dict[int, int]:
+        """What a step takes, and what it takes instead."""
+        return {n: self._again.get(n, n) if self._is_dropped(n, step) else n for n in step.takes}
+
+    def _repeat(self, step: Step) -> None:
+        block, takes = self._block, self._takes(step)
+        for number in step.gives:
+            value = block.values[number]
+            made = {other: self._again[other] for other in value.of if other in step.gives}
+            of = tuple(made.get(other, takes.get(other, other)) for other in value.of)
+            self._again[number] = block.add(value._replace(of=of))
+        work = step.work
+        if isinstance(work, Meeting):
+            work = work._replace(key=self._new_key())
+        gives = tuple(self._again[number] for number in step.gives)
+        block.steps.append(step._replace(takes=tuple(takes[n] for n in step.takes), gives=gives, work=work))
+
+    def _use(self, step: Step) -> None:
+        block, takes = self._block, self._takes(step)
+        for number in step.gives:
+            value = block.values[number]
+            block.values[number] = value._replace(of=tuple(takes.get(other, other) for other in value.of))
+        block.steps.append(step._replace(takes=tuple(takes[n] for n in step.takes)))

@@ -1,0 +1,148 @@
+"""A loop or call that is in no XLA program, because it takes or gives a list of tensors: what it computes.
+
+Backward loops take from such lists what forward loops put in. XLA has no form of such a loop by itself, so that its ops
+are taken one by one, in new memory that is not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.core.framework import function_pb2, node_def_pb2, types_pb2
+from tensorflow.python.framework import dtypes, tensor_util
+
+from tf_ipu_shim.lowering import op_types, vocabulary
+from tf_ipu_shim.machine.cycles import Computation, Meeting, Planning, vertices
+from tf_ipu_shim.machine.memory import Block, Step
+from tf_ipu_shim.memory_model.computations.computations import axes_in_turn
+from tf_ipu_shim.memory_model.computations.planner_options import Marks, marked
+from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
+from tf_ipu_shim.memory_model.shapes.shape_inference import Known
+from tf_ipu_shim.memory_model.shapes.tensor_lists import begun, infer
+from tf_ipu_shim.memory_model.walk.analysis_context import Accounts
+from tf_ipu_shim.memory_model.walk.block_writer import VIEWS
+
+_PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2"})
+_SUMS = frozenset({"BiasAddGrad", "Max", "Mean", "Min", "Prod", "Sum"})
+_LOOKS_UP = frozenset({"GatherV2", "Slice", "StridedSlice", "TensorListGetItem", "TensorListPopBack"})
+_WRITES = frozenset({"TensorListPushBack", "TensorListSetItem"})
+_HANDLES_LISTS = _WRITES | {"TensorListGetItem", "TensorListPopBack"}
+_PLAIN = frozenset(
+    "Add AddN AddV2 BiasAdd Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalNot LogicalOr Maximum Minimum "
+    "Mul Neg NotEqual Relu ReluGrad Select SelectV2 Square Sub TensorListResize".split()
+)
+# Constants and views, and what the compiler knows.
+_FREE = (
+    VIEWS
+    | vocabulary.SHAPE_QUERIES
+    | {"Const", "NoOp", "Pack", "TensorListElementShape", "TensorListReserve", "VarHandleOp"}
+)
+
+
+def iterations(
+    walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known], around: Marks | None = None
+) -> tuple[Block, Meeting]:
+    """What an iteration of a loop computes, and how often it does.
+
+    Args:
+        walk: of the program.
+        node: the loop.
+        given: types and shapes of what it begins with.
+        around: how the products of what it is in are planned.
+    """
+    body = walk.library[node.attr["body"].func.name]
+    block = Block(node.name)
+    _add_function(walk, body, begun(body, given, walk.library), block, marked(node, around or {}))
+    trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
+    if trips is None:
+        trips = _elements_of_lists(body, given)
+    times = UNKNOWN_TRIPS if trips is None else trips
+    return block, Meeting(walk.new_key(), times, (1,), counted=trips is not None, condition=0)
+
+
+def called(walk: Accounts, node: node_def_pb2.NodeDef, given: Sequence[Known]) -> Block:
+    """What a call computes.
+
+    Args:
+        walk: of the program.
+        node: the call.
+        given: types and shapes of its arguments.
+    """
+    block = Block(node.name)
+    _add_function(walk, walk.library[op_types.called_functions(node)[0]], given, block, marked(node, {}))
+    return block
+
+
+def _elements_of_lists(body: function_pb2.FunctionDef, given: Sequence[Known]) -> int | None:
+    """The iterations of a loop that takes an element from a list in each, or puts one in; None for any other."""
+    lists = {argument.name: known.listed for argument, known in zip(body.signature.input_arg, given)}
+    handled = (lists.get(node.input[0]) for node in body.node_def if node.op in _HANDLES_LISTS)
+    return max((listed.room for listed in handled if listed is not None and listed.room is not None), default=None)
+
+
+def _add_function(
+    walk: Accounts, function: function_pb2.FunctionDef, given: Sequence[Known], block: Block, around: Marks
+) -> None:
+    known = dict(zip((argument.name for argument in function.signature.input_arg), given))
+    known.update(infer(function.node_def, known, walk.library))
+    for node in function.node_def:
+        takes = [known[text] for text in node.input if not text.startswith("^")]
+        called = op_types.called_functions(node)
+        if node.op in vocabulary.CALLS and called:
+            _add_function(walk, walk.library[called[0]], takes, block, marked(node, around))
+        elif node.op in vocabulary.LOOPS:
+            inside, meeting = iterations(walk, node, takes, around)
+            block.steps.append(Step(node.name, (), (), (inside,), True, meeting))
+        elif node.op not in _FREE:
+            outputs = [text for text in known if text.startswith(f"{node.name}:")]
+            planning = walk.plannings.of("dot", marked(node, around))
+            work = _computation(node, takes, [known[text] for text in outputs], planning)
+            block.steps.append(Step(node.name, (), (), work=work))
+
+
+def _computation(
+    node: node_def_pb2.NodeDef, takes: Sequence[Known], gives: Sequence[Known], planning: Planning
+) -> Computation:
+    size, op = max((_elements(one) for one in gives), default=1), node.op
+    bytes_ = max((dtypes.as_dtype(one.type).size or 4 for one in gives if one.type != types_pb2.DT_VARIANT), default=4)
+    if op in _PRODUCTS and all(one.shape for one in takes[:2]):
+        return Computation("product", node.name, _product(node.attr, takes), bytes_, planning)
+    if op in _SUMS:
+        return Computation("reduce", node.name, (_elements(takes[0]), size, *_axes(node, takes)), bytes_)
+    if op in _LOOKS_UP:
+        return Computation("gather", node.name, (size, max(size, _elements(takes[0]))), bytes_)
+    if op in _WRITES:
+        return Computation("update", node.name, (_elements(takes[-1]),), bytes_)
+    if op == "Cast":
+        before = dtypes.as_dtype(takes[0].type).size
+        return Computation("cast", node.name, (size, before, bytes_), bytes_)
+    arithmetic = 1 if op in _PLAIN else vertices.TRANSCENDENTAL
+    return Computation("elementwise", node.name, (size, max(1, len(takes)), arithmetic, 0), bytes_)
+
+
+def _product(attributes: Any, takes: Sequence[Known]) -> tuple[int, ...]:
+    """Groups, rows, summed axis, columns and (1) kernel positions."""
+    left, right = (one.shape or () for one in takes[:2])
+    is_turned = any(name in attributes and attributes[name].b for name in ("transpose_a", "adj_x"))
+    inner = left[-2] if is_turned else left[-1]
+    groups = math.prod(left[:-2])
+    return groups, math.prod(left) // max(1, groups * inner), inner, math.prod(right[-2:]) // max(1, inner), 1
+
+
+def _axes(node: node_def_pb2.NodeDef, takes: Sequence[Known]) -> list[int]:
+    """Lengths of a sum's axes, see `axes_in_turn`; none where they are not known."""
+    shape = takes[0].shape or ()
+    if node.op == "BiasAddGrad":
+        kept = 1 if node.attr["data_format"].s == b"NCHW" else len(shape) - 1
+        return axes_in_turn(shape, [axis for axis in range(len(shape)) if axis != kept])
+    literal = takes[1].literal
+    if literal is None:
+        return []
+    axes = tensor_util.MakeNdarray(literal).reshape(-1)
+    return axes_in_turn(shape, {int(axis) % len(shape) for axis in axes} if shape else ())
+
+
+def _elements(known: Known) -> int:
+    return math.prod(known.shape) if known.shape is not None else 1
