@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import functools
 import pathlib
 import re
 
@@ -26,16 +27,19 @@ def modules():
 MODULES = modules()
 
 
-def statements(text):
-    """The line and the name of everything that some import statement of a file names, lazy ones included."""
-    for node in ast.walk(ast.parse(text)):
+@functools.cache
+def statements(path):
+    """All that the import statements of a file name: (line, name, whether it is imported with the file)."""
+    found = []
+    tree = ast.parse(path.read_text())
+    tops = {node.lineno for node in tree.body}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name
+            found += [(node.lineno, alias.name, node.lineno in tops) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports name their module in full"
-            for alias in node.names:
-                yield node.lineno, f"{node.module}.{alias.name}"
+            found += [(node.lineno, f"{node.module}.{alias.name}", node.lineno in tops) for alias in node.names]
+    return found
 
 
 def module_of(name):
@@ -53,7 +57,7 @@ def room_of(module):
 def imports():
     """Every import of one of our modules by another: (importing module, line, imported module)."""
     for module, path in MODULES.items():
-        for line, name in statements(path.read_text()):
+        for line, name, _ in statements(path):
             target = module_of(name)
             if target is not None and target not in (module, "tf_ipu_shim"):
                 yield module, line, target
@@ -138,11 +142,9 @@ def test_who_imports_tensorflow():
     named = []
     for module, path in MODULES.items():
         says = table.get(room_of(module))
-        text = path.read_text()
-        tops = {node.lineno for node in ast.parse(text).body}
-        for line, name in statements(text):
+        for line, name, top in statements(path):
             if name.split(".")[0] in ("tensorflow", "keras", "tf_keras"):
-                if says == "never" or (says == "lazily" and line in tops):
+                if says == "never" or (says == "lazily" and top):
                     named.append(f"{module}:{line}")
     assert named == []
 
