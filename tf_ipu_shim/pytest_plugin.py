@@ -22,12 +22,14 @@ import pytest
 
 import tf_ipu_shim
 from tf_ipu_shim import names, sdk
-from tf_ipu_shim.machine import engine_options, flags, locks, systems, ways
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.environment import engine_options, execution_mode, flags
+from tf_ipu_shim.machine.sharing import locks
 
 _OWN = (
     sdk.ENVIRONMENT_VARIABLE,
     systems.ENVIRONMENT_VARIABLE,
-    ways.ENVIRONMENT_VARIABLE,
+    execution_mode.ENVIRONMENT_VARIABLE,
     flags.ENVIRONMENT_VARIABLE,
     engine_options.ENVIRONMENT_VARIABLE,
 )

@@ -30,7 +30,7 @@ one that is not. What TensorFlow and Keras hand to every layer or hook is listed
 def page() -> str:
     """The whole page as Markdown."""
     from tf_ipu_shim.configuration import all_options, environment
-    from tf_ipu_shim.machine.effects import MEANINGS
+    from tf_ipu_shim.machine.environment.effects import MEANINGS
 
     lines = ["| effect | what differs |", "|---|---|"]
     lines += [f"| {effect} | {meaning} |" for effect, meaning in MEANINGS.items()]

@@ -129,7 +129,8 @@ def test_a_missing_compiler_matters_where_nothing_is_built(monkeypatch, tmp_path
 
 
 def test_who_holds_ipus():
-    from tf_ipu_shim.machine import attach, systems
+    from tf_ipu_shim.machine import systems
+    from tf_ipu_shim.machine.sharing import attach
 
     system = systems.current()
     with attach.attach(system, system.device(16)):

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from tf_ipu_shim.configuration import enums, table, tree, verification
-from tf_ipu_shim.machine.effects import EFFECTS
+from tf_ipu_shim.machine.environment.effects import EFFECTS
 
 PUBLISHED = json.loads((pathlib.Path(__file__).parent / "published_options.json").read_text())
 SDKS = ["2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "3.0", "3.1", "3.2", "3.3", "3.4"]

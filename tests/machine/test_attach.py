@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from tf_ipu_shim.machine import attach, locks, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.sharing import attach, locks
 
 # Python 3.12 warns of every fork beside threads, which is the very thing to be tried here.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -21,7 +22,8 @@ SYSTEM = systems.named("ipu16")
 
 HOLD = """
 import sys, time
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine.sharing import attach
+from tf_ipu_shim.machine import systems
 system = systems.named("ipu16")
 attachment = attach.attach(system, system.device(int(sys.argv[1])))
 print("held" if attachment else "busy", flush=True)
@@ -208,7 +210,8 @@ def test_a_forked_child_that_lives_on_does_not_keep_chips_busy(how):
     """Parent attaches, forks a child that sleeps, then releases or dies: the chips are free."""
     script = f"""
 import os, sys, time
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine.sharing import attach
+from tf_ipu_shim.machine import systems
 system = systems.named("ipu16")
 attachment = attach.attach(system, system.device(24))
 child = os.fork()

@@ -6,12 +6,12 @@ import random
 import numpy as np
 import pytest
 
+from tf_ipu_shim.cycle_model import Computation, Meeting, phases_of, plan_product, timeline_of, vertices
+from tf_ipu_shim.cycle_model.phases import spread, sums_within
+from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, units_of, vertex_cycles
+from tf_ipu_shim.cycle_model.timeline import MeetingError
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, Meeting, phases_of, plan_product, timeline_of, vertices
-from tf_ipu_shim.machine.cycles.phases import spread, sums_within
-from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES, units_of, vertex_cycles
-from tf_ipu_shim.machine.cycles.timeline import MeetingError
 from tf_ipu_shim.machine.memory import Block, Value
 
 GC200, GC2 = CHIPS["gc200"], CHIPS["gc2"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.machine.environment import engine_options
 
 
 @given(st.dictionaries(st.text(), st.text()))

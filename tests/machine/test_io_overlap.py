@@ -2,8 +2,8 @@
 
 import pytest
 
+from tf_ipu_shim.cycle_model import Computation, Meeting, phases_of, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, Meeting, phases_of, timeline_of
 from tf_ipu_shim.machine.memory import Block, Value
 
 GC200, TILES = CHIPS["gc200"], 32

@@ -3,7 +3,7 @@
 import pytest
 
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.flags import PoplarFlags
+from tf_ipu_shim.machine.environment.flags import PoplarFlags
 from tf_ipu_shim.machine.ipu_model import chip_for, for_version
 
 MODEL = PoplarFlags(use_ipu_model=True)

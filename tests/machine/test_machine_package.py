@@ -1,4 +1,4 @@
-"""What holds for every module of `machine`."""
+"""What holds for every module of `machine` and `cycle_model`."""
 
 import importlib
 import os
@@ -9,12 +9,17 @@ import sys
 import examples
 import pytest
 
+import tf_ipu_shim.cycle_model
 import tf_ipu_shim.machine
 
-MODULES = [module.name for module in pkgutil.walk_packages(tf_ipu_shim.machine.__path__, "tf_ipu_shim.machine.")]
+MODULES = [
+    module.name
+    for package in (tf_ipu_shim.machine, tf_ipu_shim.cycle_model)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+]
 
 
-@pytest.mark.parametrize("example", examples.of("machine"), ids=str)
+@pytest.mark.parametrize("example", examples.of("machine", "cycle_model"), ids=str)
 def test_examples_in_docstrings(example):
     """They may use the names of their own module alone."""
     example.run(dict(vars(importlib.import_module(example.module))))
@@ -22,7 +27,7 @@ def test_examples_in_docstrings(example):
 
 def test_examples_leave_the_environment_alone():
     before = dict(os.environ)
-    for example in examples.of("machine"):
+    for example in examples.of("machine", "cycle_model"):
         if "os.environ[" in example.text:
             test_examples_in_docstrings(example)
     assert dict(os.environ) == before

@@ -18,7 +18,7 @@ from tf_ipu_shim.machine.memory import (
     plan_of,
     worst,
 )
-from tf_ipu_shim.machine.memory.kept import from_text, to_text
+from tf_ipu_shim.machine.memory.plan_text import from_text, to_text
 
 TILE = 638_976  # bytes of a GC200 tile, as in Graphcore's own message
 

@@ -12,8 +12,8 @@ import subprocess
 
 import pytest
 
+from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Saving, Value, plan_of
 from tf_ipu_shim.profiling import collect, comparison, page
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tf_ipu_shim import cli
-from tf_ipu_shim.machine.pipeline_schedule import SCHEDULES, PipelineTimetable, fifo_slots, multiple_of
+from tf_ipu_shim.machine.pipelines.pipeline_schedule import SCHEDULES, PipelineTimetable, fifo_slots, multiple_of
 
 PAGES = pathlib.Path(__file__).resolve().parents[2] / "tutorials"
 

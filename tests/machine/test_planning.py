@@ -4,16 +4,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tf_ipu_shim.cycle_model import Computation, Planning, PlanningError, largest_call, phases_of, plan_product
+from tf_ipu_shim.cycle_model.products import Way, units_of
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import (
-    Computation,
-    Planning,
-    PlanningError,
-    largest_call,
-    phases_of,
-    plan_product,
-)
-from tf_ipu_shim.machine.cycles.products import Way, units_of
 from tf_ipu_shim.machine.memory import Block
 
 GC200, GC2 = CHIPS["gc200"], CHIPS["gc2"]

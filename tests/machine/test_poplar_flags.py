@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tf_ipu_shim.errors import UnknownFlagError
-from tf_ipu_shim.machine import effects, flags
+from tf_ipu_shim.machine.environment import effects, flags
 
 PUBLISHED = (
     "help use_synthetic_data synthetic_data_categories synthetic_data_initializer use_ipu_model log_cycle_count "

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tf_ipu_shim.machine import attach, private_files, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.sharing import attach, private_files
 
 SYSTEM = systems.named("ipu16")
 STRANGER = 12345
@@ -151,7 +152,7 @@ def test_flags_are_read_from_files_alone(tmp_path, special):
         os.mkfifo(path)
     script = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
-        "from tf_ipu_shim.machine import flags\n"
+        "from tf_ipu_shim.machine.environment import flags\n"
         "try: flags.parse(sys.argv[1])\n"
         "except flags.UnknownFlagError as error: print(error)\n"
     )
@@ -160,7 +161,7 @@ def test_flags_are_read_from_files_alone(tmp_path, special):
 
 
 def test_a_huge_file_of_flags(tmp_path):
-    from tf_ipu_shim.machine import flags
+    from tf_ipu_shim.machine.environment import flags
 
     file = tmp_path / "flags"
     file.write_text(" " * (1 << 21))
@@ -170,7 +171,7 @@ def test_a_huge_file_of_flags(tmp_path):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
 def test_engine_options_that_are_nested_too_deeply(text):
-    from tf_ipu_shim.machine import engine_options
+    from tf_ipu_shim.machine.environment import engine_options
 
     with pytest.raises(ValueError, match="nested too deeply"):
         engine_options.parse(text)

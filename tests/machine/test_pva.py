@@ -6,9 +6,9 @@ import sqlite3
 import pva
 import pytest
 
+from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
 from tf_ipu_shim.errors import MissingAttributeError, UnsupportedError
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
 from tf_ipu_shim.profiling import collect, writer
 

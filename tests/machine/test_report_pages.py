@@ -9,9 +9,9 @@ import pytest
 
 from tf_ipu_shim.cli import profile as command
 from tf_ipu_shim.cli import report as run_options
-from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
+from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
 from tf_ipu_shim.profiling import collect, page, placed, settings, trace, writer
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.cycle_model import Computation, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, timeline_of
+from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, plan_of
 from tf_ipu_shim.profiling import collect, event_reports, reader, settings, writer
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tf_ipu_shim.machine import links, rings
-from tf_ipu_shim.machine.rings import collective
+from tf_ipu_shim.cycle_model import rings
+from tf_ipu_shim.cycle_model.rings import collective
+from tf_ipu_shim.machine import links
 
 LINK = links.link_bytes_per_second(16)
 

@@ -8,10 +8,10 @@ import re
 import pva
 import pytest
 
+from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
-from tf_ipu_shim.machine.pipeline_schedule import PipelineTimetable
+from tf_ipu_shim.machine.pipelines.pipeline_schedule import PipelineTimetable
 from tf_ipu_shim.profiling import collect, page, slots, trace, writer
 
 CHIP = CHIPS["gc200"]

@@ -10,7 +10,7 @@ from tf_ipu_shim.capacity import names, stages, text
 from tf_ipu_shim.capacity.layers import Given, Layer
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.stage_memory import taken_by_layers
+from tf_ipu_shim.machine.pipelines.stage_memory import taken_by_layers
 
 CHIP = CHIPS["gc200"].with_tiles(2)
 LIMIT = 2 * 638_976

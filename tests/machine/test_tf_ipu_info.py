@@ -10,8 +10,10 @@ import pytest
 
 import tf_ipu_shim
 from tf_ipu_shim import cli
-from tf_ipu_shim.machine import attach, listing, systems
-from tf_ipu_shim.machine.locks import Holder
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.gc_tools import listing
+from tf_ipu_shim.machine.sharing import attach
+from tf_ipu_shim.machine.sharing.locks import Holder
 
 PUBLISHED_M2000 = """\
 Graphcore device listing:

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from tf_ipu_shim.cli import tools
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.sharing import attach
 
 
 @pytest.fixture

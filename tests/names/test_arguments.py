@@ -10,7 +10,7 @@ import pathlib
 import pytest
 
 from tf_ipu_shim.configuration.arguments import CALLS
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.environment.effects import RECORDED
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "tf_ipu_shim"
 ROOMS = ("api", "building", "configuration")

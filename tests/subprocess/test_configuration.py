@@ -10,7 +10,8 @@ CONFIGURE_TWICE = """
 import threading
 import tensorflow as tf
 from tf_ipu_shim.ipu import config as ipu_config, utils
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine.sharing import attach
+from tf_ipu_shim.machine import systems
 from tf_ipu_shim.runtime import devices
 
 system = systems.current()

@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch, tmp_path):
     """No variable of the developer's own counts, and IPUs are locked where nobody else looks."""
-    from tf_ipu_shim.machine import sdk_environment
+    from tf_ipu_shim.machine.environment import sdk_environment
 
     for name in (
         "TF_IPU_SHIM_SYSTEM",

@@ -69,8 +69,8 @@ def waited(environment, flags, monkeypatch):
     environment(flags=f"--use_on_demand {flags}")
     device = devices.get(0, attach=False)
     seconds = []
-    monkeypatch.setattr("tf_ipu_shim.machine.attach.attach_first", lambda *_: None)
-    monkeypatch.setattr("tf_ipu_shim.machine.attach.time.monotonic", lambda: 0.0)
+    monkeypatch.setattr("tf_ipu_shim.machine.sharing.attach.attach_first", lambda *_: None)
+    monkeypatch.setattr("tf_ipu_shim.machine.sharing.attach.time.monotonic", lambda: 0.0)
 
     def wait(time):
         seconds.append(time)

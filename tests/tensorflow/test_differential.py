@@ -7,7 +7,7 @@ from harness import assert_same, check_function, check_session, run_function
 from hypothesis import given
 from random_graphs import NUM_IPUS, descriptions, eager_model_of, examples, model_of
 
-from tf_ipu_shim.machine import ways
+from tf_ipu_shim.machine.environment import execution_mode
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def test_jit_compiled_functions(way, description):
 
 @pytest.mark.parametrize("check", [check_session, check_function])
 def test_roundings_of_nothing_are_those_of_stock_xla(monkeypatch, check):
-    monkeypatch.setenv(ways.ENVIRONMENT_VARIABLE, ways.XLA)
+    monkeypatch.setenv(execution_mode.ENVIRONMENT_VARIABLE, execution_mode.XLA)
 
     def model(parts, x):
         return tf.reduce_sum(tf.nn.softmax(x), 1) - 1.0

@@ -26,7 +26,7 @@ strategy = ipu.ipu_strategy.IPUStrategy()
 strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.constant(1.0)])
 """
 TWO_IPUS = "on a device of two IPUs"
-EXAMPLES = examples.of(but="machine")
+EXAMPLES = examples.of(but=("machine", "cycle_model"))
 
 
 @pytest.fixture(autouse=True)

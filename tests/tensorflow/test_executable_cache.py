@@ -12,7 +12,7 @@ from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import ipu, memory_report
 from tf_ipu_shim.compiling import lowered as lowering
-from tf_ipu_shim.machine.memory import kept
+from tf_ipu_shim.machine.memory import plan_text
 from tf_ipu_shim.runtime import devices, executable_cache
 
 v1 = tf.compat.v1
@@ -390,7 +390,7 @@ def test_plans_are_kept_whole(ipus):
     ipus(2)
     fed_loop(1)
     for plan in memory_report().devices[0].programs:
-        assert kept.from_text(kept.to_text(plan)) == plan
+        assert plan_text.from_text(plan_text.to_text(plan)) == plan
     for text in ("{}", "[]", '{"variables": 3}'):
         with pytest.raises(ValueError, match="No memory plan"):
-            kept.from_text(text)
+            plan_text.from_text(text)

@@ -17,7 +17,7 @@ from tf_ipu_shim import ipu, plugin
 from tf_ipu_shim.compiling import execution_choice, lowered
 from tf_ipu_shim.compiling.execution_choice import choose
 from tf_ipu_shim.lowering.kernels import by_kernels
-from tf_ipu_shim.machine import ways
+from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.memory_model.computations import work as work_module
 from tf_ipu_shim.memory_model.computations.work import ProgramWork, Size, Work
 
@@ -236,60 +236,60 @@ def a_step(**amounts):
 
 
 def test_a_conv_net_runs_by_kernels(any_version):
-    assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e7)).way == ways.KERNELS
+    assert choose(a_step(ops=50, passes=1e6, convolutions=1e9, windows=1e7)).way == execution_mode.KERNELS
 
 
 def test_depthwise_convolutions_run_by_kernels(any_version):
-    assert choose(a_step(ops=300, passes=3e4, grouped_convolutions=1e7)).way == ways.KERNELS
+    assert choose(a_step(ops=300, passes=3e4, grouped_convolutions=1e7)).way == execution_mode.KERNELS
 
 
 def test_square_products_of_middle_size_run_by_xla(any_version):
     work = Work(ops=41, passes=1.3e6, square_products=20 * 2 * 256**3, results=256)
-    assert choose(ProgramWork(work, launches=1, compiled={"cluster": Size(80, 20)})).way == ways.XLA
+    assert choose(ProgramWork(work, launches=1, compiled={"cluster": Size(80, 20)})).way == execution_mode.XLA
 
 
 def test_square_products_that_one_core_runs_run_by_kernels(any_version):
     work = Work(ops=42, passes=2.8e5, even_products=16 * 2 * 128**3, results=128)
     compiled = {f"cluster_{index}": Size(16, 4) for index in range(4)}
-    assert choose(ProgramWork(work, launches=4, compiled=compiled)).way == ways.KERNELS
+    assert choose(ProgramWork(work, launches=4, compiled=compiled)).way == execution_mode.KERNELS
 
 
 def test_shards_of_large_products_run_by_kernels(any_version):
     work = Work(ops=34, wide_passes=2.8e6, inner=1.5e5, products=1.8e9, results=7.4e5)
     compiled = {f"cluster_{index}": Size(8, 2) for index in range(8)}
-    assert choose(ProgramWork(work, launches=8, compiled=compiled)).way == ways.KERNELS
+    assert choose(ProgramWork(work, launches=8, compiled=compiled)).way == execution_mode.KERNELS
 
 
 def test_small_stages_run_by_kernels(any_version):
     work = ProgramWork(Work(ops=2000, passes=3e5, products=3e6), launches=600, compiled={"stage": Size(20, 4)})
-    assert choose(work).way == ways.KERNELS
+    assert choose(work).way == execution_mode.KERNELS
 
 
 def test_many_small_ops_run_by_xla(any_version):
-    assert choose(a_step(ops=300, passes=3e4)).way == ways.XLA
+    assert choose(a_step(ops=300, passes=3e4)).way == execution_mode.XLA
 
 
 def test_small_iterations_in_chunks_run_by_xla(any_version):
     computed = Work(ops=20 * 1000, products=1e9, passes=1e7)
     work = ProgramWork(chunked_work=computed, iterations=1000, compiled={"program": Size(60, 8)})
-    assert choose(work).way == ways.XLA
+    assert choose(work).way == execution_mode.XLA
 
 
 def test_what_would_compile_for_minutes_runs_by_kernels(any_version):
     work = a_step(ops=300, passes=3e4)
     work.compiled["program"] = Size(20_000, 1_000)
-    assert choose(work).way == ways.KERNELS
+    assert choose(work).way == execution_mode.KERNELS
 
 
 def test_what_runs_for_long_is_worth_compiling(any_version):
     work = a_step(ops=300, passes=3e4)
     work.compiled["program"] = Size(2_000, 100)
     longer = ProgramWork(Work(ops=300 * 1e6, passes=3e10), launches=1, compiled=work.compiled)
-    assert (choose(work).way, choose(longer).way) == (ways.KERNELS, ways.XLA)
+    assert (choose(work).way, choose(longer).way) == (execution_mode.KERNELS, execution_mode.XLA)
 
 
 def test_nothing_at_all():
-    assert choose(ProgramWork()).way in (ways.XLA, ways.KERNELS)
+    assert choose(ProgramWork()).way in (execution_mode.XLA, execution_mode.KERNELS)
 
 
 def convolution(x, kernel):
@@ -304,28 +304,30 @@ def many_small(x, _):
     return x
 
 
-@pytest.mark.parametrize(("model", "way"), [(convolution, ways.KERNELS), (many_small, ways.XLA)])
+@pytest.mark.parametrize(("model", "way"), [(convolution, execution_mode.KERNELS), (many_small, execution_mode.XLA)])
 def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
     as_on(monkeypatch, "2.15.1")
     inputs = floats(4, 32, 32, 8), floats(3, 3, 8, 16)
     results = {}
-    for asked in ways.WAYS:
-        monkeypatch.setenv(ways.ENVIRONMENT_VARIABLE, asked)
+    for asked in execution_mode.WAYS:
+        monkeypatch.setenv(execution_mode.ENVIRONMENT_VARIABLE, asked)
         ipus()
         (results[asked],) = run(model, *inputs)
         (device,) = tf_ipu_shim.memory_report().devices
-        assert device.programs[-1].way == (way if asked == ways.AUTO else asked)
-        if asked == ways.AUTO:
+        assert device.programs[-1].way == (way if asked == execution_mode.AUTO else asked)
+        if asked == execution_mode.AUTO:
             assert "estimated" in device.programs[-1].way_reason
             assert "by XLA, " in tf_ipu_shim.memory_report().to_text().replace("\n   ", "")
-    for ours, xla, kernels in zip(results[ways.AUTO], results[ways.XLA], results[ways.KERNELS]):
+    for ours, xla, kernels in zip(
+        results[execution_mode.AUTO], results[execution_mode.XLA], results[execution_mode.KERNELS]
+    ):
         np.testing.assert_allclose(xla, kernels, rtol=1e-3, atol=1e-3)
-        np.testing.assert_array_equal(ours, xla if way == ways.XLA else kernels)
+        np.testing.assert_array_equal(ours, xla if way == execution_mode.XLA else kernels)
 
 
 def test_nothing_said_is_auto(ipus, monkeypatch):
-    monkeypatch.delenv(ways.ENVIRONMENT_VARIABLE, raising=False)
-    assert ways.asked_for() == ways.AUTO
+    monkeypatch.delenv(execution_mode.ENVIRONMENT_VARIABLE, raising=False)
+    assert execution_mode.asked_for() == execution_mode.AUTO
     check_function(lambda parts, x: tf.reduce_sum(x * parts.variable("w", np.ones([3]))), [floats(3)])
     assert "estimated" in tf_ipu_shim.memory_report().devices[0].programs[-1].way_reason
 
@@ -342,8 +344,8 @@ def test_without_a_memory_plan_the_choice_is_the_same(ipus, monkeypatch):
 
 def test_counters_are_the_same_in_all_ways(ipus, monkeypatch):
     found = []
-    for asked in ways.WAYS:
-        monkeypatch.setenv(ways.ENVIRONMENT_VARIABLE, asked)
+    for asked in execution_mode.WAYS:
+        monkeypatch.setenv(execution_mode.ENVIRONMENT_VARIABLE, asked)
         ipus()
         library = plugin.load()
         library.reset_counters(0)
@@ -359,7 +361,7 @@ def test_a_program_that_runs_by_kernels_is_lowered_for_them(ipus, monkeypatch):
     configure(1)
     sent = loop(9, lambda x: x * 2.0, np.arange(12, dtype=np.float32))
     np.testing.assert_array_equal(sent, 2.0 * np.arange(9))
-    assert tf_ipu_shim.memory_report().devices[0].programs[-1].way == ways.KERNELS
+    assert tf_ipu_shim.memory_report().devices[0].programs[-1].way == execution_mode.KERNELS
 
 
 def rounds(x):

@@ -11,7 +11,8 @@ from tf_ipu_shim.ipu import ipu_compiler, scopes
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.messages import driver_pb2
 from tf_ipu_shim.runtime import devices, driver
 

@@ -11,7 +11,8 @@ from tf_ipu_shim.poplar.driver import config_pb2
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.runtime import devices, seed
 
 # Name and default of each argument, as Graphcore's wrappers have them.

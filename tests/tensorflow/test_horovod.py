@@ -12,7 +12,8 @@ from tensorflow.python import ipu  # noqa: F401  # Horovod's name is served wher
 import horovod.tensorflow as hvd  # isort: skip
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.sharing import attach
 
 v1 = tf.compat.v1
 

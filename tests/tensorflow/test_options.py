@@ -50,7 +50,7 @@ from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule, PipelineStageOp
 
 from tf_ipu_shim.configuration import all_options, arguments
 from tf_ipu_shim.configuration.all_options import ENGINE_OPTIONS, IPU_CONFIG, POPLAR_FLAGS
-from tf_ipu_shim.machine.effects import CYCLES, DEVICES, EFFECTS, MACHINE, MEMORY, OUTPUT, RECORDED, RESULTS
+from tf_ipu_shim.machine.environment.effects import CYCLES, DEVICES, EFFECTS, MACHINE, MEMORY, OUTPUT, RECORDED, RESULTS
 
 v1 = tf.compat.v1
 ROOT = pathlib.Path(__file__).resolve().parents[2]

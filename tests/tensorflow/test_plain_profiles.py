@@ -9,9 +9,9 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim.compiling import plain_programs
+from tf_ipu_shim.cycle_model import Computation, phases_of
 from tf_ipu_shim.errors import AccountingFaultWarning
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, phases_of
 from tf_ipu_shim.profiling import reader
 
 v1 = tf.compat.v1

@@ -16,8 +16,8 @@ from tf_ipu_shim.ipu.ops import pipelining_ops
 from tf_ipu_shim.ipu.scopes import ipu_scope, partials_type
 
 from tf_ipu_shim import memory_report
+from tf_ipu_shim.cycle_model import plan_product
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import plan_product
 from tf_ipu_shim.machine.memory import LIBRARY_ERROR_FACTOR
 from tf_ipu_shim.profiling import reader
 

@@ -10,8 +10,8 @@ from tf_ipu_shim.ipu import config, ipu_compiler, scopes, utils
 
 from tf_ipu_shim.compiling import profiles
 from tf_ipu_shim.compiling import profiles as profiles_module
+from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.errors import AccountingFaultWarning
-from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.memory_reports import memory_report
 from tf_ipu_shim.profiling import reader
 from tf_ipu_shim.runtime import log

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tf_ipu_shim.machine.cycles import Computation, Meeting
+from tf_ipu_shim.cycle_model import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value, smallest
 from tf_ipu_shim.memory_model.walk.recomputation import Mark, recompute
 

@@ -15,7 +15,7 @@ from tf_ipu_shim.poplar.ops import gen_pop_datastream_ops, gen_popnn_ops, gen_po
 
 from tf_ipu_shim import ipu, memory_report
 from tf_ipu_shim.configuration import arguments
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.environment.effects import RECORDED
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"

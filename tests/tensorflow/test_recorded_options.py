@@ -11,8 +11,8 @@ from tf_ipu_shim.configuration import all_options, table
 from tf_ipu_shim.configuration.all_options import POPLAR_FLAGS
 from tf_ipu_shim.configuration.effects import effects_in
 from tf_ipu_shim.configuration.verification import KeyId, VerificationOptions
-from tf_ipu_shim.machine import flags
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.runtime import devices, log
 
 SECTIONS = all_options.sections()

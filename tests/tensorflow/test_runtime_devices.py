@@ -11,7 +11,8 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import config as ipu_config
 from tf_ipu_shim.ipu.config import DeviceConnectionType, IPUConfig
 
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.runtime import device, devices
 
 

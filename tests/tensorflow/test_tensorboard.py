@@ -10,8 +10,8 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from tf_ipu_shim.cli import profile as command
 from tf_ipu_shim.cli import tensorboard
+from tf_ipu_shim.cycle_model import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.cycles import Computation, Meeting, timeline_of
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value, plan_of
 from tf_ipu_shim.profiling import collect, trace, writer
 

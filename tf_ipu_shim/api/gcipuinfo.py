@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine import attach, listing, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.gc_tools import listing
+from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.runtime import log
 
 _NOT_MEASURED = "N/A"  # what the library says of an attribute that a device does not have

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tf_ipu_shim.cycle_model import ERROR_FACTORS, Entry, timeline_of
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Entry, timeline_of
 from tf_ipu_shim.machine.memory import IpuPlan, plan_of
 from tf_ipu_shim.runtime.study import Studied
 

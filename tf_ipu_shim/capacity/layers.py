@@ -12,11 +12,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.capacity.names import GRADIENTS, Homes, Names
+from tf_ipu_shim.cycle_model import Computation, Entry, phases_of, timeline_of
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import Computation, Entry, phases_of, timeline_of
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
-from tf_ipu_shim.machine.stage_memory import Taken, taken_by_layers
+from tf_ipu_shim.machine.pipelines.stage_memory import Taken, taken_by_layers
 from tf_ipu_shim.memory_model.hlo.trees import origin
 from tf_ipu_shim.runtime.study import Studied
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.capacity.layers import Given, Layer, layers_of
+from tf_ipu_shim.cycle_model import timeline_of
+from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import timeline_of
-from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES
+from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.machine.selection import shard_order
-from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.runtime.study import Studied
 
 _STAGES = (2, 4, 8, 16)

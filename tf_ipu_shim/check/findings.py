@@ -15,8 +15,8 @@ from tf_ipu_shim.check.sources import Source
 from tf_ipu_shim.configuration import arguments
 from tf_ipu_shim.configuration.table import OPTIONS, Option
 from tf_ipu_shim.errors import UnknownFlagError
-from tf_ipu_shim.machine import engine_options, flags
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.environment import engine_options, flags
+from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.names import emulated, graphcore_names
 
 _KERAS_METHODS = ("fit", "evaluate", "predict")

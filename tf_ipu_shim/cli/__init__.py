@@ -34,11 +34,11 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("tf_ipu_shim.cli.doctor", "check this installation, and say what to do"),
     "env": Command("tf_ipu_shim.cli.env", "list environment variables, flags and engine options with their values"),
     "fit": Command("tf_ipu_shim.cli.fit", "say on which systems a script's programs fit, and how fast they would be"),
-    "info": Command("tf_ipu_shim.machine.info", "list the simulated IPUs, and who uses them"),
+    "info": Command("tf_ipu_shim.machine.gc_tools.info", "list the simulated IPUs, and who uses them"),
     "poprun": Command("tf_ipu_shim.cli.poprun", "start a job of several processes on this machine"),
     "profile": Command("tf_ipu_shim.cli.profile", "show a program's profile, as a page or a trace"),
     "run": Command("tf_ipu_shim.cli.run", "run a script"),
-    "schedule": Command("tf_ipu_shim.machine.schedule_picture", "draw the schedule of a pipeline"),
+    "schedule": Command("tf_ipu_shim.machine.pipelines.schedule_picture", "draw the schedule of a pipeline"),
 }
 """All subcommands by name."""
 

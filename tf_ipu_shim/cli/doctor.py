@@ -17,7 +17,10 @@ from collections.abc import Callable, Iterator
 import tf_ipu_shim
 from tf_ipu_shim import errors, keras2
 from tf_ipu_shim.configuration import environment
-from tf_ipu_shim.machine import attach, engine_options, flags, listing, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.environment import engine_options, flags
+from tf_ipu_shim.machine.gc_tools import listing
+from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.plugin import build, cache, compiler
 
 PYTHONS = ((3, 10), (3, 13))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 
 from tf_ipu_shim.configuration import environment
-from tf_ipu_shim.machine import engine_options, flags
+from tf_ipu_shim.machine.environment import engine_options, flags
 
 # TensorFlow's own, which change what users of this package see.
 TENSORFLOW = {

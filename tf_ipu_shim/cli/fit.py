@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tf_ipu_shim.cli import runner
-from tf_ipu_shim.machine import systems, ways
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.environment import execution_mode
 
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.study import Studied
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if systems.ENVIRONMENT_VARIABLE not in os.environ and arguments.on:
         # The script has to get the IPUs that it asks for: those of the largest of the systems.
         arguments.system = max(map(systems.named, arguments.on), key=lambda system: system.num_ipus).name
-    os.environ[ways.ENVIRONMENT_VARIABLE] = ways.XLA  # nothing runs, so that there is nothing to choose
+    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # nothing runs: nothing to choose
     study.begin()
     try:
         status = runner.run(arguments)

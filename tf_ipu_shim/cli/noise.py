@@ -12,7 +12,7 @@ import os
 import warnings
 
 from tf_ipu_shim.cli import first_lines
-from tf_ipu_shim.machine import log_level
+from tf_ipu_shim.machine.environment import log_level
 
 _ALL, _ERRORS = "0", "2"
 # What TensorFlow 2 says of TensorFlow 1: the scripts that are run here were written for it.

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import tf_ipu_shim
 from tf_ipu_shim import sdk
-from tf_ipu_shim.machine import attach, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.runtime import instances, meeting_place
 
 # What PopRun is told about servers and partitions: an instance here is a process of this machine.

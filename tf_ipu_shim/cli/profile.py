@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 from tf_ipu_shim.cli import tensorboard
-from tf_ipu_shim.machine import log_level
+from tf_ipu_shim.machine.environment import log_level
 from tf_ipu_shim.profiling import page, reader, trace, writer
 
 

@@ -7,7 +7,7 @@ import os
 import pathlib
 import sys
 
-from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.profiling import baseline, settings, writer
 
 _FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg", "--write-baseline": "write_baseline"}

@@ -15,7 +15,8 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.cli import noise, report
 from tf_ipu_shim.cli.parser import Parser
 from tf_ipu_shim.configuration import environment
-from tf_ipu_shim.machine import systems, ways
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.names import named_devices, one_keras, stock_aliases
 from tf_ipu_shim.runtime import shown_errors
 
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True) 
         parser.add_argument("--system", metavar="NAME", type=_system, help="simulate this machine, such as pod4")
     parser.add_argument(
         "--execution",
-        choices=ways.WAYS,
+        choices=execution_mode.WAYS,
         metavar="WAY",
         help="how programs run on this host: by XLA (xla), by TensorFlow's kernels (kernels), or the better (auto)",
     )
@@ -128,7 +129,7 @@ def prepare(options: argparse.Namespace) -> None:
     if options.system:
         os.environ[systems.ENVIRONMENT_VARIABLE] = options.system
     if options.execution:
-        os.environ[ways.ENVIRONMENT_VARIABLE] = options.execution
+        os.environ[execution_mode.ENVIRONMENT_VARIABLE] = options.execution
     os.environ.setdefault(_SDK_IS_ENABLED, os.path.dirname(tf_ipu_shim.__file__))
     noise.reduce(options)
 

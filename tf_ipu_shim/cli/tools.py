@@ -6,7 +6,7 @@ import sys
 
 from tf_ipu_shim import cli
 from tf_ipu_shim.cli import inventory
-from tf_ipu_shim.machine import info
+from tf_ipu_shim.machine.gc_tools import info
 
 
 def gc_info() -> int:

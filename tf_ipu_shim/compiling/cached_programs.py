@@ -25,8 +25,8 @@ from tf_ipu_shim.compiling.compilation import EventDetails
 from tf_ipu_shim.compiling.profiles import RunLog
 from tf_ipu_shim.lowering import op_types
 from tf_ipu_shim.lowering.program import ProgramRequest
-from tf_ipu_shim.machine import flags, ways
-from tf_ipu_shim.machine.memory import MemoryPlan, kept
+from tf_ipu_shim.machine.environment import execution_mode, flags
+from tf_ipu_shim.machine.memory import MemoryPlan, plan_text
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.variables.storage import storage_of
 from tf_ipu_shim.messages import cached_program_pb2
@@ -34,7 +34,7 @@ from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime.device import IpuDevice
 
 _serial = itertools.count()
-_ROOMS = ("compiling", "lowering", "machine", "memory_model", "messages")
+_ROOMS = ("compiling", "cycle_model", "lowering", "machine", "memory_model", "messages")
 # By which feeds are found. Nothing else that a function holds is named by the process.
 _FEED_ATTRIBUTES = ("shared_name", "feed_id")
 _RUN_GROUP = "run_group"
@@ -127,8 +127,8 @@ def key_of(library: Library, request: ProgramRequest, device: IpuDevice) -> Key:
         "engine_options": sorted(device.engine_options.items()),
         "flags": flags.current().compilation_key,
         "settings": [
-            ways.asked_for(),
-            ways.dumps_are_asked_for(),
+            execution_mode.asked_for(),
+            execution_mode.dumps_are_asked_for(),
             memory_plan.enabled(),
             memory_plan.with_library_calls(),
         ],
@@ -148,7 +148,7 @@ def written(key: Key, program: Program) -> bytes:
         answer=program.answer,
         needs_engine=program.needs_engine,
         launches=program.launches,
-        plan="" if program.plan is None else kept.to_text(program.plan),
+        plan="" if program.plan is None else plan_text.to_text(program.plan),
     )
     return bytes(entry.SerializeToString(deterministic=True))
 
@@ -162,7 +162,7 @@ def read(key: Key, content: bytes) -> Program | None:
     """
     try:
         entry = cached_program_pb2.CachedProgram.FromString(content)
-        plan = kept.from_text(entry.plan) if entry.plan else None
+        plan = plan_text.from_text(entry.plan) if entry.plan else None
     except (protobuf.DecodeError, ValueError):
         return None
     alike = len(entry.functions) == len(key.functions) and len(entry.feeds) == len(key.feeds)

@@ -12,7 +12,7 @@ from tensorflow.python.framework import dtypes
 
 from tf_ipu_shim.lowering.program import ProgramRequest
 from tf_ipu_shim.lowering.written_variables import written_arguments
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.runtime import trace
 

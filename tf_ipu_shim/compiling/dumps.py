@@ -8,7 +8,7 @@ import sys
 from tf_ipu_shim.compiling.compilation import module_name
 from tf_ipu_shim.compiling.engine_needed import needs_engine
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.machine.memory.dot import dot_of
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.memory_plan import Details

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from tensorflow.python.framework import versions
 
 from tf_ipu_shim.lowering.execution import Execution
-from tf_ipu_shim.machine.ways import KERNELS, XLA
+from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA
 from tf_ipu_shim.memory_model.computations.work import ProgramWork, Work
 
 HORIZON_SECONDS = 30.0

@@ -25,8 +25,8 @@ from tf_ipu_shim.lowering.reassociation import with_barriers
 from tf_ipu_shim.lowering.replicas import Share
 from tf_ipu_shim.lowering.slice_updates import without_overlap
 from tf_ipu_shim.lowering.variable_order import in_order
+from tf_ipu_shim.machine.environment.execution_mode import AUTO, KERNELS, XLA
 from tf_ipu_shim.machine.memory import MemoryPlan
-from tf_ipu_shim.machine.ways import AUTO, KERNELS, XLA
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.planner_options import plannings_of

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim import sdk
 from tf_ipu_shim.compiling.engine_needed import needs_engine
+from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.lowering.diagnostics import program_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.machine.cycles import timeline_of
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.memory_plan import Details

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tf_ipu_shim.configuration import arguments, table
-from tf_ipu_shim.machine import engine_options, flags, sdk_environment
-from tf_ipu_shim.machine.effects import OptionEffect
+from tf_ipu_shim.machine.environment import engine_options, flags, sdk_environment
+from tf_ipu_shim.machine.environment.effects import OptionEffect
 
 IPU_CONFIG, POPLAR_FLAGS, ENGINE_OPTIONS = "`IPUConfig`", "`TF_POPLAR_FLAGS`", "`POPLAR_ENGINE_OPTIONS`"
 SDK_ENVIRONMENT = "other environment variables of the SDK"

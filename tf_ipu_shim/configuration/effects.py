@@ -11,8 +11,8 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.configuration import table, translate
 from tf_ipu_shim.configuration.base import _ConfigBase
 from tf_ipu_shim.configuration.verification import VerificationOptions
-from tf_ipu_shim.machine.cycles import planning
-from tf_ipu_shim.machine.effects import CYCLES, RECORDED
+from tf_ipu_shim.cycle_model import planning
+from tf_ipu_shim.machine.environment.effects import CYCLES, RECORDED
 from tf_ipu_shim.messages import config_pb2
 
 
@@ -20,7 +20,7 @@ from tf_ipu_shim.messages import config_pb2
 class Effect:
     """One option: its path, its value, whether that differs from the default, and what it changes here.
 
-    `effect` is one of `machine.effects.EFFECTS`.
+    `effect` is one of `machine.environment.effects.EFFECTS`.
     """
 
     path: str

@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Callable
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.machine import memory_setting, systems, ways
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.environment import execution_mode, memory_setting
 from tf_ipu_shim.names import era
 from tf_ipu_shim.profiling import settings
 
@@ -45,10 +46,10 @@ VARIABLES = (
         check=systems.current,
     ),
     Variable(
-        name=ways.ENVIRONMENT_VARIABLE,
-        default=ways.AUTO,
+        name=execution_mode.ENVIRONMENT_VARIABLE,
+        default=execution_mode.AUTO,
         what="how programs run on the host: xla, kernels or auto",
-        check=ways.asked_for,
+        check=execution_mode.asked_for,
     ),
     Variable(
         name=era.NAMES.variable,

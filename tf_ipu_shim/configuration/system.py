@@ -8,7 +8,7 @@ from tf_ipu_shim.configuration import checks, warnings
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.configuration.base import _ConfigBase
 from tf_ipu_shim.configuration.effects import Effect, effects_in, effects_of
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.messages import config_pb2
 
 _set_options: tuple[Effect, ...] = ()

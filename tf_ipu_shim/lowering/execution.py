@@ -11,8 +11,8 @@ from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.program import LoweredProgram
-from tf_ipu_shim.machine import ways
-from tf_ipu_shim.machine.ways import KERNELS, XLA
+from tf_ipu_shim.machine.environment import execution_mode
+from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime import log
 
@@ -55,17 +55,17 @@ def execution_of(device: IpuDevice, is_rounded: bool = False, only_kernels: Sequ
         return Execution(KERNELS, reason, is_checked=True, is_rounded=is_rounded)
     if is_rounded:
         return Execution(KERNELS, "each op's float16 results are rounded stochastically", is_rounded=True)
-    way = ways.asked_for()
+    way = execution_mode.asked_for()
     if only_kernels and way != KERNELS:
         if way == XLA:
             log.warning(
-                f"{ways.ENVIRONMENT_VARIABLE} is {way!r}, and this program runs by kernels all the same: XLA's results "
-                f"are not TensorFlow's for {only_kernels[0]}."
+                f"{execution_mode.ENVIRONMENT_VARIABLE} is {way!r}, and this program runs by kernels all the same: "
+                f"XLA's results are not TensorFlow's for {only_kernels[0]}."
             )
         return Execution(KERNELS, f"XLA's results would differ for {only_kernels[0]}", is_required=True)
-    if way == ways.AUTO and ways.dumps_are_asked_for():
+    if way == execution_mode.AUTO and execution_mode.dumps_are_asked_for():
         return Execution(XLA, "XLA_FLAGS asks for what XLA compiles")
-    return Execution(way, f"{ways.ENVIRONMENT_VARIABLE}={way}")
+    return Execution(way, f"{execution_mode.ENVIRONMENT_VARIABLE}={way}")
 
 
 def settled(asked: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]) -> Execution:

@@ -49,7 +49,7 @@ from tf_ipu_shim.lowering.functions import AS_WRITTEN, Functions
 from tf_ipu_shim.lowering.placement import Placement, Placer
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.lowering.replicas import WHOLE, Replica, Share
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.plugin.library import Call, Library
 
 _serial = itertools.count()

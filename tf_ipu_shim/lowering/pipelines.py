@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tensorflow.python.framework import errors_impl
 
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.machine import pipeline_schedule
+from tf_ipu_shim.machine.pipelines import pipeline_schedule
 
 if TYPE_CHECKING:
     from tf_ipu_shim.lowering.functions import Functions

@@ -19,7 +19,7 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.lowering import idle_handles, op_types, vocabulary
 from tf_ipu_shim.lowering.function_graph import FunctionGraph, Node
 from tf_ipu_shim.lowering.functions import Functions
-from tf_ipu_shim.machine.flags import PoplarFlags
+from tf_ipu_shim.machine.environment.flags import PoplarFlags
 
 # As figures: NumPy's `finfo` warns in a thread of TensorFlow's, where subnormal numbers are zero.
 _LARGEST = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tf_ipu_shim.machine import chips
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.flags import PoplarFlags
+from tf_ipu_shim.machine.environment.flags import PoplarFlags
 
 DEFAULT_VERSION = "ipu2"
 

@@ -6,9 +6,9 @@ import dataclasses
 import difflib
 import os
 
-from tf_ipu_shim.machine import ladder
+from tf_ipu_shim.machine import device_table
 from tf_ipu_shim.machine.chips import CHIPS, Chip
-from tf_ipu_shim.machine.ladder import PoplarDevice
+from tf_ipu_shim.machine.device_table import PoplarDevice
 
 __all__ = ["DEFAULT", "ENVIRONMENT_VARIABLE", "SYSTEMS", "PoplarDevice", "System", "current", "named"]
 
@@ -91,7 +91,7 @@ def _cards(name: str, title: str, chip: str, order: tuple[int, ...], board: str,
         name=name,
         title=title,
         chip=CHIPS[chip],
-        devices=ladder.ladder(order),
+        devices=device_table.ladder(order),
         board=board,
         ipus_per_board=ipus_per_board,
         fabric=False,
@@ -103,7 +103,7 @@ def _machines(name: str, title: str, chip: str, num_ipus: int, board: str) -> Sy
         name=name,
         title=title,
         chip=CHIPS[chip],
-        devices=ladder.ladder(range(num_ipus)),
+        devices=device_table.ladder(range(num_ipus)),
         board=board,
         ipus_per_board=4,
         fabric=True,
@@ -112,8 +112,8 @@ def _machines(name: str, title: str, chip: str, num_ipus: int, board: str) -> Sy
 
 def _all() -> dict[str, System]:
     systems = [
-        _cards("ipu16", "16 GC200 chips under the ids of a DSS8440", "gc200", ladder.EIGHT_CARDS, "PCIe card", 2),
-        _cards("dss8440", "Dell DSS8440: eight C2 cards, 16 GC2 chips", "gc2", ladder.EIGHT_CARDS, "C2", 2),
+        _cards("ipu16", "16 GC200 chips under the ids of a DSS8440", "gc200", device_table.EIGHT_CARDS, "PCIe card", 2),
+        _cards("dss8440", "Dell DSS8440: eight C2 cards, 16 GC2 chips", "gc2", device_table.EIGHT_CARDS, "C2", 2),
         _machines("m2000", "IPU-M2000: 4 GC200 chips", "gc200", 4, "M2000"),
         _machines("bow-2000", "Bow-2000: 4 Bow chips", "bow", 4, "Bow-2000"),
     ]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorflow.python.framework import errors
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.cycle_model import largest_call
 from tf_ipu_shim.lowering.diagnostics import program_name, shown_name
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.machine import engine_options, memory_setting
-from tf_ipu_shim.machine.cycles import largest_call
+from tf_ipu_shim.machine.environment import engine_options, memory_setting
 from tf_ipu_shim.machine.memory import CODE, Block, MemoryPlan, out_of_memory_text, plan_of
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.advice.accumulation import accumulate

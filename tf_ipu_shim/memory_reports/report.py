@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, MemoryPlan, TilePart
 from tf_ipu_shim.memory_reports import picture, text
 from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData

@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine import log_level
+from tf_ipu_shim.machine.environment import log_level
 from tf_ipu_shim.plugin import cache, compiler
 
 SOURCE_DIRECTORY = pathlib.Path(__file__).with_name("csrc")

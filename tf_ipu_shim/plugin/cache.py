@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine import private_files
+from tf_ipu_shim.machine.sharing import private_files
 
 if sys.platform != "win32":
     import fcntl

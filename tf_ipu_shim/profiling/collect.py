@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tf_ipu_shim.cycle_model import ERROR_FACTORS, Computation, Entry, Phase, Slots, Timeline
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import ERROR_FACTORS, Computation, Entry, Phase, Slots, Timeline
 from tf_ipu_shim.machine.memory import Block, MemoryPlan
 from tf_ipu_shim.machine.memory.curve import curve_of
 from tf_ipu_shim.machine.memory.liveness import smallest

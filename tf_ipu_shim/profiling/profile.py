@@ -85,7 +85,7 @@ class ProgramRow(NamedTuple):
     Args:
         id: its number, in the order in which they begin.
         parent: the id of the node that it is in; -1 for the outermost.
-        kind: as in `machine.cycles.Entry`.
+        kind: as in `cycle_model.Entry`.
         name: of the op, compute set or copy.
         op: the TensorFlow op.
         line: the user's line; None where it is not known.

@@ -7,7 +7,7 @@ import os
 import pathlib
 from collections.abc import Mapping
 
-from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.machine.environment import engine_options
 
 DIRECTORY_VARIABLE = "TF_IPU_SHIM_PROFILE"
 """A directory that gets whole profiles too, whatever a script's engine options say: `tf-ipu run --profile` sets it."""

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tf_ipu_shim.machine.pipeline_schedule import PipelineTimetable
+from tf_ipu_shim.machine.pipelines.pipeline_schedule import PipelineTimetable
 from tf_ipu_shim.profiling.profile import ProgramRow
 
 FACT = "pipelines"
-"""The fact that has the `machine.cycles.Slots` of each such loop, by the id of its row."""
+"""The fact that has the `cycle_model.Slots` of each such loop, by the id of its row."""
 
 
 class Turn(NamedTuple):

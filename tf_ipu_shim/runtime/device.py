@@ -7,9 +7,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tf_ipu_shim.machine import attach, engine_options, flags, ipu_model, sdk_environment, selection
-from tf_ipu_shim.machine.attach import Attachment
+from tf_ipu_shim.machine import ipu_model, selection
 from tf_ipu_shim.machine.chips import Chip
+from tf_ipu_shim.machine.environment import engine_options, flags, sdk_environment
+from tf_ipu_shim.machine.sharing import attach
+from tf_ipu_shim.machine.sharing.attach import Attachment
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 from tf_ipu_shim.runtime import log, study
 from tf_ipu_shim.runtime.float_checks import FloatCheck, float_checks

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tf_ipu_shim.machine import engine_options, flags
+from tf_ipu_shim.machine.environment import engine_options, flags
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, MAXIMUM_DEVICES
 from tf_ipu_shim.profiling import settings

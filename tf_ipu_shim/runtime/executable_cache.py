@@ -13,7 +13,8 @@ import pathlib
 import tempfile
 import threading
 
-from tf_ipu_shim.machine import flags, private_files
+from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.machine.sharing import private_files
 from tf_ipu_shim.runtime import log
 
 SUFFIX = ".poplar_exec"

@@ -10,7 +10,8 @@ import numbers
 import os
 from typing import Any
 
-from tf_ipu_shim.machine import flags, systems
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.runtime import job
 
 TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"

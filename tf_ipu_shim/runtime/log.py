@@ -6,7 +6,7 @@ import datetime
 import sys
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.machine import log_level
+from tf_ipu_shim.machine.environment import log_level
 
 _DRIVER = "tensorflow/compiler/plugin/poplar/driver"
 # SDK 2.4 and older name this file and line when a device attaches; newer lines are not published, so one is chosen.
@@ -35,7 +35,7 @@ def warning(message: str) -> None:
 
 
 def enabled(silent_from: int = 1) -> bool:
-    """Whether information is logged, see `machine.log_level`.
+    """Whether information is logged, see `machine.environment.log_level`.
 
     Args:
         silent_from: the level that silences it: 2 for warnings.

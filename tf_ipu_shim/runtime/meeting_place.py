@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from tf_ipu_shim.machine import private_files
+from tf_ipu_shim.machine.sharing import private_files
 from tf_ipu_shim.runtime import job
 
 WAIT_SECONDS = 120

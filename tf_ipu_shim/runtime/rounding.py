@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.messages import config_pb2
 
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tf_ipu_shim import ipu
 from tf_ipu_shim.api.ipu.ops import cross_replica_ops
-from tf_ipu_shim.machine import ways
+from tf_ipu_shim.machine.environment import execution_mode
 
 v1 = tf.compat.v1
 WAYS = ("xla", "kernels")
@@ -211,14 +211,14 @@ def running(way: str) -> Iterator[None]:
     Args:
         way: `xla` or `kernels`.
     """
-    before = os.environ.get(ways.ENVIRONMENT_VARIABLE)
-    os.environ[ways.ENVIRONMENT_VARIABLE] = way
+    before = os.environ.get(execution_mode.ENVIRONMENT_VARIABLE)
+    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = way
     try:
         yield
     finally:
-        del os.environ[ways.ENVIRONMENT_VARIABLE]
+        del os.environ[execution_mode.ENVIRONMENT_VARIABLE]
         if before is not None:
-            os.environ[ways.ENVIRONMENT_VARIABLE] = before
+            os.environ[execution_mode.ENVIRONMENT_VARIABLE] = before
 
 
 def ran(program: Program, way: str) -> list[Outcome]:

@@ -16,7 +16,7 @@ from tf_ipu_shim.building import switches, tracing
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.feeds import feed_arguments, feed_names
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.runtime import devices
 
 _HOST = "/device:CPU:0"

@@ -8,7 +8,7 @@ from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.util import structure
 from tensorflow.python.ops import array_ops
 
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine.environment import flags
 
 
 def or_null(dataset: Any, elements: Any) -> Any:

@@ -30,7 +30,7 @@ from tf_ipu_shim.building.keras.replication import ReplicatedMetricReductionMeth
 from tf_ipu_shim.building.keras.traced_program import TracedProgram
 from tf_ipu_shim.building.pipelines.pipelining_ops import PipelineSchedule
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine.environment import flags
 
 logged_steps_per_execution_warning = False
 

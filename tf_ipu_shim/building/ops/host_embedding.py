@@ -14,7 +14,7 @@ from tf_ipu_shim.building import host_ops
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.lowering import synthetic
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine.environment import flags
 
 v1 = tf.compat.v1
 _STRATEGIES = ("TOKEN", "ENCODING")

@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_ipu_shim.building.pipelines.sources import Source, Sources, source_bytes
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.machine.stage_memory import stashed
+from tf_ipu_shim.machine.pipelines.stage_memory import stashed
 
 # Weights and constants are in memory anyway; shapes become constants.
 _NOT_KEPT = frozenset({"Const", vocabulary.READ_VARIABLE, "VarHandleOp"}) | vocabulary.SHAPE_QUERIES

@@ -12,7 +12,7 @@ from typing import Any
 
 from tf_ipu_shim.configuration.arguments import feeds, hosts, layers, models, operations, optimizers, pipelines
 from tf_ipu_shim.configuration.arguments.call import Call
-from tf_ipu_shim.machine.effects import OptionEffect
+from tf_ipu_shim.machine.environment.effects import OptionEffect
 
 CALLS: dict[str, Call] = {
     name: call

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.environment.effects import RECORDED
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Argument:
     """What an argument changes.
 
     Args:
-        effect: one of `machine.effects.EFFECTS`.
+        effect: one of `machine.environment.effects.EFFECTS`.
         what: what that is, or why the argument is only recorded.
         default: of an argument that is only recorded: with this value it is as if it were not given.
     """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import CYCLES, RESULTS
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import CYCLES, RESULTS
 
 _PLANNER = {
     "partials_dtype": Argument(CYCLES, "of partial sums; values are of the layer's dtype"),

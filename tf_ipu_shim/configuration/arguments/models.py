@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import MEMORY
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import MEMORY
 
 _STATE = "the part of optimizer state that is kept on the chip"
 _THREADS = "`tf.data` has threads of its own"

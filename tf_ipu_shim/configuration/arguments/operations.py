@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import CYCLES
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import CYCLES
 
 _DENSITY = "only densities that are refused have it"
 _FORMAT = "the parameters say what the format is"

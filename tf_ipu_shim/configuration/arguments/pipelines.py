@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tf_ipu_shim.configuration.arguments.call import Argument, Call, recorded
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import CYCLES, DEVICES, MEMORY, RESULTS
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import CYCLES, DEVICES, MEMORY, RESULTS
 
 _STAGE = "of products of each stage"
 _WHERE = "the part of {} that is kept on the chip"

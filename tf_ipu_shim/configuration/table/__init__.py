@@ -1,8 +1,8 @@
 """Every option of `IPUConfig` as data: type, default, the SDKs that have it, its protobuf field and its effect here.
 
 One row is the whole truth about an option. `tree` builds the configuration from the rows, `translate` the protobuf.
-The rows are in a file for each subject; flags and engine options have their rows in `machine/flags` and
-`machine/engine_options`, arguments of calls in `configuration/arguments`.
+The rows are in a file for each subject; flags and engine options have their rows in `machine/environment/flags` and
+`machine/environment/engine_options`, arguments of calls in `configuration/arguments`.
 """
 
 from __future__ import annotations

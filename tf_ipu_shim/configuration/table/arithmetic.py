@@ -6,7 +6,7 @@ from typing import Union
 
 from tf_ipu_shim.configuration.enums import StochasticRoundingBehaviour
 from tf_ipu_shim.configuration.table.option import Option
-from tf_ipu_shim.machine.effects import RESULTS
+from tf_ipu_shim.machine.environment.effects import RESULTS
 
 _ESR_2_4 = Union[StochasticRoundingBehaviour, bool]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tf_ipu_shim.configuration.enums import SchedulingAlgorithm
 from tf_ipu_shim.configuration.table.option import Option
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import MEMORY, OUTPUT
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import MEMORY, OUTPUT
 
 _SCHEDULE = "the memory model has one schedule of its own"
 

@@ -6,7 +6,7 @@ from typing import Union
 
 from tf_ipu_shim.configuration.enums import DeviceConnectionType, SelectionOrder
 from tf_ipu_shim.configuration.table.option import Option
-from tf_ipu_shim.machine.effects import DEVICES, MACHINE, MEMORY, RESULTS
+from tf_ipu_shim.machine.environment.effects import DEVICES, MACHINE, MEMORY, RESULTS
 
 _INSTANCES = "collectives, indices and numbers of replicas in programs are those of all processes of a job"
 _IPU_NUMBERS = Union[int, list[int], tuple[int, ...]]

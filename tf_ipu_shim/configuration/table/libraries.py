@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tf_ipu_shim.configuration.table.option import Option
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import CYCLES, MEMORY
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import CYCLES, MEMORY
 
 OPTIONS: tuple[Option, ...] = (
     Option(

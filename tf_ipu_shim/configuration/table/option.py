@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tf_ipu_shim.machine.effects import RECORDED
+from tf_ipu_shim.machine.environment.effects import RECORDED
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Option:
         doc: what the option does, on the hardware.
         field: dotted protobuf field; a leading `!` stands for its opposite; empty where `translate` does more.
         annotation: the type, where it is not the default's own.
-        effect: what it changes here, one of `machine.effects.EFFECTS`.
+        effect: what it changes here, one of `machine.environment.effects.EFFECTS`.
         what: what that is, or why it is only recorded.
         since: the first SDK that has it.
         until: the last SDK that has it.

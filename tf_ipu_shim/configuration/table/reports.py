@@ -6,8 +6,8 @@ from typing import Union
 
 from tf_ipu_shim.configuration.enums import ExecutionProfileType
 from tf_ipu_shim.configuration.table.option import Option
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import OUTPUT, RECORDED
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import OUTPUT, RECORDED
 
 _PROFILE = Union[ExecutionProfileType, bool]
 _EVENTS = {

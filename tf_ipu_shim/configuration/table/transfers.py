@@ -5,8 +5,8 @@ from __future__ import annotations
 from tf_ipu_shim.configuration.enums import MergeRemoteBuffersBehaviour
 from tf_ipu_shim.configuration.table.option import Option
 from tf_ipu_shim.configuration.verification import VerificationOptions
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import CYCLES, MEMORY, RECORDED
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import CYCLES, MEMORY, RECORDED
 
 _GROUPING = "when small transfers or collectives are sent together; each is made by itself here"
 _TOGETHER = "collectives of replicas that do not need each other wait for the same syncs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tf_ipu_shim.machine.memory._buffers import Buffers
+from tf_ipu_shim.machine.memory.buffers import Buffers
 from tf_ipu_shim.machine.memory.description import Block, Value
 from tf_ipu_shim.machine.memory.liveness import order_of
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tf_ipu_shim.machine.memory._buffers import Buffers
+from tf_ipu_shim.machine.memory.buffers import Buffers
 from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.schedule import greedy
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from tf_ipu_shim.machine.memory._buffers import Buffers
+from tf_ipu_shim.machine.memory.buffers import Buffers
 from tf_ipu_shim.machine.memory.description import Block, Step
 
 

@@ -20,10 +20,10 @@ from tf_ipu_shim.lowering import marks, op_types, vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.placement import forward_name
 from tf_ipu_shim.lowering.program import ProgramRequest
-from tf_ipu_shim.machine import pipeline_schedule
 from tf_ipu_shim.machine.memory import Block, Mode
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
-from tf_ipu_shim.machine.stage_memory import StageLayer, StageMemory, Taken, stashed, taken_by_layers
+from tf_ipu_shim.machine.pipelines import pipeline_schedule
+from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory, Taken, stashed, taken_by_layers
 from tf_ipu_shim.memory_model.walk.analysis_context import Accounts
 
 _SCALAR = 8  # bytes: such as a metric's, which begins no layer

@@ -18,8 +18,8 @@ from tensorflow.python.framework import errors
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
 from tf_ipu_shim.lowering.program import ProgramRequest
-from tf_ipu_shim.machine import pipeline_schedule
 from tf_ipu_shim.machine.memory import IpuPlan, MemoryPlan, Saving, beside, best, worst
+from tf_ipu_shim.machine.pipelines import pipeline_schedule
 from tf_ipu_shim.memory_model.advice.accumulation_options import how_to_accumulate, may_accumulate, same_update
 from tf_ipu_shim.memory_model.advice.partitioning import Cut, Layer, Layers, slots_of
 from tf_ipu_shim.memory_model.advice.scenarios import Change, Group, Named, made_to, together

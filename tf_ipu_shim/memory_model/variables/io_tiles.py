@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from tf_ipu_shim.cycle_model import Computation
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import Computation
 
 HOST_PACKET_BYTES = 256
 """What goes to the host or comes from it is not cut into smaller parts."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from tensorflow.python.framework import dtypes
 
+from tf_ipu_shim.cycle_model.phases import spread
 from tf_ipu_shim.lowering.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles.phases import spread
 from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensor, stage_computation
 from tf_ipu_shim.memory_model.variables.pipeline_memory import pipelines_in

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.python.framework import tensor_shape
 
+from tf_ipu_shim.cycle_model import Computation, Meeting, product_that_gives
 from tf_ipu_shim.lowering import constants, op_types, vocabulary
 from tf_ipu_shim.lowering.emit_control_flow import CHUNK_COUNTERS
 from tf_ipu_shim.lowering.pipelines import PipelineDescription
-from tf_ipu_shim.machine.cycles import Computation, Meeting, product_that_gives
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo.running_order import in_order

@@ -14,7 +14,7 @@ from typing import Any
 
 from tensorflow.compiler.xla import xla_data_pb2
 
-from tf_ipu_shim.machine.cycles import Computation, Meeting
+from tf_ipu_shim.cycle_model import Computation, Meeting
 from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import Context, InstructionReader
 from tf_ipu_shim.memory_model.computations.outlined_calls import Place

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim.configuration.enums import DeviceConnectionType
-from tf_ipu_shim.machine import flags
+from tf_ipu_shim.machine.environment import flags
 
 __all__ = [
     "add_hw_ci_connection_options",

@@ -17,7 +17,7 @@ from tensorflow.python.framework import ops
 from tf_ipu_shim.api.poplar.ops import gen_ipu_ops
 from tf_ipu_shim.building.utilities import events as trace_events
 from tf_ipu_shim.building.utilities.tensor_map import TensorMap
-from tf_ipu_shim.machine import engine_options
+from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.messages import trace_pb2
 from tf_ipu_shim.profiling import writer
 

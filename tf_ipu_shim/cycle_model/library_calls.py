@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tf_ipu_shim.cycle_model.computation import Computation
+from tf_ipu_shim.cycle_model.phases import product_plan
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles.computation import Computation
-from tf_ipu_shim.machine.cycles.phases import product_plan
 from tf_ipu_shim.machine.memory.description import Block, Mode
 from tf_ipu_shim.machine.memory.plan import LibraryCall
 

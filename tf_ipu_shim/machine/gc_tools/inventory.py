@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tf_ipu_shim.machine import listing
-from tf_ipu_shim.machine.locks import Holder
+from tf_ipu_shim.machine.gc_tools import listing
+from tf_ipu_shim.machine.sharing.locks import Holder
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 
 

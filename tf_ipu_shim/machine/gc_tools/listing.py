@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tf_ipu_shim.machine.locks import Holder
+from tf_ipu_shim.machine.sharing.locks import Holder
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 
 # Addresses of the published listing of a 16-IPU server.

@@ -15,13 +15,13 @@ timeline      a program as a tree of these, with the time each begins: who waits
 
 from __future__ import annotations
 
-from tf_ipu_shim.machine.cycles.computation import KINDS, Computation, Meeting
-from tf_ipu_shim.machine.cycles.entry import Entry, Slots
-from tf_ipu_shim.machine.cycles.library_calls import largest_call, product_that_gives
-from tf_ipu_shim.machine.cycles.phases import ERROR_FACTORS, Phase, phases_of
-from tf_ipu_shim.machine.cycles.planning import Planning, PlanningError
-from tf_ipu_shim.machine.cycles.products import ProductPlan, plan_product
-from tf_ipu_shim.machine.cycles.timeline import Timeline, timeline_of
+from tf_ipu_shim.cycle_model.computation import KINDS, Computation, Meeting
+from tf_ipu_shim.cycle_model.entry import Entry, Slots
+from tf_ipu_shim.cycle_model.library_calls import largest_call, product_that_gives
+from tf_ipu_shim.cycle_model.phases import ERROR_FACTORS, Phase, phases_of
+from tf_ipu_shim.cycle_model.planning import Planning, PlanningError
+from tf_ipu_shim.cycle_model.products import ProductPlan, plan_product
+from tf_ipu_shim.cycle_model.timeline import Timeline, timeline_of
 
 __all__ = [
     "ERROR_FACTORS",

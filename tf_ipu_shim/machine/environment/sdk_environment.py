@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tf_ipu_shim.machine.effects import RECORDED, OptionEffect
+from tf_ipu_shim.machine.environment.effects import RECORDED, OptionEffect
 
 _LOG = "logs of a compiler that is not there"
 _REASONS = {

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from tf_ipu_shim.cycle_model import vertices
+from tf_ipu_shim.cycle_model.computation import Computation
+from tf_ipu_shim.cycle_model.products import SYNC_CYCLES, ProductPlan, plan_product
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import vertices
-from tf_ipu_shim.machine.cycles.computation import Computation
-from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES, ProductPlan, plan_product
 
 HOST_TO_DEVICE_BYTES_PER_SECOND = 26.4e9 / 8
 """What an IPU reads from the host, while it writes too: the host traffic test of an M2000."""

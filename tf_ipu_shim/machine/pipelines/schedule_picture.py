@@ -6,7 +6,7 @@ import argparse
 import pathlib
 import sys
 
-from tf_ipu_shim.machine.pipeline_schedule import SCHEDULES, PipelineTimetable, Work, fifo_slots
+from tf_ipu_shim.machine.pipelines.pipeline_schedule import SCHEDULES, PipelineTimetable, Work, fifo_slots
 
 _FORWARD, _BACKWARD, _UPDATE = "#a9c7e8", "#f2c49b", "#b9b9b9"
 _LEFT, _TOP, _WIDTH, _HEIGHT = 60, 66, 34, 22

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tf_ipu_shim.machine.cycles.planning import Planning
+from tf_ipu_shim.cycle_model.planning import Planning
 
 KINDS = (
     "product",

@@ -7,8 +7,8 @@ import json
 import os
 from collections.abc import Mapping
 
-from tf_ipu_shim.machine import reasons
-from tf_ipu_shim.machine.effects import MEMORY, OUTPUT, RECORDED, RESULTS, OptionEffect
+from tf_ipu_shim.machine.environment import reasons
+from tf_ipu_shim.machine.environment.effects import MEMORY, OUTPUT, RECORDED, RESULTS, OptionEffect
 
 ENVIRONMENT_VARIABLE = "POPLAR_ENGINE_OPTIONS"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tf_ipu_shim.cycle_model.computation import Computation, Meeting
+from tf_ipu_shim.cycle_model.entry import Entry
+from tf_ipu_shim.cycle_model.phases import Phase, phases_of
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles.computation import Computation, Meeting
-from tf_ipu_shim.machine.cycles.entry import Entry
-from tf_ipu_shim.machine.cycles.phases import Phase, phases_of
 from tf_ipu_shim.machine.memory.description import Block, Step
 
 FEED = "feed"

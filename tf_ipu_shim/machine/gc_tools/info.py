@@ -7,8 +7,10 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 
-from tf_ipu_shim.machine import attach, listing, systems
-from tf_ipu_shim.machine.locks import Holder
+from tf_ipu_shim.machine import systems
+from tf_ipu_shim.machine.gc_tools import listing
+from tf_ipu_shim.machine.sharing import attach
+from tf_ipu_shim.machine.sharing.locks import Holder
 from tf_ipu_shim.machine.systems import System
 
 

@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tf_ipu_shim.cycle_model import vertices
+from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import vertices
-from tf_ipu_shim.machine.cycles.planning import DEFAULT_PROPORTION
 
 SYNC_CYCLES = 126
 """A sync of the tiles of one IPU, before each exchange: what the target of an `ipu21` gives for it."""

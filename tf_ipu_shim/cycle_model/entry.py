@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
-from tf_ipu_shim.machine.cycles.computation import Computation
-from tf_ipu_shim.machine.cycles.phases import Phase
+from tf_ipu_shim.cycle_model.computation import Computation
+from tf_ipu_shim.cycle_model.phases import Phase
 from tf_ipu_shim.machine.memory.description import Block
 
 

@@ -9,8 +9,8 @@ import textwrap
 from typing import Any
 
 from tf_ipu_shim.errors import UnknownFlagError
-from tf_ipu_shim.machine import _flag_text
-from tf_ipu_shim.machine.effects import DEVICES, MACHINE, OUTPUT, RECORDED, RESULTS, OptionEffect
+from tf_ipu_shim.machine.environment import flag_text
+from tf_ipu_shim.machine.environment.effects import DEVICES, MACHINE, OUTPUT, RECORDED, RESULTS, OptionEffect
 
 ENVIRONMENT_VARIABLE = "TF_POPLAR_FLAGS"
 
@@ -271,7 +271,7 @@ def parse(text: str) -> PoplarFlags:
     fields = _fields()
     values: dict[str, Any] = {}
     retired: list[str] = []
-    for name, value in _flag_text.split(text, ENVIRONMENT_VARIABLE):
+    for name, value in flag_text.split(text, ENVIRONMENT_VARIABLE):
         if name in RETIRED:
             retired.append(name)
         elif name in _REFUSED:
@@ -280,12 +280,12 @@ def parse(text: str) -> PoplarFlags:
                 "down. Newer SDKs do not have this flag either: leave it out."
             )
         elif name not in fields:
-            raise _flag_text.unknown(name, list(fields), ENVIRONMENT_VARIABLE)
+            raise flag_text.unknown(name, list(fields), ENVIRONMENT_VARIABLE)
         else:
             values[name] = (_READERS.get(name) or _READERS[type(fields[name].default).__name__])(name, value)
     flags = PoplarFlags(**values, without_effect=tuple(dict.fromkeys(retired)))
     if flags.synthetic_data_initializer and not (flags.use_synthetic_data or flags.synthetic_data_categories):
-        raise _flag_text.bad_value(
+        raise flag_text.bad_value(
             "synthetic_data_initializer",
             flags.synthetic_data_initializer,
             "use_synthetic_data or synthetic_data_categories beside it, which say that data is to be made up at all",
@@ -309,7 +309,7 @@ def current() -> PoplarFlags:
     if text != known_text:
         flags = parse(text)
         # The contents of a file may change without its name, so only flags given in the variable are kept.
-        if not _flag_text.is_file_name(text):
+        if not flag_text.is_file_name(text):
             _last = (text, flags)
         if flags.help:
             print(help_text(), file=sys.stderr, flush=True)
@@ -357,35 +357,35 @@ def given_without_effect(flags: PoplarFlags) -> dict[str, Any]:
 
 
 def _categories(name: str, value: str | None) -> frozenset[str]:
-    text = _flag_text.string(name, value)
+    text = flag_text.string(name, value)
     received = [part.strip() for part in text.split(",") if part.strip()]
     for part in received:
         if part not in SYNTHETIC_DATA_CATEGORIES:
-            raise _flag_text.bad_value(name, part, "one or more of: " + ", ".join(SYNTHETIC_DATA_CATEGORIES))
+            raise flag_text.bad_value(name, part, "one or more of: " + ", ".join(SYNTHETIC_DATA_CATEGORIES))
     return frozenset(received)
 
 
 def _initializer(name: str, value: str | None) -> str:
     """The kind of data, or a number's integer part: that alone counts."""
-    text = _flag_text.string(name, value)
+    text = flag_text.string(name, value)
     if text in ("", "random", "uniform", "normal"):
         return text
     try:
         return str(int(float(text)) if "." in text else int(text))
     except (ValueError, OverflowError):
-        raise _flag_text.bad_value(name, text, "random, uniform, normal or a whole number") from None
+        raise flag_text.bad_value(name, text, "random, uniform, normal or a whole number") from None
 
 
 def _progress_bar(name: str, value: str | None) -> str:
     if value not in ("true", "false", "auto"):
-        raise _flag_text.bad_value(name, value, "true, false or auto")
+        raise flag_text.bad_value(name, value, "true, false or auto")
     return value
 
 
 _READERS: dict[str, Any] = {
-    "bool": _flag_text.boolean,
-    "int": _flag_text.integer,
-    "str": _flag_text.string,
+    "bool": flag_text.boolean,
+    "int": flag_text.integer,
+    "str": flag_text.string,
     "synthetic_data_categories": _categories,
     "synthetic_data_initializer": _initializer,
     "show_progress_bar": _progress_bar,

@@ -29,7 +29,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 
 from tf_ipu_shim.errors import ShimError
-from tf_ipu_shim.machine import private_files
+from tf_ipu_shim.machine.sharing import private_files
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_LOCK_DIR"
 GUARD_TIMEOUT_SECONDS = 10.0

@@ -9,15 +9,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from tf_ipu_shim.machine import links, rings
+from tf_ipu_shim.cycle_model import io_overlap, rings
+from tf_ipu_shim.cycle_model.collectives import Together
+from tf_ipu_shim.cycle_model.computation import Computation, Meeting
+from tf_ipu_shim.cycle_model.entry import Entry, Slots
+from tf_ipu_shim.cycle_model.io_overlap import Aside
+from tf_ipu_shim.cycle_model.phases import Phase, phases_of
+from tf_ipu_shim.cycle_model.products import SYNC_CYCLES
+from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import Chip
-from tf_ipu_shim.machine.cycles import io_overlap
-from tf_ipu_shim.machine.cycles.collectives import Together
-from tf_ipu_shim.machine.cycles.computation import Computation, Meeting
-from tf_ipu_shim.machine.cycles.entry import Entry, Slots
-from tf_ipu_shim.machine.cycles.io_overlap import Aside
-from tf_ipu_shim.machine.cycles.phases import Phase, phases_of
-from tf_ipu_shim.machine.cycles.products import SYNC_CYCLES
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
 

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from tf_ipu_shim.machine import locks
-from tf_ipu_shim.machine.locks import Holder, LockDirectoryError
+from tf_ipu_shim.machine.sharing import locks
+from tf_ipu_shim.machine.sharing.locks import Holder, LockDirectoryError
 from tf_ipu_shim.machine.systems import PoplarDevice, System
 
 __all__ = ["Attachment", "Holder", "LockDirectoryError", "attach", "attach_first", "in_use", "wait"]

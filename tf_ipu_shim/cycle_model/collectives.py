@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tf_ipu_shim.machine.cycles.computation import Computation
+from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.machine.memory.description import Step
 
 
