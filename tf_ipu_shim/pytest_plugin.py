@@ -243,11 +243,11 @@ def _reset() -> None:
     if _ENGINE not in sys.modules:
         return
     from tf_ipu_shim import plugin
-    from tf_ipu_shim.runtime import accepted, devices, plans
+    from tf_ipu_shim.runtime import devices, ignored_options, plans
 
     ordinals = [device.ordinal for device in devices.active()]
     devices.reset()
     plans.forget()
-    accepted.forget()
+    ignored_options.forget()
     for ordinal in ordinals:
         plugin.load().reset_counters(ordinal)

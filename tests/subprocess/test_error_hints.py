@@ -7,7 +7,7 @@ from tensorflow.core.protobuf import config_pb2 as session_options
 from tracebacks import COMMON, FRAME, traceback_of
 
 from tf_ipu_shim.messages import config_pb2
-from tf_ipu_shim.runtime import error_hints, shown_errors
+from tf_ipu_shim.runtime.errors import error_display, error_hints
 
 UNINITIALISED = """
 def model(a):
@@ -168,7 +168,7 @@ NO_ARRAY = "Cannot convert a symbolic tf.Tensor (x:0) to a numpy array. This err
     ],
 )
 def test_what_to_do_is_said_where_nobody_else_does(error, hint):
-    text = (shown_errors.shown(error) or "").rstrip()
+    text = (error_display.shown(error) or "").rstrip()
     assert (hint or "") in text
     assert text.endswith(".") == bool(hint)  # as none of the errors' own texts does
 

@@ -8,7 +8,7 @@ import pytest
 import worker_threads
 from slow_cases import slowly
 
-from tf_ipu_shim.runtime import meeting_place
+from tf_ipu_shim.runtime.jobs import rendezvous
 
 pytestmark = pytest.mark.estimator
 pytest.importorskip("tensorflow_estimator")  # TensorFlow has it up to 2.15
@@ -150,7 +150,7 @@ import json, sys
 import tensorflow as tf
 from tensorflow.python import ipu
 from tensorflow.python.ipu.distributed.popdist_strategy import PopDistStrategy
-from tf_ipu_shim.runtime import job
+from tf_ipu_shim.runtime.jobs import job
 
 v1 = tf.compat.v1
 rank, folder = job.current().rank, sys.argv[1]
@@ -202,7 +202,7 @@ def together(python, script, arguments, environments):
 
 @pytest.mark.parametrize("kind", ["loop", slowly("pipeline")])
 def test_workers_of_a_cluster(python, kind):
-    cluster = {"worker": list(meeting_place.free_addresses(["localhost"] * 2))}
+    cluster = {"worker": list(rendezvous.free_addresses(["localhost"] * 2))}
     environments = [
         {
             "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": rank}}),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tf_ipu_shim.messages import config_pb2
-from tf_ipu_shim.runtime import instances
+from tf_ipu_shim.runtime.jobs import instances
 
 COLLECTIVES = """
 import json

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import worker_threads
 
-from tf_ipu_shim.runtime import job, meeting_place
+from tf_ipu_shim.runtime.jobs import job, rendezvous
 
 COLLECTIVES = """
 import json, sys, threading
 import numpy as np
-from tf_ipu_shim.runtime import collectives, job
+from tf_ipu_shim.runtime.jobs import collectives, job
 
 rank = job.current().rank
 found = {
@@ -252,7 +252,7 @@ print(json.dumps(found))
 APART = """
 import json, os, signal, sys, time
 import numpy as np
-from tf_ipu_shim.runtime import collectives, job
+from tf_ipu_shim.runtime.jobs import collectives, job
 
 here = job.current()
 (processes,) = collectives.run("gather", "processes", [np.array([os.getpid()])])
@@ -278,7 +278,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ipu import distributed
 from tensorflow.python.ipu.distributed import host_collective_ops
-from tf_ipu_shim.runtime import collectives, job
+from tf_ipu_shim.runtime.jobs import collectives, job
 
 tf.config.threading.set_inter_op_parallelism_threads(2)
 rank = job.current().rank
@@ -375,7 +375,7 @@ def test_processes_that_come_to_collectives_in_different_orders(python):
 @pytest.mark.slow
 def test_processes_at_different_addresses(python):
     """As on several machines: nothing but addresses says where the others are."""
-    addresses = meeting_place.free_addresses(["127.0.0.1", "127.0.0.2", "127.0.0.3"])
+    addresses = rendezvous.free_addresses(["127.0.0.1", "127.0.0.2", "127.0.0.3"])
     check_collectives(run_job(python, COLLECTIVES, 3, TF_IPU_SHIM_ADDRESSES=",".join(addresses)))
 
 
@@ -383,7 +383,7 @@ def test_processes_at_different_addresses(python):
 def test_workers_of_a_tf_config(python):
     cluster = {"chief": ["127.0.0.1:0"], "worker": ["127.0.0.2:0", "127.0.0.3:0"]}
     for addresses in cluster.values():
-        free = meeting_place.free_addresses([address.split(":")[0] for address in addresses])
+        free = rendezvous.free_addresses([address.split(":")[0] for address in addresses])
         addresses[:] = [f"{host}:{(int(port) - 10_000) % 65536}" for host, port in (one.split(":") for one in free)]
     tasks = [("chief", 0), ("worker", 0), ("worker", 1)]
     configs = [json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}}) for kind, index in tasks]
@@ -434,20 +434,20 @@ def test_who_does_not_come_is_named_with_what_it_does_instead(python):
 def test_processes_of_the_same_rank_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     alone = job.Job("a job of one", rank=0, size=1, local_rank=0, local_size=1)
-    directory = meeting_place.directory_of(alone)
-    meeting_place.meet(alone, directory, meeting_place.take_rank(directory, 0))
-    with pytest.raises(meeting_place.MeetingError, match="Two processes of this job have rank 0"):
-        meeting_place.take_rank(directory, 0)
+    directory = rendezvous.directory_of(alone)
+    rendezvous.meet(alone, directory, rendezvous.take_rank(directory, 0))
+    with pytest.raises(rendezvous.MeetingError, match="Two processes of this job have rank 0"):
+        rendezvous.take_rank(directory, 0)
 
 
 def test_what_an_ended_job_has_left_counts_for_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(meeting_place, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(rendezvous, "WAIT_SECONDS", 0.1)
     here = job.Job("a job of two", rank=0, size=2, local_rank=0, local_size=2)
-    directory = meeting_place.directory_of(here)
-    (directory / "1").write_bytes(meeting_place._LISTENS)
-    with pytest.raises(meeting_place.MeetingError, match="those of rank 1 were not found"):
-        meeting_place.meet(here, directory, meeting_place.take_rank(directory, 0))
+    directory = rendezvous.directory_of(here)
+    (directory / "1").write_bytes(rendezvous._LISTENS)
+    with pytest.raises(rendezvous.MeetingError, match="those of rank 1 were not found"):
+        rendezvous.meet(here, directory, rendezvous.take_rank(directory, 0))
 
 
 def test_training_over_two_processes_is_training_on_both_parts_of_the_data(python):

@@ -174,14 +174,14 @@ MISTAKES = {
 SHOW = """
 import json, pathlib, sys, traceback
 from tensorflow.python import ipu
-from tf_ipu_shim.runtime import shown_errors
+from tf_ipu_shim.runtime.errors import error_display
 shown = {}
 for name in sys.argv[1:]:
     code = compile(pathlib.Path(name + ".py").read_text(), name + ".py", "exec")
     try:
         exec(code, {"__name__": name})
     except Exception as error:
-        shown[name] = shown_errors.shown(error, error.__traceback__.tb_next)
+        shown[name] = error_display.shown(error, error.__traceback__.tb_next)
     ipu.config.reset_ipu_configuration()
 print(json.dumps(shown))
 """

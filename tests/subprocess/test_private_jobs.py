@@ -14,14 +14,14 @@ import time
 import numpy as np
 import pytest
 
-from tf_ipu_shim.runtime import connections, job, meeting_place
+from tf_ipu_shim.runtime.jobs import connections, job, rendezvous
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Both wait in the middle of their job for a file.
 WORK = """
 import os, pathlib, sys, time
 import numpy as np
-from tf_ipu_shim.runtime import collectives, job
+from tf_ipu_shim.runtime.jobs import collectives, job
 
 here, directory = job.current(), pathlib.Path(sys.argv[1])
 assert collectives.run("sum", "before", [np.float32(here.rank)])[0] == 1
@@ -162,14 +162,14 @@ def launched(python, launcher):
         words = ["-m", "tf_ipu_shim.cli", "poprun", "--num-replicas=2", "--num-instances=2", sys.executable, script]
         return [[sys.executable, *words]], [{}]
     if launcher == "TF_CONFIG":
-        workers = meeting_place.free_addresses(["127.0.0.1", "127.0.0.1"])
+        workers = rendezvous.free_addresses(["127.0.0.1", "127.0.0.1"])
         tasks = [
             {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}} for rank in range(len(workers))
         ]
         return [[sys.executable, python.script(STRATEGY)]] * 2, [{"TF_CONFIG": json.dumps(task)} for task in tasks]
     common = {"TF_IPU_SHIM_SIZE": "2", "TF_IPU_SHIM_JOB": str(python.directory)}
     if launcher == "addresses":
-        common["TF_IPU_SHIM_ADDRESSES"] = ",".join(meeting_place.free_addresses(["127.0.0.1", "127.0.0.2"]))
+        common["TF_IPU_SHIM_ADDRESSES"] = ",".join(rendezvous.free_addresses(["127.0.0.1", "127.0.0.2"]))
     return [[sys.executable, python.script(WORK)]] * 2, [{**common, "TF_IPU_SHIM_RANK": str(rank)} for rank in range(2)]
 
 
@@ -201,7 +201,7 @@ def test_nothing_of_a_job_on_one_machine_is_open(python, launcher, temporary):
 
 def over_tcp(environments_of_rank, python, address_hosts=("127.0.0.1", "127.0.0.2")):
     """Two processes that take each other to be on another machine."""
-    addresses = meeting_place.free_addresses(address_hosts)
+    addresses = rendezvous.free_addresses(address_hosts)
     common = {"TF_IPU_SHIM_SIZE": "2", "TF_IPU_SHIM_LOCAL_SIZE": "1", "TF_IPU_SHIM_LOCAL_RANK": "0",
               "TF_IPU_SHIM_ADDRESSES": ",".join(addresses), "TF_CPP_MIN_LOG_LEVEL": "1"}  # fmt: skip
     environments = [{**common, "TF_IPU_SHIM_RANK": str(rank), **environments_of_rank[rank]} for rank in range(2)]
@@ -243,7 +243,7 @@ def listener_at(addresses, monkeypatch):
 
 
 def test_between_machines_a_process_is_where_it_says_and_names_it(monkeypatch, capfd):
-    addresses = meeting_place.free_addresses(["127.0.0.1", "127.0.0.2"])
+    addresses = rendezvous.free_addresses(["127.0.0.1", "127.0.0.2"])
     here, listener = listener_at(addresses, monkeypatch)
     assert listener._socket.getsockname() == ("127.0.0.1", int(addresses[0].split(":")[1])), "and not at all of them"
     listener.close()
@@ -252,7 +252,7 @@ def test_between_machines_a_process_is_where_it_says_and_names_it(monkeypatch, c
 
 def test_strangers_are_refused_and_a_process_of_the_job_is_not(monkeypatch):
     monkeypatch.setattr(connections, "_HELLO_SECONDS", 2.0)
-    addresses = meeting_place.free_addresses(["127.0.0.1", "127.0.0.1"])
+    addresses = rendezvous.free_addresses(["127.0.0.1", "127.0.0.1"])
     here, listener = listener_at(addresses, monkeypatch)
     other = job.Job("over machines", 1, 2, 0, 1, tuple(addresses))
 
@@ -309,4 +309,4 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path, monkeypatch):
     (tmp_path / f"tf-ipu-shim-{os.getuid()}").mkdir(mode=0o777)
     (tmp_path / f"tf-ipu-shim-{os.getuid()}").chmod(0o777)
     with pytest.raises(PermissionError, match="must belong to you alone"):
-        meeting_place.directory_of(job.Job("a job", 0, 2, 0, 2))
+        rendezvous.directory_of(job.Job("a job", 0, 2, 0, 2))

@@ -7,7 +7,7 @@ import re
 import pytest
 from tracebacks import COMMON, FRAME, traceback_of
 
-from tf_ipu_shim.runtime import error_texts, script_files, shown_errors
+from tf_ipu_shim.runtime.errors import error_display, error_texts, script_files
 
 IN_SESSION = (
     COMMON
@@ -299,10 +299,10 @@ def test_a_chain_keeps_what_the_script_has_raised(monkeypatch):
         except KeyError as error:
             raise ValueError("no batch") from error
 
-    text = shown_errors.shown(raised(outer))
+    text = error_display.shown(raised(outer))
     assert "hidden.py" not in text
     assert text.index("KeyError: 'bad image 70.jpg'") < text.index("direct cause") < text.index("ValueError: no batch")
-    assert shown_errors.shown(raised(user)) is None
+    assert error_display.shown(raised(user)) is None
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ def own_environment(monkeypatch, tmp_path):
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
-    from tf_ipu_shim.runtime import accepted, devices
+    from tf_ipu_shim.runtime import devices, ignored_options
 
-    accepted.forget()
+    ignored_options.forget()
     devices.reset()  # a test that never configures leaves the default device
     yield
     devices.reset()

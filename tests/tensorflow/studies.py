@@ -6,7 +6,7 @@ from harness import configure_for_plans
 from tf_ipu_shim.building.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.cycle_model import Computation
 from tf_ipu_shim.machine.memory import Block, MemoryPlan, Value
-from tf_ipu_shim.runtime import devices, study
+from tf_ipu_shim.runtime import captured_programs, devices
 
 v1 = tf.compat.v1
 
@@ -18,12 +18,12 @@ def program(ipu_bytes=4096, items=8.0):
     block.run("feed", (), (x,))
     block.run("double", (x,), (y,), work=Computation("elementwise", "double", (ipu_bytes // 4, 1, 1, 0)))
     plan = MemoryPlan(program="double", device="/device:IPU:0", chip="", ipus=())
-    return study.Studied("double", plan, {0: block}, 1, 1, 2.0, items)
+    return captured_programs.Studied("double", plan, {0: block}, 1, 1, 2.0, items)
 
 
 def of_run(ipus, function, count=1, recompute=False):
     """Runs a function under a study, on so many IPUs; gives the programs."""
-    study.begin()
+    captured_programs.begin()
     try:
         devices.reset()
         if recompute:
@@ -33,6 +33,6 @@ def of_run(ipus, function, count=1, recompute=False):
         with IPUStrategyV1().scope():
             function()
     finally:
-        found = study.end()
+        found = captured_programs.end()
         devices.reset()
     return found

@@ -8,7 +8,7 @@ from harness import check_session, configure
 from tensorflow.python.eager import context
 from tf_ipu_shim.ipu import ipu_compiler, scopes
 
-from tf_ipu_shim.runtime import error_hints
+from tf_ipu_shim.runtime.errors import error_hints
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("graph")

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tf_ipu_shim import capacity, ipu, keras2
 from tf_ipu_shim.capacity import stages
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.runtime import study
+from tf_ipu_shim.runtime import captured_programs
 
 v1 = tf.compat.v1
 
@@ -24,7 +24,7 @@ def test_the_stages_that_are_printed_can_be_pasted(studied):
         model.compile("sgd", "mse", steps_per_execution=2)
         model.fit(np.zeros([8, 20], np.float32), np.zeros([8, 34], np.float32), batch_size=4, verbose=0)
         models.append(model)
-        made = max(study._programs, key=lambda one: len(one.blocks[0].values))
+        made = max(captured_programs._programs, key=lambda one: len(one.blocks[0].values))
         lines = stages.to_text(
             stages.split(stages.layers_of(made, CHIPS["gc200"]), CHIPS["gc200"], times=made.steps), CHIPS["gc200"]
         )

@@ -12,7 +12,7 @@ from tf_ipu_shim.ipu import ipu_strategy
 
 from tf_ipu_shim import ipu, keras2, memory_report
 from tf_ipu_shim.lowering import diagnostics
-from tf_ipu_shim.runtime import layer_lines
+from tf_ipu_shim.runtime.errors import layer_lines
 
 keras = keras2.public()
 

@@ -16,7 +16,7 @@ from tf_ipu_shim.lowering.tensor_lists import Listed
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.memory_model.shapes.shape_inference import Known, bytes_of
 from tf_ipu_shim.memory_model.shapes.tensor_lists import handed_back, infer
-from tf_ipu_shim.runtime import study
+from tf_ipu_shim.runtime import captured_programs
 
 keras = keras2.public()
 FLOAT, INT, LIST = (kind.as_datatype_enum for kind in (tf.float32, tf.int32, tf.variant))
@@ -138,7 +138,7 @@ def test_a_loop_in_a_stage_counts_as_in_one_program():
 
     def products(stages):
         configure_for_plans(len(set(stages)))
-        study.begin()
+        captured_programs.begin()
         with ipu_strategy.IPUStrategy().scope():
             model = keras.Sequential([keras.Input((5, 3), 4), keras.layers.LSTM(6), keras.layers.Dense(2)])
             if len(set(stages)) > 1:
@@ -146,7 +146,7 @@ def test_a_loop_in_a_stage_counts_as_in_one_program():
                 model.set_pipelining_options(gradient_accumulation_steps_per_replica=4)
             model.compile("sgd", "mse", steps_per_execution=4)
             model.fit(np.ones((16, 5, 3), np.float32), np.ones((16, 2), np.float32), batch_size=4, verbose=0)
-        (program,) = study.end()
+        (program,) = captured_programs.end()
         reset_ipu_configuration()
         return collections.Counter(products_of(program))
 

@@ -13,7 +13,7 @@ from tf_ipu_shim.ipu.ops import cross_replica_ops
 
 from tf_ipu_shim import memory_report, plugin
 from tf_ipu_shim.lowering import half_overflow, stochastic_rounding, vocabulary
-from tf_ipu_shim.runtime.rounding import Rounding
+from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 
 v1 = tf.compat.v1
 ON, COMMON_ONLY = config.StochasticRoundingBehaviour.ON, config.StochasticRoundingBehaviour.REPLICA_IDENTICAL_ONLY

@@ -3,7 +3,7 @@
 import concurrent.futures
 import inspect
 
-from tf_ipu_shim.runtime import waits
+from tf_ipu_shim.runtime.jobs import waits
 
 
 def test_what_failed_in_a_thread_of_tensorflow_keeps_the_line_of_the_script():

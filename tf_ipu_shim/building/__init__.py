@@ -23,9 +23,10 @@ from tf_ipu_shim.building.applications import engines
 from tf_ipu_shim.building.keras import import_hook
 from tf_ipu_shim.building.serving import loading
 from tf_ipu_shim.compiling import installation
-from tf_ipu_shim.runtime import datasets_at_exit, devices, driver, forks, interrupts, session_devices, shown_errors
+from tf_ipu_shim.runtime import datasets_at_exit, devices, driver, forks, interrupts, session_devices
+from tf_ipu_shim.runtime.errors import error_display
 
-shown_errors.install()  # first: that the plugin cannot be built is the first error there is
+error_display.install()  # first: that the plugin cannot be built is the first error there is
 library = plugin.load()
 installation.install(library, devices.get)
 driver.install(library)

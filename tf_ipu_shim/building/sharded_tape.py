@@ -64,7 +64,7 @@ def _recording(stock: Callable[..., Any]) -> Callable[..., Any]:
 def _gradient_function(
     op_name: Any, attr_tuple: Any, num_inputs: Any, inputs: Any, outputs: Any, *arguments: Any
 ) -> Any:
-    # `runtime/shown_errors` finds the op of which there is no gradient in `outputs`.
+    # `runtime/errors/error_display` finds the op of which there is no gradient in `outputs`.
     arguments = (num_inputs, inputs, outputs, *arguments)
     if attr_tuple and len(attr_tuple) > 1 and attr_tuple[-2] == _MARKS:
         with tracing.attributes(attr_tuple[-1]):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tf_ipu_shim.cycle_model import ERROR_FACTORS, Entry, timeline_of
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.memory import IpuPlan, plan_of
-from tf_ipu_shim.runtime.study import Studied
+from tf_ipu_shim.runtime.captured_programs import Studied
 
 
 class Estimate(NamedTuple):

@@ -18,7 +18,7 @@ from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.machine.memory.layer_names import layers_of_variables
 from tf_ipu_shim.machine.pipelines.stage_memory import Taken, taken_by_layers
 from tf_ipu_shim.memory_model.hlo.trees import origin
-from tf_ipu_shim.runtime.study import Studied
+from tf_ipu_shim.runtime.captured_programs import Studied
 
 _FORWARD = ("temporary", "activation", "exchange")
 _HOST = ("host", "feed")

@@ -15,7 +15,7 @@ from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import Chip
 from tf_ipu_shim.machine.pipelines.stage_memory import StageLayer, StageMemory
 from tf_ipu_shim.machine.selection import shard_order
-from tf_ipu_shim.runtime.study import Studied
+from tf_ipu_shim.runtime.captured_programs import Studied
 
 _STAGES = (2, 4, 8, 16)
 _WORTH = 0.95

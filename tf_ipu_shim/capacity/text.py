@@ -10,7 +10,7 @@ from tf_ipu_shim.capacity.estimate import Estimate, estimate
 from tf_ipu_shim.machine.chips import CHIPS, Chip
 from tf_ipu_shim.machine.memory import what_would_help
 from tf_ipu_shim.machine.systems import System
-from tf_ipu_shim.runtime.study import Studied
+from tf_ipu_shim.runtime.captured_programs import Studied
 
 _SHOWN = 4
 _ONE_LEFT = "And a smaller program, which counts below."

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from tf_ipu_shim import check
 from tf_ipu_shim.check import traps
 from tf_ipu_shim.cli import runner
-from tf_ipu_shim.runtime import error_texts
+from tf_ipu_shim.runtime.errors import error_texts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +87,7 @@ def _seen(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Pa
         line = place.lineno or 0 if place else 0
         why = error_texts.clean(str(failure)) or "without a message"
         found.append(check.Finding(check.Kind.REFUSED, path, line, type(failure).__name__, why))
-    accepted = sys.modules.get("tf_ipu_shim.runtime.accepted")
+    accepted = sys.modules.get("tf_ipu_shim.runtime.ignored_options")
     for name, value in (accepted.arguments() if accepted else {}).items():
         found.append(check.Finding(check.Kind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
     return found

@@ -14,7 +14,7 @@ from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode
 
 if TYPE_CHECKING:
-    from tf_ipu_shim.runtime.study import Studied
+    from tf_ipu_shim.runtime.captured_programs import Studied
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.batch:
         return _each_batch(arguments)
     from tf_ipu_shim import capacity
-    from tf_ipu_shim.runtime import study
+    from tf_ipu_shim.runtime import captured_programs
 
     try:
         capacity.systems_for(arguments.on, arguments.chips, 1)
@@ -62,11 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
         # The script has to get the IPUs that it asks for: those of the largest of the systems.
         arguments.system = max(map(systems.named, arguments.on), key=lambda system: system.num_ipus).name
     os.environ[execution_mode.ENVIRONMENT_VARIABLE] = execution_mode.XLA  # nothing runs: nothing to choose
-    study.begin()
+    captured_programs.begin()
     try:
         status = runner.run(arguments)
     finally:
-        programs = study.end()
+        programs = captured_programs.end()
     sys.stdout.flush()
     if status == 2 and not programs:
         return status

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from tf_ipu_shim.cli import poprun_options as options
 from tf_ipu_shim.cli.poprun_options import add_arguments, prepared
-from tf_ipu_shim.runtime import meeting_place
+from tf_ipu_shim.runtime.jobs import rendezvous
 
 __all__ = ["add_arguments", "prepared", "run"]
 
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.verbose:
         print(f"poprun: {arguments.num_instances} x {shlex.join(command)}", file=sys.stderr)
     count, hosts = arguments.num_instances, options.hosts_of(arguments)
-    addresses = meeting_place.free_addresses([hosts[index * len(hosts) // count] for index in range(count)])
+    addresses = rendezvous.free_addresses([hosts[index * len(hosts) // count] for index in range(count)])
     if options.is_yes(arguments.print_topology):
         print(options.topology(arguments, addresses), flush=True)
     environment = {

@@ -13,7 +13,7 @@ import tf_ipu_shim
 from tf_ipu_shim import sdk
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.sharing import attach
-from tf_ipu_shim.runtime import instances, meeting_place
+from tf_ipu_shim.runtime.jobs import instances, rendezvous
 
 # What PopRun is told about servers and partitions: an instance here is a process of this machine.
 _WITHOUT_EFFECT = (
@@ -161,7 +161,7 @@ def hosts_of(arguments: argparse.Namespace) -> list[str]:
 def _is_here(host: str) -> bool:
     """Whether a socket of this machine can have the address."""
     try:
-        meeting_place.free_addresses([host])
+        rendezvous.free_addresses([host])
     except OSError:
         return False
     return True

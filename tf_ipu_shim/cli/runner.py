@@ -18,7 +18,7 @@ from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.names import named_devices, one_keras, stock_aliases
-from tf_ipu_shim.runtime import shown_errors
+from tf_ipu_shim.runtime.errors import error_display
 
 PROGRAM = "python -m tf_ipu_shim"
 _SDK_IS_ENABLED = "POPLAR_SDK_ENABLED"
@@ -142,7 +142,7 @@ def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
     stock_aliases.install_with_tensorflow()
     one_keras.install_with_tensorflow()
     named_devices.install_with_tensorflow()
-    shown_errors.install()  # `ipu` would, but a script may end before it imports that
+    error_display.install()  # `ipu` would, but a script may end before it imports that
     try:
         _execute(options)
     except SystemExit as stop:

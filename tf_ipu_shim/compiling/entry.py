@@ -22,7 +22,7 @@ from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
-from tf_ipu_shim.runtime import executable_cache, log, study
+from tf_ipu_shim.runtime import captured_programs, executable_cache, log
 from tf_ipu_shim.runtime.device import ON_DEMAND, PRE_COMPILE, IpuDevice
 
 
@@ -112,12 +112,12 @@ def _kept_or_lowered(library: Library, call: Call, request: ProgramRequest, devi
 
 def _cache_of(device: IpuDevice) -> executable_cache.Directory | None:
     """Where programs are kept. Not those whose ops are checked one by one: their errors name the script's lines."""
-    return None if device.float_checks or study.active() else executable_cache.current()
+    return None if device.float_checks or captured_programs.active() else executable_cache.current()
 
 
 def _is_kept(device: IpuDevice) -> bool:
     """Whether a configuration asks for files of programs besides."""
-    return bool(device.options.serialization_folder) and not study.active()
+    return bool(device.options.serialization_folder) and not captured_programs.active()
 
 
 def _lowered(library: Library, call: Call, request: ProgramRequest, device: IpuDevice, runs: bool = True) -> Program:

@@ -36,9 +36,10 @@ from tf_ipu_shim.memory_model.memory_plan import Details
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_of
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, Call, Library
-from tf_ipu_shim.runtime import instances, study
+from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
-from tf_ipu_shim.runtime.rounding import Rounding
+from tf_ipu_shim.runtime.jobs import instances
+from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 
 
 class Lowered(NamedTuple):
@@ -159,7 +160,7 @@ class _Lowering:
             uncompilable.remember(runs)
             return Lowered(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
-        wants_names = bool(self._profile) or self._has_events or self._has_dumps or study.active()
+        wants_names = bool(self._profile) or self._has_events or self._has_dumps or captured_programs.active()
         names = ComputeSetNames() if wants_names or memory_plan.with_library_calls() else None
         plan, work, details, by_xla, runs, execution = self._planned(program, names)
         counted = by_xla
@@ -168,7 +169,7 @@ class _Lowering:
             uncompilable.remember(runs)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.way, way_reason=execution.reason)
-        if plan is not None and study.active():
+        if plan is not None and captured_programs.active():
             studies.add(request, program, device, plan, details, work)
         if self._has_dumps:
             dumps.written(request, program, device, details)

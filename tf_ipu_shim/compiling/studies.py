@@ -11,9 +11,9 @@ from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
 from tf_ipu_shim.memory_model.memory_plan import Details
 from tf_ipu_shim.memory_model.walk.analysis_context import samples_of
-from tf_ipu_shim.runtime import study
+from tf_ipu_shim.runtime import captured_programs
+from tf_ipu_shim.runtime.captured_programs import Studied
 from tf_ipu_shim.runtime.device import IpuDevice
-from tf_ipu_shim.runtime.study import Studied
 
 
 def add(
@@ -40,7 +40,7 @@ def add(
     # Feeds go side by side, as samples and their labels do.
     steps, items = max(work.feeds.values(), default=(1.0, float(samples_of(request))))
     replicas = max(1, program.replicas)
-    study.add(
+    captured_programs.add(
         Studied(
             name,
             dataclasses.replace(plan, program=name, device=device.name),

@@ -20,7 +20,8 @@ from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.lowering.diagnostics import Diagnostics, shown_name
 from tf_ipu_shim.lowering.program import Cluster, LoweredProgram
 from tf_ipu_shim.plugin.library import Call
-from tf_ipu_shim.runtime import driver, error_texts
+from tf_ipu_shim.runtime import driver
+from tf_ipu_shim.runtime.errors import error_texts
 
 _NAMES = re.compile(r"node `([^`]+)`|\{\{node ([^}]+)\}\}|\[\[([^\]{]+)\]\]")
 _CONVERTED = re.compile(r"conversion failed while converting ([^\s\[]+)\[")  # the launch's function is the last one

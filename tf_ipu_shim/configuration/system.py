@@ -37,7 +37,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
         >>> config.auto_select_ipus = [1, 2]
         >>> configure_ipu_system(config)
     """
-    from tf_ipu_shim.runtime import accepted, devices
+    from tf_ipu_shim.runtime import devices, ignored_options
 
     note_arguments("configure_ipu_system", device=device)
     # By its method, which Graphcore's tests replace on the object.
@@ -55,7 +55,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     global _set_options
     listed = effects_of(config, changed_only=True) if isinstance(config, _ConfigBase) else effects_in(options)
     _set_options = tuple(part for effect in listed for part in effect.parts())
-    accepted.note({option.path: option.value for option in _set_options if option.effect == RECORDED})
+    ignored_options.note({option.path: option.value for option in _set_options if option.effect == RECORDED})
 
 
 def set_options() -> tuple[Effect, ...]:

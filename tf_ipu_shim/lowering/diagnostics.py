@@ -13,7 +13,7 @@ from tf_ipu_shim.lowering import op_types, traced_functions, unlike_kernels, voc
 from tf_ipu_shim.lowering.functions import Functions, Written
 from tf_ipu_shim.lowering.placement import forward_name
 from tf_ipu_shim.plugin.library import Call, Library
-from tf_ipu_shim.runtime import layer_lines, script_files
+from tf_ipu_shim.runtime.errors import layer_lines, script_files
 
 # Ops whose results have a shape that depends on values. XLA's CPU backend takes some of them and gives garbage for a
 # second such result; the IPU has no dynamic shapes.

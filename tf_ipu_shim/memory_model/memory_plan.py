@@ -32,7 +32,7 @@ from tf_ipu_shim.memory_model.variables.storage import storage_of
 from tf_ipu_shim.memory_model.walk.hlo_walk import mark_activations
 from tf_ipu_shim.memory_model.walk.memory_walk import Walk
 from tf_ipu_shim.messages import config_pb2
-from tf_ipu_shim.runtime import plans, study
+from tf_ipu_shim.runtime import captured_programs, plans
 
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
@@ -247,7 +247,7 @@ def _tells_savings(device: IpuDevice, blocks: Iterable[Block]) -> bool:
     Not where compilation profiling alone lets a program go on, nor where it is large and only a report would tell: each
     action takes as long to plan as the program.
     """
-    if study.active() or not _may_go_on(device):
+    if captured_programs.active() or not _may_go_on(device):
         return True
     is_large = sum(map(_steps, blocks)) > _QUICKLY_PLANNED
     return not device.options.profiling.enable_compilation_trace and not is_large
@@ -259,7 +259,7 @@ def _steps(block: Block) -> int:
 
 def _may_go_on(device: IpuDevice) -> bool:
     # Graphcore's driver sets the option itself where compilation reports are asked for.
-    if device.options.profiling.enable_compilation_trace or study.active():
+    if device.options.profiling.enable_compilation_trace or captured_programs.active():
         return True
     return engine_options.switched_on(device.engine_options, engine_options.ALLOW_OUT_OF_MEMORY)
 

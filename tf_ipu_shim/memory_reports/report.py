@@ -12,7 +12,7 @@ from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR, LIBRARY_ERROR_FACTOR, IpuPlan, MemoryPlan, TilePart
 from tf_ipu_shim.memory_reports import picture, text
 from tf_ipu_shim.memory_reports.records import NOT_MODELLED, DeviceReport, IpuReport, ReportData
-from tf_ipu_shim.runtime import accepted, devices, plans
+from tf_ipu_shim.runtime import devices, ignored_options, plans
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ def memory_report() -> MemoryReport:
     without: dict[str, Any] = {one.path: one.value for one in system.set_options() if one.effect == RECORDED}
     for device in now:
         without.update(device.recorded_options())
-    without.update(accepted.arguments())
+    without.update(ignored_options.arguments())
     return MemoryReport(str(sdk.current()), reports, tuple(without.items()))
 
 

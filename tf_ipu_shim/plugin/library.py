@@ -148,7 +148,7 @@ class Library:
         self._c.ipu_set_float_checks(ordinal, int(checks))
 
     def set_rounding(self, ordinal: int, rounding: int) -> None:
-        """Says how one device rounds float16, as bits of `runtime.rounding.Rounding`."""
+        """Says how one device rounds float16, as bits of `runtime.stochastic_rounding.Rounding`."""
         _check(ordinal)
         self._c.ipu_set_rounding(ordinal, int(rounding))
 

@@ -13,9 +13,9 @@ from tf_ipu_shim.machine.environment import engine_options, flags, sdk_environme
 from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.machine.sharing.attach import Attachment
 from tf_ipu_shim.machine.systems import PoplarDevice, System
-from tf_ipu_shim.runtime import log, study
+from tf_ipu_shim.runtime import captured_programs, log
 from tf_ipu_shim.runtime.float_checks import FloatCheck, float_checks
-from tf_ipu_shim.runtime.rounding import Rounding, rounding
+from tf_ipu_shim.runtime.stochastic_rounding import Rounding, rounding
 
 _SHOWN_OF_COMMAND = 60  # characters
 ALWAYS, ON_DEMAND, NEVER, PRE_COMPILE = range(4)
@@ -50,7 +50,7 @@ class IpuDevice:
         self.options = options
         self.on_model = in_force.use_ipu_model
         self.connection = ON_DEMAND if in_force.use_on_demand else int(options.device_connection_type)
-        if study.active():
+        if captured_programs.active():
             self.connection = PRE_COMPILE
         self.chip = _chip(system.chip, options, self.connection)
         _check_io_tiles(options, self.chip)

@@ -15,7 +15,7 @@ from tf_ipu_shim.machine.environment import engine_options, flags
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, MAXIMUM_DEVICES
 from tf_ipu_shim.profiling import settings
-from tf_ipu_shim.runtime import accepted, log, trace
+from tf_ipu_shim.runtime import ignored_options, log, trace
 from tf_ipu_shim.runtime.device import ALWAYS, ON_DEMAND, IpuDevice
 from tf_ipu_shim.runtime.requests import requested
 
@@ -233,7 +233,7 @@ def _start(options: Any) -> None:
     library = load_library()
     devices = requested(options)
     log.poplar_version()
-    accepted.note(devices[0].recorded_options(), engine_options.likely_misspelt(devices[0].engine_options))
+    ignored_options.note(devices[0].recorded_options(), engine_options.likely_misspelt(devices[0].engine_options))
     _add(library, devices)
 
 

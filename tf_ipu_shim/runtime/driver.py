@@ -13,8 +13,9 @@ from tensorflow.python.framework import dtypes
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.messages import config_pb2, driver_pb2
-from tf_ipu_shim.runtime import collectives, devices, seed
+from tf_ipu_shim.runtime import devices, seed
 from tf_ipu_shim.runtime.device import NEVER, ON_DEMAND, PRE_COMPILE
+from tf_ipu_shim.runtime.jobs import collectives
 
 if TYPE_CHECKING:
     from tf_ipu_shim.plugin.library import Library

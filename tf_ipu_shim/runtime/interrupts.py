@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.runtime import left_compilations
+from tf_ipu_shim.runtime import pending_compilations
 
 if TYPE_CHECKING:
     from tf_ipu_shim.plugin.library import Library
@@ -63,7 +63,7 @@ def install(library: Library) -> None:
     why = "Ctrl-C is KeyboardInterrupt where TensorFlow makes an error of a program"
     patches.replace(session.BaseSession, "_do_call", lambda stock: _keeping(_telling(stock)), why=why)
     patches.replace(execute, "execute", _telling, why=why)
-    left_compilations.install(library)
+    pending_compilations.install(library)
     patches.change("SIGINT", _begin, _end, why="Ctrl-C ends programs", undone="Python's own handler is put back")
 
 
@@ -156,7 +156,7 @@ def _keeping(stock: Callable[..., Any]) -> Callable[..., Any]:
             return stock(self, *args, **kwargs)
         except KeyboardInterrupt:
             if _library is not None:
-                left_compilations.keep(_library, self)
+                pending_compilations.keep(_library, self)
             raise
 
     return call

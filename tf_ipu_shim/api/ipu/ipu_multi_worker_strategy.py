@@ -11,7 +11,7 @@ from tensorflow.python.framework import ops
 from tf_ipu_shim import errors
 from tf_ipu_shim.building.strategies import cluster_strategy, strategy_processes
 from tf_ipu_shim.building.strategies.cluster_variables import IPUMirroredVariable, IPUSyncOnReadVariable
-from tf_ipu_shim.runtime import job
+from tf_ipu_shim.runtime.jobs import job
 
 __all__ = [
     "IPUMirroredVariable",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tf_ipu_shim.runtime import collectives, instances
+from tf_ipu_shim.runtime.jobs import collectives, instances
 
 __all__ = [
     "checkNumIpusPerReplica",

@@ -7,7 +7,7 @@ from typing import Any
 from tf_ipu_shim.configuration import checks
 from tf_ipu_shim.configuration.functions import selection
 from tf_ipu_shim.configuration.tree import IPUConfig
-from tf_ipu_shim.runtime import instances
+from tf_ipu_shim.runtime.jobs import instances
 
 __all__ = ["set_ipu_config"]
 

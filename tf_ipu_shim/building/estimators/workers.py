@@ -19,7 +19,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.training import basic_session_run_hooks
 
 from tf_ipu_shim.building.strategies import host_collectives, strategy_processes
-from tf_ipu_shim.runtime import collectives
+from tf_ipu_shim.runtime.jobs import collectives
 
 _STEPS_BETWEEN_CHECKPOINTS = 1000
 """What a number of seconds becomes where all workers save together, as with TensorFlow's own strategies."""

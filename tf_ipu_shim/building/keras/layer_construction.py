@@ -16,7 +16,7 @@ from tensorflow.python.util import tf_decorator
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.names import era
-from tf_ipu_shim.runtime import layer_lines
+from tf_ipu_shim.runtime.errors import layer_lines
 
 ATTRIBUTE = "_pipeline_stage"  # of a layer or node
 _TRAINABLE = "trainable"

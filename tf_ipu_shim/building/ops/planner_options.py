@@ -20,7 +20,7 @@ from tf_ipu_shim.building import ipu_compiler, tracing
 from tf_ipu_shim.cycle_model import Planning, PlanningError, planning
 from tf_ipu_shim.lowering import op_types, vocabulary
 from tf_ipu_shim.memory_model.computations import planner_options
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.runtime import ignored_options
 
 # Of a matrix product whose gradients are planned by options of their own; their names are in saved graphs.
 _GRADIENT = "IpuPlannedMatMul"
@@ -136,7 +136,7 @@ def note_unread(call: str, options: Any, name: str = "options") -> None:
     """
     row = f"{call}({name})"
     if others := unread(options):
-        accepted.note_arguments({row: others})
+        ignored_options.note_arguments({row: others})
 
 
 def check(results: Any, *options: Mapping[str, Any] | str | None) -> Any:

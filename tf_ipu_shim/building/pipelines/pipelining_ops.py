@@ -20,7 +20,7 @@ from tf_ipu_shim.building.pipelines.options import (
 )
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.runtime import accepted
+from tf_ipu_shim.runtime import ignored_options
 
 _SINCE_SDK_1_4 = (
     "gradient_accumulation_count gradient_accumulation_dtype repeat_count batch_serialization_iterations inputs "
@@ -200,7 +200,7 @@ def pipeline(
     ):
         unread = [options.unread for options in each or ()]
         if any(unread):
-            accepted.note_arguments({f"pipeline({way}_propagation_stages_poplar_options)": unread})
+            ignored_options.note_arguments({f"pipeline({way}_propagation_stages_poplar_options)": unread})
     note_arguments("pipeline", weight_update_poplar_options=weight_update_poplar_options)
     if context.executing_eagerly():
         raise RuntimeError(

@@ -32,7 +32,8 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.building import tracing
 from tf_ipu_shim.building.strategies import cluster_variables, host_collectives, strategy_extended
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.runtime import job, log
+from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime.jobs import job
 
 _ON_READ = variable_scope.VariableSynchronization.ON_READ
 _CLASSES = {

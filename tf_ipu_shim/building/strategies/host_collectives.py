@@ -21,7 +21,7 @@ from tf_ipu_shim.building import scopes, tracing
 from tf_ipu_shim.building.counts import check_integer
 from tf_ipu_shim.building.results import as_list
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.runtime import collectives, job, waits
+from tf_ipu_shim.runtime.jobs import collectives, job, waits
 
 _HOST = "/device:CPU:0"
 _ORDERED = "_ipu_exchanges_are_ordered"

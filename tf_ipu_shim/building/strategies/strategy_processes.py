@@ -16,7 +16,7 @@ from tensorflow.python.platform import tf_logging
 from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.building import compiled_functions, tracing
 from tf_ipu_shim.building.strategies import host_collectives, process_variables, strategy_extended
-from tf_ipu_shim.runtime import job
+from tf_ipu_shim.runtime.jobs import job
 
 
 class ProcessStrategy(distribute_lib.StrategyV1):

@@ -52,9 +52,9 @@ def note_arguments(call: str, **given: Any) -> None:
         f"{call}({name})": _plain(value) for name, value in given.items() if not _same(value, rows[name].default)
     }
     if changed:
-        from tf_ipu_shim.runtime import accepted
+        from tf_ipu_shim.runtime import ignored_options
 
-        accepted.note_arguments(changed)
+        ignored_options.note_arguments(changed)
 
 
 def _same(value: Any, default: Any) -> bool:

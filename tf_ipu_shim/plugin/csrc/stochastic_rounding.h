@@ -12,7 +12,7 @@
 
 namespace tf_ipu_shim {
 
-// Bits of `runtime.rounding.Rounding`.
+// Bits of `runtime.stochastic_rounding.Rounding`.
 enum RoundingBits : uint8_t { kStochastic = 1, kSameForSame = 2 };
 
 // By device. All that rounding costs where it is off is to read this.

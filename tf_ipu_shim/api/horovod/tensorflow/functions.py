@@ -12,7 +12,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import errors
 from tf_ipu_shim.api.ipu import distributed
 from tf_ipu_shim.building.strategies import host_collectives
-from tf_ipu_shim.runtime import collectives, plain_values
+from tf_ipu_shim.runtime.jobs import collectives, safe_unpickler
 
 # Arguments of Horovod's that change what is sent where, and the values of each with which they change nothing.
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
@@ -200,7 +200,7 @@ def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> 
     (lengths,) = collectives.run("gather", f"{called}/length", [np.array([len(given)])])
     (values,) = collectives.run("gather", called, [given])
     ends = np.cumsum(lengths)
-    return [plain_values.loads(values[end - length : end].tobytes()) for end, length in zip(ends, lengths)]
+    return [safe_unpickler.loads(values[end - length : end].tobytes()) for end, length in zip(ends, lengths)]
 
 
 class Reduction:

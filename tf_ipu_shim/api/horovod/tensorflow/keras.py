@@ -24,7 +24,7 @@ from tf_ipu_shim.api.horovod.tensorflow import (
     size,
 )
 from tf_ipu_shim.api.horovod.tensorflow.functions import Reduction
-from tf_ipu_shim.runtime import collectives
+from tf_ipu_shim.runtime.jobs import collectives
 
 __all__ = [
     "Adasum",

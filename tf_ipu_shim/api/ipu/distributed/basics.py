@@ -7,7 +7,7 @@ from typing import Any
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.runtime import job
+from tf_ipu_shim.runtime.jobs import job
 
 
 class HorovodBasics:

@@ -14,7 +14,7 @@ from tf_ipu_shim.building.strategies.process_variables import (
     IPUSyncOnReadVariable,
 )
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.runtime import instances
+from tf_ipu_shim.runtime.jobs import instances
 
 __all__ = [
     "Average",

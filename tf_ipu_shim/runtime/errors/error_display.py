@@ -16,7 +16,7 @@ import types
 from collections.abc import Iterator
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.runtime import error_hints, error_texts, script_files
+from tf_ipu_shim.runtime.errors import error_hints, error_texts, script_files
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_TRACEBACK"
 FULL = "full"

@@ -7,7 +7,7 @@ import sys
 import traceback
 import types
 
-from tf_ipu_shim.runtime import script_files
+from tf_ipu_shim.runtime.errors import script_files
 
 # What TensorFlow says of a dataset that has ended; of an infeed's we say more ourselves.
 _END = re.compile(r"End of sequence(?!:)")

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 
 from tf_ipu_shim.machine.sharing import private_files
-from tf_ipu_shim.runtime import job
+from tf_ipu_shim.runtime.jobs import job
 
 WAIT_SECONDS = 120
 _LISTENS = b"listens\n"

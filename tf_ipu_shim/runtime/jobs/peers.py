@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from tensorflow.python.framework import errors_impl
 
-from tf_ipu_shim.runtime import connections, job, meeting_place
-from tf_ipu_shim.runtime.waits import Waits
+from tf_ipu_shim.runtime.jobs import connections, job, rendezvous
+from tf_ipu_shim.runtime.jobs.waits import Waits
 
 SECONDS = "TF_IPU_SHIM_COLLECTIVE_SECONDS"
 _DEFAULT_SECONDS = 600
@@ -68,20 +68,20 @@ class Peers:
         self._directory: pathlib.Path | None = None
         try:
             if here.local_size == here.size:
-                self._directory = meeting_place.directory_of(here)
-                self._lock = meeting_place.take_rank(self._directory, here.rank)
+                self._directory = rendezvous.directory_of(here)
+                self._lock = rendezvous.take_rank(self._directory, here.rank)
             self._listener = connections.Listener(here, self._directory)
             threading.Thread(target=self._accept, name="connections of this job", daemon=True).start()
             if self._directory is not None:
-                meeting_place.meet(here, self._directory, self._lock)
-        except meeting_place.MeetingError as error:
+                rendezvous.meet(here, self._directory, self._lock)
+        except rendezvous.MeetingError as error:
             raise CollectiveError(str(error)) from error
         except OSError as error:
             raise CollectiveError(
                 f"The process of rank {here.rank} cannot listen at {self._place(here.rank)}: another process of this "
                 f"job has its rank, or another program the port. {error}"
             ) from error
-        deadline = time.monotonic() + meeting_place.WAIT_SECONDS
+        deadline = time.monotonic() + rendezvous.WAIT_SECONDS
         for rank in self._others:
             self._connections[rank] = self._reach(rank, deadline)
         os.register_at_fork(after_in_child=self._leave)
@@ -240,7 +240,7 @@ class Peers:
     def _reach(self, rank: int, deadline: float) -> socket.socket:
         while True:
             try:
-                connection = connections.connect(self._here, self._directory, rank, meeting_place.WAIT_SECONDS)
+                connection = connections.connect(self._here, self._directory, rank, rendezvous.WAIT_SECONDS)
                 connection.settimeout(min(self._seconds, _MOST_SECONDS))
                 return connection
             except connections.Refused as error:
@@ -252,7 +252,7 @@ class Peers:
                 if time.monotonic() > deadline:
                     raise CollectiveError(
                         f"The process of rank {rank} was not found at {self._place(rank)} in "
-                        f"{meeting_place.WAIT_SECONDS:g} s. Start all processes of the job."
+                        f"{rendezvous.WAIT_SECONDS:g} s. Start all processes of the job."
                     ) from error
             time.sleep(_POLL_SECONDS)
 

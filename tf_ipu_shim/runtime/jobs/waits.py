@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from tf_ipu_shim.runtime import script_files
+from tf_ipu_shim.runtime.errors import script_files
 
 _LONGEST_TICK = 1.0
 _ANSWER_SECONDS = 4.0

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.runtime import job
-from tf_ipu_shim.runtime.peers import CollectiveError, Peers
+from tf_ipu_shim.runtime.jobs import job
+from tf_ipu_shim.runtime.jobs.peers import CollectiveError, Peers
 
 __all__ = ["CollectiveError", "among", "combine", "disagreement", "finish", "run", "start"]
 

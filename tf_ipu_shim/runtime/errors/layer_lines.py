@@ -10,7 +10,7 @@ import sys
 import weakref
 from typing import Any
 
-from tf_ipu_shim.runtime import script_files
+from tf_ipu_shim.runtime.errors import script_files
 
 _LINE = "_ipu_made_at"  # attribute of a layer
 _made: dict[str, list[weakref.ReferenceType[Any]]] = {}  # layers by name

@@ -20,7 +20,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from tf_ipu_shim.runtime import job, log
+from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime.jobs import job
 
 KEY = "TF_IPU_SHIM_JOB_KEY"
 _HELLO_SECONDS = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tf_ipu_shim.runtime import script_files
+from tf_ipu_shim.runtime.errors import script_files
 
 # A placer's report of reference variables: kernels and nodes by the dozen after what it says.
 _PLACER = re.compile(r"\n*Colocation Debug Info:.*", re.S)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import flags
-from tf_ipu_shim.runtime import job
+from tf_ipu_shim.runtime.jobs import job
 
 TOTAL_REPLICAS = "POPDIST_NUM_TOTAL_REPLICAS"
 IPUS_PER_REPLICA = "POPDIST_NUM_IPUS_PER_REPLICA"
