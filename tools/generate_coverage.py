@@ -84,7 +84,10 @@ def page() -> str:
 
 def era() -> list[str]:
     """The names around a script that TensorFlow, Keras and the SDK of its time had, from the tables that serve them."""
-    from tf_ipu_shim.names import contrib, keras_paths, removed_names, removed_numpy, stock_moves
+    from tf_ipu_shim.legacy.names.contrib import loader
+    from tf_ipu_shim.legacy.names.keras import keras_paths
+    from tf_ipu_shim.legacy.names.python import removed_names, removed_numpy
+    from tf_ipu_shim.legacy.names.tensorflow import stock_moves
 
     lines = [
         "\n## The era around a script\n",
@@ -123,9 +126,9 @@ def era() -> list[str]:
     lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]
     lines += [f"| `{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in stock_moves.MODULES.items()]
     lines.append("| `tensorflow.contrib.ipu`, also with `.python` | before SDK 1.0 | `tensorflow.python.ipu` |")
-    for module in contrib.TABLE:
-        names = ", ".join(f"`{name}`" for name in contrib.places(module))
-        lines.append(f"| `{contrib.NAME}.{module}` | 1.15 | {names} |")
+    for module in loader.TABLE:
+        names = ", ".join(f"`{name}`" for name in loader.places(module))
+        lines.append(f"| `{loader.NAME}.{module}` | 1.15 | {names} |")
     return lines
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tf_ipu_shim.names import finder, graphcore_names, instead, missing
+from tf_ipu_shim.names import alternatives, finder, graphcore_names, missing
 
 COVERAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "coverage.md").read_text()
 ROW = re.compile(r"^\| `(?P<module>[\w.]+)` \|.*\| (?P<missing>[^|]+) \|$", re.M)
@@ -22,17 +22,17 @@ def missing_names():
 def test_each_missing_name_has_a_reason_and_says_what_to_do():
     names = list(missing_names())
     assert len(names) > 100, "the page was read"
-    assert [name for name in names if not re.search(r"^[a-z].*[.:] .*[A-Z`].*\.$", instead.why(name))] == []
+    assert [name for name in names if not re.search(r"^[a-z].*[.:] .*[A-Z`].*\.$", alternatives.why(name))] == []
 
 
 def test_no_reason_is_given_of_names_that_are_not_missing():
     names = list(missing_names())
-    idle = [key for key in instead._WHY if not any(name.startswith(key) for name in names)]
-    idle += [key for key in instead._AT_HOME if not any(name.endswith(f".{key}") for name in names)]
+    idle = [key for key in alternatives._WHY if not any(name.startswith(key) for name in names)]
+    idle += [key for key in alternatives._AT_HOME if not any(name.endswith(f".{key}") for name in names)]
     assert idle in ([], ["tensorflow.python.ipu.register_keras_extensions"])
 
 
-@pytest.mark.parametrize("home", sorted(set(instead._AT_HOME.values())))
+@pytest.mark.parametrize("home", sorted(set(alternatives._AT_HOME.values())))
 def test_a_home_is_a_module_that_is_served(home):
     module = home.partition(",")[0]
     assert module.startswith("tensorflow.compat.v1") or finder.own_name(module)

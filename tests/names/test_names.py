@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tf_ipu_shim import errors, names
-from tf_ipu_shim.names import finder, graphcore_names, missing, stock_aliases
+from tf_ipu_shim.legacy.names.tensorflow import stock_aliases
+from tf_ipu_shim.names import finder, graphcore_names, missing
 
 
 @pytest.mark.parametrize(

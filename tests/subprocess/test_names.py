@@ -154,7 +154,7 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
             from tensorflow.contrib.framework.python.framework.checkpoint_utils import load_variable
             from tensorflow.contrib.ipu import ops
             from tensorflow.python import ipu
-            from tf_ipu_shim.names import contrib as table
+            from tf_ipu_shim.legacy.names.contrib import loader as table
 
             from tensorflow.contrib.ipu import popnn_rnn, utils
             from tensorflow.contrib.ipu.python import ipu_compiler, popnn_normalization
@@ -329,7 +329,7 @@ def test_moved_tensorflow_names(forked):
             import tf_ipu_shim
             from tensorflow.python import ipu
             import tensorflow as tf
-            from tf_ipu_shim.names import stock_aliases, stock_moves
+            from tf_ipu_shim.legacy.names.tensorflow import stock_aliases, stock_moves
 
             for name in (*stock_moves.MODULES, *stock_moves.EMPTY_PACKAGES):
                 if name.startswith("ipu_tensorflow_addons."):

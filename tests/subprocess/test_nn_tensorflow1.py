@@ -85,7 +85,7 @@ def test_layers_that_are_loaded_are_left_when_names_are_installed_again(python):
         "from tensorflow.python import ipu\n"
         "from tensorflow.python.layers import normalization\n"
         "before = normalization.normalization.BatchNormalization\n"
-        "from tf_ipu_shim.names import legacy_normalization\n"
+        "from tf_ipu_shim.legacy.names.tensorflow import legacy_normalization\n"
         "legacy_normalization.install()\n"
         "assert normalization.normalization.BatchNormalization is before\n",
     )

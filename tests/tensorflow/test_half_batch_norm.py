@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_ipu_shim.names import half_batch_norm
+from tf_ipu_shim.legacy.names.tensorflow import half_batch_norm
 
 IPU = "/device:IPU:0"
 norm = tf.compat.v1.nn.fused_batch_norm

@@ -344,7 +344,7 @@ def of_mixed_precision():
 
 def test_objects_of_scripts_are_not_asked_for_their_class():
     """`import torch` brings one that warns when it is asked."""
-    from tf_ipu_shim.names import one_keras
+    from tf_ipu_shim.legacy.names.keras import one_keras
 
     class Asked:
         @property

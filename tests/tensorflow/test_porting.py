@@ -9,7 +9,8 @@ import pytest
 from tf_ipu_shim import check, cli, keras2
 from tf_ipu_shim.check import Kind
 from tf_ipu_shim.check.scan import Scan
-from tf_ipu_shim.names import emulated, keras_choice
+from tf_ipu_shim.keras2 import choice
+from tf_ipu_shim.names import emulated
 
 FILE = pathlib.Path("script.py")
 
@@ -152,7 +153,7 @@ def test_engine_options_that_stand_in_the_file():
 
 
 def test_keras_3(monkeypatch):
-    monkeypatch.setattr(keras_choice, "is_apart", lambda: True)
+    monkeypatch.setattr(choice, "is_apart", lambda: True)
     monkeypatch.setattr(keras2, "has_engine", lambda name: name == "tf_keras.src")
     text = (
         CONFIGURED + "import keras\nimport os\nos.environ['TF_USE_LEGACY_KERAS'] = '0'\nfrom tensorflow import keras\n"
@@ -167,7 +168,7 @@ def test_keras_3(monkeypatch):
 
 def test_what_a_script_puts_into_the_environment_is_told_once(monkeypatch, tmp_path, capsys):
     """A run leaves it there; what was there before counts for the imports."""
-    monkeypatch.setattr(keras_choice, "is_apart", lambda: True)
+    monkeypatch.setattr(choice, "is_apart", lambda: True)
     monkeypatch.setattr(keras2, "has_engine", lambda name: name == "tf_keras.src")
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
     script = tmp_path / "script.py"

@@ -16,7 +16,8 @@ from tf_ipu_shim import keras2
 from tf_ipu_shim.check.scan import Scan, Use, dotted_text, strings_set
 from tf_ipu_shim.check.sources import Source
 from tf_ipu_shim.errors import UnsupportedError
-from tf_ipu_shim.names import era, keras_choice
+from tf_ipu_shim.keras2 import choice
+from tf_ipu_shim.legacy.names import activation
 
 NOT_CONFIGURED = "no configure_ipu_system"
 _CONFIGURE = ("configure_ipu_system", "set_ipu_config")
@@ -67,7 +68,7 @@ def _first_user(uses: list[Use]) -> Use | None:
 
 def _keras(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
     """Keras 3, whose models know nothing of IPUs: chosen by the file, by the environment, or for want of another."""
-    variable = keras_choice.ENVIRONMENT_VARIABLE
+    variable = choice.ENVIRONMENT_VARIABLE
     what = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
     for line, text in strings_set(tree, variable):
         if _chooses_keras3(text):
@@ -81,15 +82,15 @@ def _keras(tree: ast.Module, scan: Scan) -> Iterator[Trap]:
 
 def _chosen_outside(line: int, is_keras: bool, what: str) -> Iterator[Trap]:
     """Keras 3 for a reason that is not in the file, which imports `keras` or takes it from TensorFlow."""
-    variable = keras_choice.ENVIRONMENT_VARIABLE
+    variable = choice.ENVIRONMENT_VARIABLE
     try:
         keras2.root()
     except UnsupportedError as error:
         yield Trap(line, "Keras 3 chosen", str(error))
         return
-    if keras_choice.is_apart() and not era.wanted() and (is_keras or variable not in os.environ):
+    if choice.is_apart() and not activation.is_wanted() and (is_keras or variable not in os.environ):
         yield Trap(
-            line, "Keras 3 chosen", f"{era.NAMES.variable}=stock in the environment leaves it: {what}. Unset it."
+            line, "Keras 3 chosen", f"{activation.NAMES.variable}=stock in the environment leaves it: {what}. Unset it."
         )
         return
     given = os.environ.get(variable, "1")
@@ -99,7 +100,7 @@ def _chosen_outside(line: int, is_keras: bool, what: str) -> Iterator[Trap]:
 
 def _chooses_keras3(value: str) -> bool:
     """Whether that value of the environment variable does, where TensorFlow brings Keras 3."""
-    return value not in keras_choice.CHOSEN and not keras2.has_engine("keras.src")
+    return value not in choice.CHOSEN and not keras2.has_engine("keras.src")
 
 
 def _batches(tree: ast.Module) -> Iterator[Trap]:

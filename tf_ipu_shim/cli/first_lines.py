@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from tf_ipu_shim.names import after_loading
+from tf_ipu_shim.imports import after_loading
 
 _STREAM = 2
 _INFORMATION = (

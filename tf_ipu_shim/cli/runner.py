@@ -15,9 +15,10 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.cli import noise, report
 from tf_ipu_shim.cli.parser import Parser
 from tf_ipu_shim.configuration import environment
+from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode
-from tf_ipu_shim.names import named_devices, one_keras, stock_aliases
+from tf_ipu_shim.names import named_devices
 from tf_ipu_shim.runtime.errors import error_display
 
 PROGRAM = "python -m tf_ipu_shim"
@@ -135,12 +136,7 @@ def prepare(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace, failures: list[Exception]) -> int:
-    if options.tf1:
-        from tf_ipu_shim.names import tensorflow1
-
-        tensorflow1.activate()
-    stock_aliases.install_with_tensorflow()
-    one_keras.install_with_tensorflow()
+    activation.install_for_runner(options.tf1)
     named_devices.install_with_tensorflow()
     error_display.install()  # `ipu` would, but a script may end before it imports that
     try:

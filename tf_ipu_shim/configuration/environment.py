@@ -9,9 +9,9 @@ import dataclasses
 from collections.abc import Callable
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode, memory_setting
-from tf_ipu_shim.names import era
 from tf_ipu_shim.profiling import settings
 
 
@@ -52,16 +52,16 @@ VARIABLES = (
         check=execution_mode.asked_for,
     ),
     Variable(
-        name=era.NAMES.variable,
-        default=era.NAMES.default,
-        what=f"{era.NAMES.default}: {era.NAMES.meaning}; stock: {era.NAMES.stock}",
-        check=era.NAMES.is_on,
+        name=activation.NAMES.variable,
+        default=activation.NAMES.default,
+        what=f"{activation.NAMES.default}: {activation.NAMES.meaning}; stock: {activation.NAMES.stock}",
+        check=activation.NAMES.is_on,
     ),
     Variable(
-        name=era.OPTIMIZERS.variable,
-        default=era.OPTIMIZERS.default,
-        what=f"{era.OPTIMIZERS.default}: {era.OPTIMIZERS.meaning}; stock: {era.OPTIMIZERS.stock}",
-        check=era.OPTIMIZERS.is_on,
+        name=activation.OPTIMIZERS.variable,
+        default=activation.OPTIMIZERS.default,
+        what=f"{activation.OPTIMIZERS.default}: {activation.OPTIMIZERS.meaning}; stock: {activation.OPTIMIZERS.stock}",
+        check=activation.OPTIMIZERS.is_on,
     ),
     Variable(
         name=memory_setting.ENVIRONMENT_VARIABLE,

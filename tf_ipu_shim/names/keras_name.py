@@ -16,7 +16,10 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import era, finder, keras_choice
+from tf_ipu_shim.imports import aliases
+from tf_ipu_shim.keras2 import choice
+from tf_ipu_shim.legacy.names import activation
+from tf_ipu_shim.names import finder
 
 NAME = "keras"
 _KERAS_2 = "tf_keras"
@@ -24,10 +27,10 @@ _KERAS_2 = "tf_keras"
 
 def find() -> ModuleSpec | None:
     """The spec of Keras 2 under the name of Keras 3, or None where the name is to mean what is installed."""
-    if not keras_choice.is_apart() or not finder.is_for_ipus() or era.is_stock():
+    if not choice.is_apart() or not finder.is_for_ipus() or activation.is_stock():
         return None
-    keras_choice.choose()
-    if os.environ.get(keras_choice.ENVIRONMENT_VARIABLE) not in keras_choice.CHOSEN:
+    choice.choose()
+    if os.environ.get(choice.ENVIRONMENT_VARIABLE) not in choice.CHOSEN:
         return None
     target = importlib.util.find_spec(_KERAS_2)
     if target is None:
@@ -39,7 +42,7 @@ def find() -> ModuleSpec | None:
         why="`import keras` is Keras 2, as it was",
         undone="the finder is removed",
     )
-    return finder.alias_spec(NAME, target)
+    return aliases.spec(NAME, target)
 
 
 class _Below:
@@ -55,7 +58,7 @@ class _Below:
             found = importlib.util.find_spec(f"{_KERAS_2}.{below}")
         except ModuleNotFoundError:  # a package that Keras has split since: names of the time are found later
             return None
-        return finder.alias_spec(fullname, found) if found is not None else None
+        return aliases.spec(fullname, found) if found is not None else None
 
 
 _below = _Below()

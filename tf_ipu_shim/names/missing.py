@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import opcode
 import sys
 import types
 from collections.abc import Callable
@@ -12,9 +11,8 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names import graphcore_names, instead, keras_ops, suggestions
-
-_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+from tf_ipu_shim.imports import importers
+from tf_ipu_shim.names import alternatives, graphcore_names, keras_ops, suggestions
 
 
 def knows_module(fullname: str) -> bool:
@@ -24,7 +22,7 @@ def knows_module(fullname: str) -> bool:
 
 def describe(fullname: str, releases: str) -> str:
     """The refusal: what was asked for, where it exists, why it is not here, what to do."""
-    reason = instead.why(fullname)
+    reason = alternatives.why(fullname)
     if reason:
         return f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it: {reason}"
     return (
@@ -83,15 +81,15 @@ def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) 
                 if _comes_from_below(error):
                     raise ImportError(f"{theirs}.{name} could not be loaded: {error}", name=theirs) from error
         if knows_module(f"{theirs}.{name}"):
-            return _module_below(theirs, name, is_import_from(sys._getframe(1)))
+            return _module_below(theirs, name, importers.is_import_from(sys._getframe(1)))
         releases = graphcore_names.attributes(theirs).get(name)
         if releases is None:
-            if is_import_from(sys._getframe(1)) and f"{ours}.{name}" not in sys.modules:
+            if importers.is_import_from(sys._getframe(1)) and f"{ours}.{name}" not in sys.modules:
                 raise ImportError(suggestions.unknown_import(ours, theirs, name), name=theirs)
             # With an object of its own, Python adds no second suggestion where it shows the error.
             raise AttributeError(suggestions.unknown(ours, theirs, name), name=name, obj=None)
         message = describe(f"{theirs}.{name}", releases)
-        if is_import_from(sys._getframe(1)):
+        if importers.is_import_from(sys._getframe(1)):
             raise errors.MissingModuleError(message, name=theirs)
         raise errors.MissingAttributeError(message)
 
@@ -112,12 +110,3 @@ def _comes_from_below(error: AttributeError) -> bool:
     """Whether a module's own `__getattr__` failed while it imported something, rather than know no such name."""
     own = error.__traceback__.tb_next if error.__traceback__ else None
     return own is not None and own.tb_next is not None
-
-
-def is_import_from(frame: types.FrameType) -> bool:
-    """Whether `frame` stands in a `from module import name` statement.
-
-    That statement replaces an AttributeError by a plain "cannot import name"; an ImportError passes with its message.
-    """
-    code = frame.f_code.co_code
-    return frame.f_lasti >= 0 and code[frame.f_lasti] == _IMPORT_FROM

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import after_loading, early_sessions
+from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.names import early_sessions
 
 _IPU = re.compile(r"(^|/|device:)IPU(:|$)", re.IGNORECASE)
 _WHY = "a script that names an IPU device has one, also where it does not import `ipu`"

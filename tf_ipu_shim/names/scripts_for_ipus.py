@@ -16,7 +16,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 
-from tf_ipu_shim.names import removed_names
+from tf_ipu_shim.imports import importers
 
 _MOST_NEIGHBOURS = 200  # a folder with more files is no program's
 
@@ -33,7 +33,7 @@ def importing(is_theirs: Callable[[str], bool]) -> bool:
     """
     if under_way(is_theirs):
         return True
-    scripts = {pathlib.Path(file) for file in _executed() if removed_names.is_script(file) and os.path.isfile(file)}
+    scripts = {pathlib.Path(file) for file in _executed() if importers.is_script(file) and os.path.isfile(file)}
     folders = {script.parent for script in scripts}
     return any(is_theirs(name) for folder in folders for file in _scripts(folder) for name in _imports(file))
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
 from typing import Any
 
-from tf_ipu_shim.names import keras_choice
+from tf_ipu_shim.keras2 import choice
+from tf_ipu_shim.legacy.names import activation
 
 
 def find(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
@@ -24,30 +24,23 @@ def find(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
     Returns:
         Nothing for who is no script for IPUs: the other finders answer.
     """
-    keras_choice.choose()
+    if not activation.is_stock():
+        choice.choose()
     if not _is_for_ipus():
         return None
-    from tf_ipu_shim.names import after_loading
+    from tf_ipu_shim.imports import after_loading
 
     spec = PathFinder.find_spec("tensorflow", path, target)
     if spec is not None and spec.loader is not None:
-        after_loading.call(spec.loader, _put_back)
+        after_loading.call(spec.loader, activation.tensorflow_loaded)
     return spec
 
 
 def _is_for_ipus() -> bool:
     from tf_ipu_shim import errors
-    from tf_ipu_shim.names import era, finder, scripts_for_ipus
+    from tf_ipu_shim.names import finder, scripts_for_ipus
 
     try:
-        return era.wanted() and scripts_for_ipus.under_way(finder.is_graphcores)
+        return activation.is_wanted() and scripts_for_ipus.under_way(finder.is_graphcores)
     except errors.UnsupportedError:  # the import of `ipu` says so
         return False
-
-
-def _put_back(tensorflow: ModuleType) -> None:
-    del tensorflow
-    from tf_ipu_shim.names import one_keras, stock_aliases
-
-    stock_aliases.install_attributes()
-    one_keras.install()

@@ -20,7 +20,11 @@ from tf_ipu_shim.building.keras import (
     op_layers,
     optimizers_of_the_time,
 )
-from tf_ipu_shim.names import after_loading, era, finder, one_keras, stock_aliases
+from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.legacy.names.keras import one_keras
+from tf_ipu_shim.legacy.names.tensorflow import stock_aliases
+from tf_ipu_shim.names import finder
 
 # Packages that have `ipu` as an attribute in Graphcore's Keras.
 _PACKAGES = (
@@ -58,7 +62,7 @@ _finder = after_loading.Finder(_NAMES.__contains__, lambda module: _loaded(modul
 def install() -> None:
     """Changes the Keras packages that are loaded, and those that will be; calling it again changes nothing."""
     _finder.install("Keras", why="Keras is changed, as the rest of this list says, when a script imports it")
-    era.OPTIMIZERS.is_on()  # refuses a wrong value of its variable at once
+    mode.OPTIMIZERS.is_on()  # refuses a wrong value of its variable at once
     one_keras.install()
     for name in _NAMES:
         if name in sys.modules:

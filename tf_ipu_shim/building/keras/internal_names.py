@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import era, keras_paths, one_keras
+from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.legacy.names.keras import keras_paths, one_keras
 
 _ROOTS = ("keras", "tf_keras")
 _APPLICATIONS = (
@@ -68,9 +69,9 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
         if not name.startswith("__") and internal.startswith(_ROOTS):
             path = f"{internal.partition('.src.')[2]}.{name}"
-            if path == _EXPERIMENTAL and era.wanted():
+            if path == _EXPERIMENTAL and mode.wanted():
                 return importlib.import_module("tf_ipu_shim.building.keras.mixed_precision_of_the_time")
-            if keras_paths.is_moved(path) and era.wanted():
+            if keras_paths.is_moved(path) and mode.wanted():
                 return importlib.import_module(f"{one_keras.NAME}.{path}")
             found = importlib.import_module(internal) if importlib.util.find_spec(internal) else None  # in Keras 3
             if hasattr(found, name):
@@ -84,14 +85,14 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
 
 def _package(name: str) -> Any:
     """What `import keras` loaded, such as `keras.engine`, and loads no more."""
-    if not name.startswith("_") and era.wanted() and importlib.util.find_spec(f"keras.{name}") is not None:
+    if not name.startswith("_") and mode.wanted() and importlib.util.find_spec(f"keras.{name}") is not None:
         return importlib.import_module(f"keras.{name}")
     raise AttributeError(f"module 'keras' has no attribute {name!r}")
 
 
 def _looks_beside(module: Any, root: str, path: str) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
-        if not name.startswith("__") and era.wanted():
+        if not name.startswith("__") and mode.wanted():
             for beside in keras_paths.BESIDE[path].split():
                 spec = importlib.util.find_spec(root + beside)  # None in Keras 3
                 found = importlib.import_module(root + beside) if spec is not None else None

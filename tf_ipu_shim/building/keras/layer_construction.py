@@ -15,7 +15,7 @@ from tensorflow.python.ops import variables
 from tensorflow.python.util import tf_decorator
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import era
+from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.runtime.errors import layer_lines
 
 ATTRIBUTE = "_pipeline_stage"  # of a layer or node
@@ -42,7 +42,7 @@ def install(layer: type) -> None:
 
     def constructor(stock: Callable[..., None]) -> Callable[..., None]:
         known = _remembering(stock)
-        return _any_trainable(known) if era.wanted() else known
+        return _any_trainable(known) if activation.is_wanted() else known
 
     patches.replace(layer, "__init__", constructor, why=why)
     patches.replace(layer, "_name_scope", _noting, why="remembers which layer a graph's name scope is of")

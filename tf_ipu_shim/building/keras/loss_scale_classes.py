@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import era
+from tf_ipu_shim.legacy.names import mode
 
 
 def loaded(module: Any) -> None:
@@ -23,7 +23,7 @@ def loaded(module: Any) -> None:
         module: `mixed_precision.loss_scale_optimizer` of Keras 2.
     """
     public = getattr(module, "BaseLossScaleOptimizer", None)
-    if public is None or not era.OPTIMIZERS.is_on():
+    if public is None or not mode.OPTIMIZERS.is_on():
         return  # Keras 3, or a script of today
     of_the_time = module.LossScaleOptimizer
     why = "a script's subclass of `LossScaleOptimizer` has its constructor, as in Keras 2.6"

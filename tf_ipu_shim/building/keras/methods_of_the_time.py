@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import era
+from tf_ipu_shim.legacy.names import mode
 
 
 def layers_loaded(layer: Any) -> None:
@@ -21,7 +21,7 @@ def layers_loaded(layer: Any) -> None:
     Args:
         layer: the class.
     """
-    if not era.wanted():
+    if not mode.wanted():
         return
     patches.replace(layer, "add_update", _with_inputs, why="`add_update(updates, inputs)` of a script's layers")
     for name, method in (("get_updates_for", _get_updates_for), ("get_losses_for", _get_losses_for)):
@@ -36,7 +36,7 @@ def models_loaded(module: Any) -> None:
         module: any of Keras' modules of models.
     """
     sequential = vars(module).get("Sequential")
-    if sequential is None or not era.wanted():
+    if sequential is None or not mode.wanted():
         return
     for name, method in (("predict_classes", _predict_classes), ("predict_proba", _predict_proba)):
         if not hasattr(sequential, name):

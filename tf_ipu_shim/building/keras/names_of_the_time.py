@@ -26,7 +26,7 @@ from tf_ipu_shim.building.keras import (
     methods_of_the_time,
     seeds_of_the_time,
 )
-from tf_ipu_shim.names import era
+from tf_ipu_shim.legacy.names import mode
 
 _ROOTS = ("keras", "tf_keras")
 _LOSS_SCALING, _POLICY = "mixed_precision.loss_scale_optimizer", "mixed_precision.policy"
@@ -99,7 +99,7 @@ def _of_tensors(stock: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(stock)
     def check_penalty_number(penalty: Any) -> None:
         is_tensor = tensor_util.is_tf_type(penalty) or isinstance(penalty, (variables.Variable, np.number))
-        if not (era.wanted() and is_tensor and penalty.shape == ()):
+        if not (mode.wanted() and is_tensor and penalty.shape == ()):
             stock(penalty)
 
     return check_penalty_number
@@ -127,7 +127,7 @@ def _of_the_layer(stock: property) -> property:
     and scripts of the time write optimizers for that."""
 
     def _param_dtype(layer: Any) -> Any:
-        is_half = era.wanted() and layer.dtype == dtypes.float16
+        is_half = mode.wanted() and layer.dtype == dtypes.float16
         return dtypes.float16 if is_half else stock.__get__(layer)
 
     return property(_param_dtype)

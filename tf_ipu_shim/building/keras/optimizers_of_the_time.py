@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import era
+from tf_ipu_shim.legacy.names import mode
 
 NAMES = ("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "Optimizer", "RMSprop", "SGD")
 PUBLIC = (
@@ -39,7 +39,7 @@ def loaded(module: Any) -> None:
         module: the module.
     """
     legacy: Any = getattr(module, "legacy", None)
-    if not era.OPTIMIZERS.is_on() or not getattr(getattr(legacy, "Optimizer", None), "__module__", "").endswith(
+    if not mode.OPTIMIZERS.is_on() or not getattr(getattr(legacy, "Optimizer", None), "__module__", "").endswith(
         _OF_THE_TIME
     ):
         return  # Keras 3, or not loaded to its end

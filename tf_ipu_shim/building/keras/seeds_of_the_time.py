@@ -16,7 +16,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import era
+from tf_ipu_shim.legacy.names import mode
 
 
 def loaded(module: Any) -> None:
@@ -26,7 +26,7 @@ def loaded(module: Any) -> None:
         module: `backend` of Keras 2.
     """
     generator = getattr(module, "RandomGenerator", None)
-    if generator is not None and era.wanted():
+    if generator is not None and mode.wanted():
         why = "initial values follow `tf.random.set_seed`, as in TensorFlow 2.6"
         patches.replace(generator, "_maybe_init", functools.partial(_by_the_global_seed, module), why=why)
 

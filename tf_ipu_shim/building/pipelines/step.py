@@ -22,8 +22,8 @@ from tf_ipu_shim.building.pipelines.footprint import footprint
 from tf_ipu_shim.building.pipelines.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.building.pipelines.options import PipelineStageOptions
 from tf_ipu_shim.building.results import as_list
+from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.lowering import vocabulary
-from tf_ipu_shim.names import tensorflow1
 
 
 class PipelineStep:
@@ -176,7 +176,7 @@ class PipelineStep:
         if len(outputs) == 1 and not arguments.training and not arguments.accumulate_outfeed:
             # As Graphcore's TensorFlow 2, with version 2 behaviour or without: an inference pipeline's outfeed gives
             # the tensor or the dictionary. That of TensorFlow 1.15 gives a list of the one tensor.
-            in_list = tensorflow1.is_active() and not isinstance(outputs[0], dict)
+            in_list = activation.is_tensorflow1() and not isinstance(outputs[0], dict)
             return outputs if in_list else outputs[0]
         return outputs
 

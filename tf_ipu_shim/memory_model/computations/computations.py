@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tensorflow.core.framework import function_pb2
 
 from tf_ipu_shim.cycle_model import Computation, Planning, vertices
+from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.lowering import vocabulary
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.fingerprints import AlikeComputations
@@ -26,7 +27,6 @@ from tf_ipu_shim.memory_model.computations.outlined_calls import Place, calls_in
 from tf_ipu_shim.memory_model.computations.planner_options import Plannings, marks_of
 from tf_ipu_shim.memory_model.computations.work import HloWork, convolution_sizes, dot_sizes, elements_of
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, shape_bytes
-from tf_ipu_shim.names.half_batch_norm import CAST_NAME
 
 # What PopLibs calls element-wise work, where that is not XLA's word in capitals.
 _OPERATIONS = {
@@ -331,7 +331,7 @@ def _is_of_seed(op: str) -> bool:
 def _is_cast_of_norm(instruction: Any) -> bool:
     """Whether XLA on the CPU converts halves for a norm, which on an IPU takes them as they are."""
     op = instruction.metadata
-    is_of_norm = op.op_type.startswith(("FusedBatchNorm", "_FusedBatchNorm")) or CAST_NAME in op.op_name
+    is_of_norm = op.op_type.startswith(("FusedBatchNorm", "_FusedBatchNorm")) or activation.HALF_NORM_CAST in op.op_name
     return instruction.opcode == "convert" and is_of_norm
 
 

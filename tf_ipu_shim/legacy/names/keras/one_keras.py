@@ -21,7 +21,9 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors, keras2, patches
-from tf_ipu_shim.names import after_loading, era, keras_modules
+from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.legacy.names.keras import keras_modules
 
 NAME = "tensorflow.python.keras"
 # Packages whose modules are nobody's script.
@@ -61,13 +63,13 @@ def install_with_tensorflow() -> None:
     """As `install`, before the script that is to be run imports TensorFlow."""
     if "tensorflow" in sys.modules:
         install()
-    elif era.wanted():
+    elif mode.wanted():
         _with_tensorflow.install("TensorFlow", why=f"`{NAME}` is `tf.keras` from a script's first line on")
 
 
 def install() -> None:
     """Makes the name lead to Keras; calling it again changes nothing. TensorFlow is imported already."""
-    if not era.wanted() or not _has_keras_2():
+    if not mode.wanted() or not _has_keras_2():
         return
     patches.change(
         f"sys.modules['{NAME}']",

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.legacy.names import mode
 
-CAST_NAME = "ipu_norm_cast"
 """Name of the casts to float32 and back, which an IPU has not: profiles leave them out, gradients included."""
 
 
@@ -31,11 +31,11 @@ def _of_halves(stock: Callable[..., Any], dtypes: Any, math_ops: Any) -> Callabl
     ) -> Any:
         if getattr(scale, "dtype", None) != dtypes.float16:
             return stock(x, scale, offset, mean, variance, *args, **kwargs)
-        full = [math_ops.cast(value, dtypes.float32, CAST_NAME) for value in (scale, offset, mean, variance)]
+        full = [math_ops.cast(value, dtypes.float32, mode.HALF_NORM_CAST) for value in (scale, offset, mean, variance)]
         made = stock(x, *full, *args, **kwargs)
         return made._replace(
-            batch_mean=math_ops.cast(made.batch_mean, dtypes.float16, CAST_NAME),
-            batch_variance=math_ops.cast(made.batch_variance, dtypes.float16, CAST_NAME),
+            batch_mean=math_ops.cast(made.batch_mean, dtypes.float16, mode.HALF_NORM_CAST),
+            batch_variance=math_ops.cast(made.batch_variance, dtypes.float16, mode.HALF_NORM_CAST),
         )
 
     return fused_batch_norm_v3

@@ -17,14 +17,15 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.names import contrib_ipu, missing
+from tf_ipu_shim.imports import importers
+from tf_ipu_shim.legacy.names.contrib import contrib_ipu
 
 NAME = "tensorflow.contrib"
 _V1 = "tensorflow.compat.v1"
 _XLA = "tensorflow.python.compiler.xla.xla"
 _CHECKPOINTS = "tensorflow.python.training.checkpoint_utils"
-_INITIALIZERS = "tf_ipu_shim.names.contrib_layers"
-_SIGNATURES = "tf_ipu_shim.names.contrib_learn"
+_INITIALIZERS = "tf_ipu_shim.legacy.names.contrib.contrib_layers"
+_SIGNATURES = "tf_ipu_shim.legacy.names.contrib.contrib_learn"
 _SUMMARIES = "tensorflow.python.ops.summary_ops_v2"
 _OPTIMIZERS = "tf_ipu_shim.building.optimizers.contrib_lars"
 _DECAYING = "tf_ipu_shim.building.optimizers.contrib_weight_decay"
@@ -41,7 +42,7 @@ _LOOKUP = {
     "index_to_string_table_from_tensor string_to_index string_to_index_table_from_file "
     "string_to_index_table_from_tensor",
 }
-_VARIABLES = "tf_ipu_shim.names.contrib_variables"
+_VARIABLES = "tf_ipu_shim.legacy.names.contrib.contrib_variables"
 _VARIABLES_NAMES = (
     "get_local_variables get_model_variables get_trainable_variables get_variables get_variables_by_name "
     "get_variables_by_suffix"
@@ -58,7 +59,7 @@ _HELPERS = {
     "ScheduledEmbeddingTrainingHelper TrainingHelper"
 }
 _SEQUENCE_LOSS = {f"{_SEQ2SEQ}.losses": "sequence_loss"}
-_HPARAMS = {"tf_ipu_shim.names.contrib_training": "HParams"}
+_HPARAMS = {"tf_ipu_shim.legacy.names.contrib.contrib_training": "HParams"}
 _METRICS = {
     "tf_ipu_shim.building.contrib_metrics": "accuracy streaming_accuracy streaming_false_negatives "
     "streaming_false_positives streaming_mean streaming_mean_absolute_error streaming_mean_squared_error "
@@ -177,7 +178,7 @@ TABLE = {
     "seq2seq.python.ops.helper": _HELPERS,
     "seq2seq.python.ops.loss": _SEQUENCE_LOSS,
     "summary": {
-        "tf_ipu_shim.names.contrib_summary": "all_summary_ops",
+        "tf_ipu_shim.legacy.names.contrib.contrib_summary": "all_summary_ops",
         _SUMMARIES: "always_record_summaries audio create_file_writer create_summary_file_writer eval_dir flush "
         "generic graph histogram image import_event initialize never_record_summaries "
         "record_summaries_every_n_global_steps scalar should_record_summaries summary_writer_initializer_op",
@@ -232,7 +233,7 @@ class ContribModule(types.ModuleType):
             if hasattr(module, name):
                 return getattr(module, name)
         message = absence(below)
-        if missing.is_import_from(sys._getframe(1)):
+        if importers.is_import_from(sys._getframe(1)):
             raise errors.MissingModuleError(message, name=self.__name__)
         raise errors.MissingAttributeError(message)
 
@@ -264,7 +265,7 @@ def absence(path: str) -> str:
         return f"{start}Estimator with it from 2.16 on: install TensorFlow 2.15 (Python 3.10 or 3.11)."
     have = sorted({*places(module), *(known for known in TABLE if "." not in known and not module)})
     advice = f"{f'{NAME}.{module}'.strip('.')} has {', '.join(have)}." if have else "Use tf.compat.v1."
-    return f"{start}of it only what published scripts for IPUs use is here (tf_ipu_shim/names/contrib.py). {advice}"
+    return f"{start}of it only what published scripts for IPUs use is here (tf_ipu_shim/legacy/names/contrib). {advice}"
 
 
 def _is_there(module: str) -> bool:

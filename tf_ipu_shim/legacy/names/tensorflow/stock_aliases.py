@@ -14,18 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import (
-    after_loading,
+from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.legacy.names.python import removed_functions, removed_names, yaml_loader
+from tf_ipu_shim.legacy.names.tensorflow import (
     collective_keys,
     dataset_statistics,
     dimensions,
-    era,
     half_batch_norm,
     legacy_normalization,
-    removed_functions,
-    removed_names,
     stock_moves,
-    yaml_loader,
 )
 
 
@@ -65,7 +63,7 @@ def install_attributes() -> None:
         if module is not None and "__getattr__" not in module.__dict__:
             _add_getattr(module, attributes)
 
-    if era.wanted():
+    if mode.wanted():
         _add_python()
         _add_mixed_precision()
         _add_contrib()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import after_loading, removed_names
+from tf_ipu_shim.imports import after_loading, importers
 
 _NAME = "yaml"
 _LOADS = ("load", "load_all")
@@ -39,7 +39,7 @@ _finder = after_loading.Finder(_NAME.__eq__, _loaded)
 def _with_loader(stock: Callable[..., Any], module: Any) -> Callable[..., Any]:
     @functools.wraps(stock)
     def load(stream: Any, *loader: Any, **named: Any) -> Any:
-        if not loader and not named and removed_names.is_script(sys._getframe(1).f_code.co_filename):
+        if not loader and not named and importers.is_script(sys._getframe(1).f_code.co_filename):
             loader = (module.FullLoader,)
         return stock(stream, *loader, **named)
 

@@ -10,7 +10,7 @@ import sys
 import types
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.names import after_loading
+from tf_ipu_shim.imports import after_loading
 
 _NAME = "tensorflow.python.layers.normalization"
 _LAYERS = "legacy_tf_layers.normalization"

@@ -12,6 +12,8 @@ import sys
 
 from tf_ipu_shim import errors
 
+# What casts are called that batch normalisation with a scale of half precision adds.
+HALF_NORM_CAST = "ipu_norm_cast"
 # Each is imported first by whatever makes a process one of ours.
 _MARKS = ("tf_ipu_shim.api.ipu", "tf_ipu_shim.cli.runner")
 

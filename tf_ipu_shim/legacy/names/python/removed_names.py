@@ -10,14 +10,13 @@ import builtins
 import collections
 import collections.abc
 import functools
-import pathlib
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.imports import importers
 
 # Name of the time -> what it was: of Python's own, or NumPy's under the name that it has kept.
 BUILTIN = {
@@ -59,7 +58,6 @@ KEPT = {
 }
 # Of `numpy.exceptions`.
 EXCEPTIONS = ("AxisError", "ComplexWarning", "RankWarning", "VisibleDeprecationWarning")
-_INSTALLED = {"site-packages", "dist-packages"}
 _IMPORTING = "<frozen importlib"  # `from numpy import long` asks from there first
 
 
@@ -67,7 +65,7 @@ def install() -> None:
     """Serves the names to modules that are no installed package's."""
     import numpy
 
-    from tf_ipu_shim.names import removed_numpy  # it imports NumPy
+    from tf_ipu_shim.legacy.names.python import removed_numpy  # it imports NumPy
 
     gone = {name: getattr(builtins, meant) for name, meant in BUILTIN.items()}
     gone.update({name: getattr(numpy, meant) for name, meant in KEPT.items()})
@@ -77,7 +75,7 @@ def install() -> None:
     gone.update({name: getattr(removed_numpy, name) for name in removed_numpy.FUNCTIONS})
     patches.replace(numpy, "__getattr__", lambda stock: serving("numpy", gone, stock), why="`np.int` and the like")
     why = "`np.save` of arrays of different lengths, of scripts"
-    patches.replace(numpy, "save", functools.partial(removed_numpy.saving_objects, is_script), why=why)
+    patches.replace(numpy, "save", functools.partial(removed_numpy.saving_objects, importers.is_script), why=why)
     moved = {name: getattr(collections.abc, name) for name in collections.abc.__all__}
     patches.replace(
         collections,
@@ -101,24 +99,10 @@ def serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] |
             frame: types.FrameType | None = sys._getframe(1)
             while frame is not None and frame.f_code.co_filename.startswith(_IMPORTING):
                 frame = frame.f_back
-            if frame is not None and is_script(frame.f_code.co_filename):
+            if frame is not None and importers.is_script(frame.f_code.co_filename):
                 return names[name]
         if stock is not None:
             return stock(name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return __getattr__
-
-
-def is_script(file: str) -> bool:
-    """Whether a file is a script's own: neither an installed package's nor Python's.
-
-    Args:
-        file: its path.
-
-    Example:
-        >>> is_script("train.py"), is_script(collections.__file__)
-        (True, False)
-    """
-    path = pathlib.PurePath(file)
-    return not (_INSTALLED.intersection(path.parts) or path.is_relative_to(sysconfig.get_path("stdlib")))

@@ -19,7 +19,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tf_ipu_shim import errors, patches
-from tf_ipu_shim.names import after_loading, dimensions, era, keras_choice
+from tf_ipu_shim.imports import after_loading
+from tf_ipu_shim.keras2 import choice
+from tf_ipu_shim.legacy.names import mode
+from tf_ipu_shim.legacy.names.tensorflow import dimensions
 
 # What Graphcore's TensorFlow 1 reports; scripts choose their TensorFlow 1 branch by it.
 VERSION = "1.15.5"
@@ -90,14 +93,14 @@ def activate() -> None:
     """
     if isinstance(sys.modules.get("tensorflow"), TensorFlow1):
         return
-    if "tensorflow" not in sys.modules and keras_choice.is_apart():
-        os.environ.setdefault(keras_choice.ENVIRONMENT_VARIABLE, "1")
+    if "tensorflow" not in sys.modules and choice.is_apart():
+        os.environ.setdefault(choice.ENVIRONMENT_VARIABLE, "1")
     import tensorflow
     import tensorflow.compat.v1 as v1
 
     with _without_deprecation_notes(tensorflow):
         v1.disable_v2_behavior()
-    if era.wanted():
+    if mode.wanted():
         dimensions.install()
         for name in ("__version__", "VERSION"):
             why = "scripts that import compat.v1 assert their version (--tf1)"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.names import era
 
 ENVIRONMENT_VARIABLE = "TF_USE_LEGACY_KERAS"
 CHOSEN = ("1", "true", "True")  # its values that choose Keras 2
@@ -18,7 +17,7 @@ CHOSEN = ("1", "true", "True")  # its values that choose Keras 2
 
 def choose() -> None:
     """Asks TensorFlow for Keras 2, if it is there and nobody has chosen."""
-    if ENVIRONMENT_VARIABLE not in os.environ and not era.is_stock() and is_apart():
+    if ENVIRONMENT_VARIABLE not in os.environ and is_apart():
         os.environ[ENVIRONMENT_VARIABLE] = "1"
 
 

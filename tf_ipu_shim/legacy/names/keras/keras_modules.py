@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.names import keras_paths
+from tf_ipu_shim.legacy.names.keras import keras_paths
 
 _MISSING = object()
 

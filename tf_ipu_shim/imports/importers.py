@@ -1,0 +1,53 @@
+"""Who imports, and by which statement: read from the frames of the call stack."""
+
+from __future__ import annotations
+
+import opcode
+import pathlib
+import sys
+import sysconfig
+import types
+
+_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+_INSTALLED = {"site-packages", "dist-packages"}
+_IMPORTING = ("importlib.", "_frozen_importlib", "tf_ipu_shim.")
+
+
+def is_import_from(frame: types.FrameType) -> bool:
+    """Whether `frame` stands in a `from module import name` statement.
+
+    That statement replaces an AttributeError by a plain "cannot import name"; an ImportError passes with its message.
+    """
+    code = frame.f_code.co_code
+    return frame.f_lasti >= 0 and code[frame.f_lasti] == _IMPORT_FROM
+
+
+def is_imported() -> bool:
+    """Whether it is an import that asks the finders, not `importlib.util.find_spec`; as in Python 3.9 to 3.13."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "_find_spec":
+        frame = frame.f_back
+    asks = frame.f_back if frame is not None else None
+    return asks is not None and asks.f_code.co_name == "_find_and_load_unlocked"
+
+
+def asked_by_a_script() -> bool:
+    """Whether it is a script that imports, and no installed package that looks which version it has."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_IMPORTING):
+        frame = frame.f_back
+    return frame is not None and is_script(frame.f_code.co_filename)
+
+
+def is_script(file: str) -> bool:
+    """Whether a file is a script's own: neither an installed package's nor Python's.
+
+    Args:
+        file: its path.
+
+    Example:
+        >>> is_script("train.py"), is_script(pathlib.__file__)
+        (True, False)
+    """
+    path = pathlib.PurePath(file)
+    return not (_INSTALLED.intersection(path.parts) or path.is_relative_to(sysconfig.get_path("stdlib")))

@@ -1,0 +1,91 @@
+"""The one place where dead names are switched on before anything of TensorFlow is loaded.
+
+It is imported whenever a process imports TensorFlow: all that is slow to import is imported by the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from tf_ipu_shim.legacy.names import mode
+
+is_active, is_stock, is_wanted = mode.active, mode.is_stock, mode.wanted
+# The environment variables that leave TensorFlow and Keras as they are installed.
+NAMES, OPTIMIZERS = mode.NAMES, mode.OPTIMIZERS
+HALF_NORM_CAST = mode.HALF_NORM_CAST
+
+
+def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
+    """The spec of a module that nobody has under this name today, or None.
+
+    Args:
+        fullname: under which a script imports it.
+        is_for_ipus: whether the process uses IPUs, or the script is about to.
+    """
+    from tf_ipu_shim.legacy.names import module_finder
+
+    return module_finder.find(fullname, is_for_ipus)
+
+
+def find_below_alias(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
+    """As `find`, for a module of a package that is there under a further name."""
+    from tf_ipu_shim.legacy.names import module_finder
+
+    return module_finder.find_moved(fullname) or module_finder.find_in_contrib(fullname, is_for_ipus)
+
+
+def is_empty_package(fullname: str) -> bool:
+    """Whether a package that stock TensorFlow lacks holds nothing but names served here."""
+    from tf_ipu_shim.legacy.names.tensorflow import stock_moves
+
+    return fullname in stock_moves.EMPTY_PACKAGES
+
+
+def is_contrib(fullname: str) -> bool:
+    """Whether a module is `tensorflow.contrib`, or in it."""
+    return fullname.startswith("tensorflow.contrib")
+
+
+def tensorflow_loaded(tensorflow: ModuleType) -> None:
+    """Puts back what TensorFlow has moved, when a script for IPUs has imported it."""
+    del tensorflow
+    from tf_ipu_shim.legacy.names.keras import one_keras
+    from tf_ipu_shim.legacy.names.tensorflow import stock_aliases
+
+    stock_aliases.install_attributes()
+    one_keras.install()
+
+
+def ipu_loaded(fullname: str) -> None:
+    """Puts back attributes and methods, when a script has imported `ipu` under a name of Graphcore's or ours."""
+    from tf_ipu_shim.legacy.names.tensorflow import stock_aliases, variable_methods
+
+    if fullname == "tensorflow.python.ipu":
+        stock_aliases.install_attributes()
+    variable_methods.install()
+
+
+def install_for_runner(tf1: bool) -> None:
+    """Switches on what a script finds under the runner from its first line on.
+
+    Args:
+        tf1: whether `import tensorflow` is to mean TensorFlow 1.
+    """
+    from tf_ipu_shim.legacy.names.keras import one_keras
+    from tf_ipu_shim.legacy.names.tensorflow import stock_aliases
+
+    if tf1:
+        from tf_ipu_shim.legacy.names.tensorflow import tensorflow1
+
+        tensorflow1.activate()
+    stock_aliases.install_with_tensorflow()
+    one_keras.install_with_tensorflow()
+
+
+def is_tensorflow1() -> bool:
+    """Whether the process is one for TensorFlow 1."""
+    from tf_ipu_shim.legacy.names.tensorflow import tensorflow1
+
+    return tensorflow1.is_active()
